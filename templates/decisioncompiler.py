@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from templates.chaincompiler import build_chain, chain_clause
+from templates.chaindecision import ChainDecision
 from templates.clause import Alternative, Clause, ClauseSource, Edge, Guard, Published
 from templates.clausecompiler import Catalog, Compiler, Side
 from templates.decision import (
@@ -27,6 +29,7 @@ from templates.joingraph import GraphNode, JoinGraph
 from templates.measured import in_text
 from templates.ordered import (
     AbsentUnit,
+    Chained,
     Kept,
     Ordered,
     PlainNode,
@@ -67,7 +70,7 @@ __all__ = ["Built", "DecisionCompiler", "Decisions", "compared_in"]
 class Built:
     """A decision with the clauses that it reads; `is_taken` says that an alternative has them."""
 
-    decision: Decision | RunDecision
+    decision: Decision | RunDecision | ChainDecision
     clauses: tuple[Clause, ...]
     deciding: tuple[Clause, ...]
     patterns: list[TreePattern]
@@ -79,7 +82,7 @@ class Built:
     @classmethod
     def of(
         cls,
-        decision: Decision | RunDecision,
+        decision: Decision | RunDecision | ChainDecision,
         compilers: Sequence[Compiler],
         deciding: Sequence[Clause],
         compared: Iterable[str],
@@ -174,6 +177,9 @@ class Decisions:
         runs = [(statement, node) for statement, node in nodes if isinstance(node, Repeated)]
         if runs:
             return build_runs(self, runs)
+        chains = [(statement, node) for statement, node in nodes if isinstance(node, Chained)]
+        if chains:
+            return build_chain(self, chains)
         return self._build_pairs([(s, node) for s, node in nodes if isinstance(node, Ordered)])
 
     def _build_pairs(self, nodes: Sequence[tuple[Query, Ordered]]) -> Built:
@@ -293,6 +299,8 @@ class DecisionCompiler(Compiler):
         inner = node.node if isinstance(node, Kept) else node
         if isinstance(inner, Repeated):
             return runs_clause(self, inner, where, needed_above)
+        if isinstance(inner, Chained):
+            return chain_clause(self, inner, where, needed_above)
         if isinstance(inner, Ordered):
             return self._decided(inner, where, needed_above)
         clause = super().clause(node, needed_above)

@@ -8,7 +8,7 @@ from itertools import product
 
 from templates.decision import DecisionKind
 from templates.elements import RepeatedUnit, element_operands
-from xscl.path import Literal
+from xscl.path import Literal, Path
 from xscl.query import (
     Disjunct,
     From,
@@ -16,16 +16,21 @@ from xscl.query import (
     Operand,
     Operator,
     Residual,
+    Strategy,
     VariableValue,
     operand_variables,
 )
 
 __all__ = [
+    "AbsentInChain",
     "AbsentUnit",
+    "ChainStep",
+    "Chained",
     "Kept",
     "Ordered",
     "PlainNode",
     "Repeated",
+    "asked_of_elements",
     "blocks_of",
     "choices",
     "mentioned_in",
@@ -108,14 +113,80 @@ class Repeated:
 
 
 @dataclass(frozen=True, slots=True)
+class ChainStep:
+    """A unit or a repetition of a chain under MATCH.
+
+    `block` stands for it in a tuple: the alternative of a unit, the first one of a repetition.
+    `begin` is asked of a tuple that is handed on.  While a run goes on, all that it has taken are
+    elements, of units too: so `first` is asked of the first element, and `each` of every one.
+    `compared` are the variables that conditions of a repetition compare.  `keys` are for each block
+    of the unit its variables of SAME, `run_keys` what tuples carry of them.
+    """
+
+    unit: RepeatedUnit
+    block: int
+    is_repeated: bool
+    begin: _Disjuncts
+    first: _Disjuncts
+    each: _Disjuncts
+    folds: tuple[tuple[str, Operand, Operand], ...]
+    compared: frozenset[str]
+    keys: tuple[tuple[str, ...], ...]
+    run_keys: tuple[str, ...]
+    gap_us: int
+    window_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentInChain:
+    """A unit that must be absent before a step: what is asked of it, as of an element.
+
+    `compared` are the variables that its conditions compare; `keys` are as in a step.
+    """
+
+    step: int
+    unit: RepeatedUnit
+    asked: _Disjuncts
+    compared: frozenset[str]
+    keys: tuple[tuple[str, ...], ...]
+    window_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chained:
+    """A chain under MATCH NEXT, PARTITION or STRICT in a plain statement.
+
+    `partition` are the paths of SAME, by which PARTITION tells documents apart.
+    """
+
+    origin: int
+    strategy: Strategy
+    steps: tuple[ChainStep, ...]
+    absences: tuple[AbsentInChain, ...]
+    partition: tuple[Path, ...]
+    within_us: int
+    reach_us: int
+
+    def conditions(self) -> Iterator[Disjunct]:
+        """Yield all that is asked while a run goes on; values of FOLD as comparisons."""
+        for step in self.steps:
+            yield from step.first
+            yield from step.each
+            for _, first, following in step.folds:
+                yield Disjunct(residuals=(Residual(first, "=", following),))
+        for absent in self.absences:
+            yield from absent.asked
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """What of a decision's tuples is kept: WHERE behind it, which is asked of what was decided."""
 
-    node: Ordered | Repeated
+    node: Ordered | Repeated | Chained
     where: _Disjuncts
 
 
-PlainNode = Node | Ordered | Repeated | Kept
+PlainNode = Node | Ordered | Repeated | Chained | ChainStep | Kept
 """A part of a plain statement's source."""
 
 
@@ -133,8 +204,10 @@ def _disjuncts(node: PlainNode) -> _Disjuncts:
     match node:
         case Operator(disjuncts=disjuncts) | Ordered(disjuncts=disjuncts):
             return disjuncts
-        case Repeated(begin=begin):
+        case Repeated(begin=begin) | ChainStep(begin=begin):
             return begin
+        case Chained():
+            return (Disjunct(),)
         case From(where=where) | Kept(where=where):
             return where or ()
     raise AssertionError(node)
@@ -148,8 +221,12 @@ def _plain_nodes(node: PlainNode) -> Iterator[PlainNode]:
             below = operands
         case Repeated(operand=operand):
             below = () if operand is None else (operand,)
+        case Chained(steps=steps):
+            below = steps
         case Kept(node=inner):
             below = (inner,)
+        case ChainStep():
+            pass
         case Operator(left=left, right=right):
             below = (left, right)
         case From():
@@ -176,6 +253,8 @@ def blocks_of(node: PlainNode) -> Iterator[int]:
             if operand is not None:
                 yield from blocks_of(operand)
             yield unit.first
+        case Chained(steps=steps):
+            yield from (step.block for step in steps)
         case Kept(node=inner) | From(node=inner):
             yield from blocks_of(inner)
 
@@ -195,20 +274,29 @@ def predicates_of(root: PlainNode) -> Iterator[Disjunct]:
                     yield from disjuncts
 
 
-def ordered_nodes(root: PlainNode) -> Iterator[Ordered | Repeated]:
+def asked_of_elements(root: PlainNode) -> Iterator[Operand]:
+    """Yield what conditions ask of elements, of those of chains too."""
+    for disjunct in predicates_of(root):
+        yield from element_operands(disjunct)
+    for node in _plain_nodes(root):
+        if isinstance(node, Chained):
+            for disjunct in node.conditions():
+                yield from element_operands(disjunct)
+
+
+def ordered_nodes(root: PlainNode) -> Iterator[Ordered | Repeated | Chained]:
     """Yield the decisions of a plain source, inner ones first."""
-    return (each for each in _plain_nodes(root) if isinstance(each, (Ordered, Repeated)))
+    return (each for each in _plain_nodes(root) if isinstance(each, (Ordered, Repeated, Chained)))
 
 
 def mentioned_in(root: PlainNode) -> set[str]:
-    """Return the variables that conditions of repetitions mention, and all of elements.
+    """Return the variables that conditions of repetitions and chains mention, and all of elements.
 
     A tuple of an operand is one choice of nodes for them, those that paths lead from included.
     """
     found: set[str] = set()
-    for disjunct in predicates_of(root):
-        for operand in element_operands(disjunct):
-            found.update(operand_variables(operand))
+    for asked in asked_of_elements(root):
+        found.update(operand_variables(asked))
     for node in _plain_nodes(root):
         if isinstance(node, Repeated):
             for disjunct in node.further():

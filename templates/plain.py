@@ -5,6 +5,7 @@ What is sugar over joins is taken out here, before anything is compiled (semanti
     ( a | b )   a statement for each choice of alternatives; a comparison that mentions a variable
                 which the choice does not bind is left out
     U+          a `Repeated` node; in conditions its variables are those of elements
+    MATCH       a `Chained` node for the whole chain (`templates.chained`)
     SAME        a variable for each block and key, and value joins of neighbours
     WITHIN      the window of operators that have none, and `dur() <= T` of each operator
     WHERE       further conditions of the operator whose tuples it keeps; where the statement uses
@@ -25,6 +26,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from templates.chained import ChainReading
 from templates.decision import DecisionKind
 from templates.elements import (
     RepeatedUnit,
@@ -34,7 +36,7 @@ from templates.elements import (
 )
 from templates.keys import SameKeys, literals_of, present
 from templates.optionalpaths import fresh_paths, with_optional
-from templates.ordered import AbsentUnit, Kept, Ordered, PlainNode, Repeated
+from templates.ordered import AbsentUnit, Chained, Kept, Ordered, PlainNode, Repeated
 from templates.predicates import (
     BoundVariables,
     Disjuncts,
@@ -60,10 +62,11 @@ from xscl.query import (
     OperatorKind,
     Query,
     Repetition,
+    Strategy,
     Unit,
     Window,
 )
-from xscl.sequence import absences_at, blocks_below, decides, nodes_below
+from xscl.sequence import absences_at, blocks_below, decides, is_chain, nodes_below
 from xscl.table import Action, DeleteRow, SetCell
 
 __all__ = ["plain_statements"]
@@ -118,13 +121,14 @@ class _Around:
     within: Window | Parameter | None = None
     keys: tuple[Key, ...] = ()
     within_us: int = INFINITE_US
+    chain: From | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
     """A node without sugar, its first and last block, and the conditions of a block."""
 
-    node: Operator | Ordered | Repeated | Kept | int
+    node: Operator | Ordered | Repeated | Chained | Kept | int
     first: int
     last: int
     conditions: Disjuncts = (Disjunct(),)
@@ -139,8 +143,12 @@ class _Plain:
     bound: frozenset[str]
 
     def __post_init__(self) -> None:
-        nodes = nodes_below(self.query.root)
-        decided = [node for node in nodes if decides(node) or isinstance(node, Repetition)]
+        nodes = list(nodes_below(self.query.root))
+        decided = [
+            node
+            for node in nodes
+            if decides(node) or isinstance(node, Repetition) or is_chain(node)
+        ]
         self._origins = {id(node): origin for origin, node in enumerate(decided)}
         self._fresh = fresh_paths(self.query)
         self._units = repeated_units(self.query)
@@ -200,6 +208,9 @@ class _Plain:
                         yield SetCell(cell, bound)
 
     def _part(self, node: Node, around: _Around) -> _Part:
+        is_behind = isinstance(node, Absence) and node.kind is AbsenceKind.AFTER
+        if around.chain is not None and not is_behind:
+            return self._chained(node, around.chain, around)
         match node:
             case int():
                 return self._block(node, around)
@@ -240,10 +251,11 @@ class _Plain:
             source.within or around.within,
             (*around.keys, *source.keys),
             min(around.within_us, _length_us(source.within)),
+            None if source.strategy in (None, Strategy.ANY) else source,
         )
         part = self._part(source.node, inside)
         where = (Disjunct(),) if source.where is None else self._binding.predicate(source.where)
-        if isinstance(part.node, (Ordered, Repeated)):
+        if isinstance(part.node, (Ordered, Repeated, Chained)):
             return replace(part, node=Kept(part.node, where)) if source.where is not None else part
         if isinstance(part.node, Kept):
             kept = self._all_of(part.node.where, where)
@@ -309,6 +321,26 @@ class _Plain:
             for each in sides
         )
         return first, following
+
+    def _chained(self, node: Node, source: From, around: _Around) -> _Part:
+        reading = ChainReading(
+            self.query,
+            self.choice,
+            self._units,
+            self._fresh,
+            self._of_elements,
+            self._binding.predicate,
+            self.keys,
+        )
+        chained = reading.chain(
+            self._origins[id(source)],
+            node,
+            source,
+            around.keys,
+            around.within_us,
+            _length_us(around.within),
+        )
+        return _Part(chained, chained.steps[0].block, chained.steps[-1].block)
 
     # -- what is decided -----------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from templates.chaindecision import DecidedChains
 from templates.decision import Decided
 from templates.rundecision import DecidedRuns
 from templates.template import Template, TemplateRow
@@ -55,7 +56,7 @@ class QueryClass:
     row: TemplateRow
     is_symmetric: bool
     stratum: int
-    decided: Decided | DecidedRuns | None = None
+    decided: Decided | DecidedRuns | DecidedChains | None = None
     similar: tuple[SimilarPair, ...] = ()
 
     def value_pairs(self) -> Iterator[tuple[int, int]]:

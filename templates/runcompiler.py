@@ -11,10 +11,10 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from templates.chaindecision import DecidedChains
 from templates.clause import Clause, ClauseSource
-from templates.elements import element_operands
 from templates.joingraph import GraphNode, JoinGraph
-from templates.ordered import Repeated, blocks_of, choices, predicates_of
+from templates.ordered import Repeated, asked_of_elements, blocks_of, choices
 from templates.queryclass import QueryClass
 from templates.rundecision import Begin, DecidedRuns, ElementStream, FoldValue, RunDecision
 from templates.template import template_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from templates.clausecompiler import Compiler
     from templates.decisioncompiler import Built, DecisionCompiler, Decisions
 
-__all__ = ["build_runs", "runs_clause"]
+__all__ = ["build_runs", "compile_elements", "handed_on", "runs_clause"]
 
 
 def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) -> Built:
@@ -60,20 +60,13 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
                 begin = replace(begin, left=decisions.stream(left))
             begins.append(begin)
     statement, node = nodes[0]
-    operands = [
-        operand
-        for other, _ in nodes
-        for disjunct in predicates_of(other.root)
-        for operand in element_operands(disjunct)
-    ]
+    operands = [o for other, _ in nodes for o in asked_of_elements(other.root)]
     elements: list[ElementStream] = []
     for block, keys in zip(node.unit.blocks, node.keys, strict=True):
-        compiler, clause = _elements(decisions, statement, block, keys, operands)
+        compiler, clause, stream = compile_elements(decisions, statement, block, keys, operands)
         compilers.append(compiler)
         deciding.append(clause)
-        chosen = decisions.chosen_of_elements(block) & set(clause.carried)
-        stream = replace(decisions.stream(clause), chosen=tuple(sorted(chosen)))
-        elements.append(ElementStream(block, stream, keys))
+        elements.append(stream)
     decision = RunDecision(
         node.is_next,
         tuple(dict.fromkeys(begins)),
@@ -87,13 +80,13 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
     return Built.of(decision, compilers, deciding, ())
 
 
-def _elements(
+def compile_elements(
     decisions: Decisions,
     statement: Query,
     block: int,
     keys: Sequence[str],
     operands: Sequence[Operand],
-) -> tuple[DecisionCompiler, Clause]:
+) -> tuple[DecisionCompiler, Clause, ElementStream]:
     """Compile the elements of a block with all that is asked of them."""
     own = tuple(v for v in statement.variables if v.block == block and v.name[0] != "+")
     names = {v.name for v in own}
@@ -103,7 +96,10 @@ def _elements(
     compiler.look_at([*asked, *values, *map(VariableValue, keys)])
     terms = {term(each) for operand in asked for each in operand_terms(operand)}
     needed = terms | decisions.chosen_of_elements(block) | {decisions.query.blocks[block].root}
-    return compiler, compiler.tuples(block, frozenset(needed))
+    clause = compiler.tuples(block, frozenset(needed))
+    chosen = decisions.chosen_of_elements(block) & set(clause.carried)
+    stream = replace(decisions.stream(clause), chosen=tuple(sorted(chosen)))
+    return compiler, clause, ElementStream(block, stream, tuple(keys))
 
 
 def runs_clause(
@@ -126,21 +122,37 @@ def runs_clause(
         sorted({unit.run, *node.run_keys, *(t for each in below for t in each.carried)})
     )
     runs = DecidedRuns(decision, left, first, "", carried, (), unit.run, node.run_keys)
-    stream = f"#{blake2b(repr(runs).encode(), digest_size=16).hexdigest()}"
-    steps = [PatternNode(DOCUMENT, Axis.CHILD, NodeTest("tuple"))]
-    steps += [PatternNode(0, Axis.CHILD, NodeTest(t), terms=(t,)) for t in carried]
-    pattern = TreePattern(stream, tuple(steps))
-    compiler.patterns.append(pattern)
-    variables = compiler.catalog.add(pattern)
-    runs = replace(runs, stream=stream, variables=variables)
-    template, row, _ = template_of(JoinGraph(((GraphNode(variables[0], -1, True),),)))
-    read = (*below, *built.deciding)
-    stratum = 1 + max(each.query_class.stratum for each in read)
     plain_keys = {key for key in node.left_keys if key[0] != "+"}
     steps_compared = [compared_in(each) for each in (first, where, *node.each_step())]
     compared = frozenset(plain_keys).union(*steps_compared, *(each.compared for each in below))
+    read = (*below, *built.deciding)
+    return handed_on(compiler, runs, blocks, read, where, compared, needed_above)
+
+
+def handed_on(
+    compiler: DecisionCompiler,
+    decided: DecidedRuns | DecidedChains,
+    blocks: tuple[int, ...],
+    read: tuple[Clause, ...],
+    where: Disjunct,
+    compared: frozenset[str],
+    needed_above: frozenset[str],
+) -> Clause:
+    """Return the clause of the tuples of runs, a stream of which is named here by its content.
+
+    `read` are the clauses of all that they are made of.
+    """
+    stream = f"#{blake2b(repr(decided).encode(), digest_size=16).hexdigest()}"
+    steps = [PatternNode(DOCUMENT, Axis.CHILD, NodeTest("tuple"))]
+    steps += [PatternNode(0, Axis.CHILD, NodeTest(t), terms=(t,)) for t in decided.carried]
+    pattern = TreePattern(stream, tuple(steps))
+    compiler.patterns.append(pattern)
+    variables = compiler.catalog.add(pattern)
+    named = replace(decided, stream=stream, variables=variables)
+    template, row, _ = template_of(JoinGraph(((GraphNode(variables[0], -1, True),),)))
+    stratum = 1 + max(each.query_class.stratum for each in read)
     clause = Clause(
-        query_class=QueryClass(template, row, False, stratum, runs),
+        query_class=QueryClass(template, row, False, stratum, named),
         blocks=blocks,
         window_us=0,
         sources=(),
@@ -150,14 +162,14 @@ def runs_clause(
         tests=where.tests,
         condition=compile_condition(where.residuals, where.tests),
         compared=frozenset(name for name in compared if name[0] != "+"),
-        carried=carried,
+        carried=decided.carried,
         stream=stream,
         tuple_variables=variables,
         deciding=read,
     )
     tuples = replace(
         clause,
-        window_us=decision.reach_us,
+        window_us=decided.decision.retained_us,
         stream="",
         tuple_variables=(),
         sources=(ClauseSource(None, clause, stratum, 0),),

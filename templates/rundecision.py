@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from templates.decision import TupleStream
 from xscl.evaluation import StepReading, Values, compile_conjunction, compile_operand
 from xscl.query import Disjunct, Elements, Operand
-from xscl.runvalues import Bound, Element, Run, RunAtHand, UnboundError
+from xscl.runvalues import Bound, ChainReading, Element, Run, RunAtHand, UnboundError
 
 __all__ = [
     "Begin",
     "Bound",
+    "ChainReading",
     "DecidedRuns",
     "Element",
     "ElementStream",
@@ -34,7 +35,7 @@ __all__ = [
     "look_ups",
 ]
 
-Test = Callable[[StepReading], bool]
+Test = Callable[[StepReading | ChainReading], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,11 @@ class RunDecision:
     grace_us: int
 
     @property
+    def retained_us(self) -> int:
+        """For how long what may decide is remembered."""
+        return self.reach_us
+
+    @property
     def is_leading(self) -> bool:
         """Whether nothing stands before the runs."""
         return self.begins[0].left is None
@@ -128,17 +134,19 @@ class LookUp:
 
 def compile_disjuncts(disjuncts: tuple[Disjunct, ...]) -> Test:
     """Return what tells whether one of some conjunctions holds."""
+    if disjuncts == (Disjunct(),):
+        return lambda reading: True
     tests = list(map(compile_conjunction, disjuncts))
     if len(tests) == 1:
         return tests[0]
     return lambda reading: any(test(reading) for test in tests)
 
 
-def compile_values(operand: Operand) -> Callable[[StepReading], Values]:
+def compile_values(operand: Operand) -> Callable[[StepReading | ChainReading], Values]:
     """Return what gives the values of an operand: none where it is not bound."""
     of = compile_operand(operand)
 
-    def values(reading: StepReading) -> Values:
+    def values(reading: StepReading | ChainReading) -> Values:
         try:
             return of(reading)
         except UnboundError:

@@ -55,6 +55,7 @@ from xscl.sequence import (
     Unit,
     Window,
     decides,
+    is_chain,
     nodes_below,
     operators_below,
     units_of,
@@ -268,6 +269,11 @@ class Query:
         return any(isinstance(node, Repetition) for node in nodes_below(self.root))
 
     @property
+    def has_chains(self) -> bool:
+        """Whether a whole chain is decided: MATCH but for ANY."""
+        return any(map(is_chain, nodes_below(self.root)))
+
+    @property
     def is_plain(self) -> bool:
         """Whether it is joins alone: nothing is decided, and nothing repeated."""
         return not self.is_ordered and not self.has_runs
@@ -276,11 +282,10 @@ class Query:
     def is_ordered(self) -> bool:
         """Whether something is decided, which a further document could have changed."""
         nodes = list(nodes_below(self.root))
-        strategies = {node.strategy for node in nodes if isinstance(node, From)}
         return (
             bool(self.tables)
             or any(map(decides, nodes))
-            or not strategies <= {None, Strategy.ANY}
+            or any(map(is_chain, nodes))
             or self.kind is not SelectKind.ALL
             or self.rows is not None
             or self.limit is not None

@@ -18,6 +18,7 @@ from xscl.functions import Atom, to_double
 
 __all__ = [
     "Atoms",
+    "ChainReading",
     "Element",
     "Run",
     "RunAtHand",
@@ -71,6 +72,32 @@ class RunAtHand:
     before: Sequence[Element]
     candidate: Element | None
     folds: Mapping[str, Atoms]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainReading:
+    """A run over a chain, as conditions read it.
+
+    `run` is that of the step at hand, `runs` are those of other steps by their terms; `terms` are
+    what plain units are bound to, where a tuple is complete.
+    """
+
+    start_us: int
+    end_us: int
+    run: RunAtHand
+    runs: Mapping[str, RunAtHand]
+    terms: Mapping[str, Bound]
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """No values: they have been filled in."""
+        return {}
+
+    def value(self, name: str) -> str:
+        """Return the value of a term."""
+        value = self.terms[name].value
+        assert value is not None
+        return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ __all__ = [
     "children",
     "decides",
     "documents_of",
+    "is_chain",
     "nodes_below",
     "operators_below",
     "units_of",
@@ -251,6 +252,11 @@ def absences_at(node: Node) -> tuple[list[Absence], Node]:
         found.append(node)
         node = node.operand
     return found, node
+
+
+def is_chain(node: Node) -> bool:
+    """Return whether a from is decided as a whole: under MATCH NEXT, PARTITION or STRICT."""
+    return isinstance(node, From) and node.strategy not in (None, Strategy.ANY)
 
 
 def operators_below(node: Node) -> Iterator[Operator]:

@@ -41,7 +41,6 @@ UNCREATED = "XS912"
 """The code of a table that no text creates."""
 
 NOT_YET = {
-    "MATCH": "MATCH NEXT, PARTITION or STRICT",
     "UNLESS behind +": "UNLESS behind a repetition",
     "DISJOINT": "DISJOINT",
     "COMPRESSED": "COMPRESSED",
@@ -112,13 +111,13 @@ def refused(diagnostic: Diagnostic) -> Diagnostic:
 
 def is_shown(query: Query) -> bool:
     """Return whether explanations and estimates speak of all that a query has."""
-    return not (query.has_runs or query.tables or query.table is not None)
+    return not (query.has_runs or query.has_chains or query.tables or query.table is not None)
 
 
 def check_is_shown(query: Query, verb: str) -> None:
     """Raise `XsclError` for a query with something that a verb cannot show."""
     if not is_shown(query):
-        what = "`+`" if query.has_runs else "tables"
+        what = "`+`" if query.has_runs else "MATCH" if query.has_chains else "tables"
         text = f"`{verb}` does not speak of {what} yet, which query {query.id!r} has"
         hint = "it runs all the same: `xscl replay` shows what it finds, `xscl register` adds it"
         finding = Diagnostic(NOT_RUN, Severity.ERROR, Span(0, 0), text, hint, source=query.text)

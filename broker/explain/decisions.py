@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from broker.explain.model import AbsenceView, DecisionView
 from broker.explain.spelling import spell_disjunct
+from templates.chaindecision import ChainDecision
 from templates.clause import Alternative, Clause
 from templates.decision import Decided, Decision, DecisionKind
 from templates.ordered import Ordered, ordered_nodes
@@ -57,7 +58,7 @@ def decided_clauses(alternatives: Iterable[Alternative]) -> dict[int, Clause]:
     return dict(sorted(found.items()))
 
 
-def _is_settled(decision: Decision | RunDecision) -> bool:
+def _is_settled(decision: Decision | RunDecision | ChainDecision) -> bool:
     return isinstance(decision, Decision) and decision.kind is DecisionKind.SETTLED
 
 

@@ -29,6 +29,7 @@ from joins.sequences.evaluation import Evaluation
 from joins.sequences.pairs import DecidedTuples
 from joins.sequences.plan import Classes, HandedOn, Plan
 from joins.sequences.repetitions import Repetitions
+from templates.chaindecision import DecidedChains
 from templates.decision import Decided, Decision
 from templates.queryclass import QueryClass
 from templates.rundecision import DecidedRuns
@@ -83,7 +84,7 @@ class DecidingProcessor:
         self.inner.retain(number, window_us)
         self._uses[number] = self._uses.get(number, 0) + 1
         self._classes[number] = query_class
-        if isinstance(decided, DecidedRuns):
+        if isinstance(decided, (DecidedRuns, DecidedChains)):
             kind = UseKind(window_us, point)
             self._repetitions.add(number, query_class.stratum, decided, kind)
         self._has_changed = True

@@ -15,13 +15,31 @@ from joins.engines import Processor
 from joins.memory.instance import read_instances
 from joins.memory.shapes import tuple_edges
 from joins.memory.tupletable import ClassTuple, TupleTable
+from joins.sequences.chains import ChainEvaluation
 from joins.sequences.clock import Clock
-from joins.sequences.runparts import DecidedRun
-from joins.sequences.runrows import RunRows
+from joins.sequences.runrows import ChainRows, FoundRows, RunRows
 from joins.sequences.runs import RunEvaluation
+from templates.chaindecision import ChainDecision, DecidedChains
 from templates.rundecision import DecidedRuns, RunDecision
 
 __all__ = ["Repetitions"]
+
+
+AnyRuns = DecidedRuns | DecidedChains
+AnyDecision = RunDecision | ChainDecision
+AnyEvaluation = RunEvaluation | ChainEvaluation
+
+
+def _rows_of(number: int, runs: AnyRuns, shape: int) -> FoundRows[Any]:
+    if isinstance(runs, DecidedChains):
+        return ChainRows(number, runs, shape)
+    return RunRows(number, runs, shape)
+
+
+def _evaluation_of(decision: AnyDecision, lateness_us: int) -> AnyEvaluation:
+    if isinstance(decision, ChainDecision):
+        return ChainEvaluation(decision, lateness_us)
+    return RunEvaluation(decision, lateness_us)
 
 
 class Repetitions:
@@ -30,13 +48,13 @@ class Repetitions:
     def __init__(self, inner: Processor, lateness_us: int) -> None:
         self._inner = inner
         self._lateness_us = lateness_us
-        self._classes: dict[int, DecidedRuns] = {}
-        self._rows: dict[int, RunRows] = {}
+        self._classes: dict[int, AnyRuns] = {}
+        self._rows: dict[int, FoundRows[Any]] = {}
         self._of_strata: dict[int, dict[int, None]] = {}
         self._kinds: dict[int, Counter[UseKind]] = {}
-        self._evaluations: dict[RunDecision, RunEvaluation] = {}
-        self._read_by: dict[str, list[RunEvaluation]] = {}
-        self._found: dict[RunDecision, list[DecidedRun]] = {}
+        self._evaluations: dict[AnyDecision, AnyEvaluation] = {}
+        self._read_by: dict[str, list[AnyEvaluation]] = {}
+        self._found: dict[AnyDecision, list[Any]] = {}
         self._identities: dict[tuple[Any, ...], int] = {}
         self._last_identity = 0
 
@@ -50,13 +68,13 @@ class Repetitions:
 
     # -- classes -------------------------------------------------------------------------------
 
-    def add(self, number: int, stratum: int, runs: DecidedRuns, kind: UseKind) -> None:
+    def add(self, number: int, stratum: int, runs: AnyRuns, kind: UseKind) -> None:
         """Add one use of a class."""
         self._kinds.setdefault(number, Counter())[kind] += 1
         if number not in self._classes:
             self._of_strata.setdefault(stratum, {})[number] = None
             self._classes[number] = runs
-            self._rows[number] = RunRows(number, runs, self._shape_of(runs))
+            self._rows[number] = _rows_of(number, runs, self._shape_of(runs))
 
     def remove(self, number: int, kind: UseKind) -> None:
         """Undo one `add`; of a class that is not there it changes nothing."""
@@ -73,7 +91,7 @@ class Repetitions:
             for numbers in self._of_strata.values():
                 numbers.pop(number, None)
 
-    def _shape_of(self, runs: DecidedRuns) -> int:
+    def _shape_of(self, runs: AnyRuns) -> int:
         """Return the shape of runs as instances: a root, and a node for each term."""
         self._inner.add_shapes({runs.stream: tuple_edges(runs.variables)})
         number = self._inner.shape_number(runs.stream)
@@ -85,12 +103,19 @@ class Repetitions:
         known = self._evaluations
         wanted = dict.fromkeys(each.decision for each in self._classes.values())
         self._evaluations = {
-            each: known[each] if each in known else RunEvaluation(each, self._lateness_us)
+            each: known[each] if each in known else _evaluation_of(each, self._lateness_us)
             for each in wanted
         }
         for runs in self._classes.values():
-            if runs.left is not None:
-                self._evaluations[runs.decision].read(runs.left)
+            evaluation = self._evaluations[runs.decision]
+            if isinstance(runs, DecidedChains):
+                assert isinstance(evaluation, ChainEvaluation)
+                for step, each in enumerate(runs.steps):
+                    if each.stream is not None:
+                        evaluation.read(step, each.stream)
+            elif runs.left is not None:
+                assert isinstance(evaluation, RunEvaluation)
+                evaluation.read(runs.left)
         self._read_by = {}
         for evaluation in self._evaluations.values():
             for stream in evaluation.streams:

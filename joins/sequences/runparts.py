@@ -50,10 +50,19 @@ class Part:
 
 
 class Parts:
-    """The tuples of one operand that came in the batch: all rows of one come in one batch."""
+    """The tuples of one operand that came in the batch: all rows of one come in one batch.
 
-    def __init__(self) -> None:
+    With `of_elements` a tuple is an element, as a row of some of the streams has it.
+    """
+
+    def __init__(self, *, of_elements: bool = False) -> None:
         self._new: dict[tuple[Any, ...], Part] = {}
+        self._element_streams: set[str] | None = set() if of_elements else None
+
+    def takes_elements_of(self, stream: TupleStream) -> None:
+        """Have the rows of a stream say what elements are."""
+        assert self._element_streams is not None
+        self._element_streams.add(stream.name)
 
     def add(self, stream: TupleStream, row: Instance) -> None:
         """Add a row of a stream to its tuple."""
@@ -78,12 +87,13 @@ class Parts:
         bound = map(Bound, row.nodes[1:size], row.values[1:size])
         terms = dict(zip(stream.terms, bound, strict=True))
         part.rows.setdefault(stream.name, []).append(PartRow(terms))
-        if part.element is None:
+        is_element = self._element_streams is None or stream.name in self._element_streams
+        if part.element is None and is_element:
             part.element = Element(stream.blocks[0], row.start_us, row.end_us, terms)
 
     def take_new(self) -> list[Part]:
         """Return the tuples that came since they were last taken, in order of position and end."""
-        new, self._new = list(self._new.values()), {}
+        new, self._new = [part for part in self._new.values() if part.element is not None], {}
         return sorted(new, key=lambda part: (part.position, part.end_us))
 
 

@@ -2,58 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
 from joins.memory.instance import INSTANCE_SCHEMA
 from joins.memory.tupletable import ClassTuple, Position
-from joins.sequences.runparts import DecidedRun, PartRow, Step
+from joins.sequences.chainparts import DecidedChain
+from joins.sequences.runparts import DecidedRun, Part, PartRow, Step
+from templates.chaindecision import DecidedChains
 from templates.rundecision import (
     Bound,
+    ChainReading,
     DecidedRuns,
     Run,
     RunAtHand,
+    Values,
     compile_disjuncts,
 )
 
-__all__ = ["RunRows"]
+__all__ = ["ChainRows", "FoundRows", "RunRows"]
 
 _ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
 
+_Identity = Callable[[tuple[Any, ...]], int]
 
-class RunRows:
-    """Makes the rows of one class of runs.
+
+class Found(Protocol):
+    """A run that has been found, or a run over a chain."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Its instances in order."""
+
+    @property
+    def docid(self) -> int | None:
+        """Where it stands, if it was decided."""
+
+
+F = TypeVar("F", bound=Found)
+
+
+class FoundRows(Generic[F]):
+    """Makes the rows of one class of what has been found.
 
     `identity` gives equal numbers to the choices of nodes of a run that are equal, in a batch.
     """
 
-    def __init__(self, number: int, runs: DecidedRuns, shape: int) -> None:
+    def __init__(self, number: int, decided: DecidedRuns | DecidedChains, shape: int) -> None:
         self._number = number
-        self._runs = runs
         self._shape = shape
-        self._first = compile_disjuncts((runs.first,))
-        self._keys = {each.block: each.keys for each in runs.decision.elements}
+        self._stream, self._carried = decided.stream, decided.carried
+        self._grace_us = decided.decision.grace_us
 
     def table(
-        self,
-        found: list[DecidedRun],
-        first: int,
-        identity: Callable[[tuple[Any, ...]], int],
+        self, found: list[F], first: int, identity: _Identity
     ) -> tuple[pa.Table, list[ClassTuple]]:
         """Return rows of `INSTANCE_SCHEMA` that get numbers from `first` on, and their tuples."""
         rows: list[dict[str, Any]] = []
         tuples: list[ClassTuple] = []
         for one in found:
             position = self._position(one)
-            for row in self._rows(one, identity):
+            for terms in self.terms(one, identity):
                 number = first + len(rows)
-                rows.append(row)
+                rows.append(self._row(one, terms))
                 tuples.append(ClassTuple(self._number, number, None, 0, (0,), position))
         return pa.Table.from_pylist(rows, _ROW), tuples
 
-    def _position(self, one: DecidedRun) -> Position | None:
+    def terms(self, one: F, identity: _Identity) -> Iterator[Mapping[str, Bound]]:
+        """Yield what the terms of each row of a tuple are bound to."""
+        raise NotImplementedError
+
+    def _position(self, one: F) -> Position | None:
         if one.docid is None:
             return None
         parts = one.parts
@@ -62,41 +84,53 @@ class RunRows:
         return Position(
             one.docid,
             1 + max(part.depth for part in parts),
-            max(end_us + self._runs.decision.grace_us, watermark_us),
+            max(end_us + self._grace_us, watermark_us),
             end_us,
         )
 
-    def _rows(
-        self, one: DecidedRun, identity: Callable[[tuple[Any, ...]], int]
-    ) -> Iterator[dict[str, Any]]:
-        head, parts = one.head, one.parts
+    def _row(self, one: F, terms: Mapping[str, Bound]) -> dict[str, Any]:
+        parts = one.parts
         newest = max(parts, key=lambda part: part.position)
-        elements = tuple(part.element for part in head.elements if part.element is not None)
-        own = {self._runs.run: Bound(0, Run(elements, head.folds).spell())}
-        first = elements[0]
-        for name, key in zip(self._runs.keys, self._keys[first.block], strict=True):
-            own[name] = Bound(0, first.value(key))
-        chosen = tuple((part.blocks, part.chosen) for part in head.elements)
-        own[self._runs.run] = own[self._runs.run]._replace(node=identity(chosen))
+        carried = [terms[name] for name in self._carried]
+        return {
+            "stream": self._stream,
+            "key": "",
+            "docid": newest.docid,
+            "depth": newest.depth,
+            "match_id": newest.match_id,
+            "docid_min": min(part.docid_min for part in parts),
+            "docid_max": max(part.docid_max for part in parts),
+            "start_us": parts[0].start_us,
+            "end_us": parts[-1].end_us,
+            "watermark_us": newest.watermark_us,
+            "shape": self._shape,
+            "leaves": [leaf for part in parts for leaf in part.leaves],
+            "nodes": [0, *(bound.node for bound in carried)],
+            "vals": [None, *(bound.value for bound in carried)],
+        }
+
+
+class RunRows(FoundRows[DecidedRun]):
+    """Makes the rows of one class of runs."""
+
+    def __init__(self, number: int, runs: DecidedRuns, shape: int) -> None:
+        super().__init__(number, runs, shape)
+        self._runs = runs
+        self._first = compile_disjuncts((runs.first,))
+        self._keys = {each.block: each.keys for each in runs.decision.elements}
+
+    def terms(self, one: DecidedRun, identity: _Identity) -> Iterator[Mapping[str, Bound]]:
+        """Yield what stands before with which the run begins, each with the run."""
+        own = run_terms(
+            self._runs.run,
+            self._runs.keys,
+            self._keys,
+            one.head.elements,
+            one.head.folds,
+            identity,
+        )
         for row in self._lefts(one):
-            terms = {**row.terms, **own}
-            carried = [terms[name] for name in self._runs.carried]
-            yield {
-                "stream": self._runs.stream,
-                "key": "",
-                "docid": newest.docid,
-                "depth": newest.depth,
-                "match_id": newest.match_id,
-                "docid_min": min(part.docid_min for part in parts),
-                "docid_max": max(part.docid_max for part in parts),
-                "start_us": parts[0].start_us,
-                "end_us": parts[-1].end_us,
-                "watermark_us": newest.watermark_us,
-                "shape": self._shape,
-                "leaves": [leaf for part in parts for leaf in part.leaves],
-                "nodes": [0, *(bound.node for bound in carried)],
-                "vals": [None, *(bound.value for bound in carried)],
-            }
+            yield {**row.terms, **own}
 
     def _lefts(self, one: DecidedRun) -> Iterator[PartRow]:
         """Yield the rows of what stands before with which the run begins."""
@@ -109,3 +143,59 @@ class RunRows:
         for row in head.left.rows.get(self._runs.left.name, ()):
             if self._first(Step(row.terms, head.left.start_us, first.end_us, run)):
                 yield row
+
+
+class ChainRows(FoundRows[DecidedChain]):
+    """Makes the rows of one class of runs over chains."""
+
+    def __init__(self, number: int, chains: DecidedChains, shape: int) -> None:
+        super().__init__(number, chains, shape)
+        self._steps = chains.steps
+        self._begins = [compile_disjuncts((step.begin,)) for step in chains.steps]
+        self._keys = [
+            {each.block: each.keys for each in link.elements} for link in chains.decision.links
+        ]
+
+    def terms(self, one: DecidedChain, identity: _Identity) -> Iterator[Mapping[str, Bound]]:
+        """Yield the rows of the plain units that fit, each with the runs."""
+        own: dict[str, Bound] = {}
+        choices: list[list[PartRow]] = []
+        for step, keys, parts in zip(self._steps, self._keys, one.steps, strict=True):
+            if step.stream is None:
+                folds = one.runs[step.run].folds
+                own |= run_terms(step.run, step.keys, keys, parts, folds, identity)
+            else:
+                choices.append(parts[0].rows.get(step.stream.name, []))
+        for rows in product(*choices):
+            terms = dict(own)
+            for row in rows:
+                terms |= row.terms
+            if self._begin(one, terms):
+                yield terms
+
+    def _begin(self, one: DecidedChain, terms: Mapping[str, Bound]) -> bool:
+        """Return whether each step begins as the class asks of its rows."""
+        start_us = one.steps[0][0].start_us
+        for begins, parts in zip(self._begins, one.steps, strict=True):
+            run = RunAtHand((), parts[0].element, {})
+            if not begins(ChainReading(start_us, parts[0].end_us, run, one.runs, terms)):
+                return False
+        return True
+
+
+def run_terms(
+    run: str,
+    key_names: Sequence[str],
+    keys: Mapping[int, Sequence[str]],
+    parts: Sequence[Part],
+    folds: Mapping[str, Values],
+    identity: _Identity,
+) -> dict[str, Bound]:
+    """Return what a tuple carries of a run: itself, and the values of its keys."""
+    elements = tuple(part.element for part in parts if part.element is not None)
+    chosen = tuple((part.blocks, part.chosen) for part in parts)
+    own = {run: Bound(identity(chosen), Run(elements, folds).spell())}
+    first = elements[0]
+    for name, key in zip(key_names, keys[first.block], strict=True):
+        own[name] = Bound(0, first.value(key))
+    return own

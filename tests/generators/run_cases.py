@@ -43,7 +43,9 @@ class _Runs(Statements):
         if is_next and chooser.integer(0, 2) == 0:
             text += f" WHILE {{{self.condition(elements)}}}"
         if chooser.integer(0, 3) == 0:
-            text += f" FOLD {{f = {chooser.integer(0, 1)} THEN f + {self.number(elements)}}}"
+            name = self.names.fresh()
+            begin = chooser.integer(0, 1)
+            text += f" FOLD {{{name} = {begin} THEN {name} + {self.number(elements)}}}"
         return text
 
     def number(self, elements: _Elements) -> str:
@@ -150,9 +152,106 @@ class _Runs(Statements):
         return f" {keyword} {{{' AND '.join(terms)}, {self.window()}}} {unit.text}"
 
 
+class _Chains(_Runs):
+    """Makes statements with a chain under MATCH."""
+
+    def statement(self) -> str:
+        """Return a whole statement."""
+        chooser = self.chooser
+        strategy = chooser.choice(["NEXT", "NEXT", "PARTITION", "STRICT"])
+        has_key = strategy == "PARTITION" or chooser.integer(0, 3) == 0
+        is_within = chooser.integer(0, 2) > 0
+        text, units, runs = self.chain(is_within)
+        if is_within:
+            text += f" WITHIN {self.window()}"
+        if has_key:
+            text += f" SAME ({chooser.choice(['/*/k', '//k', '//k = $key'])})"
+        text += f" MATCH {strategy}"
+        if chooser.integer(0, 3) == 0:
+            text += f" WHERE {self.of_whole(units, runs)}"
+        if chooser.integer(0, 5) == 0:
+            unit = Unit(chooser, self.names)
+            keyword = chooser.choice(["NEXT", "FOLLOWED BY", "JOIN", "NOT FOLLOWED BY"])
+            text = f"({text}) {keyword} {{, {self.window()}}} {unit.text}"
+        if chooser.integer(0, 4):
+            text += f" GRACE {chooser.choice([0, 1, 2, 4])} s"
+        return text
+
+    def chain(self, is_within: bool) -> tuple[str, list[Unit], list[_Elements]]:
+        """Return a chain, its units, and its repetitions."""
+        chooser = self.chooser
+        units: list[Unit] = []
+        runs: list[_Elements] = []
+        text = ""
+        for number in range(chooser.choice([1, 2, 2, 2, 3, 3])):
+            own = Unit(chooser, self.names) if chooser.integer(0, 1) else None
+            elements = _Elements(chooser, self.names)
+            first = self.between(units, runs, own or elements)
+            if number > 0:
+                window = "" if is_within and chooser.integer(0, 1) else f", {self.window()}"
+                text += f" FOLLOWED BY {{{first}{window}}} " if first or window else " FOLLOWED BY "
+            if own is None:
+                text += self.repetition(units, elements, is_next=False)
+                runs.append(elements)
+            else:
+                text += own.text
+                units.append(own)
+            if chooser.integer(0, 3) == 0:
+                complete = runs if own is not None or number == 0 else runs[:-1]
+                text += self.absent(units, complete, "UNLESS", needs_window=number == 0)
+        if chooser.integer(0, 7) == 0:
+            text += self.absent(units, runs, "NOT FOLLOWED BY", needs_window=True)
+        return text, units, runs
+
+    def between(self, units: list[Unit], runs: list[_Elements], right: Unit | _Elements) -> str:
+        """Return what is asked of what a run has taken and a unit."""
+        chooser = self.chooser
+        terms = []
+        for _ in range(chooser.choice([0, 1, 1, 2])):
+            left = self.taken(units, runs)
+            own = [*right.keys, *right.numbers] * 3 + [f"{node}/k" for node in right.nodes]
+            if left:
+                operator = chooser.choice(["=", "=", "!=", "<="])
+                terms.append(f"{chooser.choice(left)} {operator} {chooser.choice(own)}")
+        return f" {chooser.choice(['AND', 'AND', 'OR'])} ".join(terms)
+
+    def taken(self, units: list[Unit], runs: list[_Elements]) -> list[str]:
+        """Return what can be compared of what a run has taken."""
+        found = self.values(units) if units else []
+        for run in runs:
+            keys = run.keys or [f"{run.nodes[0]}/k"]
+            numbers = run.numbers or [f"{run.nodes[0]}/p"]
+            found += [f"last({keys[0]})", keys[0], f"first({numbers[0]})", f"max({numbers[0]})"]
+        return found
+
+    def absent(
+        self, units: list[Unit], runs: list[_Elements], keyword: str, *, needs_window: bool
+    ) -> str:
+        """Return a unit that must be absent."""
+        chooser = self.chooser
+        unit = Unit(chooser, self.names)
+        asked = self.between(units, runs, unit)
+        window = f", {self.window()}" if needs_window or chooser.integer(0, 1) else ""
+        return (
+            f" {keyword} {{{asked}{window}}} {unit.text}"
+            if asked or window
+            else (f" {keyword} {unit.text}")
+        )
+
+    def of_whole(self, units: list[Unit], runs: list[_Elements]) -> str:
+        """Return a condition of a whole match."""
+        if runs and self.chooser.integer(0, 1):
+            return self.whole(self.chooser.choice(runs))
+        return self.where(units) if units else "dur() >= 2 s"
+
+
 def run_case(chooser: Chooser) -> str:
-    """Return the text of a case: a statement with a repetition, perhaps its reader, documents."""
-    first = _Runs(chooser).statement()
+    """Return the text of a case: a statement with a repetition or a chain, and documents.
+
+    Perhaps another statement reads what it publishes.
+    """
+    maker = chooser.choice([_Runs, _Chains])(chooser)
+    first = maker.statement()
     if chooser.integer(0, 5):
         return case_text(chooser, [f"query q\n    {first}"])
     if not first.startswith("SELECT"):

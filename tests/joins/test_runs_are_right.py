@@ -15,7 +15,7 @@ from support.runners import lines, run_engine, run_oracle
 from broker.matching.match import Match
 from broker.pipeline.shards import Join
 
-ALL = dict(cases(CASES / "runs"))
+ALL = dict((*cases(CASES / "runs"), *cases(CASES / "match")))
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -28,12 +28,14 @@ def test_it_finds_them_document_by_document_and_after_a_restart(name: str) -> No
     check(ALL[name], partial(run_engine, batch_size=1, restart_after=3))
 
 
-def test_shards_find_them_too() -> None:
+@pytest.mark.parametrize("named", ["C4", "P1", "P3", "P4"])
+def test_shards_find_them_too(named: str) -> None:
     def in_shards(case: Case) -> list[Match]:
         join = Join(case.lateness_us, 2)
         return run_engine(case, batch_size=2, processors=lambda: join.processor(None))
 
-    check(next(text for name, text in ALL.items() if "C4" in name), in_shards)
+    for text in (text for name, text in ALL.items() if named in name):
+        check(text, in_shards)
 
 
 def test_it_finds_runs_as_the_oracle_does() -> None:

@@ -65,6 +65,7 @@ class _Chain:
         self.around = around
         self.steps, self.absences = _steps(node, decisions.rules.length_us)
         self.units = [decisions.contenders(step.unit, around) for step in self.steps]
+        self.reach_us = around.reach_us(_sum_of_windows(self.steps))
         read = {block for step in self.steps for block in blocks_below(step.unit)}
         documents = [(d, tree) for block in sorted(read) for d, tree in decisions.read[block]]
         self.documents = list({id(d): (d, tree) for d, tree in documents}.values())
@@ -145,7 +146,13 @@ class _Chain:
         """Return a run that takes a document in its step, None where that does not fit."""
         first = state.all[0] if state.all else None
         taken = self.decisions.runs.extended(
-            state.left, state.taken, [self.steps[state.step]], one, self.around, first
+            state.left,
+            state.taken,
+            [self.steps[state.step]],
+            one,
+            self.around,
+            first,
+            self.reach_us,
         )
         if taken is None:
             return None
@@ -205,21 +212,30 @@ class _Chain:
             assert whole is not None
             in_time = follows(right, near) and is_within(whole.end_us - near.end_us, limit_us)
             reach_us = limit_us
+            asked_of = [whole]
         else:
+            asked_of = [left, right]
             in_time = follows(near, left) and follows(right, near)
             in_time = in_time and is_within(right.end_us - near.end_us, limit_us)
-            reach_us = self.around.reach_us(INFINITE_US)
+            reach_us = self.reach_us
         return (
             in_time
             and self.decisions.is_there(near, one)
             and all(self.decisions.meet(reach_us, x, near) for x in (state.all[0], right))
             and same(self.around, one, near)
-            and bool(self.decisions.holding(absence.disjuncts, one, near))
+            and bool(self.decisions.holding(absence.disjuncts, *asked_of, near))
         )
 
 
 def _of(chosen: Sequence[Contender], fitting: Sequence[tuple[Contender, _State]]) -> list[_State]:
     return [longer for one, longer in fitting if any(one is each for each in chosen)]
+
+
+def _sum_of_windows(steps: Sequence[Step]) -> int:
+    """Return how far apart the ends of a run may be, where a unit and windows say it."""
+    if steps[0].repetition is not None:
+        return INFINITE_US
+    return min(INFINITE_US, sum(step.window_us for step in steps[1:]))
 
 
 def _steps(

@@ -296,7 +296,7 @@ class Decisions:
             and self.meet(window_us, left, near)
             and self.meet(window_us, right, near)
             and same(around, one, near)
-            and self.holding(absence.disjuncts, one, near)
+            and self.holding(absence.disjuncts, *(one.parts[:2] if one.runs else [one]), near)
             for near in nears
         )
 

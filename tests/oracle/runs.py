@@ -184,15 +184,18 @@ class Runs:
         one: Contender,
         around: Around,
         first: Contender | None = None,
+        reach_us: int | None = None,
     ) -> Taken | None:
         """Return a run with one element more in its last step, None where it does not fit.
 
-        `first` is the first instance of the run where that is not what stands before it.
+        `first` is the first instance of the run where that is not what stands before it, and
+        `reach_us` for how long it is remembered where that is not the operator's window.
         """
         step, own = steps[-1], taken.elements[-1]
         before = taken.all
         last = before[-1] if before else left
-        reach_us = around.reach_us(step.window_us if first is None else INFINITE_US)
+        if reach_us is None:
+            reach_us = around.reach_us(step.window_us)
         if first is None:
             first = left if left is not None else before[0] if before else None
         rules = self.decisions.rules

@@ -1,0 +1,174 @@
+"""What runs over chains are made of: heads, and where elements and heads are found.
+
+A head has one element more than the head before it, so runs that begin alike share their beginning.
+Lines are in the order of ends, and heads in that of the time until which an element may begin that
+concerns them: in order of arrival an element looks at no head that is past.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import overload
+
+from joins.sequences.runparts import Part
+from templates.rundecision import Element, RunAtHand, Values
+
+__all__ = ["ChainHead", "DecidedChain", "Line", "WaitingHeads"]
+
+
+@dataclass(slots=True, eq=False)
+class ChainHead(Sequence[Element]):
+    """A run over a chain as far as it has come; as a sequence, the elements of its last step.
+
+    `before` is the run without its last element, and `first` the first element of all.  `left_us`
+    is when the step before ended.  `docid` is the largest of its parts, `same` its key.  `runs` are
+    those of the steps before.
+    """
+
+    before: ChainHead | None
+    part: Part
+    step: int
+    size: int
+    first: Part
+    left_us: int
+    docid: int
+    same: tuple[str, ...]
+    folds: Mapping[str, Values]
+    runs: Mapping[str, RunAtHand]
+    nearer: list[Part] = field(default_factory=list)
+    has_gone_on: bool = False
+    version: int = 0
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, index: int) -> Element: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Element]: ...
+    def __getitem__(self, index: int | slice) -> Element | Sequence[Element]:
+        if index == -1:
+            assert self.part.element is not None
+            return self.part.element
+        return list(self)[index]
+
+    def __iter__(self) -> Iterator[Element]:
+        return (part.element for part in self.step_parts() if part.element is not None)
+
+    def step_parts(self) -> list[Part]:
+        """Return the elements of the last step."""
+        found: list[Part] = []
+        head = self
+        for _ in range(self.size):
+            found.append(head.part)
+            if head.before is not None:
+                head = head.before
+        return found[::-1]
+
+    def steps(self) -> tuple[tuple[Part, ...], ...]:
+        """Return the elements of each step."""
+        found: list[tuple[Part, ...]] = []
+        head: ChainHead | None = self
+        while head is not None:
+            found.append(tuple(head.step_parts()))
+            for _ in range(head.size):
+                head = None if head is None else head.before
+        return tuple(found[::-1])
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedChain:
+    """A run over a chain, decided at a document: its elements, and its runs by their terms."""
+
+    steps: tuple[tuple[Part, ...], ...]
+    runs: Mapping[str, RunAtHand]
+    docid: int
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Its instances in order."""
+        return tuple(part for step in self.steps for part in step)
+
+
+class Line:
+    """Elements under one key, by end; `longest_us` is the length of the longest."""
+
+    def __init__(self) -> None:
+        self.ends_us: list[int] = []
+        self.parts: list[Part] = []
+        self.longest_us = 0
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def add(self, part: Part) -> None:
+        """Add an element."""
+        self.longest_us = max(self.longest_us, part.end_us - part.start_us)
+        if not self.ends_us or part.end_us >= self.ends_us[-1]:
+            self.ends_us.append(part.end_us)
+            self.parts.append(part)
+            return
+        at = bisect_right(self.ends_us, part.end_us)
+        self.ends_us.insert(at, part.end_us)
+        self.parts.insert(at, part)
+
+    def behind(self, time_us: int) -> Iterator[Part]:
+        """Yield the elements that end behind a time, by end."""
+        parts = self.parts
+        for at in range(bisect_right(self.ends_us, time_us), len(parts)):
+            yield parts[at]
+
+    def between(self, first_us: int, last_us: int) -> Iterator[Part]:
+        """Yield the elements that end in a closed interval, by end."""
+        low = bisect_left(self.ends_us, first_us)
+        yield from self.parts[low : bisect_right(self.ends_us, last_us)]
+
+    def forget(self, before_us: int) -> None:
+        """Leave out what ends before a time."""
+        low = bisect_left(self.ends_us, before_us)
+        del self.ends_us[:low], self.parts[:low]
+
+
+class WaitingHeads:
+    """Heads under one key, by the last time at which an element may begin that concerns them.
+
+    A head that is written again, or is over, gets another version; its entry is void then.
+    """
+
+    def __init__(self) -> None:
+        self._untils_us: list[int] = []
+        self._heads: list[tuple[ChainHead, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._heads)
+
+    def add(self, until_us: int, head: ChainHead) -> None:
+        """Have a head wait until a time."""
+        at = bisect_right(self._untils_us, until_us)
+        self._untils_us.insert(at, until_us)
+        self._heads.insert(at, (head, head.version))
+
+    def concerned(self, time_us: int) -> list[ChainHead]:
+        """Return the heads that what begins at a time may concern."""
+        low = bisect_left(self._untils_us, time_us)
+        self._keep(low, lambda head: True)
+        return [head for head, _ in self._heads[low:]]
+
+    def forget(self, before_us: int) -> None:
+        """Leave out heads whose first element ends before a time."""
+        self._keep(0, lambda head: head.first.end_us >= before_us)
+
+    def _keep(self, low: int, is_kept: Callable[[ChainHead], bool]) -> None:
+        """Leave out void entries from a place on, and those of other heads."""
+        kept = [
+            (until_us, (head, version))
+            for until_us, (head, version) in zip(
+                self._untils_us[low:], self._heads[low:], strict=True
+            )
+            if head.version == version and is_kept(head)
+        ]
+        if len(kept) < len(self._heads) - low:
+            self._untils_us[low:] = [until_us for until_us, _ in kept]
+            self._heads[low:] = [entry for _, entry in kept]

@@ -1,0 +1,259 @@
+"""The steps of a chain, compiled: which element a run may take, and where both are looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+from joins.sequences.chainparts import ChainHead
+from joins.sequences.runparts import Part
+from templates.chaindecision import (
+    AbsentElement,
+    ChainDecision,
+    ChainLink,
+    Disjuncts,
+    chain_look_ups,
+)
+from templates.rundecision import (
+    ChainReading,
+    Element,
+    RunAtHand,
+    Values,
+    compile_disjuncts,
+    compile_values,
+)
+
+__all__ = ["INFINITE_US", "AbsentUnit", "ChainStep", "Key", "is_remembered"]
+
+INFINITE_US = 1 << 62
+
+Key = tuple[str, ...]
+
+
+class _LookUp:
+    """The equalities under which elements are looked up."""
+
+    def __init__(self, disjuncts: Disjuncts, single: frozenset[str | None]) -> None:
+        equal = chain_look_ups(disjuncts, single)
+        self._lefts = [compile_values(left) for left, _ in equal]
+        self._rights = [compile_values(right) for _, right in equal]
+
+    def of_head(self, reading: ChainReading) -> list[Key]:
+        """Return the values that an element must have one of."""
+        return _choices([values(reading) for values in self._lefts])
+
+    def of_element(self, element: Element) -> list[Key]:
+        """Return the values that an element has."""
+        if not self._rights:
+            return [()]
+        run = RunAtHand((), element, {})
+        reading = ChainReading(element.start_us, element.end_us, run, {}, {})
+        return _choices([values(reading) for values in self._rights])
+
+
+def _choices(sides: Sequence[Values]) -> list[Key]:
+    texts = [[str(value) for value in side if value] for side in sides]
+    return [tuple(choice) for choice in product(*texts)]
+
+
+class ChainStep:
+    """A step of a chain."""
+
+    def __init__(self, decision: ChainDecision, number: int, lateness_us: int) -> None:
+        link = decision.links[number]
+        self.link = link
+        self.number = number
+        self._decision = decision
+        self._reach_us = decision.reach_us + lateness_us
+        if decision.reach_us >= INFINITE_US:
+            self._reach_us = INFINITE_US
+        self._first = compile_disjuncts(link.first)
+        self._each = compile_disjuncts(link.each)
+        self._folds = [
+            (each.name, compile_values(each.first), compile_values(each.following))
+            for each in link.folds
+        ]
+        self._keys = {each.block: each.keys for each in link.elements}
+        single = _single(decision.links[:number], link)
+        self._looked_up = _LookUp(link.first, single), _LookUp(link.each, single)
+
+    def same(self, part: Part) -> Key | None:
+        """Return the values of SAME of an element, None where it lacks one."""
+        element = part.element
+        assert element is not None
+        found = tuple([element.value(term) for term in self._keys[part.blocks[0]]])
+        return found if all(found) else None
+
+    # -- places --------------------------------------------------------------------------------
+
+    def places_of(self, part: Part, same: Key, *, is_first: bool) -> list[tuple[str, ...]]:
+        """Return the keys under which an element is looked up, as a first one or a further one."""
+        assert part.element is not None
+        found = self._looked_up[not is_first].of_element(part.element)
+        return [(*same, *each) for each in dict.fromkeys(found)]
+
+    def places_for(self, head: ChainHead, before: ChainStep) -> list[tuple[str, ...]]:
+        """Return the keys of the elements that a run may take in this step.
+
+        `before` is the step where it is: this one, or the one before.
+        """
+        reading = self.reading(head, before, None)
+        found = self._looked_up[before is self].of_head(reading)
+        return [(*head.same, *each) for each in dict.fromkeys(found)]
+
+    # -- what may be taken ---------------------------------------------------------------------
+
+    def reading(self, head: ChainHead, before: ChainStep, part: Part | None) -> ChainReading:
+        """Return what conditions of this step read of a run and a candidate."""
+        element = None if part is None else part.element
+        runs = head.runs if before is self else before.complete(head)
+        run = RunAtHand(head, element, head.folds) if before is self else RunAtHand((), element, {})
+        end_us = head.part.end_us if part is None else part.end_us
+        if self._folds and before is not self:
+            run = RunAtHand((), element, self._first_folds(head.first.start_us, end_us, runs))
+        return ChainReading(head.first.start_us, end_us, run, runs, {})
+
+    def complete(self, head: ChainHead) -> dict[str, RunAtHand]:
+        """Return the runs of all steps of a run that is in this one."""
+        return {**head.runs, self.link.run: RunAtHand(head, None, head.folds)}
+
+    def begun(self, part: Part, same: Key) -> ChainHead | None:
+        """Return the run that begins with an element of this step, None where that does not fit."""
+        if part.end_us - part.start_us > self._decision.within_us:
+            return None
+        element = part.element
+        folds = self._first_folds(0, 0, {})
+        run = RunAtHand((), element, folds)
+        reading = ChainReading(part.start_us, part.end_us, run, {}, {})
+        if not self._each(reading):
+            return None
+        return ChainHead(
+            None, part, 0, 1, part, part.start_us, part.docid, same, self._next_folds(reading), {}
+        )
+
+    def longer(self, head: ChainHead, before: ChainStep, part: Part) -> ChainHead | None:
+        """Return a run with one element more, in this step; None where that does not fit."""
+        last = head.part
+        if last.end_us >= part.start_us:
+            return None
+        if part.end_us - head.first.start_us > self._decision.within_us:
+            return None
+        is_further = before is self
+        left_us = head.left_us if is_further else last.end_us
+        if self.number > 0 and part.end_us - left_us > self.link.window_us:
+            return None
+        if is_further and part.end_us - last.end_us > self.link.gap_us:
+            return None
+        if not is_remembered(head.first, part, self._reach_us):
+            return None
+        reading = self.reading(head, before, part)
+        if not is_further and not self._first(reading):
+            return None
+        if not self._each(reading):
+            return None
+        return ChainHead(
+            head,
+            part,
+            self.number,
+            head.size + 1 if is_further else 1,
+            head.first,
+            left_us,
+            max(head.docid, part.docid),
+            head.same,
+            self._next_folds(reading),
+            reading.runs,
+        )
+
+    def until_us(self, head: ChainHead, before: ChainStep) -> int:
+        """Return when the last element that a run may take in this step may end."""
+        is_further = before is self
+        left_us = head.left_us if is_further else head.part.end_us
+        until_us = min(head.first.start_us + self._decision.within_us, INFINITE_US)
+        if self.number > 0:
+            until_us = min(until_us, left_us + self.link.window_us)
+        if is_further:
+            until_us = min(until_us, head.part.end_us + self.link.gap_us)
+        return until_us
+
+    def _first_folds(
+        self, start_us: int, end_us: int, runs: Mapping[str, RunAtHand]
+    ) -> dict[str, Values]:
+        if not self._folds:
+            return {}
+        reading = ChainReading(start_us, end_us, RunAtHand((), None, {}), runs, {})
+        return {name: tuple(first(reading)) for name, first, _ in self._folds}
+
+    def _next_folds(self, reading: ChainReading) -> dict[str, Values]:
+        return {name: tuple(following(reading)) for name, _, following in self._folds}
+
+
+class AbsentUnit:
+    """A unit that must be absent before a step, and its tuples under their keys."""
+
+    def __init__(self, decision: ChainDecision, absent: AbsentElement, lateness_us: int) -> None:
+        self.absent = absent
+        self._terms = [link.run for link in decision.links]
+        self._asked = compile_disjuncts(absent.asked)
+        self._keys = {each.block: each.keys for each in absent.elements}
+        reach_us = absent.window_us if absent.step == 0 else decision.reach_us
+        self.reach_us = INFINITE_US if reach_us >= INFINITE_US else reach_us + lateness_us
+
+    def same(self, part: Part) -> Key | None:
+        """Return the values of SAME of a tuple, None where it lacks one."""
+        element = part.element
+        assert element is not None
+        found = tuple([element.value(term) for term in self._keys[part.blocks[0]]])
+        return found if all(found) else None
+
+    def between_us(self, steps: Sequence[Sequence[Part]]) -> tuple[int, int]:
+        """Return when a tuple that takes a run away must end, both times included."""
+        right, window_us = steps[self.absent.step][0], self.absent.window_us
+        last_us = right.start_us - 1
+        if self.absent.step == 0:
+            return steps[0][-1].end_us - window_us, last_us
+        first_us = steps[self.absent.step - 1][-1].end_us + 1
+        return max(first_us, right.end_us - window_us), last_us
+
+    def takes_away(
+        self, steps: Sequence[Sequence[Part]], runs: Mapping[str, RunAtHand], near: Part, docid: int
+    ) -> bool:
+        """Return whether a tuple takes a run away that is decided at a document."""
+        first = steps[0][0]
+        right = steps[self.absent.step][0] if self.absent.step else steps[0][-1]
+        if near.docid > docid:
+            return False
+        if self.absent.step > 0 and near.start_us <= steps[self.absent.step - 1][-1].end_us:
+            return False
+        stands = (first, steps[self.absent.step][0])
+        if not all(is_remembered(each, near, self.reach_us) for each in stands):
+            return False
+        start_us = min(first.start_us, near.start_us)
+        run = RunAtHand((), near.element, {})
+        reading = ChainReading(start_us, right.end_us, run, self._before(steps, runs), {})
+        return self._asked(reading)
+
+    def _before(
+        self, steps: Sequence[Sequence[Part]], runs: Mapping[str, RunAtHand]
+    ) -> dict[str, RunAtHand]:
+        """Return what stands before a tuple of the unit: of the step behind, its first element."""
+        place = self.absent.step
+        if place == 0:
+            return {self._terms[0]: runs[self._terms[0]]}
+        element = steps[place][0].element
+        assert element is not None
+        behind = RunAtHand([element], None, {})
+        return {**{t: runs[t] for t in self._terms[:place]}, self._terms[place]: behind}
+
+
+def is_remembered(one: Part, other: Part, reach_us: int) -> bool:
+    """Section 1.1: the earlier was still remembered when the later came."""
+    if reach_us >= INFINITE_US or one.position == other.position:
+        return True
+    earlier, later = (one, other) if one.position < other.position else (other, one)
+    return earlier.end_us >= later.watermark_us - reach_us
+
+
+def _single(before: Sequence[ChainLink], own: ChainLink) -> frozenset[str | None]:
+    """Return the runs of units that are no alternatives; None is the run at hand."""
+    runs: list[str | None] = [link.run for link in before if len(link.elements) == 1]
+    return frozenset([*runs, None] if len(own.elements) == 1 else runs)

@@ -1,0 +1,169 @@
+"""Compiles chains under MATCH: the streams that runs over them are found in, and what is handed on.
+
+Of elements everything is handed on that any condition of the query asks of them, or SELECT, as of
+those of a repetition (`templates.runcompiler`).  STRICT and PARTITION read all documents of the
+chain's streams besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from templates.chaindecision import (
+    AbsentElement,
+    ChainDecision,
+    ChainLink,
+    DecidedChains,
+    HandedOnStep,
+)
+from templates.clause import Clause
+from templates.elements import RepeatedUnit
+from templates.ordered import Chained, asked_of_elements
+from templates.runcompiler import compile_elements, handed_on
+from templates.rundecision import ElementStream, FoldValue
+from xscl.path import ANY, Axis, NodeTest, Path, Step
+from xscl.query import Block, Disjunct, Operand, Query, Strategy, Variable
+
+if TYPE_CHECKING:
+    from templates.clausecompiler import Compiler
+    from templates.decisioncompiler import Built, DecisionCompiler, Decisions
+
+__all__ = ["build_chain", "chain_clause"]
+
+_EVERY = "#every"
+"""The variable of the root of a document that is read whatever it is."""
+
+
+class _Reading:
+    """The streams that a chain reads, as they are compiled."""
+
+    def __init__(self, decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) -> None:
+        self._decisions = decisions
+        self._statements = [statement for statement, _ in nodes]
+        self._operands: list[Operand] = []
+        for statement in self._statements:
+            self._operands += asked_of_elements(statement.root)
+        self.compilers: list[Compiler] = []
+        self.deciding: list[Clause] = []
+
+    def elements(
+        self, unit: RepeatedUnit, keys: Sequence[tuple[str, ...]]
+    ) -> tuple[ElementStream, ...]:
+        """Return the streams of the blocks of a unit."""
+        found: list[ElementStream] = []
+        for block, own in zip(unit.blocks, keys, strict=True):
+            statement = next(s for s in self._statements if _has_block(s, block))
+            compiler, clause, stream = compile_elements(
+                self._decisions, statement, block, own, self._operands
+            )
+            self.compilers.append(compiler)
+            self.deciding.append(clause)
+            found.append(stream)
+        return tuple(found)
+
+    def documents(self, node: Chained) -> Iterator[ElementStream]:
+        """Yield all documents of the chain's streams; under PARTITION those that have its keys."""
+        blocks = self._statements[0].blocks
+        paths = node.partition if node.strategy is Strategy.PARTITION else ()
+        keys = tuple(f"{_EVERY}.{number}" for number in range(len(paths)))
+        read = (blocks[b].stream for step in node.steps for b in step.unit.blocks)
+        for stream in dict.fromkeys(read):
+            path = Path((Step(Axis.CHILD, NodeTest(ANY, ANY), variable=_EVERY),))
+            block = Block(
+                stream, path, _EVERY, (_EVERY,), keys=tuple(zip(keys, paths, strict=True))
+            )
+            number = len(blocks)
+            variables = tuple(Variable(name, number, name) for name in (_EVERY, *keys))
+            statement = replace(self._statements[0], blocks=(*blocks, block), variables=variables)
+            compiler = self._decisions.compiler(statement, {})
+            clause = compiler.tuples(number, frozenset({_EVERY, *keys}))
+            self.compilers.append(compiler)
+            self.deciding.append(clause)
+            yield ElementStream(number, self._decisions.stream(clause), keys)
+
+
+def _has_block(statement: Query, block: int) -> bool:
+    return any(variable.block == block for variable in statement.variables)
+
+
+def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) -> Built:
+    """Return a chain with the clauses that it reads."""
+    from templates.decisioncompiler import Built
+
+    reading = _Reading(decisions, nodes)
+    _, node = nodes[0]
+    links = [
+        ChainLink(
+            step.unit.run,
+            step.is_repeated,
+            reading.elements(step.unit, step.keys),
+            step.first,
+            step.each,
+            tuple(FoldValue(*each) for each in step.folds),
+            step.gap_us,
+            step.window_us,
+        )
+        for step in node.steps
+    ]
+    absences = [
+        AbsentElement(each.step, reading.elements(each.unit, each.keys), each.asked, each.window_us)
+        for each in node.absences
+    ]
+    is_contiguous = node.strategy is not Strategy.NEXT
+    decision = ChainDecision(
+        node.strategy,
+        tuple(links),
+        tuple(absences),
+        tuple(reading.documents(node)) if is_contiguous else (),
+        node.within_us,
+        node.reach_us,
+        decisions.grace_us,
+    )
+    compared = frozenset[str]().union(
+        *(each.compared for each in node.steps), *(each.compared for each in node.absences)
+    )
+    return Built.of(decision, reading.compilers, reading.deciding, compared)
+
+
+def chain_clause(
+    compiler: DecisionCompiler, node: Chained, where: Disjunct, needed_above: frozenset[str]
+) -> Clause:
+    """Compile what hands on the runs over a chain."""
+    from templates.decisioncompiler import compared_in
+
+    decisions = compiler.decisions
+    built = compiler.attach(node.origin)
+    decision = built.decision
+    assert isinstance(decision, ChainDecision)
+    begins = [compiler.choice[id(step)] for step in node.steps]
+    blocks = tuple(step.block for step in node.steps)
+    plain = [step for step in node.steps if not step.is_repeated]
+    own_keys = {
+        key
+        for step in plain
+        for block, keys in zip(step.unit.blocks, step.keys, strict=True)
+        if block == step.block
+        for key in keys
+    }
+    needed = needed_above | compiler.terms(where) | own_keys | decisions.chosen(blocks)
+    needed = needed.union(*map(compiler.terms, begins))
+    below: list[Clause] = []
+    steps: list[HandedOnStep] = []
+    for step, begin in zip(node.steps, begins, strict=True):
+        stream = None
+        if not step.is_repeated:
+            below.append(compiler.tuples(step.block, needed))
+            stream = decisions.stream(below[-1])
+        steps.append(HandedOnStep(stream, begin, step.unit.run, step.run_keys))
+    carried_by_runs = {
+        name for step in node.steps if step.is_repeated for name in (step.unit.run, *step.run_keys)
+    }
+    carried = tuple(sorted(carried_by_runs.union(*(each.carried for each in below))))
+    chains = DecidedChains(decision, tuple(steps), "", carried, ())
+    compared = frozenset(own_keys | (built.compared & decisions.chosen(blocks))).union(
+        *(compared_in(each) for each in (where, *begins)), *(each.compared for each in below)
+    )
+    read = (*below, *built.deciding)
+    return handed_on(compiler, chains, blocks, read, where, compared, needed_above)

@@ -1,0 +1,146 @@
+"""What runs over chains are found, by content: equal chains of different queries are one.
+
+A `ChainDecision` reads streams of elements, one for each block of each step, units too.  Conditions
+read what a run has taken through `xscl.query.Elements`.  `docs/repetition.md` has the theory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from templates.decision import TupleStream
+from templates.rundecision import ElementStream, FoldValue
+from xscl.query import INFINITE_US, Disjunct, Elements, Operand, Strategy
+
+__all__ = [
+    "AbsentElement",
+    "ChainDecision",
+    "ChainLink",
+    "DecidedChains",
+    "Disjuncts",
+    "HandedOnStep",
+    "chain_look_ups",
+]
+
+Disjuncts = tuple[Disjunct, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLink:
+    """A step of a chain: what is asked of its first element, and of each.
+
+    `run` is the term under which conditions read its elements.  `window_us` bounds the time from
+    the step before, `gap_us` that between neighbours.
+    """
+
+    run: str
+    is_repeated: bool
+    elements: tuple[ElementStream, ...]
+    first: Disjuncts
+    each: Disjuncts
+    folds: tuple[FoldValue, ...]
+    gap_us: int
+    window_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentElement:
+    """A unit that must be absent before a step, and what is asked of its tuples."""
+
+    step: int
+    elements: tuple[ElementStream, ...]
+    asked: Disjuncts
+    window_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChainDecision:
+    """One chain under MATCH.
+
+    `documents` are all documents of its streams, each with its keys under PARTITION: none under
+    NEXT.  `within_us` bounds the whole; `reach_us` is for how long the first one is remembered.
+    """
+
+    strategy: Strategy
+    links: tuple[ChainLink, ...]
+    absences: tuple[AbsentElement, ...]
+    documents: tuple[ElementStream, ...]
+    within_us: int
+    reach_us: int
+    grace_us: int
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether a run goes from one document to the next."""
+        return self.strategy is not Strategy.NEXT
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether it goes to the next document of its key."""
+        return self.strategy is Strategy.PARTITION
+
+    @property
+    def retained_us(self) -> int:
+        """For how long what may decide is remembered: UNLESS at the beginning looks back."""
+        before = [each.window_us for each in self.absences if each.step == 0]
+        return min(INFINITE_US, self.reach_us + max(before, default=0))
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOnStep:
+    """What a query class hands on of a step: the rows of a unit that fit, or its run.
+
+    `stream` is None of a repetition; `keys` are what a tuple carries of its keys.
+    """
+
+    stream: TupleStream | None
+    begin: Disjunct
+    run: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedChains:
+    """What a query class hands on of chains: tuples of a stream with the terms `carried`.
+
+    `variables` are those of its root and its terms.
+    """
+
+    decision: ChainDecision
+    steps: tuple[HandedOnStep, ...]
+    stream: str
+    carried: tuple[str, ...]
+    variables: tuple[int, ...]
+
+
+def chain_look_ups(
+    disjuncts: Disjuncts, single: frozenset[str | None]
+) -> list[tuple[Operand, Operand]]:
+    """Return the equalities of what a run has taken and of candidates that all alternatives have.
+
+    `single` are the runs of which every element binds the same, None for the run at hand.
+    """
+    found: list[tuple[Operand, Operand]] = []
+    if len(disjuncts) != 1 or None not in single:
+        return found
+    for test in disjuncts[0].tests:
+        if test.function != "joins":
+            continue
+        for left, right in (test.arguments, test.arguments[::-1]):
+            if _is_candidate(right) and _is_taken(left, single):
+                found.append((left, right))
+                break
+    return found
+
+
+def _is_candidate(operand: Operand) -> bool:
+    return isinstance(operand, Elements) and operand.run is None and operand.function == "candidate"
+
+
+def _is_taken(operand: Operand, single: frozenset[str | None]) -> bool:
+    """Return whether an operand has values before there is a candidate."""
+    if not isinstance(operand, Elements):
+        return False
+    if operand.run is None:
+        return operand.function in ("prev", "first") and operand.otherwise is None
+    return operand.run in single and operand.function in ("all", "first", "last")

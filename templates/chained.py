@@ -1,0 +1,253 @@
+"""From a chain under MATCH to a `Chained` node.
+
+A run over a chain takes elements, in units too: a unit is a repetition of one element.  So all that
+is asked while a run goes on is asked of elements, and what an alternative of a unit does not bind
+is left out when it is asked.  What is handed on is of one choice of alternatives, and asks of plain
+units what a join asks of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from templates.elements import RepeatedUnit, operand_with_elements, with_elements
+from templates.keys import SameKeys
+from templates.ordered import AbsentInChain, Chained, ChainStep
+from templates.predicates import Disjuncts
+from xscl.path import Parameter
+from xscl.query import (
+    INFINITE_US,
+    Absence,
+    Disjunct,
+    Elements,
+    Fold,
+    From,
+    Key,
+    Node,
+    Operand,
+    Operator,
+    PathFrom,
+    Query,
+    Repetition,
+    Residual,
+    Unit,
+    VariableValue,
+    Window,
+    operand_terms,
+)
+from xscl.sequence import blocks_below
+
+__all__ = ["ChainReading"]
+
+_ALWAYS = (Disjunct(),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """A step as it is written, with what the operator before it asks."""
+
+    unit: Node
+    repetition: Repetition | None
+    operator: Operator | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChainReading:
+    """Reads the chains of a query, under one choice of alternatives.
+
+    `paths` are the paths from variables, `repeated_paths` those of repeated units.  `bound` leaves
+    out of a predicate what the choice does not bind.
+    """
+
+    query: Query
+    choice: Mapping[Unit, int]
+    repeated: tuple[RepeatedUnit, ...]
+    paths: Mapping[str, PathFrom]
+    repeated_paths: Mapping[str, PathFrom]
+    bound: Callable[[Iterable[Disjunct]], Disjuncts]
+    same: SameKeys
+
+    def chain(
+        self,
+        origin: int,
+        node: Node,
+        source: From,
+        keys: Sequence[Key],
+        within_us: int,
+        reach_us: int,
+    ) -> Chained:
+        """Return a chain; `keys` and the lengths are those of all clauses around it.
+
+        `reach_us` is the innermost WITHIN.
+        """
+        assert source.strategy is not None
+        links, absences = _links(node)
+        units = tuple(self._unit(link.unit) for link in links)
+        steps = [
+            self._step(link, unit, units, keys) for link, unit in zip(links, units, strict=True)
+        ]
+        return Chained(
+            origin,
+            source.strategy,
+            tuple(steps),
+            tuple(self._absent(place, each, units, keys) for place, each in absences),
+            tuple(key.path for key in keys),
+            within_us,
+            min(reach_us, _sum_of_windows(steps)) if reach_us >= INFINITE_US else reach_us,
+        )
+
+    def _unit(self, node: Node) -> RepeatedUnit:
+        """Return a unit whose tuples are elements."""
+        blocks = tuple(blocks_below(node))
+        repeated = next((unit for unit in self.repeated if unit.blocks == blocks), None)
+        if repeated is not None:
+            return repeated
+        names = frozenset(v.name for v in self.query.variables if v.block in blocks)
+        return RepeatedUnit(blocks, names, frozenset())
+
+    def _step(
+        self,
+        link: _Link,
+        unit: RepeatedUnit,
+        units: tuple[RepeatedUnit, ...],
+        keys: Sequence[Key],
+    ) -> ChainStep:
+        repetition, operator = link.repetition, link.operator
+        first = _ALWAYS if operator is None else operator.disjuncts
+        each = _ALWAYS if repetition is None else repetition.disjuncts
+        folds = () if repetition is None else repetition.folds
+        gap_us = INFINITE_US
+        if repetition is not None and repetition.gap is not None:
+            gap_us = _length_us(repetition.gap)
+        block = unit.first
+        if isinstance(link.unit, Unit) and repetition is None:
+            block = self.choice[link.unit]
+        return ChainStep(
+            unit,
+            block,
+            repetition is not None,
+            self._handed_on(link, unit),
+            self._asked(first, unit, units),
+            tuple(
+                Disjunct(
+                    one.value_joins,
+                    (*one.residuals, *_literals(unit, keys)),
+                    one.similarity_joins,
+                    one.tests,
+                )
+                for one in self._asked(each, unit, units)
+            ),
+            tuple((fold.name, *self._fold(fold, unit, units)) for fold in folds),
+            self._compared(each, unit),
+            tuple(tuple(key.variable(b) for key in keys) for b in unit.blocks),
+            ()
+            if repetition is None
+            else tuple(self.same.variable(key, unit.first) for key in keys),
+            gap_us,
+            INFINITE_US if operator is None else _length_us(operator.window),
+        )
+
+    def _handed_on(self, link: _Link, unit: RepeatedUnit) -> Disjuncts:
+        """Return what is asked of a tuple that is handed on: of plain units as of a join."""
+        if link.operator is None:
+            return _ALWAYS
+        if link.repetition is None:
+            return self.bound(link.operator.disjuncts)
+        # Another alternative may not compare a path: then it need not be there.
+        paths = self.repeated_paths if len(unit.blocks) == 1 else self.paths
+        return self.bound(
+            [with_elements(d, self.repeated, paths, unit) for d in link.operator.disjuncts]
+        )
+
+    def _asked(
+        self, disjuncts: Iterable[Disjunct], unit: RepeatedUnit, units: tuple[RepeatedUnit, ...]
+    ) -> Disjuncts:
+        known = (*units, unit) if unit not in units else units
+        return tuple(with_elements(each, known, self.paths, unit) for each in disjuncts)
+
+    def _fold(
+        self, fold: Fold, unit: RepeatedUnit, units: tuple[RepeatedUnit, ...]
+    ) -> tuple[Operand, Operand]:
+        first, following = (
+            operand_with_elements(each, units, self.paths, unit)
+            for each in (fold.first, fold.following)
+        )
+        return first, following
+
+    def _absent(
+        self,
+        place: int,
+        absence: Absence,
+        units: tuple[RepeatedUnit, ...],
+        keys: Sequence[Key],
+    ) -> AbsentInChain:
+        unit = self._unit(absence.absent)
+        return AbsentInChain(
+            place,
+            unit,
+            tuple(
+                Disjunct(
+                    one.value_joins,
+                    (*one.residuals, *_literals(unit, keys)),
+                    one.similarity_joins,
+                    one.tests,
+                )
+                for one in self._asked(absence.disjuncts, unit, units)
+            ),
+            self._compared(absence.disjuncts, unit),
+            tuple(tuple(key.variable(b) for key in keys) for b in unit.blocks),
+            INFINITE_US if absence.window is None else _length_us(absence.window),
+        )
+
+    def _compared(self, disjuncts: Iterable[Disjunct], unit: RepeatedUnit) -> frozenset[str]:
+        """Return the plain units' variables that conditions of elements compare."""
+        known = (*self.repeated, unit) if unit not in self.repeated else self.repeated
+        asked = self.bound([with_elements(d, known, self.paths, unit) for d in disjuncts])
+        return frozenset(
+            each.variable
+            for disjunct in asked
+            for operand in disjunct.operands()
+            for each in operand_terms(operand)
+            if isinstance(each, VariableValue) and each.variable[0] != "+"
+        )
+
+
+def _links(node: Node) -> tuple[list[_Link], list[tuple[int, Absence]]]:
+    """Return the steps of a chain, and its absences with the steps behind which they stand."""
+    match node:
+        case Absence(operand=operand):
+            links, absences = _links(operand)
+            return links, [*absences, (len(links) - 1, node)]
+        case Operator(left=left, right=right):
+            links, absences = _links(left)
+            unit, repetition = _repeated(right)
+            return [*links, _Link(unit, repetition, node)], absences
+    unit, repetition = _repeated(node)
+    return [_Link(unit, repetition, None)], []
+
+
+def _repeated(node: Node) -> tuple[Node, Repetition | None]:
+    return (node.unit, node) if isinstance(node, Repetition) else (node, None)
+
+
+def _literals(unit: RepeatedUnit, keys: Sequence[Key]) -> Iterator[Residual]:
+    """Yield what SAME asks of the keys of a unit beside that they are the same."""
+    for key in keys:
+        if key.literal is not None:
+            for block in unit.blocks:
+                own = Elements(None, "candidate", VariableValue(key.variable(block)))
+                yield Residual(own, "=", key.literal)
+
+
+def _sum_of_windows(steps: Sequence[ChainStep]) -> int:
+    """Return how far apart the first element and the last may be, by the operators alone."""
+    windows = [step.window_us for step in steps[1:]]
+    if steps[0].is_repeated or any(each >= INFINITE_US for each in windows):
+        return INFINITE_US
+    return sum(windows)
+
+
+def _length_us(window: Window | Parameter) -> int:
+    """Return a length where decisions are: of parameters only the values are decided on."""
+    return window.length_us if isinstance(window, Window) else INFINITE_US
