@@ -14,20 +14,20 @@ channel; Hong 2009, chapter 5).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple
 
 from templates.queryclass import QueryClass
 from xscl.evaluation import Condition
-from xscl.path import Parameter, condition_parameters
-from xscl.pattern import WORD_TESTS, Constant, PatternNode, TreePattern
-from xscl.query import INFINITE_US, Call, Residual, Row, SimilarityJoin, operand_parameters
+from xscl.path import Parameter
+from xscl.pattern import WORD_TESTS, Constant, TreePattern
+from xscl.query import INFINITE_US, Call, Residual, Row, SimilarityJoin
 from xscl.table import Action
 
 __all__ = [
     "SPAN",
+    "WINDOW",
     "Alternative",
     "Clause",
     "ClauseSource",
@@ -37,7 +37,6 @@ __all__ = [
     "Place",
     "Published",
     "Test",
-    "is_prepared",
 ]
 
 Edge = tuple[int, int]
@@ -57,6 +56,10 @@ class Place(NamedTuple):
 
 SPAN = Place(-1, -1)
 """The smallest window that holds a tuple, in microseconds."""
+
+
+WINDOW = Place(-2, -1)
+"""The window for which an absence was decided, in microseconds."""
 
 
 class Measured(NamedTuple):
@@ -84,7 +87,7 @@ class Test(NamedTuple):
     @property
     def is_of_strings(self) -> bool:
         """Whether a parameter here must be given a string."""
-        return self.operator in ("=", "!=", *WORD_TESTS)
+        return self.place != WINDOW and self.operator in ("=", "!=", *WORD_TESTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,28 +225,3 @@ class Alternative:
                 reach_us = above_us[clause.stream] + clause.window_under(values)
                 above_us[each.stream] = max(above_us.get(each.stream, 0), reach_us)
         return [(clause, above_us[clause.stream]) for clause in self.clauses]
-
-
-def is_prepared(alternatives: Sequence[Alternative]) -> bool:
-    """Return whether all parameters of a compiled query are data: tested in boxes, or at the root.
-
-    Then an assignment needs no compiling: it is a row of constants and windows.
-    """
-    return not any(
-        any(map(_has_parameter, (n for p in alternative.patterns for n in p.nodes)))
-        or any(map(_tests_parameter, alternative.clauses[:-1]))
-        for alternative in alternatives
-    )
-
-
-def _tests_parameter(clause: Clause) -> bool:
-    """Return whether a parameter stands in a condition that no box has."""
-    operands = [o for residual in clause.residuals for o in (residual.left, residual.right)]
-    return any(any(operand_parameters(o)) for o in (*operands, *clause.tests))
-
-
-def _has_parameter(node: PatternNode) -> bool:
-    """Return whether a parameter stands in what defines a node: in a filter, or in a function."""
-    in_filters = (parameter for each in node.filters for parameter in condition_parameters(each))
-    in_function = operand_parameters(node.derivation) if node.derivation else ()
-    return any(chain(in_filters, in_function))

@@ -56,7 +56,7 @@ from xscl.query import (
     term,
 )
 
-__all__ = ["Catalog", "Compiler", "Side"]
+__all__ = ["Catalog", "Compiler", "Side", "tested_below"]
 
 
 class Catalog(Protocol):
@@ -84,7 +84,7 @@ def _stream(clause: Clause, query: Query, point: int) -> str:
     not depend on the data of others.
     """
     content = (
-        (query.id, query.version) if query.parameters else point,
+        (query.id, query.version, point) if query.parameters else point,
         clause.window_us,
         clause.box,
         clause.query_class.in_no_stratum(),
@@ -99,7 +99,7 @@ def _stream(clause: Clause, query: Query, point: int) -> str:
     return f"#{blake2b(repr(content).encode(), digest_size=16).hexdigest()}"
 
 
-def _tested_below(source: ClauseSource, side: int) -> Iterator[Test]:
+def tested_below(source: ClauseSource, side: int) -> Iterator[Test]:
     """Yield what the clauses below ask of the tuples that they hand on."""
     below = source.below
     if below is None or not below.tested:
@@ -305,7 +305,7 @@ class Compiler:
                 if sides[ref[0]].source.block is not None and ref[1] in moved[ref[0]]
             },
             box=(
-                *(test for s, side in enumerate(sides) for test in _tested_below(side.source, s)),
+                *(test for s, side in enumerate(sides) for test in tested_below(side.source, s)),
                 *(Test(place_of(ref), *test) for ref, test in tested),
                 *(test_of(each, lambda name: place_of(where[name])) for each in measured),
             ),

@@ -23,10 +23,10 @@ def compile_query(
 ) -> list[Alternative]:
     """Return the alternatives of a query, its patterns added to the catalog.
 
-    Parameters may be left where they are data (`is_prepared`); not where something is decided.
-    `point` is the registration point: equal operators of queries with equal points hand on the same
-    tuples, in one stream; those of a query with parameters have a stream of their own, whatever its
-    assignments.  Streams that are not in `published` come from outside and are read in stratum 0.
+    Parameters may be left where they are data (`prepared`).  `point` is the registration point:
+    equal operators of queries with equal points hand on the same tuples, in one stream; those of a
+    query with parameters have a stream of their own, whatever its assignments.  Streams that are
+    not in `published` come from outside and are read in stratum 0.
     `lateness_us` is the largest grace, which a query has that says none.
     """
     statements = plain_statements(query)

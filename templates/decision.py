@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from xscl.path import Parameter
 from xscl.query import INFINITE_US, Disjunct
 
 __all__ = [
@@ -106,20 +107,26 @@ class Decision:
     """One ordered operator.
 
     `lefts` are the streams of the operand where there is one, else `fits` say which fit.
-    `window_us` is the operator's; it is WITHIN's where the operator has none.  `within_us` is the
-    shortest WITHIN around it.
+    `window_us` is the operator's; it is WITHIN's where the operator has none.  A parameter is the
+    window of an absence behind its operand: it is decided for each that is asked for (`graded`).
+    `within_us` is the shortest WITHIN around it.
     """
 
     kind: DecisionKind
     lefts: tuple[TupleStream, ...]
     fits: tuple[Fit, ...]
     absences: tuple[Absent, ...]
-    window_us: int
+    window_us: int | Parameter
     within_us: int
     grace_us: int
 
     @property
-    def reach_us(self) -> int:
+    def is_graded(self) -> bool:
+        """Whether it is decided for each window that is asked for."""
+        return isinstance(self.window_us, Parameter)
+
+    @property
+    def reach_us(self) -> int | Parameter:
         """How far behind a tuple's end a document may lie that decides of it."""
         if self.kind is DecisionKind.BEFORE:
             return max(absent.window_us for absent in self.absences)

@@ -12,8 +12,19 @@ from dataclasses import dataclass, field, replace
 
 from templates.chaincompiler import build_chain, chain_clause
 from templates.chaindecision import ChainDecision
-from templates.clause import Alternative, Clause, ClauseSource, Edge, Guard, Published
-from templates.clausecompiler import Catalog, Compiler, Side
+from templates.clause import (
+    WINDOW,
+    Alternative,
+    Clause,
+    ClauseSource,
+    Edge,
+    Guard,
+    Place,
+    Published,
+    Test,
+)
+from templates.clausecompiler import Catalog, Compiler, Side, tested_below
+from templates.datatests import data_test
 from templates.decision import (
     Absent,
     AbsentCase,
@@ -46,6 +57,7 @@ from templates.rundecision import RunDecision
 from templates.template import template_of
 from xscl.comparison import operands_below
 from xscl.evaluation import compile_condition
+from xscl.path import Parameter
 from xscl.pattern import TreePattern, term_variable
 from xscl.query import (
     Call,
@@ -326,7 +338,9 @@ class DecisionCompiler(Compiler):
         read = (*below, *built.deciding)
         stratum = 1 + max(each.query_class.stratum for each in read)
         own = built.compared & self.decisions.chosen(blocks)
-        residuals, tests, guard = _split(where)
+        sources = tuple(ClauseSource(None, each, each.query_class.stratum + 1, 0) for each in below)
+        tested, where_else = self._tested(where, below)
+        residuals, tests, guard = _split(where_else)
         compared = own.union(
             compared_in(fit), compared_in(where), *(each.compared for each in below)
         )
@@ -335,11 +349,13 @@ class DecisionCompiler(Compiler):
             query_class=QueryClass(template, row, False, stratum, decided),
             blocks=tuple(block for each in below for block in each.blocks),
             window_us=reach_us,
-            sources=tuple(
-                ClauseSource(None, each, each.query_class.stratum + 1, 0) for each in below
-            ),
+            sources=sources,
             places={},
-            box=(),
+            box=(
+                *(test for s, source in enumerate(sources) for test in tested_below(source, s)),
+                *tested,
+                *([Test(WINDOW, "=", reach_us)] if isinstance(reach_us, Parameter) else []),
+            ),
             residuals=residuals,
             tests=tests,
             condition=compile_condition(residuals, tests),
@@ -352,6 +368,24 @@ class DecisionCompiler(Compiler):
         )
         self.clauses.append(clause)
         return clause
+
+    def _tested(self, where: Disjunct, below: Sequence[Clause]) -> tuple[list[Test], Disjunct]:
+        """Return the tests of values against parameters in WHERE, and what else is asked there."""
+        places = {
+            name: Place(side, -1, position)
+            for side, clause in enumerate(below)
+            for position, name in enumerate(clause.carried, 1)
+        }
+        tests: list[Test] = []
+        others: list[Residual] = []
+        for residual in where.residuals:
+            found = data_test(residual, self.texts)
+            if found is not None and isinstance(found[1].data, Parameter):
+                value, test = found
+                tests.append(Test(places[term(value)], *test))
+            else:
+                others.append(residual)
+        return tests, replace(where, residuals=tuple(others))
 
     def attach(self, origin: int) -> Built:
         """Return a decision, with what it reads among the clauses of this alternative."""

@@ -8,7 +8,7 @@ from itertools import product
 
 from templates.decision import DecisionKind
 from templates.elements import RepeatedUnit, element_operands
-from xscl.path import Literal, Path
+from xscl.path import Literal, Parameter, Path
 from xscl.query import (
     Disjunct,
     From,
@@ -63,7 +63,7 @@ class Ordered:
     operands: tuple[PlainNode, ...]
     disjuncts: _Disjuncts
     absences: tuple[AbsentUnit, ...]
-    window_us: int
+    window_us: int | Parameter
     within_us: int
 
 

@@ -361,13 +361,16 @@ class _Plain:
             window_us = _length_us(absences[0].window)
         if kind is not DecisionKind.BEFORE and window_us >= INFINITE_US:
             window_us = _length_us(around.within)
+        length_us: int | Parameter = window_us
+        if kind in _AT_END and isinstance(given := absences[0].window, Parameter):
+            length_us = given
         ordered = Ordered(
             origin,
             kind,
             tuple(self._source(each, around) for each in parts),
             disjuncts,
             tuple(self._absent(each, parts[0].last, around) for each in absences),
-            window_us,
+            length_us,
             around.within_us,
         )
         return _Part(ordered, parts[0].first, parts[-1].last)
@@ -410,6 +413,10 @@ _KINDS = {
 }
 
 
+_AT_END = (DecisionKind.AFTER, DecisionKind.AROUND)
+"""What is decided when a window is over, which may be data."""
+
+
 def _length_us(window: Window | Parameter | None) -> int:
-    """Return a length where decisions are: of parameters only the values are decided on."""
+    """Return a length where decisions are; a parameter is none that all assignments have."""
     return window.length_us if isinstance(window, Window) else INFINITE_US

@@ -28,12 +28,13 @@ from broker.explain.spelling import (
 from broker.explain.surveyed import SurveyedDecisions, SurveyedQuery, given_window_us
 from broker.matching.registration import RegisteredQuery, publishers_first
 from joins import template_sql
-from templates.clause import Alternative, Clause, Published, is_prepared
+from templates.clause import Alternative, Clause, Published
 from templates.compiler import compile_query
 from templates.conjunctive import conjunctive_query, view_query
 from templates.decision import Decision
 from templates.ordered import choices
 from templates.plain import plain_statements
+from templates.prepared import is_prepared, may_be_prepared
 from templates.queryclass import QueryClass
 from templates.template import Template
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
@@ -124,9 +125,9 @@ class _Surveyor:
 
     def _is_prepared(self, query: Query) -> bool:
         """Return whether a query with parameters is compiled without values of these."""
-        if query.is_ordered:
-            return False
-        return is_prepared(compile_query(query, 0, PatternCatalog(), self.streams))
+        return may_be_prepared(query) and is_prepared(
+            compile_query(query, 0, PatternCatalog(), self.streams)
+        )
 
     def _grace_us(self, query: Query) -> int:
         """Return the grace of a query: what it says, and at least that of what it reads."""

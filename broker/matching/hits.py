@@ -20,7 +20,7 @@ from broker.matching.clauseterms import ClauseTerms
 from broker.matching.likenesses import spell_likenesses
 from broker.matching.uses import Use
 from joins import ranges
-from templates.clause import SPAN, Measured, Place
+from templates.clause import SPAN, WINDOW, Measured, Place
 
 __all__ = ["Hits", "TupleReading"]
 
@@ -119,7 +119,11 @@ class Hits:
             ]
             wanted = zip(self.which[own].tolist(), k.tolist(), strict=True)
             texts = self.points.operands.texts(at)
-            equal = [asked[use][i] == text for (use, i), text in zip(wanted, texts, strict=True)]
+            spans = self.points.spans[self.rows[own]].tolist()
+            equal = [
+                asked[use][i] == (text if self.terms[use].equal[i].place != WINDOW else str(span))
+                for (use, i), text, span in zip(wanted, texts, spans, strict=True)
+            ]
             are_true[own[~np.array(equal)]] = False
         return are_true
 
@@ -216,7 +220,7 @@ class Hits:
             place = tested[clauses[hit]][i]
             if isinstance(place, Measured):
                 measured.setdefault(place, []).append((hit, i))
-            found[hit].append(str(spans[hit]) if place == SPAN else text)
+            found[hit].append(str(spans[hit]) if place in (SPAN, WINDOW) else text)
         for number, where in measured.items():
             rows = self.rows[[hit for hit, _ in where]]
             for (hit, i), value in zip(where, self.points.measured(number, rows), strict=True):

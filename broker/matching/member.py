@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from broker.matching.handedon import HandedOn
@@ -13,15 +13,24 @@ from templates.clause import Alternative, Clause
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Query
 
-__all__ = ["Member", "name_of", "retention_of"]
+__all__ = ["Member", "Shared", "fit", "name_of", "retention_of"]
+
+
+@dataclass(slots=True)
+class Shared:
+    """The alternatives of all assignments of one registration point, and the assignments' names."""
+
+    alternatives: list[Alternative]
+    names: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class Member:
     """A registered query, compiled once if it is `prepared`, else once for each assignment.
 
-    `uses`, those of roots, and `compiled` are by the name of an assignment (`name_of`); what the
-    inner operators of all assignments use is `handed_on`.
+    Where something is decided it is compiled once for each registration point of assignments
+    (`shared`), or once for each assignment.  `uses`, those of roots, and `compiled` are by the name
+    of an assignment (`name_of`); what the inner operators of all assignments use is `handed_on`.
     """
 
     query: Query
@@ -30,6 +39,8 @@ class Member:
     paused_through: int
     handed_on: HandedOn
     prepared: list[Alternative] | None = None
+    may_share: bool = False
+    shared: dict[int, Shared] = field(default_factory=dict)
     alternatives: list[Alternative] = field(default_factory=list)
     uses: dict[str, list[Use]] = field(default_factory=dict)
     compiled: dict[str, list[Alternative]] = field(default_factory=dict)
@@ -50,25 +61,15 @@ class Member:
         if self.prepared is not None and self.uses:
             every = (use for uses in self.uses.values() for use in uses)
             yield min(use.subscriber.registration_point for use in every), self.prepared
+        for point, shared in self.shared.items():
+            yield point, shared.alternatives
         for name, alternatives in self.compiled.items():
             points = (use.subscriber.registration_point for use in self.uses[name])
             yield min(points, default=self.registration_point), alternatives
 
     def prepared_for(self, values: Assignment) -> list[Alternative] | None:
-        """Return the alternatives for all assignments, or None if they do not fit this one.
-
-        A parameter that they hold against a string must have a string for its value.
-        """
-        if self.prepared is None:
-            return None
-        are_texts = all(
-            isinstance(values[test.data.name], str)
-            for alternative in self.prepared
-            for clause in alternative.clauses
-            for test in clause.box
-            if test.is_of_strings and isinstance(test.data, Parameter)
-        )
-        return self.prepared if are_texts else None
+        """Return the alternatives for all assignments, or None if they do not fit this one."""
+        return self.prepared if self.prepared is not None and fit(self.prepared, values) else None
 
     def points(self, values: Assignment) -> set[int]:
         """Return the registration point of an assignment; the empty set if it is not there."""
@@ -128,6 +129,20 @@ class Member:
     def retention_us(self) -> int:
         """Return how far matches reach back, the windows of assignments included."""
         return max((retention_of(use) for uses in self.uses.values() for use in uses), default=0)
+
+
+def fit(alternatives: Sequence[Alternative], values: Assignment) -> bool:
+    """Return whether alternatives for all assignments are for this one.
+
+    A parameter that they hold against a string must have a string for its value.
+    """
+    return all(
+        isinstance(values[test.data.name], str)
+        for alternative in alternatives
+        for clause in alternative.clauses
+        for test in clause.box
+        if test.is_of_strings and isinstance(test.data, Parameter)
+    )
 
 
 _spell = json.JSONEncoder(sort_keys=True).encode

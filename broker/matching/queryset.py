@@ -19,13 +19,14 @@ from broker.matching.boxes.index import Box
 from broker.matching.fanout import FanOut
 from broker.matching.handedon import HandedOn
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
-from broker.matching.member import Member, name_of, retention_of
+from broker.matching.member import Member, Shared, fit, name_of, retention_of
 from broker.matching.registration import Assignment, RegisteredQuery, SetChange, publishers_first
 from broker.matching.uses import Subscriber, Use
 from broker.tables.groups import Group
 from broker.tables.users import TableUsers
-from templates.clause import Alternative, Clause, Published, is_prepared
+from templates.clause import Alternative, Clause, Published
 from templates.compiler import compile_query
+from templates.prepared import is_prepared, may_be_prepared
 from templates.queryclass import QueryClass
 from xpath_eval.catalog import EvaluationPlan, Numbering, PatternCatalog
 from xscl.query import INFINITE_US, Query
@@ -325,7 +326,7 @@ class QuerySet:
         if name in member.uses:
             return
         subscriber = Subscriber(member.query, values, point)
-        alternatives = member.prepared_for(values)
+        alternatives = member.prepared_for(values) or self._shared(member, values, point)
         if alternatives is None:
             plain = substitute(member.query, values)
             if plain.tables:
@@ -337,7 +338,7 @@ class QuerySet:
             member.alternatives += alternatives
             member.compiled[name] = alternatives
             self._plan = None
-        elif self._plans_only:
+        elif self._plans_only and member.prepared is not None:
             return
         uses = member.uses[name] = []
         for alternative in alternatives:
@@ -359,7 +360,10 @@ class QuerySet:
 
     def _compile(self, member: Member) -> None:
         """Compile a parameterised query once for all assignments, where that is possible."""
-        if not member.query.parameters or not member.query.is_plain:
+        if not member.query.parameters or not may_be_prepared(member.query):
+            return
+        if not member.query.is_plain:
+            member.may_share = True
             return
         point = member.registration_point
         alternatives = compile_query(member.query, point, self.catalog, self._streams)
@@ -369,6 +373,30 @@ class QuerySet:
             self._plan = None
         else:
             self._release(member, alternatives)
+
+    def _shared(self, member: Member, values: Assignment, point: int) -> list[Alternative] | None:
+        """Return the alternatives for all assignments from a point on, None if they do not fit.
+
+        What is decided depends on the documents that are seen, so each point has its own.
+        """
+        if not member.may_share:
+            return None
+        shared = member.shared.get(point)
+        if shared is None:
+            alternatives = compile_query(
+                member.query, point, self.catalog, self._streams, self._lateness_us
+            )
+            member.alternatives += alternatives
+            self._plan = None
+            if not (is_prepared(alternatives) and fit(alternatives, values)):
+                member.may_share = is_prepared(alternatives)
+                self._release(member, alternatives)
+                return None
+            shared = member.shared[point] = Shared(alternatives)
+        elif not fit(shared.alternatives, values):
+            return None
+        shared.names.add(name_of(values))
+        return shared.alternatives
 
     def _use(
         self,
@@ -410,7 +438,9 @@ class QuerySet:
         if not uses:
             return
         given = uses[0].subscriber
-        for alternative in compiled or member.prepared or ():
+        shared = None if compiled else member.shared.get(given.registration_point)
+        alternatives = compiled or (shared.alternatives if shared else member.prepared or [])
+        for alternative in alternatives:
             for clause, above_us in alternative.windows_above(given.parameters):
                 if clause.stream:
                     point = given.registration_point
@@ -419,6 +449,11 @@ class QuerySet:
             self._leave(use)
         if compiled:
             self._release(member, compiled)
+        elif shared is not None:
+            shared.names.remove(name_of(given.parameters))
+            if not shared.names:
+                del member.shared[given.registration_point]
+                self._release(member, shared.alternatives)
 
     def _release(self, member: Member, alternatives: list[Alternative]) -> None:
         for alternative in alternatives:

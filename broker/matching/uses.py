@@ -55,7 +55,8 @@ class Use:
             return list(self.box.equal[: len(tests)])
         given = self.subscriber.parameters
         data = [test.data for test in tests]
-        return [given[each.name] if isinstance(each, Parameter) else each for each in data]
+        found = [given[each.name] if isinstance(each, Parameter) else each for each in data]
+        return [*map(str, found)]
 
     @property
     def least(self) -> tuple[float, ...]:

@@ -25,6 +25,11 @@ class Columns:
     def __len__(self) -> int:
         return self._size
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self._arrays)
+
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         return self._arrays[name][: self._size]
 

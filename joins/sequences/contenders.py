@@ -41,6 +41,7 @@ _COLUMNS = {
     "slot": np.int64,
     "slots": np.int32,
     "counts_from": np.int64,
+    "grade": np.int32,
     "is_done": np.bool_,
 }
 _SLOTS = {"first": np.uint64, "other": np.uint64, "number": np.float64, "text": np.object_}
@@ -121,6 +122,7 @@ class Contenders:
             slot=slots[which],
             slots=vectors.value_counts[which],
             counts_from=UNBOUNDED,
+            grade=0,
             is_done=False,
         )
         self._remember_rare(came, vectors, which, numbers)

@@ -14,12 +14,13 @@ their rows do.  Section 1.1 of the semantics is asked of any two that are held t
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 import numpy as np
 
 from joins.memory.durations import UNBOUNDED
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
-from joins.memory.slots import Ints
+from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 from joins.memory.tupletable import TupleTable
 from joins.sequences.absence import Absence
@@ -36,6 +37,9 @@ __all__ = ["Evaluation"]
 _NEXT, _BEFORE, _SETTLED = (
     KINDS.index(kind) for kind in (DecisionKind.NEXT, DecisionKind.BEFORE, DecisionKind.SETTLED)
 )
+
+_WIDENING = 4
+"""Under how many times as many windows as in the round before it is asked in the next."""
 
 
 class Evaluation:
@@ -93,8 +97,11 @@ class Evaluation:
             return DecidedTuples.none()
         is_right = self.plan.seats["role"][self._contenders["seat"][settled]] == Role.RIGHT
         pairs = self._pairs.decide(rows[is_left & (kinds <= _NEXT)], settled[is_right], clock)
-        alone = self._alone(settled[~is_right])
-        return self._absence.left(DecidedTuples.concat([pairs, alone]))
+        alone = settled[~is_right]
+        is_graded = self._of_decisions("grade_count", alone) > 0
+        whole = self._alone(alone[~is_graded])
+        left = self._absence.left(DecidedTuples.concat([pairs, whole]))
+        return DecidedTuples.concat([left, *self._graded(alone[is_graded], stratum, clock)])
 
     def _wait(self, stratum: int, rows: Ints) -> None:
         """Have rows wait until they are settled: all of a right one, the first of one alone."""
@@ -107,13 +114,25 @@ class Evaluation:
             & (length_us <= self.plan.decisions["within_us"][decisions])
         )
         rows, decisions, is_right = rows[waits], decisions[waits], is_right[waits]
-        ends_us = np.where(is_right, contenders["end_us"][rows], self._until_us(rows))
+        until_us = self._until_us(rows, self._grades(rows))
+        ends_us = np.where(is_right, contenders["end_us"][rows], until_us)
         self._waiting[stratum].add(ends_us + self.plan.decisions["grace_us"][decisions], rows)
 
-    def _until_us(self, rows: Ints) -> Ints:
+    def _of_decisions(self, name: str, rows: Ints) -> Ints:
+        decisions = self.plan.seats["decision"][self._contenders["seat"][rows]]
+        column: Ints = self.plan.decisions[name][decisions]
+        return column
+
+    def _grades(self, rows: Ints) -> Ints:
+        """Return the decisions of contenders, of graded ones the grade that comes next."""
+        decisions = self.plan.seats["decision"][self._contenders["seat"][rows]]
+        first, count = (self.plan.decisions[name][decisions] for name in ("grades", "grade_count"))
+        grades: Ints = np.where(count > 0, first + self._contenders["grade"][rows], decisions)
+        return grades
+
+    def _until_us(self, rows: Ints, decisions: Ints) -> Ints:
         """Return the ends of the tuples that contenders alone become."""
         contenders = self._contenders
-        decisions = self.plan.seats["decision"][contenders["seat"][rows]]
         kinds, window_us, within_us = (
             self.plan.decisions[name][decisions] for name in ("kind", "window_us", "within_us")
         )
@@ -134,13 +153,46 @@ class Evaluation:
         decisions = self.plan.seats["decision"][self._contenders["seat"][rows]]
         nothing = np.full(len(rows), -1, np.int64)
         at = self._contenders["counts_from"][rows]
-        return DecidedTuples(decisions, rows, nothing, self._until_us(rows), at)
+        return DecidedTuples(decisions, rows, nothing, self._until_us(rows, decisions), at)
+
+    def _graded(self, rows: Ints, stratum: int, clock: Clock) -> Iterator[DecidedTuples]:
+        """Yield the tuples that contenders become, each for one window after the other.
+
+        What takes a contender away under a window does so under all that are longer.  So it is
+        asked under more and more windows at a time, until one is not over, or has something in it.
+        """
+        contenders, rows, width = self._contenders, np.sort(rows), 1
+        while len(rows):
+            next_grades = self._grades(rows)
+            remaining = self._of_decisions("grade_count", rows) - contenders["grade"][rows]
+            asked = np.minimum(remaining, width)
+            which, grades = np.repeat(np.arange(len(rows)), asked), ranges(next_grades, asked)
+            until_us = self._until_us(rows[which], grades)
+            times_us = until_us + self.plan.decisions["grace_us"][grades]
+            is_over = times_us < clock.newest_us
+            over = np.bincount(which[is_over], minlength=len(rows))
+            contenders["grade"][rows] += over.astype(np.int32)
+            own = rows[which[is_over]]
+            at = np.maximum(clock.settling(times_us[is_over]), contenders["docid"][own])
+            nothing = np.full(len(own), -1, np.int64)
+            tuples = DecidedTuples(grades[is_over], own, nothing, until_us[is_over], at)
+            left = self._absence.left(tuples)
+            yield left
+            kept = np.bincount(np.searchsorted(rows, left.left), minlength=len(rows))
+            is_alone = kept == over
+            waits = is_alone & (over < asked)
+            ahead_us = times_us[np.minimum(np.cumsum(asked) - asked + over, len(times_us) - 1)]
+            self._waiting[stratum].add(ahead_us[waits], rows[waits])
+            is_done = ~is_alone | (over == remaining)
+            contenders["is_done"][rows[is_done]] = True
+            rows = rows[~is_done & (over == asked)]
+            width *= _WIDENING
 
     # -- what is handed on ---------------------------------------------------------------------
 
     def rows(self, tuples: DecidedTuples, classes: Classes) -> TupleTable:
         """Return the rows of decided tuples that classes hand on."""
-        which, at = classes.of_decisions(tuples.decision)
+        which, at = classes.of_decisions(self.plan.decisions["whole"][tuples.decision])
         which, at, left = self._of_seats(tuples.left, which, at, classes.left)
         is_pair = classes.right[at] >= 0
         single, pairs = np.flatnonzero(~is_pair), np.flatnonzero(is_pair)
@@ -183,7 +235,7 @@ class Evaluation:
             classes,
             contenders["instance"][left],
             np.where(is_pair, contenders["instance"][second], 0),
-            np.zeros(len(left), np.int64),
+            self.plan.decisions["span_us"][tuples.decision],
             is_pair.astype(np.int64),
             np.array([0, 1, 3], np.int64),
             np.zeros(3, np.int64),

@@ -4,12 +4,16 @@ Decisions are evaluated together, so what they differ in are columns: windows, g
 compared.  A **seat** is a stream in one operand of one decision; a row of a stream is a contender
 in each of the stream's seats.  A **rule** is a conjunction of one decision: a fit, a case of an
 absence, or what a class asks of the tuples that it hands on.
+
+An absence behind its operand may be decided for many windows.  Then it is one decision, and its
+**grades** are that decision for one window each, in the order of the windows: only the tuples
+that are decided are of a grade.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -106,7 +110,8 @@ class Plan:
         self.terms = Terms()
         times = ("window_us", "within_us", "grace_us", "reach_us")
         self.decisions = Columns(
-            {"kind": np.int8, **dict.fromkeys(times, np.int64)}
+            {"kind": np.int8, **dict.fromkeys((*times, "span_us"), np.int64)}
+            | dict.fromkeys(("whole", "grades", "grade_count"), np.int64)
             | {"is_used": np.bool_, "cases": np.int64, "case_count": np.int64}
             | {"has_numbers": np.bool_, "has_texts": np.bool_}
         )
@@ -132,16 +137,40 @@ class Plan:
 
     # -- decisions -----------------------------------------------------------------------------
 
-    def take(self, decision: Decision, stratum: int) -> bool:
-        """Take a decision, decided in a stratum; return whether it was decided in another one."""
+    def take(self, decision: Decision, stratum: int, windows: Iterable[int] = ()) -> bool:
+        """Take a decision, decided in a stratum; return whether it was decided in another one.
+
+        `windows` are those for which it is asked, where its window is a parameter.
+        """
         self._by_stratum = {}
         number = self.numbers.get(decision)
         if number is None:
             self._add(decision, stratum)
+            number = self.numbers[decision]
+            self._grade(number, windows)
             return False
+        self._grade(number, windows)
         has_moved = self._strata[number] != stratum
         self._strata[number] = stratum
         return has_moved
+
+    def _grade(self, number: int, windows: Iterable[int]) -> None:
+        """Have a decision be made for some windows, each of which has a number of its own.
+
+        A further one comes before anything that it could decide about.
+        """
+        first, count = (int(self.decisions[name][number]) for name in ("grades", "grade_count"))
+        known = self.decisions["window_us"][first : first + count]
+        asked = np.minimum(np.array(sorted(windows), np.int64), UNBOUNDED)
+        if not len(np.setdiff1d(asked, known)):
+            return
+        every = np.union1d(asked, known)
+        own = {name: self.decisions[name][number] for name in self.decisions.names}
+        own |= {"window_us": every, "reach_us": every, "span_us": every, "grade_count": 0}
+        self.decisions["grades"][number] = self.decisions.append(len(every), **own)
+        self.decisions["grade_count"][number] = len(every)
+        for name in ("window_us", "reach_us"):
+            self.decisions[name][number] = every[-1]
 
     def _add(self, decision: Decision, stratum: int) -> None:
         number = len(self.decisions)
@@ -155,10 +184,14 @@ class Plan:
         self.decisions.append(
             1,
             kind=KINDS.index(decision.kind),
-            window_us=min(decision.window_us, UNBOUNDED),
+            window_us=_bound_us(decision.window_us),
             within_us=min(decision.within_us, UNBOUNDED),
             grace_us=decision.grace_us,
-            reach_us=min(decision.reach_us, UNBOUNDED),
+            reach_us=_bound_us(decision.reach_us),
+            span_us=0,
+            whole=number,
+            grades=0,
+            grade_count=0,
             is_used=True,
             cases=len(self._cases),
             case_count=len(cases),
@@ -301,6 +334,11 @@ class Plan:
         own &= self._cases["right_blocks"][cases] == behind[which]
         cases, which = cases[own], which[own]
         return which, self._cases["rule"][cases], self._cases["window_us"][cases]
+
+
+def _bound_us(length_us: object) -> int:
+    """Return a length, as far as it is known."""
+    return min(length_us, UNBOUNDED) if isinstance(length_us, int) else 0
 
 
 def _sides_of(

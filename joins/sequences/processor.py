@@ -8,6 +8,7 @@ over every one of them, in one process or in shards.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -49,7 +50,7 @@ class DecidingProcessor:
     ) -> None:
         self.inner = inner
         self._clock = Clock()
-        self._uses: dict[int, int] = {}
+        self._windows: dict[int, Counter[int]] = defaultdict(Counter)
         self._classes: dict[int, QueryClass] = {}
         self._plan = Plan()
         self._evaluation = Evaluation(self._plan, lateness_us, limits)
@@ -82,7 +83,7 @@ class DecidingProcessor:
             return self.inner.add(query_class, window_us, point, least)
         number = self.inner.add(replace(query_class, stratum=NEVER), window_us, point)
         self.inner.retain(number, window_us)
-        self._uses[number] = self._uses.get(number, 0) + 1
+        self._windows[number][window_us] += 1
         self._classes[number] = query_class
         if isinstance(decided, (DecidedRuns, DecidedChains)):
             kind = UseKind(window_us, point)
@@ -97,9 +98,12 @@ class DecidingProcessor:
         if number in self._classes:
             self._repetitions.remove(number, UseKind(window_us, point))
             self.inner.release(number, window_us)
-            self._uses[number] -= 1
-            if not self._uses[number]:
-                del self._uses[number], self._classes[number]
+            windows = self._windows[number]
+            windows[window_us] -= 1
+            if not windows[window_us]:
+                del windows[window_us]
+            if not windows:
+                del self._windows[number], self._classes[number]
                 self._handed_on.pop(number, None)
                 self._has_changed = True
         self.inner.remove(number, window_us, point, least)
@@ -119,13 +123,18 @@ class DecidingProcessor:
     def _follow(self) -> None:
         """Take decisions that came into use into the plan, and leave out the ones out of use."""
         wanted: dict[Decision, int] = {}
-        for each in self._classes.values():
+        windows: dict[Decision, set[int]] = defaultdict(set)
+        for number, each in self._classes.items():
             if isinstance(each.decided, Decided):
                 decision = each.decided.decision
                 wanted[decision] = min(each.stratum, wanted.get(decision, each.stratum))
+                if decision.is_graded:
+                    windows[decision] |= self._windows[number].keys()
         for decision in [each for each in self._plan.numbers if each not in wanted]:
             self._plan.remove(decision)
-        have_moved = [self._plan.take(each, stratum) for each, stratum in wanted.items()]
+        have_moved = [
+            self._plan.take(each, stratum, windows[each]) for each, stratum in wanted.items()
+        ]
         if any(have_moved):
             self._evaluation.move()
         for number, each in self._classes.items():

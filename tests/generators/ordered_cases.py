@@ -175,11 +175,11 @@ def ordered_case(chooser: Chooser) -> str:
     return case_text(chooser, queries)
 
 
-def case_text(chooser: Chooser, queries: list[str]) -> str:
-    """Return the text of a case of queries with documents and ticks."""
+def case_text(chooser: Chooser, queries: list[str], assigned: int = 2) -> str:
+    """Return the text of a case of queries, each assigned a few times, with documents and ticks."""
     lines = [f"lateness {chooser.choice([0, 2, 5, 100, 100])} s"]
     for query in queries:
-        lines += [query, *assignments(chooser, query)]
+        lines += [query, *assignments(chooser, query, assigned)]
     count = chooser.integer(6, 16)
     if chooser.integer(0, 7) == 0:
         lines.append(f"register q after {chooser.integer(1, count // 2)}")
@@ -199,11 +199,16 @@ def case_text(chooser: Chooser, queries: list[str]) -> str:
     return "\n".join(lines) + "\n----\n"
 
 
-def assignments(chooser: Chooser, query: str) -> list[str]:
-    """Return the values of a query's parameters, once or twice."""
+def assignments(chooser: Chooser, query: str, most: int) -> list[str]:
+    """Return the values of a query's parameters, once or more often."""
     rows = []
-    for _ in range(chooser.integer(1, 2) if "$" in query else 0):
-        values = {"key": chooser.choice("xy"), "within": f"{chooser.choice('258')} s"}
+    for _ in range(chooser.integer(1, most) if "$" in query else 0):
+        values: dict[str, str | int] = {
+            "key": chooser.choice("xy"),
+            "within": f"{chooser.choice('258')} s",
+        }
+        if "$least" in query:
+            values["least"] = chooser.integer(0, 3)
         used = {name: value for name, value in values.items() if f"${name}" in query}
         rows.append(f"parameters {query.split()[1]} {json.dumps(used)}")
     return rows

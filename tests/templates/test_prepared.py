@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 import xscl
-from templates.clause import is_prepared
 from templates.compiler import compile_query
+from templates.prepared import is_prepared, may_be_prepared
 from xpath_eval.catalog import PatternCatalog
 
 
 def prepared(text: str) -> bool:
     [query] = xscl.parse(text)
-    return is_prepared(compile_query(query, 0, PatternCatalog(), {}))
+    return may_be_prepared(query) and is_prepared(compile_query(query, 0, PatternCatalog(), {}))
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,14 @@ def prepared(text: str) -> bool:
         # Wherever it stands: what operators hand on has the values that are tested above.
         "S//a[k->x] JOIN {x = y, 1 h} S//b[k->y] JOIN {y = z, 1 h} S//c[k->z][m = $m]",
         "S//a[n > $n][k->x] JOIN {x = y, $within} S//b[k->y] JOIN {y = z, 1 h} S//c[k->z]",
+        # What is decided about may differ, what decides may not.
+        "S//a[k = $k] NEXT {, 1 h} S//b",
+        "(S//a[n > $n][k->x] NOT FOLLOWED BY {x = y, 1 h} S//b[k->y])",
+        "(S//a[k = $k] FOLLOWED BY {, 1 h} S//b) NEXT {, 1 h} S//c",
+        "S//a->a NEXT {, 1 h} S//b->b WHERE b/n > $n",
+        "(S//a NEXT {, 1 h} S//b[n->y] WHERE y > $n) NEXT {, 1 h} S//c",
+        "(S//a NEXT {, 1 h} S//b) JOIN {, $within} S//c[k = $k]",
+        "S//a FOLLOWED BY {, 1 h} S//b[k = $k] UNLESS S//c",
         # Words that look like a parameter where it is written down are none.
         "S//a[contains(k, 'Parameter(')][k = $k]",
     ],
@@ -50,6 +58,14 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
         "S//a[count(b) > $few]",
         "S//a[k->x] FOLLOWED BY {substring-after(x, $mark) = y, 1 h} S//b[k->y]",
         "S//a[k->x] FOLLOWED BY {lower-case(substring-after(x, $mark)) = y, 1 h} S//b[k->y]",
+        "S//a NEXT {, 1 h} S//b[k = $k]",
+        "S//a[n->x] NEXT {x > $n, 1 h} S//b",
+        "S//a NEXT {, $within} S//b",
+        "S//a NOT FOLLOWED BY {, 1 h} S//b[k = $k]",
+        "S//a UNLESS {, $within} S//b",
+        "S//a NEXT S//b WITHIN $within",
+        "(S//a FOLLOWED BY {, $within} S//b) NEXT {, 1 h} S//c",
+        "S//a NEXT {, 1 h} (S//b[k = $k] NEXT {, 1 h} S//c)",
         # A condition of two values and a parameter is tested at the root alone.
         "S//a[n->x] JOIN {x > $k * y, 1 h} S//b[n->y] JOIN {, 1 h} S//c",
     ],

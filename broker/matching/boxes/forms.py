@@ -19,7 +19,7 @@ from broker.matching.boxes.columns import Doubles, Flags, Hashes, Ints
 from broker.matching.boxes.index import Asks, Box, mixed
 from broker.matching.boxes.points import Points
 from joins import hash_values, ranges
-from templates.clause import SPAN, Clause, Measured, Place
+from templates.clause import SPAN, WINDOW, Clause, Measured, Place
 from xpath_eval.wordindex import WordIndex
 from xscl.functions import to_double
 from xscl.path import Parameter
@@ -210,7 +210,7 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
             bounds.append(-bound if operator[0] == ">" else bound)
         else:
             which = equal if operator == "=" else excluded if operator == "!=" else words
-            which.append(given)
+            which.append(str(given))
     return Box((*equal, *words), tuple(excluded), tuple(bounds), window_us, point)
 
 
@@ -228,8 +228,15 @@ class _Asking:
         keys = self.numbers[which].astype(np.uint64)
         others = keys.copy()
         is_known = np.ones(len(rows), np.bool_)
-        for own, at in self._places(rows, which, lambda form: form.equal):
+        of_forms = [form.equal for form in self.forms]
+        for k in range(max(map(len, of_forms), default=0)):
+            own, at = self._place(k, of_forms, rows, which)
             known, first, other = self.points.operands.hashes(at)
+            is_window = [places[k : k + 1] == (WINDOW,) for places in of_forms]
+            windows = np.flatnonzero(np.array(is_window, np.bool_)[which[own]])
+            spans = self.points.spans[rows[own[windows]]]
+            known[windows] = True
+            first[windows], other[windows] = hash_values(pa.array(spans.astype(str), pa.string()))
             keys[own], others[own] = mixed(keys[own], first), mixed(others[own], other)
             is_known[own[~known]] = False
         rows, which = rows[is_known], which[is_known]

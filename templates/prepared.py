@@ -1,0 +1,115 @@
+"""Which parameters of a query are data, so that it is compiled once for all its assignments.
+
+Where joins alone are asked for, a value is tested of a tuple that is there whatever the value is.
+Where something is decided, it may be tested of what is decided about: the left operand of an
+operator, or WHERE behind it.  What competes, and what takes away, must be the same for all values
+(`docs/decided.md`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from templates.clause import Alternative, Clause
+from templates.decision import Conjunction, Decided, DecisionKind
+from xscl.path import Parameter, condition_parameters
+from xscl.pattern import PatternNode
+from xscl.query import (
+    Absence,
+    AbsenceKind,
+    From,
+    Node,
+    Operand,
+    Operator,
+    Query,
+    SelectKind,
+    operand_parameters,
+)
+from xscl.sequence import children, decides, nodes_below
+
+__all__ = ["is_prepared", "may_be_prepared"]
+
+
+def may_be_prepared(query: Query) -> bool:
+    """Return whether it is of use to compile a query as it is, and to ask `is_prepared`.
+
+    Only then parameters may stand in the place of its windows.
+    """
+    if query.is_plain:
+        return True
+    is_asked_more = bool(query.tables) or query.rows is not None or query.limit is not None
+    return not (
+        is_asked_more
+        or query.has_runs
+        or query.kind is not SelectKind.ALL
+        or any(
+            isinstance(node, From) and (node.strategy or isinstance(node.within, Parameter))
+            for node in nodes_below(query.root)
+        )
+        or any(_windows_decided(query.root))
+    )
+
+
+def _windows_decided(node: Node, *, is_below: bool = False) -> Iterator[bool]:
+    """Yield of each operator whether a parameter is its window, where that has to be known."""
+    is_at_end = isinstance(node, Absence) and node.kind in (AbsenceKind.AFTER, AbsenceKind.AROUND)
+    if isinstance(node, (Operator, Absence)):
+        is_decided = decides(node) and not is_at_end
+        yield (is_below or is_decided) and isinstance(node.window, Parameter)
+    is_below = is_below or decides(node)
+    for child in children(node):
+        yield from _windows_decided(child, is_below=is_below)
+
+
+def is_prepared(alternatives: Sequence[Alternative]) -> bool:
+    """Return whether all parameters of a compiled query are data: tested in boxes, or at the root.
+
+    Then an assignment needs no compiling: it is a row of constants and windows.
+    """
+    return not any(
+        any(map(_has_parameter, (n for p in alternative.patterns for n in p.nodes)))
+        or any(map(_tests_parameter, alternative.clauses[:-1]))
+        or any(map(_decides_by_parameter, alternative.clauses))
+        for alternative in alternatives
+    )
+
+
+def _tests_parameter(clause: Clause) -> bool:
+    """Return whether a parameter stands in a condition that no box has."""
+    operands = [o for residual in clause.residuals for o in (residual.left, residual.right)]
+    return _have_parameters([*operands, *clause.tests])
+
+
+def _have_parameters(operands: Iterable[Operand]) -> bool:
+    return any(any(operand_parameters(each)) for each in operands)
+
+
+def _has_parameter(node: PatternNode) -> bool:
+    """Return whether a parameter stands in what defines a node: in a filter, or in a function."""
+    in_filters = (parameter for each in node.filters for parameter in condition_parameters(each))
+    in_function = operand_parameters(node.derivation) if node.derivation else ()
+    return any(chain(in_filters, in_function))
+
+
+def _decides_by_parameter(clause: Clause) -> bool:
+    """Return whether what a clause's decision chooses among, or asks, depends on a parameter."""
+    decided = clause.query_class.decided
+    if not isinstance(decided, Decided):
+        return decided is not None
+    decision = decided.decision
+    cases = [case for absent in decision.absences for case in absent.cases]
+    competing = {case.stream.name for case in cases}
+    if decision.kind is DecisionKind.NEXT:
+        competing |= {fit.right.name for fit in decision.fits}
+    asked = [*(fit.asked for fit in decision.fits), *(case.asked for case in cases)]
+    return any(map(_asks_parameter, asked)) or any(
+        isinstance(test.data, Parameter)
+        for each in clause.deciding
+        if each.stream in competing
+        for test in each.box
+    )
+
+
+def _asks_parameter(asked: Conjunction) -> bool:
+    return _have_parameters(asked.rest.operands())

@@ -1,0 +1,34 @@
+"""Random cases of ordered statements whose assignments are decided together, as case texts."""
+
+from __future__ import annotations
+
+from generators.choosers import Chooser
+from generators.ordered_cases import case_text
+
+__all__ = ["STATEMENTS", "shared_case"]
+
+STATEMENTS = (
+    "S//a[k = $key]->v NEXT {, W} S//b->u",
+    "*//a[k->x][p >= $least] NEXT {x = y, W} *//b[k->y]",
+    "S//a[k->x] NEXT {x = y, W} S//b[k->y][p->n] WHERE n >= $least",
+    "S//a[k = $key] FOLLOWED BY {, W} S//b[k = $key]->v UNLESS S//c",
+    "S//a->v UNLESS {, W} S//b->u WHERE v/p >= $least",
+    "S//a[k->x] NOT FOLLOWED BY {x = y, $within} S//b[k->y]",
+    "S//a[k->x][k = $key] NOT JOIN {x = y, $within} *//b[k->y]",
+    "S//a[p->x] NOT FOLLOWED BY {x <= y, $within} (S//b[p->y] | T//c[p->y])",
+    "S//a[k->x] NOT FOLLOWED BY {x = y, $within} S//b[k->y] WITHIN 6 s",
+    "S//a->v NOT FOLLOWED BY {v/k = u/k, $within} S//a->u",
+    "(S//a[k->x] NEXT {x = y, W} S//b[k->y]) NOT FOLLOWED BY {y = z, $within} S//c[k->z]",
+    "(S//a[k->x] NOT FOLLOWED BY {x = y, $within} S//b[k->y]) JOIN {x = z, W} S//c[k->z]",
+    "(S//a[k->x][k = $key] NOT FOLLOWED BY {x = y, W} S//b[k->y]) NEXT {, W} S//c",
+    "S//a[k->x][p >= $least] NEXT {x = y, W} (S//b[k->y] FOLLOWED BY {, W} S//c) WITHIN 9 s",
+)
+
+
+def shared_case(chooser: Chooser) -> str:
+    """Return a case of a statement and its assignments."""
+    text = chooser.choice(STATEMENTS)
+    while "W}" in text:
+        text = text.replace("W}", f"{chooser.integer(1, 9)} s}}", 1)
+    grace = chooser.choice(["", " GRACE 0 s", " GRACE 2 s"])
+    return case_text(chooser, [f"query q\n    {text}{grace}"], 8)
