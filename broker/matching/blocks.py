@@ -89,6 +89,14 @@ class BlockCounts:
         for block, docid, count in rows:
             by_docid[block][docid] += count
 
+    def copy(self) -> BlockCounts:
+        """Return counts as they are now, which go on by themselves."""
+        copied = BlockCounts(self.most, self.by_block)
+        copied.at_limit = self.at_limit.copy()
+        for block, by_docid in self._by_docid.items():
+            copied._by_docid[block] = by_docid.copy()
+        return copied
+
     def drop_from(self, docid: int) -> None:
         """Take a document as the limit: from it on nothing counts."""
         self.at_limit = Counter()

@@ -21,6 +21,7 @@ all in memory together.
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -162,6 +163,15 @@ class Tally:
 
     def _has_many(self, account: Account) -> bool:
         return self._found.get(account, 0) > self._budget.pairs_max
+
+    def copy(self) -> Tally:
+        """Return a tally of what has been found up to now, which counts on by itself."""
+        copied = copy.copy(self)
+        copied._counted, copied._kept = self._counted.copy(), self._kept.copy()
+        copied._inner = self._inner.copy()
+        copied._matches, copied._found = self._matches.copy(), self._found.copy()
+        copied._bytes, copied._read = self._bytes.copy(), self._read.copy()
+        return copied
 
     def find_all(
         self, docids: Ints, newest: Ints, tuples: Ints, nbytes: Ints, matches: Ints
