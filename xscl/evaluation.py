@@ -234,6 +234,9 @@ def compile_sets(call: Operand) -> Callable[[Reading], list[measures.WordSet]]:
 
 def key_reader(row: Row) -> Callable[[Reading], list[str]]:
     """Return what gives the keys of a row, each once: a path may have several values."""
+    if isinstance(row.key, VariableValue):
+        name = row.key.variable
+        return lambda reading: [reading.value(name)]
     keys = compile_operand(row.key)
     return lambda reading: list(dict.fromkeys(map(functions.spell, keys(reading))))
 

@@ -255,6 +255,11 @@ class Engine:
         """The tables, to be read between two batches."""
         return self._acting.tables
 
+    @property
+    def waves(self) -> int:
+        """How many waves the transactions of the last batch took."""
+        return self._acting.waves
+
     def _run(
         self, witnesses: pa.Table, batch: _Batch, published: Iterable[Document]
     ) -> list[tuple[int, str]]:

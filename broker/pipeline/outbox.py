@@ -19,7 +19,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -237,9 +237,16 @@ class Outbox:
             self._db.execute("DELETE FROM spent WHERE block < ?", (rows.spent[0].block,))
         self._db.executemany("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?)", rows.spent)
 
-    def rows(self) -> list[RowChange]:
-        """Return the rows of all tables."""
-        return list(map(_row_of, self._rows("SELECT name, key, cells, docid FROM table_row")))
+    def rows(self) -> Iterator[RowChange]:
+        """Yield the rows of all tables, where nothing is committed meanwhile."""
+        last = "", ""
+        while some := self._rows(
+            "SELECT name, key, cells, docid FROM table_row WHERE (name, key) > (?, ?)"
+            " ORDER BY name, key LIMIT 10000",
+            *last,
+        ):
+            yield from map(_row_of, some)
+            last = some[-1][:2]
 
     def rows_of(self, table: str, *, after: str = "", limit: int = 1_000) -> list[RowChange]:
         """Return rows of a table in the order of their keys, those with a larger key."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Protocol
 
 from broker.documents.document import Document
@@ -25,7 +25,7 @@ class Results(Protocol):
     def spent(self) -> list[Spent]:
         """Return what queries have spent in the last block of documents."""
 
-    def rows(self) -> Sequence[RowChange]:
+    def rows(self) -> Iterable[RowChange]:
         """Return the rows of all tables."""
 
     def published(self, *, after: int, through: int) -> list[Document]:

@@ -12,7 +12,7 @@ from xscl.comparison import Operand, PathFrom, Row, operand_terms, operands_belo
 from xscl.evaluation import Reading, Values, compile_operand, key_reader
 from xscl.table import Action, SetCell
 
-__all__ = ["Actions", "Beside", "row_locks", "values_of"]
+__all__ = ["Actions", "Beside", "LockReader", "values_of"]
 
 
 class Beside:
@@ -21,6 +21,17 @@ class Beside:
     With `is_own` it sees what its transaction has written so far.  `setting` is the row that is
     being set, with its key.
     """
+
+    __slots__ = (
+        "_is_own",
+        "_order",
+        "_setting",
+        "_tables",
+        "end_us",
+        "parameters",
+        "start_us",
+        "value",
+    )
 
     def __init__(
         self,
@@ -63,9 +74,9 @@ class _Compiled:
 
 
 class Actions:
-    """The actions of a statement; `terms` are what they read of a tuple, in order.
+    """The actions of a statement; `reads` and `writes` are the locks that they take.
 
-    They happen for each different choice of the values of these terms.
+    They happen for each different choice of the values of the terms that they mention.
     """
 
     def __init__(self, actions: Sequence[Action]) -> None:
@@ -82,22 +93,17 @@ class Actions:
                 row = action.row
                 self._compiled.append(_Compiled(row, "", key_reader(row), None))
         self._terms = dict.fromkeys(each for operand in operands for each in operand_terms(operand))
-        self._read = tuple(dict.fromkeys(row for each in operands for row in _rows_in(each)))
+        self.reads = LockReader(dict.fromkeys(row for each in operands for row in _rows_in(each)))
+        self.writes = LockReader(dict.fromkeys(each.row for each in self._compiled))
 
-    def choices(self, tuples: Iterable[Reading]) -> list[Reading]:
+    def choices(self, tuples: Sequence[Reading]) -> Sequence[Reading]:
         """Return a tuple for each different choice of values, in the order of the values."""
+        if len(tuples) == 1:
+            return tuples
         found: dict[tuple[tuple[str, ...], ...], Reading] = {}
         for each in tuples:
             found.setdefault(tuple([values_of(one, each) for one in self._terms]), each)
         return [found[key] for key in sorted(found)]
-
-    def reads(self, tuples: Iterable[Reading]) -> set[Lock]:
-        """Return the locks of what the actions read."""
-        return row_locks(self._read, tuples)
-
-    def writes(self, tuples: Iterable[Reading]) -> set[Lock]:
-        """Return the locks of what the actions may write."""
-        return row_locks([each.row for each in self._compiled], tuples)
 
     def act(self, choices: Sequence[Reading], tables: Tables, order: Order) -> None:
         """Do the actions for some choices, one action after the other."""
@@ -122,17 +128,22 @@ def values_of(read: Operand, one: Reading) -> tuple[str, ...]:
     return tuple(json.loads(value)) if isinstance(read, PathFrom) else (value,)
 
 
-def row_locks(rows: Iterable[Row], tuples: Iterable[Reading]) -> set[Lock]:
-    """Return the locks of rows: whole tables where a key depends on another row."""
-    tuples = list(tuples)
-    found: set[Lock] = set()
-    for row in rows:
-        if any(True for _ in _rows_in(row.key)):
-            found.add(Lock(row.table, None))
-            continue
-        keys = key_reader(row)
-        found |= {Lock(row.table, key) for each in tuples for key in keys(each)}
-    return found
+class LockReader:
+    """What rows come to as locks in a tuple: whole tables where a key depends on another row."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._whole: list[Lock] = []
+        self._keyed: list[tuple[str, Callable[[Reading], list[str]]]] = []
+        for row in rows:
+            if any(True for _ in _rows_in(row.key)):
+                self._whole.append(Lock(row.table, None))
+            else:
+                self._keyed.append((row.table, key_reader(row)))
+
+    def locks(self, tuple_: Reading) -> list[Lock]:
+        """Return the locks of the rows in a tuple."""
+        keyed = [Lock(table, key) for table, keys in self._keyed for key in keys(tuple_)]
+        return [*self._whole, *keyed]
 
 
 def _rows_in(operand: Operand) -> Iterable[Row]:

@@ -12,9 +12,7 @@ here those of candidates.
 from __future__ import annotations
 
 import enum
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import NamedTuple
 
 __all__ = ["Granularity", "Lock", "Locks", "Scheduler", "waves"]
@@ -46,40 +44,40 @@ class Lock(NamedTuple):
     key: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Locks:
-    """What a transaction reads, and what it may write."""
+class Locks(NamedTuple):
+    """What a transaction reads, and what it may write; a lock may be there several times."""
 
-    reads: frozenset[Lock] = frozenset()
-    writes: frozenset[Lock] = frozenset()
+    reads: Sequence[Lock] = ()
+    writes: Sequence[Lock] = ()
 
 
 class _Waves:
     """The last wave of each row and each table, of readers or of writers."""
 
     def __init__(self) -> None:
-        self._rows: defaultdict[Lock, int] = defaultdict(int)
-        self._whole: defaultdict[str, int] = defaultdict(int)
-        self._any: defaultdict[str, int] = defaultdict(int)
+        self._rows: dict[Lock, int] = {}
+        self._whole: dict[str, int] = {}
+        self._any: dict[str, int] = {}
 
-    def last(self, locks: Iterable[Lock]) -> int:
+    def last(self, locks: Sequence[Lock]) -> int:
         """Return the last wave that holds something of what is locked."""
-        waves = [
-            self._any[lock.table]
-            if lock.key is None
-            else max(self._rows[lock], self._whole[lock.table])
-            for lock in locks
-        ]
-        return max(waves, default=0)
-
-    def enter(self, locks: Iterable[Lock], wave: int) -> None:
-        """Have a wave hold locks."""
+        last = 0
         for lock in locks:
             if lock.key is None:
-                self._whole[lock.table] = max(wave, self._whole[lock.table])
+                last = max(last, self._any.get(lock.table, 0))
             else:
-                self._rows[lock] = max(wave, self._rows[lock])
-            self._any[lock.table] = max(wave, self._any[lock.table])
+                last = max(last, self._rows.get(lock, 0), self._whole.get(lock.table, 0))
+        return last
+
+    def enter(self, locks: Sequence[Lock], wave: int) -> None:
+        """Have a wave hold locks."""
+        for lock in locks:
+            table = lock.table
+            if lock.key is None:
+                self._whole[table] = max(wave, self._whole.get(table, 0))
+            else:
+                self._rows[lock] = max(wave, self._rows.get(lock, 0))
+            self._any[table] = max(wave, self._any.get(table, 0))
 
 
 def waves(
@@ -93,10 +91,10 @@ def waves(
     writers, readers = _Waves(), _Waves()
     found: list[int] = []
     for locks in transactions:
-        reads, writes = locks.reads, locks.writes
+        reads, writes = locks
         if granularity is Granularity.TABLE:
             reads, writes = _whole(reads), _whole(writes)
-        wave = writers.last(reads | writes)
+        wave = max(writers.last(reads), writers.last(writes))
         if scheduler is Scheduler.S2PL:
             wave = max(wave, readers.last(writes))
         wave += 1
@@ -107,5 +105,5 @@ def waves(
     return found
 
 
-def _whole(locks: frozenset[Lock]) -> frozenset[Lock]:
-    return frozenset(Lock(lock.table, None) for lock in locks)
+def _whole(locks: Sequence[Lock]) -> list[Lock]:
+    return [Lock(table, None) for table in {lock.table for lock in locks}]

@@ -48,6 +48,10 @@ class _Held:
     defaults: _Row
     rows: dict[str, _Row] = field(default_factory=dict)
     versions: dict[str, list[_Version]] = field(default_factory=dict)
+    places: Mapping[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.places = {name: i for i, name in enumerate(self.columns)}
 
     def before(self, key: str, order: Order, *, is_own: bool) -> _Row | None:
         """Return a row as the transactions before one left it, or with `is_own` itself so far."""
@@ -109,9 +113,10 @@ class Tables:
         """Return a cell as the transactions before one left it; see `_Held.before`."""
         held = self._held[table]
         row = held.before(key, order, is_own=is_own)
-        if column not in held.columns:
+        place = held.places.get(column)
+        if place is None:
             return key
-        return (held.defaults if row is None else row)[held.columns.index(column)]
+        return (held.defaults if row is None else row)[place]
 
     def has_row(self, table: str, key: str, order: Order, *, is_own: bool) -> bool:
         """Return whether a row is there, for a transaction."""
@@ -121,7 +126,7 @@ class Tables:
         """Have a transaction set a cell, of a row that need not be there."""
         held = self._held[table]
         cells = list(held.before(key, order, is_own=True) or held.defaults)
-        cells[held.columns.index(column)] = value
+        cells[held.places[column]] = value
         held.write(key, order, tuple(cells))
 
     def delete(self, table: str, key: str, order: Order) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from broker.tables.locks import Granularity, Locks, Scheduler, waves
 from broker.tables.store import Order, Tables
 
-__all__ = ["Candidate", "Schedule", "run"]
+__all__ = ["Candidate", "Schedule", "in_transactions", "run"]
 
 
 class Candidate(Protocol):
@@ -35,6 +35,9 @@ class Candidate(Protocol):
         """Do its actions."""
 
 
+C = TypeVar("C", bound=Candidate)
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """How transactions are scheduled; it changes cost, never what they leave."""
@@ -43,14 +46,25 @@ class Schedule:
     granularity: Granularity = Granularity.ROW
 
 
-def run(candidates: Iterable[Candidate], tables: Tables, schedule: Schedule | None = None) -> int:
-    """Run the transactions of one group in a batch; return the number of their waves."""
+def in_transactions(candidates: Iterable[C]) -> list[list[C]]:
+    """Return candidates as the transactions that they are, in order."""
     ordered = sorted(candidates, key=attrgetter("order"))
-    transactions = [list(some) for _, some in groupby(ordered, key=attrgetter("order"))]
+    return [list(some) for _, some in groupby(ordered, key=attrgetter("order"))]
+
+
+def run(
+    transactions: Sequence[Sequence[Candidate]], tables: Tables, schedule: Schedule | None = None
+) -> int:
+    """Run the transactions of one group in a batch, in order; return the number of their waves."""
     schedule = schedule or Schedule()
-    locked = list(map(_locks, transactions))
-    wave_of = waves(locked, schedule.scheduler, schedule.granularity)
-    by_wave: dict[int, list[list[Candidate]]] = {}
+    if schedule.scheduler is Scheduler.SEI:
+        for transaction in transactions:
+            _run(transaction, tables)
+        return len(transactions)
+    wave_of = waves(
+        [_locks(each) for each in transactions], schedule.scheduler, schedule.granularity
+    )
+    by_wave: dict[int, list[Sequence[Candidate]]] = {}
     for wave, transaction in zip(wave_of, transactions, strict=True):
         by_wave.setdefault(wave, []).append(transaction)
     for wave in sorted(by_wave):
@@ -60,10 +74,12 @@ def run(candidates: Iterable[Candidate], tables: Tables, schedule: Schedule | No
 
 
 def _locks(transaction: Sequence[Candidate]) -> Locks:
+    if len(transaction) == 1:
+        return transaction[0].locks()
     own = [each.locks() for each in transaction]
     return Locks(
-        frozenset().union(*(each.reads for each in own)),
-        frozenset().union(*(each.writes for each in own)),
+        [lock for each in own for lock in each.reads],
+        [lock for each in own for lock in each.writes],
     )
 
 

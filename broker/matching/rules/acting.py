@@ -14,10 +14,10 @@ from broker.matching.queryset import QuerySet
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matches import BuiltMatch
 from broker.matching.rendering.matchrows import MatchRows
-from broker.matching.rules.candidates import Candidate, Candidates, Turn
+from broker.matching.rules.candidates import Candidates, Turn
 from broker.tables.groups import Group
 from broker.tables.store import RowChange, Tables
-from broker.tables.transactions import Schedule, run
+from broker.tables.transactions import Schedule, in_transactions, run
 
 __all__ = ["Acting"]
 
@@ -61,21 +61,24 @@ class Acting:
         """Run the groups behind a stratum; yield the matches of each group."""
         for group in self._queries.groups:
             if group.stratum == stratum:
-                turns = self._candidates.turns(group, self._rank)
-                if turns:
-                    yield self._run(group, turns, build)
+                transactions = in_transactions(self._candidates.turns(group))
+                if transactions:
+                    self._name(transactions)
+                    yield self._run(group, transactions, build)
 
     def end_batch(self) -> list[RowChange]:
         """Return the rows that the batch has changed."""
         return self.tables.end_batch()
 
-    def _run(self, group: Group, turns: Sequence[Turn], build: Build) -> list[BuiltMatch]:
+    def _run(
+        self, group: Group, transactions: Sequence[Sequence[Turn]], build: Build
+    ) -> list[BuiltMatch]:
+        asking = sorted({each.query for some in transactions for each in some if each.is_asked})
         while True:
-            live = [each for each in turns if each.order[0] < self._limit(each)]
+            live = self._live(transactions)
             waves = run(live, self.tables, self._schedule)
-            asking = sorted({each.candidate.subscriber.query.id for each in live if each.is_asked})
             before = self._accounts.saved(asking)
-            found = self._candidates.matches(live)
+            found = self._candidates.matches(each for some in live for each in some)
             made = build(found, self._leaves_of(found.leaves().tolist()))
             stopped = self._accounts.first_stopped(before)
             if stopped is None:
@@ -84,12 +87,20 @@ class Acting:
             self._accounts.put_back(before, stopped)
             self.tables.undo(group.tables)
 
-    def _limit(self, turn: Turn) -> int:
-        return self._accounts.of(turn.candidate.subscriber.query.id).limit
+    def _live(self, transactions: Sequence[Sequence[Turn]]) -> list[Sequence[Turn]]:
+        """Return transactions without the queries that stop before them."""
+        queries = {each.query for some in transactions for each in some}
+        limits = {query: self._accounts.of(query).limit for query in queries}
+        if transactions[-1][0].order[0] < min(limits.values()):
+            return [*transactions]
+        live = (
+            [each for each in some if each.order[0] < limits[each.query]] for some in transactions
+        )
+        return [some for some in live if some]
 
-    def _rank(self, candidates: list[Candidate]) -> None:
-        leaves = self._leaves_of({leaf for each in candidates for leaf in each.leaves})
-        for each in candidates:
-            behind = [leaves[number] for number in each.leaves]
-            newest = max(leaf.docid for leaf in behind)
-            each.rank = (newest, each.subscriber.query.id, self._candidates.name(each, behind))
+    def _name(self, transactions: Sequence[Sequence[Turn]]) -> None:
+        """Give candidates their names where these may order actions."""
+        together = [some for some in transactions if len(some) > 1]
+        acting = [each.candidate for some in together for each in some if each.is_acting]
+        leaves = self._leaves_of({leaf for each in acting for leaf in each.leaves})
+        self._candidates.give_names(acting, leaves)

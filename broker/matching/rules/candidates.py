@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,19 +15,26 @@ from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.lines import Behind, MatchLines
 from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.uses import Subscriber
-from broker.tables.actions import Actions, Beside, row_locks
+from broker.tables.actions import Actions, Beside, LockReader
 from broker.tables.groups import Group
-from broker.tables.locks import Locks
+from broker.tables.locks import Lock, Locks
 from broker.tables.store import Order, Tables
-from templates.clause import Clause
+from templates.clause import Clause, Guard
 
 __all__ = ["Candidate", "Candidates", "Turn"]
+
+
+class Reads(NamedTuple):
+    """What a clause asks of tables: whether its guard holds, and the locks that this takes."""
+
+    guard: Guard | None
+    locks: LockReader
 
 
 class Found(NamedTuple):
     """A tuple that asks tables, or writes them: a hit of a piece, as conditions read it."""
 
-    clause: Clause
+    reads: Reads
     reading: TupleReading
     piece: int
     hit: int
@@ -46,19 +53,10 @@ class Candidate:
     leaves: tuple[int, ...]
     visible: tuple[int, ...]
     actions: Actions
+    newest: int
     tuples: list[Found] = field(default_factory=list)
     matching: list[Found] = field(default_factory=list)
-    rank: tuple[int, str, str] = (0, "", "")
-
-    def add(self, found: Found) -> None:
-        """Add a tuple."""
-        self.tuples.append(found)
-        if not self.subscriber.query.guards:
-            self.matching.append(found)
-
-    def readings(self, tuples: Sequence[Found]) -> list[TupleReading]:
-        """Return tuples as conditions read them."""
-        return [each.reading for each in tuples]
+    name: str = ""
 
 
 @dataclass(eq=False, slots=True)
@@ -69,32 +67,34 @@ class Turn:
     """
 
     candidate: Candidate
+    order: Order
     is_asked: bool
     is_acting: bool
 
     @property
-    def order(self) -> Order:
-        """The place of its transaction."""
-        return self.candidate.order
+    def query(self) -> str:
+        """The id of its query."""
+        return self.candidate.subscriber.query.id
 
     @property
     def rank(self) -> tuple[int, str, str]:
         """Its place in its transaction."""
-        return self.candidate.rank
+        return self.candidate.newest, self.query, self.candidate.name
 
     def locks(self) -> Locks:
         """Return what it reads and may write."""
         candidate = self.candidate
-        reads, writes = set(), set()
+        reads: list[Lock] = []
+        writes: list[Lock] = []
         if self.is_asked:
             for each in candidate.tuples:
-                if each.clause.guard is not None:
-                    reads |= row_locks(each.clause.guard.rows, candidate.readings([each]))
+                reads += each.reads.locks.locks(each.reading)
         if self.is_acting:
-            tuples = candidate.readings(candidate.tuples if self.is_asked else candidate.matching)
-            writes = candidate.actions.writes(tuples)
-            reads |= candidate.actions.reads(tuples)
-        return Locks(frozenset(reads), frozenset(writes))
+            actions = candidate.actions
+            for each in candidate.tuples if self.is_asked else candidate.matching:
+                reads += actions.reads.locks(each.reading)
+                writes += actions.writes.locks(each.reading)
+        return Locks(reads, writes)
 
     def ask(self, tables: Tables) -> bool:
         """Return whether its guard holds of some tuple."""
@@ -104,16 +104,14 @@ class Turn:
         return bool(candidate.matching)
 
     def _holds(self, found: Found, tables: Tables) -> bool:
-        guard = found.clause.guard
-        if guard is None:
-            return True
-        return guard.condition(Beside(found.reading, tables, self.order))
+        guard = found.reads.guard
+        return guard is None or guard.condition(Beside(found.reading, tables, self.order))
 
     def act(self, tables: Tables) -> None:
         """Do its actions."""
         if self.is_acting:
-            actions, candidate = self.candidate.actions, self.candidate
-            choices = actions.choices(candidate.readings(candidate.matching))
+            actions = self.candidate.actions
+            choices = actions.choices([each.reading for each in self.candidate.matching])
             actions.act(choices, tables, self.order)
 
 
@@ -123,7 +121,7 @@ class Candidates:
     def __init__(self, long: int) -> None:
         self._long = long
         self._by_query: dict[str, dict[tuple[Any, ...], Candidate]] = {}
-        self._actions: dict[Clause, Actions] = {}
+        self._compiled: dict[Clause, tuple[Reads, Actions]] = {}
         self._pieces: list[Hits] = []
 
     def add(self, hits: Hits) -> Ints:
@@ -133,50 +131,64 @@ class Candidates:
         self._pieces.append(hits)
         visible = hits.numbers([terms.visible for terms in hits.clauses]).tolist()
         leaves, lengths = (each.tolist() for each in hits.leaves)
-        docids, which = hits.docids.tolist(), hits.which.tolist()
+        docids, newest, which = (
+            each.tolist() for each in (hits.docids, hits.docids_max, hits.which)
+        )
+        subscribers = [use.subscriber for use in hits.uses]
+        owns = [self._by_query.setdefault(each.query.id, {}) for each in subscribers]
+        are_guarded = [bool(each.query.guards) for each in subscribers]
         for hit, terms, reading in hits.readings(np.arange(len(hits))):
-            subscriber = hits.uses[which[hit]].subscriber
-            assert terms.form is not None
+            use, form = which[hit], terms.form
+            assert form is not None
+            subscriber, own = subscribers[use], owns[use]
             behind = tuple(leaves[hit][: lengths[hit]])
             numbers = tuple(visible[hit][: len(terms.visible)])
-            own = self._by_query.setdefault(subscriber.query.id, {})
-            place = (id(subscriber), behind, numbers, terms.form.branches)
+            place = (id(subscriber), behind, numbers, form.branches)
             candidate = own.get(place)
             if candidate is None:
                 order = (docids[hit], reading.end_us)
-                actions = self._actions_of(terms.clause)
-                candidate = Candidate(subscriber, order, terms.form, behind, numbers, actions)
-                own[place] = candidate
+                _, actions = self._compiled_of(terms.clause)
+                candidate = own[place] = Candidate(
+                    subscriber, order, form, behind, numbers, actions, newest[hit]
+                )
                 begun.append(hit)
-            candidate.add(Found(terms.clause, reading, piece, hit))
+            found = Found(self._compiled_of(terms.clause)[0], reading, piece, hit)
+            candidate.tuples.append(found)
+            if not are_guarded[use]:
+                candidate.matching.append(found)
         return np.array(begun, np.int64)
 
-    def _actions_of(self, clause: Clause) -> Actions:
-        actions = self._actions.get(clause)
-        if actions is None:
-            actions = self._actions[clause] = Actions(clause.actions)
-        return actions
+    def _compiled_of(self, clause: Clause) -> tuple[Reads, Actions]:
+        """Return what a clause asks of tables, and what it does to them."""
+        compiled = self._compiled.get(clause)
+        if compiled is None:
+            rows = clause.guard.rows if clause.guard is not None else ()
+            compiled = Reads(clause.guard, LockReader(rows)), Actions(clause.actions)
+            self._compiled[clause] = compiled
+        return compiled
 
     def of(self, query: str) -> Iterator[Candidate]:
         """Yield the candidates of a query."""
         yield from self._by_query.get(query, {}).values()
 
-    def turns(self, group: Group, rank_all: Callable[[list[Candidate]], None]) -> list[Turn]:
-        """Return the turns of a group; `rank_all` gives candidates their ranks."""
-        turns = [
-            Turn(candidate, query in group.guards, query in group.actors)
-            for query in sorted(group.guards | group.actors)
-            for candidate in self.of(query)
-        ]
-        rank_all([each.candidate for each in turns if each.is_acting])
-        return turns
+    def turns(self, group: Group) -> Iterator[Turn]:
+        """Yield the turns of a group."""
+        for query in sorted(group.guards | group.actors):
+            is_asked, is_acting = query in group.guards, query in group.actors
+            for candidate in self.of(query):
+                yield Turn(candidate, candidate.order, is_asked, is_acting)
 
-    def name(self, candidate: Candidate, behind: Sequence[Leaf]) -> str:
-        """Return the id of the match that a candidate would be, over its documents in order."""
-        lines = MatchLines(candidate.subscriber.parameters, candidate.form)
-        return lines.id(Behind.of(behind, candidate.form), candidate.visible)
+    def give_names(self, candidates: Sequence[Candidate], leaves: Mapping[int, Leaf]) -> None:
+        """Give candidates the ids of the matches that they would be."""
+        lines: dict[tuple[int, int], MatchLines] = {}
+        for each in candidates:
+            asked = id(each.subscriber), id(each.form)
+            if asked not in lines:
+                lines[asked] = MatchLines(each.subscriber.parameters, each.form)
+            behind = Behind.of([leaves[number] for number in each.leaves], each.form)
+            each.name = lines[asked].id(behind, each.visible)
 
-    def matches(self, turns: Sequence[Turn]) -> MatchRows:
+    def matches(self, turns: Iterable[Turn]) -> MatchRows:
         """Return the matches of guarded candidates."""
         found = MatchRows(self._long)
         by_piece: dict[int, list[int]] = {}
