@@ -55,8 +55,8 @@ class Rule(Enum):
     PUBLIC = "anyone"
     PUBLISH = "publish"
     OWN = "subscribe, and sees what is its own"
-    SELF = "subscribe to a query by name, for what the token has subscribed by itself"
-    CHOSEN = "subscribe to a query by name, for this query"
+    SELF = "subscribe to a query or table by name, for what the token has subscribed by itself"
+    CHOSEN = "subscribe to a query or table by name, for this one"
     READ = "subscribe, or the subscription's own token, for the subscription in the address"
     METRICS = "metrics"
     ADMIN = "admin"
@@ -87,6 +87,9 @@ RULES = {
     "GET /v1/documents/{docid}/evaluation": Rule.PUBLISH,
     "GET /metrics": Rule.METRICS,
     "GET /v1/queries/{id}": Rule.CHOSEN,
+    # A table is registered under its name, like a query.
+    "GET /v1/tables": Rule.SELF,
+    "GET /v1/tables/{name}/rows": Rule.CHOSEN,
     "GET /v1/subscriptions": Rule.OWN,
     "POST /v1/subscriptions": Rule.SELF,
     "DELETE /v1/subscriptions/{id}": Rule.SELF,
@@ -107,7 +110,16 @@ RULES = {
 }
 """The rule of each resource that is not for admins only."""
 
-PAGES = frozenset({"GET /", "GET /audit", "GET /queries/{id}", "GET /subscriptions/{id}"})
+PAGES = frozenset(
+    {
+        "GET /",
+        "GET /audit",
+        "GET /queries/{id}",
+        "GET /subscriptions/{id}",
+        "GET /tables",
+        "GET /tables/{name}",
+    }
+)
 """What people see in a browser, where a session does instead of a token.  They change nothing."""
 
 _SCOPES = {
@@ -239,6 +251,8 @@ def _check_scope(request: web.Request, caller: AccessToken, rule: Rule) -> None:
     if rule in _SELF_SERVICE and not caller.queries:
         raise _insufficient(caller, f"{Scope.SUBSCRIBE}:QUERY")
     stream, name = request.match_info.get("stream"), request.match_info.get("id")
+    if rule is Rule.CHOSEN and name is None:
+        name = request.match_info.get("name")
     if rule is Rule.PUBLISH and stream is not None and caller.streams:
         check_named(caller, Scope.PUBLISH, stream, caller.streams)
     if rule is Rule.CHOSEN and name is not None:

@@ -1,6 +1,7 @@
 """`/v1/tables`: tables and their rows, as of the last commit.
 
-They are written by documents of the streams `TABLE.name`, and by queries.
+They are written by documents of the streams `TABLE.name`, and by queries.  A token reads those that
+its scopes name, `subscribe:NAME`; an admin reads all.
 """
 
 from __future__ import annotations
@@ -10,20 +11,26 @@ from typing import Any
 
 from aiohttp import web
 
+from broker.api.access import caller_of
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.problem import Problem
 from broker.api.querystring import bounded
 from broker.registry.registered import tables_of
+from broker.registry.tokens import Scope
 from broker.tables.store import RowChange
 
-__all__ = ["ROUTES"]
+__all__ = ["ROUTES", "described_tables"]
 
 _LIMIT_MAX = 1_000
 
 
 async def list_tables(request: web.Request) -> web.Response:
     """Answer the tables that are registered, with how many rows each has and who uses it."""
-    return web.json_response({"tables": await in_thread(_tables, request.app[BACKEND])})
+    caller = caller_of(request)
+    found = await in_thread(described_tables, request.app[BACKEND])
+    if caller is not None and Scope.ADMIN not in caller.scopes:
+        found = [each for each in found if each["name"] in caller.queries]
+    return web.json_response({"tables": found})
 
 
 async def list_rows(request: web.Request) -> web.Response:
@@ -31,7 +38,7 @@ async def list_rows(request: web.Request) -> web.Response:
     backend, name = request.app[BACKEND], request.match_info["name"]
     limit = bounded(request, "limit", 100, _LIMIT_MAX)
     after, key = request.query.get("after", ""), request.query.get("key")
-    known = [each["name"] for each in await in_thread(_tables, backend)]
+    known = [each["name"] for each in await in_thread(described_tables, backend)]
     if name not in known:
         raise Problem(HTTPStatus.NOT_FOUND, f"no table {name!r}")
     if key is not None:
@@ -43,7 +50,8 @@ async def list_rows(request: web.Request) -> web.Response:
     return web.json_response({"rows": list(map(_rendered, found)), "next": rest})
 
 
-def _tables(backend: Backend) -> list[dict[str, Any]]:
+def described_tables(backend: Backend) -> list[dict[str, Any]]:
+    """Return the tables that are registered, by name, as they are answered."""
     counts = backend.outbox.row_counts()
     return [
         {

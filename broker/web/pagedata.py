@@ -22,6 +22,7 @@ from broker.api.feeds import FEED_ADMINISTRATION
 from broker.api.pickup import Pickup
 from broker.api.queries import said_of
 from broker.api.streams import rendered_dead_letters, statistics
+from broker.api.tables import described_tables
 from broker.delivery.deliveries import Deliveries, Delivery
 from broker.delivery.letter import duration, is_web, plain
 from broker.delivery.store import DeliveryState
@@ -31,8 +32,10 @@ from broker.documents.late import spell_late
 from broker.matching.rendering.matchlines import likenesses_of, nodes_of, spell_likeness
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.audit import AuditTrail
+from broker.registry.file import RegistryError
 from broker.registry.queries import QueryState, RegisteredText
 from broker.registry.subscription import Subscription, SubscriptionState
+from broker.tables.store import RowChange
 from feeds import FeedStore
 from feeds.health import FeedHealth, healths, in_words
 from xscl.highlight import XsclLexer
@@ -49,14 +52,18 @@ __all__ = [
     "moment",
     "one_query",
     "one_subscription",
+    "one_table",
     "overview",
     "own_subscriptions",
     "spelled",
+    "tables",
     "wanted_feeds",
     "with_subscriptions",
 ]
 
 _ROWS_MAX = 100
+_ROWS_READ = 1_000
+"""Rows of a table that are read at once where one with a text is looked for."""
 _MATCHES_MAX = 10
 _FIRST_MATCHES_MAX = 5
 _OWN_MATCHES_MAX = 3
@@ -134,6 +141,41 @@ def changes(trail: AuditTrail, by: str, subject: str, before: int) -> dict[str, 
     asked = {"by": by, "subject": subject, "before": found[-1].number if found else 0}
     older = f"/audit?{urlencode({k: v for k, v in asked.items() if v})}"
     return {"entries": found, "older": older if len(found) == _ROWS_MAX else ""}
+
+
+def tables(backend: Backend) -> dict[str, Any]:
+    """Return the tables that are registered."""
+    return {"tables": described_tables(backend)}
+
+
+def one_table(backend: Backend, name: str, wanted: str, after: str) -> dict[str, Any]:
+    """Return a table and some of its rows by key, those with a larger key that have a text.
+
+    Raise `RegistryError` where there is no such table.
+    """
+    described = next((each for each in described_tables(backend) if each["name"] == name), None)
+    if described is None:
+        raise RegistryError(f"no table {name!r}")
+    rows: list[RowChange] = []
+    last: str | None = after
+    while last is not None and len(rows) <= _ROWS_MAX:
+        some = backend.outbox.rows_of(name, after=last, limit=_ROWS_READ)
+        rows += [row for row in some if has_text(wanted, row.key, *_texts(row))]
+        last = some[-1].key if len(some) == _ROWS_READ else None
+    shown = rows[:_ROWS_MAX]
+    asked = {"find": wanted, "after": shown[-1].key if len(rows) > _ROWS_MAX else ""}
+    text = backend.registry.source(backend.registry.query(name))
+    return {
+        "table": described,
+        "text": _coloured(text, XsclLexer()),
+        "rows": shown,
+        "wanted": wanted,
+        "further": urlencode({k: v for k, v in asked.items() if v}) if asked["after"] else "",
+    }
+
+
+def _texts(row: RowChange) -> list[str]:
+    return [cell if isinstance(cell, str) else f"{cell:g}" for cell in (row.cells or {}).values()]
 
 
 def own_subscriptions(backend: Backend, names: Iterable[str]) -> list[dict[str, Any]]:

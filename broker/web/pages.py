@@ -1,4 +1,4 @@
-"""`/`, `/queries/{id}`, `/subscriptions/{id}`, `/audit` and the way in: the broker in a browser.
+"""`/`, `/queries/{id}`, `/subscriptions/{id}`, `/tables`, `/audit` and the way in: for browsers.
 
 Everything is made on the server and readable without scripts; `live.js` only asks again.  What
 feeds have written is text everywhere: templates escape, and the browser is told to run nothing
@@ -138,6 +138,21 @@ async def show_changes(request: web.Request) -> web.Response:
     return _page("audit.html.j2", {**values, **chosen}, caller_of(request))
 
 
+async def show_tables(request: web.Request) -> web.Response:
+    """Show the tables that are registered."""
+    values = await in_thread(pagedata.tables, request.app[BACKEND])
+    return _page("tables.html.j2", values, caller_of(request))
+
+
+async def show_table(request: web.Request) -> web.Response:
+    """Show a table and its rows by key; `?find=` looks for a text in them, `?after=` goes on."""
+    backend, name = request.app[BACKEND], request.match_info["name"]
+    wanted = request.query.get("find", "").strip()[:_WANTED_MAX]
+    after = request.query.get("after", "")
+    values = await in_thread(lambda: pagedata.one_table(backend, name, wanted, after))
+    return _page("table.html.j2", values, caller_of(request))
+
+
 async def show_login(request: web.Request) -> web.Response:
     """Show the form that takes a token."""
     return _login_page("", HTTPStatus.OK)
@@ -210,6 +225,8 @@ ROUTES = [
     web.get("/", show_overview),
     web.get("/queries/{id}", show_query),
     web.get("/subscriptions/{id}", show_subscription),
+    web.get("/tables", show_tables),
+    web.get("/tables/{name}", show_table),
     web.get("/audit", show_changes),
     web.get("/login", show_login),
     web.post("/login", log_in),

@@ -18,9 +18,11 @@ from broker.api import pull
 from broker.api.access import PAGES, RULES, Gate, Rule
 from broker.api.http import add_deliveries, make_application
 from broker.api.pickup import Pickup
+from broker.matching.stepresult import StepResult
 from broker.registry.tokens import Scope, TokenError, Tokens
 from broker.service import lifecycle as service
 from broker.settings.config import HttpSettings, Settings
+from broker.tables.store import RowChange
 
 
 @pytest.fixture
@@ -145,6 +147,35 @@ async def test_who_subscribes_cannot_change_even_what_is_theirs(house: House) ->
             status, _ = await house.ask(route, "subscribe", subscription=house.mine)
             assert status == 403, route
     assert house.state() == before
+
+
+async def test_a_table_is_read_by_those_whose_scope_names_it_and_written_by_others(
+    house: House,
+) -> None:
+    for name in ("author", "secret"):
+        text = f"CREATE TABLE {name} (id KEY, n DEFAULT 0)"
+        house.room.registry.register(name, text, version="1", point=0)
+    rows = [RowChange(name, "Ann", {"n": 1.0}, 7) for name in ("author", "secret")]
+    through = house.room.outbox.through()
+    house.room.outbox.commit(after=through, through=through + 1, step=StepResult(rows=rows))
+    _, reader = house.tokens.create("reader", ["subscribe:author"])
+    _, writer = house.tokens.create("writer", ["publish:TABLE.author"])
+
+    async def status(method: str, path: str, token: str) -> int:
+        headers = {"Authorization": f"Bearer {token}"}
+        body = {"data": b"<rows/>"} if method == "POST" else {}
+        async with house.client.request(method, path, headers=headers, **body) as answer:
+            return answer.status
+
+    headers = {"Authorization": f"Bearer {reader}"}
+    async with house.client.get("/v1/tables", headers=headers) as answer:
+        assert [each["name"] for each in (await answer.json())["tables"]] == ["author"]
+    assert await status("GET", "/v1/tables/author/rows", reader) == 200
+    assert await status("GET", "/v1/tables/secret/rows", reader) == 403
+    assert await status("GET", "/v1/tables/author/rows", writer) == 403
+    for name, token in (("author", reader), ("author", house.secrets["publish"])):
+        assert await status("POST", f"/v1/streams/TABLE.{name}/documents", token) == 403
+    assert await status("POST", "/v1/streams/TABLE.secret/documents", writer) == 403
 
 
 async def test_the_list_of_subscriptions_has_one_s_own(house: House) -> None:

@@ -27,6 +27,7 @@ from broker.registry.audit import AuditOutcome
 from broker.registry.queries import QueryState
 from broker.registry.subscription import Destination
 from broker.registry.tokens import Scope
+from broker.tables.store import RowChange
 from broker.web import pagedata, pages
 from feeds import feed_at
 
@@ -126,6 +127,34 @@ async def test_admins_see_who_changed_what(house: House) -> None:
     found = html.fromstring(await text_of(house.client, "/audit?by=ops&subject=q7"))
     assert len(found.xpath("//tbody/tr")) == 1
     assert "Nobody has changed that" in await text_of(house.client, "/audit?by=nobody")
+
+
+async def test_tables_and_their_rows_are_shown_and_searched(
+    open_client: tuple[TestClient, Room],
+) -> None:
+    client, room = open_client
+    assert "CREATE TABLE" in await text_of(client, "/tables")
+    text = "CREATE TABLE author (name KEY, posts DEFAULT 0, muted DEFAULT 'no')"
+    assert (await client.put("/v1/queries/author", data=text)).status == 200
+    assert "has the defaults" in await text_of(client, "/tables/author")
+    rows = [RowChange("author", f"a{n:04}", {"posts": float(n)}, n) for n in range(1_250)]
+    rows += [RowChange("author", HOSTILE, {"posts": 1.0, "muted": HOSTILE}, 7)]
+    room.outbox.commit(after=0, through=1, step=StepResult(rows=rows))
+    listed = html.fromstring(await text_of(client, "/tables"))
+    [row] = listed.xpath("//tbody/tr")
+    assert [" ".join(cell.text_content().split()) for cell in row] == [
+        *("author", "name key, posts = 0.0, muted = no", "1,251", "nobody")
+    ]
+    page = html.fromstring(await text_of(client, "/tables/author"))
+    assert page.xpath("//tbody/tr")[0].text_content().startswith(HOSTILE)
+    assert len(page.xpath("//tbody/tr")) == 100
+    [further] = page.xpath("//a[text()='Further rows']/@href")
+    page = html.fromstring(await text_of(client, f"/tables/author{further}"))
+    assert page.xpath("//tbody/tr/th/bdi/text()")[0] == "a0099"
+    page = html.fromstring(await text_of(client, "/tables/author?find=A124"))
+    assert page.xpath("//tbody/tr/th/bdi/text()") == [f"a{n}" for n in range(1_240, 1_250)]
+    assert "No row has that" in await text_of(client, "/tables/author?find=nobody")
+    assert "no table" in await text_of(client, "/tables/none", 404)
 
 
 async def test_queries_are_listed_and_found_with_what_their_comments_say(
