@@ -13,7 +13,8 @@ documents (see `tests/histories/history.py`), and happens to a broker in one of 
 not show: engine, shards, batches, restarts, and bounds so small that everything is done in pieces.
 
 With `--ordered` the queries are of NEXT, UNLESS and NOT (`tests/generators/ordered_cases.py`),
-with `--repeated` they have runs (`tests/generators/run_cases.py`).
+with `--repeated` they have runs (`tests/generators/run_cases.py`), with `--outcomes` WINDOW, LIMIT
+and DISJOINT (`tests/generators/outcome_cases.py`).
 
 At the end comes a table of the clauses of the language: how many cases each stands in, and in how
 many it decides which matches there are.  That takes many runs of the oracle, so it looks at every
@@ -41,6 +42,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from generators.choosers import RandomChooser  # noqa: E402
 from generators.clause_coverage import Coverage  # noqa: E402
 from generators.ordered_cases import ordered_case  # noqa: E402
+from generators.outcome_cases import outcome_case  # noqa: E402
 from generators.run_cases import run_case  # noqa: E402
 from generators.strategies import random_case  # noqa: E402
 from histories.clauses import HISTORY_CLAUSES, decided  # noqa: E402
@@ -53,6 +55,17 @@ from support.runners import ENGINES, EngineName, run_engine, run_oracle  # noqa:
 
 MEMORY = Path("/dev/shm")
 
+CASES: dict[str, Callable[[RandomChooser], str]] = {
+    "ordered": ordered_case,
+    "repeated": run_case,
+    "outcomes": outcome_case,
+}
+KINDS = {
+    "ordered": "queries decide",
+    "repeated": "queries have runs",
+    "outcomes": "queries have rows or limits",
+}
+
 
 @dataclass(frozen=True)
 class Run:
@@ -60,8 +73,7 @@ class Run:
 
     engines: tuple[EngineName, ...]
     is_dynamic: bool
-    is_ordered: bool
-    is_repeated: bool
+    of_kind: Callable[[RandomChooser], str] | None
     coverage_every: int
 
     def __call__(self, seed: int) -> Outcome:
@@ -82,15 +94,13 @@ class Run:
         )
         how = f"{engine}, batch size {batch_size}, restart {restart}"
         outcome = Outcome.of(seed, how, text, [render(match) for match in matches], found)
-        is_any = not (self.is_ordered or self.is_repeated)
+        is_any = self.of_kind is None
         if self.coverage_every and seed % self.coverage_every == 0 and is_any:
             outcome.coverage.add(case, matches)
         return outcome
 
     def _text(self, seed: int) -> str:
-        if self.is_repeated:
-            return run_case(RandomChooser(seed))
-        return ordered_case(RandomChooser(seed)) if self.is_ordered else random_case(seed)
+        return random_case(seed) if self.of_kind is None else self.of_kind(RandomChooser(seed))
 
     def _history(self, seed: int) -> Outcome:
         text = random_history(seed)
@@ -150,14 +160,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--engine", choices=[*ENGINES, "all"], default="all")
     parser.add_argument("--dynamic", action="store_true", help="queries come and go")
-    parser.add_argument("--ordered", action="store_true", help="queries decide")
-    parser.add_argument("--repeated", action="store_true", help="queries have runs")
+    for kind, what in KINDS.items():
+        parser.add_argument(f"--{kind}", action="store_true", help=what)
     parser.add_argument("--keep", type=Path, help="write cases that differ to this directory")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--coverage", type=int, default=20, help="look at every so many cases")
     options = parser.parse_args()
     engines = ENGINES if options.engine == "all" else (options.engine,)
-    run = Run(engines, options.dynamic, options.ordered, options.repeated, options.coverage)
+    of_kind = next((CASES[kind] for kind in KINDS if getattr(options, kind)), None)
+    run = Run(engines, options.dynamic, of_kind, options.coverage)
     seeds = range(options.seed, options.seed + options.cases)
     counts: Counter[str] = Counter()
     coverage, clauses = Coverage(), Counter[str]()

@@ -22,7 +22,7 @@ from templates.queryclass import QueryClass
 from xscl.evaluation import Condition
 from xscl.path import Parameter
 from xscl.pattern import WORD_TESTS, Constant, TreePattern
-from xscl.query import INFINITE_US, Call, Residual, Row, SimilarityJoin
+from xscl.query import INFINITE_US, Call, Operand, Residual, Row, SimilarityJoin
 from xscl.table import Action
 
 __all__ = [
@@ -139,6 +139,7 @@ class Clause:
     below included.  Where the tuples are decided, `deciding` are the clauses that the decision
     reads, and `origin` is its place among the decisions of the query.  `guard` is what is asked of
     tables, None where nothing is; `actions` are done for each match of a root.
+    `outcome` is what rows and limits read of a root's tuples (`Query.outcome_operands`).
     """
 
     query_class: QueryClass
@@ -160,6 +161,7 @@ class Clause:
     origin: int = -1
     guard: Guard | None = None
     actions: tuple[Action, ...] = ()
+    outcome: tuple[Operand, ...] = ()
 
     def window_under(self, values: Mapping[str, object]) -> int:
         """Return the window under an assignment."""

@@ -70,6 +70,7 @@ from xscl.query import (
     ValueJoin,
     VariableValue,
     operand_terms,
+    operand_variables,
     term,
 )
 from xscl.sequence import nodes_below
@@ -140,10 +141,16 @@ class Decisions:
         asked |= {
             variable
             for statement in self.statements
-            for operand in action_operands(statement)
+            for operand in asked_behind(statement)
             for each in operand_terms(operand)
             if isinstance(each, VariableValue)
             for variable in [each.variable]
+        }
+        asked |= {
+            variable
+            for statement in self.statements
+            for operand in statement.outcome_operands
+            for variable in operand_variables(operand)
         }
         keys = {
             name
@@ -273,13 +280,14 @@ class DecisionCompiler(Compiler):
     def __post_init__(self) -> None:
         super().__post_init__()
         asked = [o for d in predicates_of(self.query.root) for o in d.operands()]
-        self.look_at([*asked, *action_operands(self.query)])
+        self.look_at([*asked, *asked_behind(self.query)])
 
     def compile(self) -> Alternative:
         """Return the alternative, with each clause once."""
-        acted = (each for o in action_operands(self.query) for each in operand_terms(o))
-        self.clause(self.query.root, frozenset({*self.visible(), *map(term, acted)}))
-        self.clauses[-1] = replace(self.clauses[-1], actions=self.query.actions)
+        behind = (each for o in asked_behind(self.query) for each in operand_terms(o))
+        self.clause(self.query.root, frozenset({*self.visible(), *map(term, behind)}))
+        outcome = self.query.outcome_operands
+        self.clauses[-1] = replace(self.clauses[-1], actions=self.query.actions, outcome=outcome)
         self.catalog.want(self.edges, self.valued)
         found = Alternative(
             tuple(self.clauses), tuple(self.patterns), tuple(self.edges), tuple(self.valued)
@@ -401,9 +409,9 @@ class DecisionCompiler(Compiler):
         return built
 
 
-def action_operands(statement: Query) -> list[Operand]:
-    """Return what the actions of a statement read."""
-    found: list[Operand] = []
+def asked_behind(statement: Query) -> list[Operand]:
+    """Return what actions, rows and limits of a statement read of its tuples."""
+    found: list[Operand] = list(statement.outcome_operands)
     for action in statement.actions:
         match action:
             case SetCell(cell, value):

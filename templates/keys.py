@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from templates.elements import RepeatedUnit
 from xscl.path import Literal, Path
 from xscl.query import Block, From, Key, Query, Residual, ValueJoin, Variable, VariableValue
-from xscl.sequence import nodes_below
+from xscl.sequence import nodes_below, units_of
 
 __all__ = ["SameKeys", "literals_of", "present"]
 
@@ -28,6 +28,11 @@ class SameKeys:
         """Return the variable of a key in a block; of a run it is the value that it carries."""
         unit = self._unit_of.get(block)
         return key.variable(block) if unit is None else unit.key(self._numbers[key])
+
+    def first(self, key: Key, chosen: Collection[int]) -> str:
+        """Return the variable of a key in the first unit of a query, given the blocks chosen."""
+        unit = next(units_of(self._query.root))
+        return self.variable(key, next((block for block in unit if block in chosen), unit[0]))
 
     def joins(self, keys: Iterable[Key], left: int, right: int) -> Iterator[ValueJoin]:
         """Yield the conjuncts of SAME that make two blocks have the same keys."""

@@ -37,6 +37,7 @@ from templates.elements import (
 from templates.keys import SameKeys, literals_of, present
 from templates.optionalpaths import fresh_paths, with_optional
 from templates.ordered import AbsentUnit, Chained, Kept, Ordered, PlainNode, Repeated
+from templates.outcome import with_outcome
 from templates.predicates import (
     BoundVariables,
     Disjuncts,
@@ -82,7 +83,7 @@ def plain_statements(query: Query) -> tuple[Query, ...]:
     is_plain = not any(
         isinstance(node, (From, Unit, Repetition)) or decides(node) for node in nodes
     )
-    if is_plain and not query.tables:
+    if is_plain and not query.is_settled:
         return (query,)
     absent = [node.absent for node in nodes if isinstance(node, Absence)]
     repeated = [node.unit for node in nodes if isinstance(node, Repetition)]
@@ -100,7 +101,7 @@ def plain_statements(query: Query) -> tuple[Query, ...]:
             source: Any = root
             statements.append(
                 replace(
-                    query,
+                    plain.behind(),
                     blocks=plain.keys.blocks(),
                     root=source,
                     variables=(*variables, *plain.keys.carried()),
@@ -161,7 +162,7 @@ class _Plain:
     def root(self) -> PlainNode | None:
         """Return the root of the plain statement, None where it can have no match."""
         try:
-            if self.query.tables:
+            if self.query.is_settled:
                 return self._settled()
             part = self._part(self.query.root, _Around())
         except _ImpossibleError:
@@ -171,18 +172,21 @@ class _Plain:
         return part.node
 
     def _settled(self) -> PlainNode:
-        """Return the root of a statement that uses tables: decided, and WHERE behind that."""
+        """Return the root of a statement whose tuples are all decided.
+
+        Where it uses tables, WHERE stands behind that.
+        """
         source = self.query.root
         where: Disjuncts = (Disjunct(),)
-        if isinstance(source, From) and source.where is not None:
+        if self.query.tables and isinstance(source, From) and source.where is not None:
             where = self._binding.predicate(source.where)
             source = replace(source, where=None)
         around = _Around()
         part = self._part(source, around)
         match part.node:
-            case Kept(node, kept):
+            case Kept(node, kept) if _is_decided(node):
                 return Kept(node, self._all_of(kept, where))
-            case Ordered():
+            case Chained() | Ordered() | Repeated() if _is_decided(part.node):
                 return Kept(part.node, where)
         operands = (self._source(part, around),)
         settled = Ordered(
@@ -195,6 +199,17 @@ class _Plain:
             INFINITE_US,
         )
         return Kept(settled, where)
+
+    def behind(self) -> Query:
+        """Return the query with what rows and limits read, `UNBOUND` where it is not bound here."""
+
+        def read(operand: Operand) -> Operand:
+            return self._binding.operand(
+                operand_with_elements(operand, self._units, self._of_elements)
+            )
+
+        chosen = set(self.choice.values())
+        return with_outcome(self.query, read, lambda key: self.keys.first(key, chosen))
 
     def actions(self) -> Iterator[Action]:
         """Yield the actions whose variables are bound."""
@@ -404,6 +419,11 @@ class _Plain:
         if not found and self.query.is_plain:
             raise _ImpossibleError
         return found
+
+
+def _is_decided(node: PlainNode) -> bool:
+    """Whether tuples of a node are decided as they are found."""
+    return isinstance(node, (Chained, Ordered)) or (isinstance(node, Repeated) and node.is_next)
 
 
 _KINDS = {

@@ -60,6 +60,11 @@ SEARCHES = (
         "benchmarks/oracle_run.py --repeated --cases {cases} --seed {seed} --processes 2",
     ),
     Search(
+        "random queries with rows and limits and documents against the oracle",
+        5_000,
+        "benchmarks/oracle_run.py --outcomes --cases {cases} --seed {seed} --processes 2",
+    ),
+    Search(
         "random histories of queries and subscriptions against the oracle",
         5_000,
         "benchmarks/oracle_run.py --dynamic --cases {cases} --seed {seed} --processes 2",

@@ -7,11 +7,12 @@ So each is taken out of an expression before that is read as XPath.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xscl.signatures import ROW_AGGREGATES
 
-__all__ = ["AggregateCall", "take_aggregates"]
+__all__ = ["AggregateCall", "take_aggregates", "with_keys"]
 
 _PRIMED = r"(?P<primed>[^\W\d][\w.-]*'+(?!\w))"
 """A variable that ends in primes, which are no quotes."""
@@ -27,10 +28,11 @@ _DISTINCT = re.compile(r"\s*distinct\s+(?=[\w$(])")
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """An aggregate at an offset of an expression: its name, and its arguments with theirs."""
+    """An aggregate at an offset of an expression: its name and text, its arguments with theirs."""
 
     name: str
     offset: int
+    text: str
     arguments: tuple[tuple[str, int], ...]
 
 
@@ -47,10 +49,31 @@ def take_aggregates(expression: str) -> tuple[str, list[AggregateCall]]:
         if found["name"] is None or found.start() < position:
             continue
         end, arguments = _arguments(expression, found.end())
-        calls.append(AggregateCall(found["name"], found.start(), arguments))
+        calls.append(
+            AggregateCall(found["name"], found.start(), expression[found.start() : end], arguments)
+        )
         pieces.append(expression[position : found.start()] + "0".ljust(end - found.start()))
         position = end
     return "".join(pieces) + expression[position:], calls
+
+
+def with_keys(expression: str, keys: Sequence[str], variable: str) -> str:
+    """Return an expression with a variable, whose name ends in its number, for each key.
+
+    >>> with_keys("concat('k', k, k/x)", ["k"], "row.")
+    "concat('k', $row.0, k/x)"
+    """
+    texts = "|".join(map(re.escape, sorted(keys, key=len, reverse=True)))
+    if not texts:
+        return expression
+    key = rf"(?<![\w$./@:-])\$?(?P<key>{texts})(?![\w./@:\['(-])"
+    string = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
+
+    def put(found: re.Match[str]) -> str:
+        text = found["key"]
+        return found.group() if text is None else f"${variable}{keys.index(text)}"
+
+    return re.sub(rf"{key}|{_PRIMED}|{string}", put, expression)
 
 
 def _arguments(text: str, start: int) -> tuple[int, tuple[tuple[str, int], ...]]:

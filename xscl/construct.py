@@ -43,11 +43,13 @@ def construct(
     end_us: int,
     parameters: Mapping[str, str | float | int],
     meter: Meter,
+    row: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the constructed element as text; raise `ConstructionError` where it fails.
 
     `bound` has for each node of a variable the place of its document, its tree, and the node; a
     variable of an alternative that is not there is the empty sequence.
+    `row` are values by the names of XPath variables.
     """
     meter.spend(CONSTRUCTOR_BYTES)
     constructor = _compiled(select.text, select.namespaces, tuple(select.variables))
@@ -56,6 +58,7 @@ def construct(
         "xscl.end": _date_time(end_us),
         "xscl.dur": DayTimeDuration(seconds=Decimal(end_us - start_us) / 1_000_000),
     }
+    variables.update(row or {})
     for name, nodes in bound.items():
         found = [xpath_node(tree, place, node) for place, tree, node in nodes]
         variables[xpath_variable(name)] = found[0] if len(found) == 1 else found

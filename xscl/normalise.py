@@ -83,6 +83,7 @@ class _Builder:
             self.patterns.parameters,
         )
         confidence = outcome.confidence()
+        rows = outcome.counted(rows)
         types = parameter_types(self.patterns.parameters, self.patterns.bindings, self.report)
         blocks = self.blocks(predicates)
         text = statement_text(self.statement)

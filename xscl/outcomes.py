@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from xscl.canonical import render_expression
-from xscl.comparison import Cell, Operand, Row
+from xscl.comparison import Call, Cell, Operand, Row
 from xscl.conditions import ParameterUse
 from xscl.operators import PredicateBuilder
+from xscl.parser import parse_side
 from xscl.path import Parameter
 from xscl.query import Limit, Rows
 from xscl.scopes import Scope
@@ -86,8 +87,29 @@ class OutcomeBuilder:
     def selectable(self) -> Selectable:
         """Return what the SELECT clause may mention."""
         keys = self.statement.window.keys if self.statement.window else None
-        bases = {render_expression(each).split("/")[0].split("[")[0] for each in keys or ()}
-        return Selectable(self.names, self.matches, None if keys is None else frozenset(bases))
+        if keys is None:
+            return Selectable(self.names, self.matches)
+        return Selectable(self.names, self.matches, self._key_texts(), self._aggregate)
+
+    def counted(self, rows: Rows | None) -> Rows | None:
+        """Return rows with all that the statement, which has been read, asks of them."""
+        if rows is None:
+            return None
+        aggregates = self.predicates.aggregates
+        names = (*self._key_texts(), *aggregates.values())
+        return replace(rows, aggregates=tuple(aggregates), names=names)
+
+    def _key_texts(self) -> tuple[str, ...]:
+        window = self.statement.window
+        return tuple(render_expression(each) for each in window.keys) if window else ()
+
+    def _aggregate(self, text: str, offset: int) -> int | None:
+        """Return the number of an aggregate that stands in SELECT among the values of a row."""
+        syntax = parse_side(text, offset, self.report)
+        found = None if syntax is None else self.predicates.operand(syntax, self.rows_scope)
+        if not isinstance(found, Call) or found not in self.predicates.aggregates:
+            return None
+        return len(self._key_texts()) + list(self.predicates.aggregates).index(found)
 
     def _action(self, syntax: ActionSyntax) -> Action | None:
         target = self.predicates.row(syntax.target, self.rows_scope, is_written=True)

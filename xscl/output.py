@@ -7,16 +7,17 @@ that fails on these documents, the output is that of `SELECT *`, and the error i
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 from xml.sax.saxutils import escape
 
 from lxml import etree
 
 from xscl.meter import Meter, size
 from xscl.nodes import AttributeNode, Node, NumberedTree, TextNode, copy_of
-from xscl.query import Constructor, Query, SelectNodes
+from xscl.query import ROW_VALUE, Constructor, Query, Select, SelectNodes
 
-__all__ = ["Place", "build", "expression_error"]
+__all__ = ["Place", "build", "build_row", "expression_error"]
 
 Place = tuple[int, int]
 """The place of a document among those of a match, and the number of a node there."""
@@ -65,6 +66,32 @@ def build(
         shown = [place for name in select.variables for place in nodes.get(name, ())]
         return _copies(trees, shown, meter), None
     return all_copied(), None
+
+
+def build_row(
+    select: Select,
+    values: Sequence[Any],
+    end_us: int,
+    parameters: Mapping[str, str | float | int],
+    trees: Callable[[], Sequence[NumberedTree]],
+    meter: Meter,
+) -> tuple[str, str | None]:
+    """Return the output of a row of WINDOW, and why its constructor failed, or `None`.
+
+    `values` are its keys and aggregates; `trees` gives the documents that `SELECT *` copies.
+    Raises `ExhaustedError` as `build` does.
+    """
+    error = None
+    if isinstance(select, Constructor):
+        from xscl.construct import ConstructionError, construct
+
+        row = {f"{ROW_VALUE}{number}": value for number, value in enumerate(values)}
+        try:
+            return construct(select, {}, end_us, end_us, parameters, meter, row), None
+        except ConstructionError as failed:
+            error = str(failed)
+    own = trees()
+    return _copies(own, [(place, 0) for place in range(len(own))], meter), error
 
 
 def _copies(trees: Sequence[NumberedTree], nodes: Iterable[Place], meter: Meter) -> str:

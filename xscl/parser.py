@@ -47,6 +47,18 @@ def parse_file(text: str, report: Report) -> tuple[list[Statement], list[Comment
     return parser.file(), parser.comments
 
 
+def parse_side(text: str, offset: int, report: Report) -> Expression | None:
+    """Return a side of a comparison that stands alone at an offset; None after an error in it."""
+    parser = _Parser(" " * offset + text, report)
+    try:
+        side = parser.side()
+        if parser.token.kind != "end":
+            raise parser.unexpected("the end of the expression", "an aggregate stands alone")
+    except UnreadableError:
+        return None
+    return side
+
+
 class _Parser(OperandParser):
     def file(self) -> list[Statement]:
         statements: list[Statement] = []

@@ -64,6 +64,7 @@ from xscl.table import Action, Table, TableUse
 
 __all__ = [
     "INFINITE_US",
+    "ROW_VALUE",
     "Absence",
     "AbsenceKind",
     "Block",
@@ -200,6 +201,9 @@ class Constructor:
     is_list: bool = False
 
 
+ROW_VALUE = "xscl.row."
+"""What the names of XPath variables for the values of rows begin with; a number follows."""
+
 Select = SelectAll | SelectNodes | Constructor
 
 
@@ -213,11 +217,17 @@ class SelectKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """`WINDOW`: rows over the matches of each value of the keys, instead of matches."""
+    """`WINDOW`: rows over the matches of each value of the keys, instead of matches.
+
+    `aggregates` are all that the statement asks of rows, each once, and `names` the texts of the
+    keys and then of the aggregates: what a match line calls them.
+    """
 
     length: Window | Parameter
     keys: tuple[Operand, ...]
     having: tuple[Disjunct, ...] | None
+    aggregates: tuple[Call, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +248,9 @@ class Query:
     all variables of all blocks, fresh ones included.  `parameters` maps each parameter's name to
     its type: `string`, `number`, `duration`, or `value` for a string or a number.  `grace` is a
     number of microseconds.  `tables` are the tables that it reads and writes.  `table` is what
-    CREATE TABLE creates: then the query is the one that loads it (`xscl.loads`).
+    CREATE TABLE creates: then the query is the one that loads it (`xscl.loads`).  `apart` are the
+    keys of SAME by which DISJOINT and COMPRESSED tell matches apart, in plain statements
+    (`templates.plain`).
     """
 
     id: str
@@ -258,6 +270,7 @@ class Query:
     actions: tuple[Action, ...] = ()
     tables: tuple[TableUse, ...] = ()
     table: Table | None = None
+    apart: tuple[Operand, ...] = ()
 
     def operators(self) -> Iterator[Operator]:
         """Yield the operators, inner ones before outer ones, left before right."""
@@ -286,10 +299,25 @@ class Query:
             bool(self.tables)
             or any(map(decides, nodes))
             or any(map(is_chain, nodes))
-            or self.kind is not SelectKind.ALL
-            or self.rows is not None
-            or self.limit is not None
+            or self.has_outcome
         )
+
+    @property
+    def has_outcome(self) -> bool:
+        """Whether its matches are not given as they are found: rows, or some of them."""
+        return self.rows is not None or self.limit is not None or self.kind is not SelectKind.ALL
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether each tuple of its source is decided, whatever the source."""
+        return bool(self.tables) or self.has_outcome
+
+    @property
+    def outcome_operands(self) -> tuple[Operand, ...]:
+        """What rows and limits read of matches: keys, then aggregates; or keys, then `apart`."""
+        if self.rows is not None:
+            return (*self.rows.keys, *self.rows.aggregates)
+        return (*(() if self.limit is None else self.limit.keys), *self.apart)
 
     @property
     def guards(self) -> frozenset[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from xscl.aggregates import AggregateCall, take_aggregates
+from xscl.aggregates import AggregateCall, take_aggregates, with_keys
 from xscl.canonical import render_expression
 from xscl.conditions import ParameterUse
 from xscl.constructor import (
@@ -19,7 +19,7 @@ from xscl.constructor import (
 from xscl.enclosed import Translation, translate
 from xscl.namespaces import Namespaces
 from xscl.path import Span
-from xscl.query import Constructor, Select, SelectAll, SelectNodes
+from xscl.query import ROW_VALUE, Constructor, Select, SelectAll, SelectNodes
 from xscl.report import Report
 from xscl.scopes import Names, Scope
 from xscl.signatures import arity
@@ -34,12 +34,15 @@ __all__ = ["Selectable", "build_select", "item_text"]
 class Selectable:
     """What a SELECT clause may mention: names in a scope.
 
-    `keys` are the variables that rows of WINDOW are grouped by, `None` where there are no rows.
+    `keys` are the texts of what rows of WINDOW are grouped by, `None` where there are no rows;
+    `aggregate` returns the number, among the values of a row, of an aggregate that is given as its
+    text and offset, None after an error in it.
     """
 
     names: Names
     scope: Scope
-    keys: frozenset[str] | None = None
+    keys: tuple[str, ...] | None = None
+    aggregate: Callable[[str, int], int | None] = lambda text, offset: None
 
     def known(self) -> dict[str, frozenset[int]]:
         """Return the author's names that may be mentioned."""
@@ -106,9 +109,11 @@ class _Checker:
             mentioned += self.expression(text, item.span.start, whole=item.span)
             if name is not None:
                 names.append(name)
-        if len(names) == len(syntax.items) == len(set(names)):
+        is_of_rows = self.selectable.keys is not None
+        if len(names) == len(syntax.items) == len(set(names)) and not is_of_rows:
             return SelectNodes(tuple(names))
-        text = "<match>" + "".join(f"{{{item_text(item)}}}" for item in syntax.items) + "</match>"
+        shown = [self.of_row(item_text(item)) for item in syntax.items]
+        text = "<match>" + "".join(f"{{{each}}}" for each in shown) + "</match>"
         variables = tuple(dict.fromkeys(mentioned))
         return Constructor(text, variables, self.namespaces.pairs(), is_list=True)
 
@@ -118,6 +123,12 @@ class _Checker:
         except ConstructorError:  # reported when it was read
             return SelectAll()
         mentioned = list(self.element(element, offset, dict(self.namespaces.pairs())))
+        pieces: list[str] = []
+        last = 0
+        for part in enclosed_in(element):
+            pieces += [text[last : part.start], self.of_row(part.expression)]
+            last = part.start + len(part.expression)
+        text = "".join([*pieces, text[last:]])
         return Constructor(text, tuple(dict.fromkeys(mentioned)), self.namespaces.pairs())
 
     def element(self, element: Element, offset: int, outer: Mapping[str, str]) -> Iterator[str]:
@@ -158,24 +169,43 @@ class _Checker:
         self, text: str, offset: int, whole: Span | None, scope: Mapping[str, str] | None
     ) -> list[str]:
         """Check an expression over a row of WINDOW: aggregates, and what it is grouped by."""
-        keys = self.selectable.keys or frozenset()
         rest, calls = take_aggregates(text)
-        translation = self.translation(rest, offset, whole, scope)
+        keys = self.selectable.keys or ()
+        whole = whole or Span(offset, offset + len(text))
+        translation = self.translation(with_keys(rest, keys, ROW_VALUE), offset, whole, scope)
         for name in translation.variables:
-            if name not in keys:
-                self.report.error(
-                    "XS902",
-                    whole or Span(offset, offset + len(text)),
-                    f"a row is made of many matches, and `{name}` is of one",
-                    f"group by it, or write `max({name})`, `collect({name})`, ...",
-                )
-        mentioned = list(translation.variables)
-        for call in calls:
-            self.check_arity(call, offset, whole)
-            for argument, start in call.arguments:
-                found = self.translation(argument, offset + start, whole, scope)
-                mentioned += found.variables
+            self.report.error(
+                "XS902",
+                whole,
+                f"a row is made of many matches, and `{name}` is of one",
+                f"group by it, or write `max({name})`, `collect({name})`, ...",
+            )
+        return [name for call in calls for name in self.aggregated(call, offset, whole, scope)]
+
+    def aggregated(
+        self, call: AggregateCall, offset: int, whole: Span, scope: Mapping[str, str] | None
+    ) -> list[str]:
+        """Check an aggregate, and return the variables that it mentions."""
+        errors = self.report.errors
+        self.check_arity(call, offset, whole)
+        mentioned: list[str] = []
+        for argument, start in call.arguments:
+            mentioned += self.translation(argument, offset + start, whole, scope).variables
+        if self.report.errors == errors:
+            self.selectable.aggregate(call.text, offset + call.offset)
         return mentioned
+
+    def of_row(self, text: str) -> str:
+        """Return an expression, which is right, with variables for the values of a row."""
+        keys = self.selectable.keys
+        if keys is None:
+            return text
+        rest, calls = take_aggregates(text)
+        for call in reversed(calls):
+            variable = f"${ROW_VALUE}{self.selectable.aggregate(call.text, 0)}"
+            end = call.offset + len(call.text)
+            rest = rest[: call.offset] + variable + rest[end:]
+        return with_keys(rest, keys, ROW_VALUE)
 
     def check_arity(self, call: AggregateCall, offset: int, whole: Span | None) -> None:
         """Report an aggregate with too few or too many arguments."""
@@ -198,6 +228,8 @@ class _Checker:
             span = whole or Span(start, start + len(mention.name))
             self.unknown(mention.name, span)
         for mention in translation.parameters:
+            if mention.name.startswith(ROW_VALUE):
+                continue
             start = offset + mention.offset
             span = whole or Span(start, start + len(mention.name) + 1)
             self.parameters.append(ParameterUse(mention.name, "any", span))
@@ -231,6 +263,17 @@ class _Checker:
         wrong = expression_error(translation.text, namespaces)
         if wrong is not None:
             self.report.error("XS310", span, f"not an XPath 2.0 expression: {wrong}")
+
+
+def enclosed_in(element: Element) -> Iterator[Enclosed]:
+    """Yield what stands in braces in an element, in the order of the text."""
+    for attribute in element.attributes:
+        yield from (part for part in attribute.parts if isinstance(part, Enclosed))
+    for part in element.content:
+        if isinstance(part, Enclosed):
+            yield part
+        elif isinstance(part, Element):
+            yield from enclosed_in(part)
 
 
 def _is_plain_path(text: str) -> bool:

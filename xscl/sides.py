@@ -61,6 +61,7 @@ class SideBuilder(VariablePathBuilder, ABC):
     def __init__(self, patterns: PatternBuilder, names: Names) -> None:
         super().__init__(patterns, names)
         self.tables: list[TableUse] = []
+        self.aggregates: dict[Call, str] = {}
 
     @abstractmethod
     def disjuncts(self, predicate: Expression | None, scope: Scope) -> tuple[Disjunct, ...]:
@@ -291,7 +292,11 @@ class SideBuilder(VariablePathBuilder, ABC):
         found = self._of_arguments(syntax, inner)
         if found is None or not self._is_of_elements(syntax, found, scope):
             return None
-        return replace(found, function=f"{syntax.name} distinct") if syntax.is_distinct else found
+        if syntax.is_distinct:
+            found = replace(found, function=f"{syntax.name} distinct")
+        if scope.keys is not None:
+            self.aggregates.setdefault(found, render_expression(syntax))
+        return found
 
     def _may_aggregate(self, syntax: FunctionCall, scope: Scope) -> bool:
         name = syntax.name

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from xscl.opaque import put_values
 from xscl.path import Literal, Opaque, Parameter, Position
-from xscl.query import Absence, From, Operator, Query, Window
+from xscl.query import Absence, From, Limit, Operator, Query, Rows, Window
 
 __all__ = ["substitute"]
 
@@ -31,6 +31,8 @@ def substitute(
         blocks=_put(query.blocks, literals, into_opaque),
         root=_put(query.root, literals, into_opaque),
         actions=_put(query.actions, literals, into_opaque),
+        rows=_put(query.rows, literals, into_opaque),
+        limit=_put(query.limit, literals, into_opaque),
         parameters=(),
     )
 
@@ -50,9 +52,13 @@ def _put(value: T, values: Mapping[str, Any], into_opaque: bool) -> T:
         changes = {f.name: _put(getattr(value, f.name), values, into_opaque) for f in fields(value)}
         if isinstance(value, (Operator, Absence)) and isinstance(value.window, Parameter):
             changes["window"] = Window(values[value.window.name])
+        elif isinstance(value, (Rows, Limit)) and isinstance(value.length, Parameter):
+            changes["length"] = Window(values[value.length.name])
         elif isinstance(value, From) and isinstance(value.within, Parameter):
             changes["within"] = Window(values[value.within.name])
         elif isinstance(value, Position) and isinstance(value.number, Parameter):
             changes["number"] = values[value.number.name]
+        if isinstance(value, Limit) and isinstance(value.count, Parameter):
+            changes["count"] = values[value.count.name]
         result = replace(value, **changes)
     return cast(T, result)

@@ -42,10 +42,9 @@ UNCREATED = "XS912"
 
 NOT_YET = {
     "UNLESS behind +": "UNLESS behind a repetition",
-    "DISJOINT": "DISJOINT",
     "COMPRESSED": "COMPRESSED",
-    "WINDOW": "WINDOW",
-    "LIMIT": "LIMIT",
+    "kind beside WINDOW": "DISJOINT or COMPRESSED beside WINDOW",
+    "table beside outcome": "a table beside WINDOW, LIMIT, DISJOINT or COMPRESSED",
     "CONFIDENCE": "CONFIDENCE",
     "LOSS": "LOSS",
     "inner table": "a table within parentheses",
@@ -138,6 +137,12 @@ def _constructs(statement: Statement) -> Iterator[tuple[str, Span]]:
     rows = [each.span for each in _walk(statement) if isinstance(each, RowSyntax)]
     if rows and any(what == "repetition" for what, _ in below):
         yield "table beside +", rows[0]
+    select = statement.select
+    kind = select.kind_span if select is not None else None
+    if rows and (kind or statement.window or statement.limit):
+        yield "table beside outcome", rows[0]
+    if statement.window is not None and kind is not None:
+        yield "kind beside WINDOW", kind
 
 
 def _below(value: object) -> Iterator[tuple[str, Span]]:

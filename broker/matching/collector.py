@@ -13,6 +13,7 @@ from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.budget import Tally
 from broker.matching.hits import Hits
 from broker.matching.innertuples import InnerTuples
+from broker.matching.outcomes.gathered import Gathered
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rules.candidates import Candidates
@@ -27,7 +28,9 @@ class Collector:
 
     Where the matches of the batch are known, only tuples that other operators read are gathered.
     `shape_of` gives the shape of a clause's tuples as instances.  What asks tables, or writes them,
-    is gathered in `candidates`.  `matches` are those found, `leaves` the documents behind them that
+    is gathered in `candidates`, and what has rows or limits in `gathered`.
+
+    `matches` are those found, `leaves` the documents behind them that
     have been read, by number; `long` is as in `MatchRows`.
     """
 
@@ -36,12 +39,14 @@ class Collector:
         accounts: Accounts,
         shape_of: Callable[[Clause], int],
         candidates: Candidates,
+        gathered: Gathered,
         *,
         is_known: bool,
         long: int,
     ) -> None:
         self._accounts = accounts
         self._candidates = candidates
+        self._gathered = gathered
         self._is_known = is_known
         self._inner = InnerTuples(shape_of)
         self.matches = MatchRows(long)
@@ -76,7 +81,10 @@ class Collector:
     def _are_asked(self, hits: Hits) -> Flags:
         """Return which hits are to be gathered."""
         are_asked = [
-            not self._is_known or bool(terms.clause.stream) or _is_published(use.subscriber.query)
+            not self._is_known
+            or bool(terms.clause.stream)
+            or bool(use.subscriber.source)
+            or _is_published(use.subscriber.query)
             for use, terms in zip(hits.uses, hits.terms, strict=True)
         ]
         asked: Flags = np.array(are_asked, np.bool_)[hits.which]
@@ -85,12 +93,16 @@ class Collector:
     def _begun(self, hits: Hits) -> Ints:
         """Gather tuples of roots; return the tuples that begin what counts as a match."""
         queries = [use.subscriber.query for use in hits.uses]
-        are_asking, are_guarded, are_matching = (
+        are_asking, are_guarded, are_matching, are_gathered = (
             np.flatnonzero(np.array(which, np.bool_)[hits.which])
             for which in (
                 [bool(query.tables) and not self._is_known for query in queries],
                 [bool(query.guards) for query in queries],
-                [not query.guards and query.table is None for query in queries],
+                [
+                    not query.guards and query.table is None and not query.has_outcome
+                    for query in queries
+                ],
+                [query.has_outcome for query in queries],
             )
         )
         begun = []
@@ -99,6 +111,8 @@ class Collector:
             begun.append(np.intersect1d(asking, are_guarded))
         if len(are_matching):
             begun.append(are_matching[self._match(hits.alone(are_matching))])
+        if len(are_gathered):
+            begun.append(are_gathered[self._gathered.add(hits.alone(are_gathered))])
         return np.concatenate([np.zeros(0, np.int64), *begun])
 
     def _match(self, hits: Hits) -> Ints:
@@ -124,8 +138,8 @@ class Collector:
 
 
 def _is_published(query: Query) -> bool:
-    """Return whether matches of a query become documents without a look at tables."""
-    return query.publish is not None and not query.guards
+    """Return whether matches of a query become documents as they are found."""
+    return query.publish is not None and not query.guards and not query.has_outcome
 
 
 class _Counted:

@@ -37,6 +37,8 @@ from broker.matching.collector import Collector
 from broker.matching.instances import WATERMARK_MIN_US, of_witnesses
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import FoundMatch
+from broker.matching.outcomes.giving import Outcomes
+from broker.matching.outcomes.kept import Note
 from broker.matching.publications import Publications
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange, publishers_first
@@ -128,6 +130,9 @@ class Engine:
         self._acting = Acting(
             self._queries, self._accounts, self._leaves, limits.shared_characters, schedule
         )
+        self._outcomes = Outcomes(
+            self._queries, self._accounts, self._leaves, limits.shared_characters, lateness_us
+        )
         self._watermark_us = WATERMARK_MIN_US
         self._candidates = self._acting.begin_batch()
         for registered in publishers_first(queries):
@@ -215,7 +220,10 @@ class Engine:
         dead = self._run(witnesses, batch, published)
         pauses, spent = self._accounts.pauses(), self._accounts.spent()
         rows = self._acting.end_batch()
-        return StepResult(sorted(batch.matches), batch.published, dead, pauses, spent, rows)
+        notes, since_us = self._outcomes.end_batch(), self._horizon_us()
+        return StepResult(
+            sorted(batch.matches), batch.published, dead, pauses, spent, rows, notes, since_us
+        )
 
     def absorb(
         self, witnesses: pa.Table, documents: Documents, published: Iterable[Document] = ()
@@ -236,17 +244,24 @@ class Engine:
             batch = _Batch(self._trees(lambda docids: {}), is_known=True)
             self._accounts.begin_batch(is_known=True)
             self._processor.begin_batch()
+            self._outcomes.begin_batch()
             self._processor.advance(*np.array([[docid - 1], [watermark_us], [watermark_us]]))
             self._leave_out_unread()
             for stratum in self._processor.strata:
                 self._probe(stratum, batch)
             self._accounts.end_batch(self._last_docid, self._horizon_us())
 
-    def resume(self, spent: Iterable[Spent], rows: Iterable[RowChange] = ()) -> None:
-        """Take over what queries have spent in the last block of documents, and rows of tables.
+    def resume(
+        self,
+        spent: Iterable[Spent],
+        rows: Iterable[RowChange] = (),
+        notes: Iterable[Note] = (),
+    ) -> None:
+        """Take over what queries have spent in the last block of documents, rows of tables, notes.
 
         To be called between two batches.
         """
+        self._outcomes.notes.restore(notes)
         self._accounts.resume(spent)
         self._acting.tables.restore(rows)
 
@@ -266,6 +281,7 @@ class Engine:
         self._accounts.begin_batch(is_known=batch.is_known)
         self._processor.begin_batch()
         self._candidates = self._acting.begin_batch()
+        self._outcomes.begin_batch()
         dead = self._absorb_witnesses(witnesses, {})
         self._absorb_published([d for d in published if self._queries.is_read(d.stream)])
         if batch.is_known:
@@ -330,6 +346,7 @@ class Engine:
             self._accounts,
             self._tuple_shape,
             self._candidates,
+            self._outcomes.gathered,
             is_known=batch.is_known,
             long=self._limits.shared_characters,
         )
@@ -343,6 +360,11 @@ class Engine:
         self._absorb(collector.inner(self._limits.characters))
         self._keep(self._build(batch, collector.matches, collector.leaves), batch)
         for made in self._acting.run(stratum, partial(self._build, batch)):
+            self._keep(made, batch)
+        given = self._outcomes.give(
+            stratum, partial(self._build, batch), batch.trees.tree, is_known=batch.is_known
+        )
+        for made in given:
             self._keep(made, batch)
 
     def _portions(self, table: TupleTable) -> Iterator[TupleTable]:
@@ -435,6 +457,7 @@ class Engine:
     def _evict(self) -> None:
         horizon_us = self._horizon_us()
         self._processor.evict(horizon_us)
+        self._outcomes.forget(self._watermark_us)
         self._bulk.forget(self.horizon_us(self._watermark_us))
         self._publications.forget(horizon_us, self._queries.kept_us)
 

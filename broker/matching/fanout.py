@@ -14,7 +14,7 @@ import numpy as np
 
 from broker.matching.boxes.columns import Ints
 from broker.matching.boxes.forms import Forms
-from broker.matching.boxes.index import BoxIndex
+from broker.matching.boxes.index import Box, BoxIndex
 from broker.matching.boxes.points import Points
 from broker.matching.clauseterms import ClauseTerms
 from broker.matching.hits import Hits
@@ -22,6 +22,10 @@ from broker.matching.uses import Use
 from templates.clause import Clause
 
 __all__ = ["FanOut"]
+
+
+FOLLOWS = -1
+"""The number of a use whose hits are those of another."""
 
 
 class FanOut:
@@ -34,12 +38,30 @@ class FanOut:
         self._uses: list[Use | None] = []
         self._by_class: dict[int, dict[Use, int]] = {}
         self._clauses: Counter[Clause] = Counter()
+        self._alike: dict[tuple[Clause, str, Box], list[Use]] = {}
         # Of the clauses that have had a tuple.
         self._terms: dict[Clause, ClauseTerms] = {}
 
     def add(self, use: Use) -> None:
-        """Add a use."""
+        """Add a use; of those of one source only the first is asked."""
         box = use.asked
+        if use.subscriber.source:
+            alike = self._alike.setdefault(self._source(use), [])
+            alike.append(use)
+            if len(alike) > 1:
+                self._follow(use)
+                return
+        self._enter(use, box)
+
+    def _source(self, use: Use) -> tuple[Clause, str, Box]:
+        return use.clause, use.subscriber.source, use.asked
+
+    def _follow(self, use: Use) -> None:
+        """Take a use that has the hits of another."""
+        self._by_class.setdefault(use.query_class, {})[use] = FOLLOWS
+        self._clauses[use.clause] += 1
+
+    def _enter(self, use: Use, box: Box) -> None:
         number = self._index.add(self._forms.add(use.query_class, use.clause, box), box)
         self._uses += [None] * (number + 1 - len(self._uses))
         self._uses[number] = use
@@ -52,9 +74,20 @@ class FanOut:
         number = uses.pop(use)
         if not uses:
             del self._by_class[use.query_class]
-        self._uses[number] = None
-        self._index.remove(number)
-        self._forms.remove(use.query_class, use.clause, use.asked)
+        if number != FOLLOWS:
+            self._uses[number] = None
+            self._index.remove(number)
+            self._forms.remove(use.query_class, use.clause, use.asked)
+        alike = self._alike.get(self._source(use), [])
+        if use in alike:
+            alike.remove(use)
+            if alike and number != FOLLOWS:
+                # The next one is asked from now on.
+                self._clauses[use.clause] -= 2
+                self._enter(alike[0], alike[0].asked)
+                return
+            if not alike:
+                del self._alike[self._source(use)]
         self._clauses[use.clause] -= 1
         if not self._clauses[use.clause]:
             del self._clauses[use.clause]

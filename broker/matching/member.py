@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 
 from broker.matching.handedon import HandedOn
 from broker.matching.registration import Assignment, RegisteredQuery
 from broker.matching.uses import Use
 from templates.clause import Alternative, Clause
 from xscl.path import Parameter
-from xscl.query import INFINITE_US, Query
+from xscl.query import INFINITE_US, Query, Window
 
-__all__ = ["Member", "Shared", "fit", "name_of", "retention_of"]
+__all__ = ["Member", "Shared", "fit", "name_of", "retention_of", "source_of"]
 
 
 @dataclass(slots=True)
@@ -31,6 +32,8 @@ class Member:
     Where something is decided it is compiled once for each registration point of assignments
     (`shared`), or once for each assignment.  `uses`, those of roots, and `compiled` are by the name
     of an assignment (`name_of`); what the inner operators of all assignments use is `handed_on`.
+    `sources` are those compiled for assignments by the name of what they find (`source_of`), which
+    several may share.
     """
 
     query: Query
@@ -44,6 +47,7 @@ class Member:
     alternatives: list[Alternative] = field(default_factory=list)
     uses: dict[str, list[Use]] = field(default_factory=dict)
     compiled: dict[str, list[Alternative]] = field(default_factory=dict)
+    sources: dict[str, list[Alternative]] = field(default_factory=dict)
     grace_us: int = 0
 
     def all_uses(self) -> Iterator[Use]:
@@ -145,6 +149,14 @@ def fit(alternatives: Sequence[Alternative], values: Assignment) -> bool:
     )
 
 
+def source_of(query: Query, point: int) -> str:
+    """Name the matches of a query without parameters, whatever it makes of them."""
+    rows = query.rows
+    asked = None if rows is None else replace(rows, length=Window(0), having=None)
+    plain = replace(query, rows=asked, limit=query.limit if rows is None else None)
+    return blake2b(repr((point, plain)).encode(), digest_size=16).hexdigest()
+
+
 _spell = json.JSONEncoder(sort_keys=True).encode
 
 
@@ -154,5 +166,7 @@ def name_of(values: Assignment) -> str:
 
 
 def retention_of(use: Use) -> int:
-    """Return how far the oldest document of a tuple may lie behind the tuple's end."""
-    return use.clause.retention_under(use.subscriber.parameters)
+    """Return how far the oldest document may lie behind the end of a match or row."""
+    given = use.subscriber
+    own_us = use.clause.retention_under(given.parameters)
+    return min(INFINITE_US, own_us + given.outcome_us)

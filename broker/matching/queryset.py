@@ -19,7 +19,7 @@ from broker.matching.boxes.index import Box
 from broker.matching.fanout import FanOut
 from broker.matching.handedon import HandedOn
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
-from broker.matching.member import Member, Shared, fit, name_of, retention_of
+from broker.matching.member import Member, Shared, fit, name_of, retention_of, source_of
 from broker.matching.registration import Assignment, RegisteredQuery, SetChange, publishers_first
 from broker.matching.uses import Subscriber, Use
 from broker.tables.groups import Group
@@ -86,6 +86,7 @@ class QuerySet:
         self._retentions: Counter[int] = Counter()
         self._readers: dict[str, dict[str, Member]] = {}
         self._publishers: dict[str, dict[str, Member]] = {}
+        self._with_outcome: dict[str, Member] = {}
         self._using = TableUsers()
         self._is_settling = False
 
@@ -101,6 +102,11 @@ class QuerySet:
         """Return the registry's number of a query's statement."""
         return self._members[query_id].revision
 
+    def revision_of(self, query_id: str) -> int | None:
+        """Return the registry's number of a query's statement, None where the query is gone."""
+        member = self._members.get(query_id)
+        return None if member is None else member.revision
+
     def paused_through(self, query_id: str) -> int:
         """Return the last document at which a query was paused; 0 if it never was."""
         return self._members[query_id].paused_through
@@ -113,6 +119,21 @@ class QuerySet:
     def groups(self) -> Sequence[Group]:
         """What asks and writes tables, in the order in which it runs."""
         return self._using.groups
+
+    def outcomes(self, stratum: int) -> list[str]:
+        """Return the queries with rows or limits whose matches are known behind a stratum."""
+        return sorted(
+            name
+            for name, member in self._with_outcome.items()
+            if member.uses and self._stratum_of(name) == stratum
+        )
+
+    def subscribers(self, query_id: str) -> Iterator[Subscriber]:
+        """Yield the subscribers of a query that have matches."""
+        member = self._members.get(query_id)
+        for uses in member.uses.values() if member is not None else ():
+            if uses:
+                yield uses[0].subscriber
 
     def creating(self) -> Iterator[Query]:
         """Yield the queries of CREATE TABLE."""
@@ -134,7 +155,7 @@ class QuerySet:
             for member in self._members.values()
             if member.query.publish is not None or member.hands_on()
             for use in member.all_uses()
-            if member.query.publish is not None or use.clause.stream
+            if member.query.publish is not None or use.clause.stream or use.subscriber.source
         }
         return self.fan_out.classes() - read
 
@@ -197,7 +218,7 @@ class QuerySet:
             if name not in needed:
                 uses = (use for use in member.all_uses() if use.is_join)
                 readers = self._readers.get(member.query.publish or "", {}).values()
-                own = max((use.kept_us for use in uses), default=0)
+                own = max((use.kept_us + use.subscriber.outcome_us for use in uses), default=0)
                 later = max(map(retention, readers), default=0)
                 is_asked = member.registration_point < docid
                 needed[name] = min(INFINITE_US, own + later) if is_asked else 0
@@ -233,6 +254,8 @@ class QuerySet:
         )
         for streams, stream in self._streams_of(query):
             streams.setdefault(stream, {})[query.id] = member
+        if query.has_outcome:
+            self._with_outcome[query.id] = member
         self._using.add(query)
         self._compile(member)
         for values, point in registered.pointed():
@@ -248,6 +271,7 @@ class QuerySet:
         if member.prepared is not None:
             self._release(member, member.prepared)
         del self._members[query_id]
+        self._with_outcome.pop(query_id, None)
         for streams, stream in self._streams_of(member.query):
             del streams[stream][query_id]
             if not streams[stream]:
@@ -326,18 +350,25 @@ class QuerySet:
         if name in member.uses:
             return
         subscriber = Subscriber(member.query, values, point)
+        if member.query.rows is not None:
+            source = source_of(substitute(member.query, values), point)
+            subscriber = replace(subscriber, source=source)
         alternatives = member.prepared_for(values) or self._shared(member, values, point)
         if alternatives is None:
             plain = substitute(member.query, values)
             if plain.tables:
                 member.grace_us = self._grace_us(plain)
                 plain = replace(plain, grace=member.grace_us)
-            alternatives = compile_query(
-                plain, point, self.catalog, self._streams, self._lateness_us
-            )
-            member.alternatives += alternatives
+            source = source_of(plain, point)
+            alternatives = member.sources.get(source)
+            if alternatives is None:
+                alternatives = compile_query(
+                    plain, point, self.catalog, self._streams, self._lateness_us
+                )
+                member.alternatives += alternatives
+                member.sources[source] = alternatives
+                self._plan = None
             member.compiled[name] = alternatives
-            self._plan = None
         elif self._plans_only and member.prepared is not None:
             return
         uses = member.uses[name] = []
@@ -447,7 +478,8 @@ class QuerySet:
                     member.handed_on.remove(clause, given.parameters, point, above_us)
         for use in uses:
             self._leave(use)
-        if compiled:
+        if compiled and not any(each is compiled for each in member.compiled.values()):
+            member.sources = {n: each for n, each in member.sources.items() if each is not compiled}
             self._release(member, compiled)
         elif shared is not None:
             shared.names.remove(name_of(given.parameters))

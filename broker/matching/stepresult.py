@@ -9,6 +9,7 @@ from itertools import chain
 from broker.documents.document import Document
 from broker.matching.budget import Pause, Spent
 from broker.matching.match import FoundMatch
+from broker.matching.outcomes.kept import Note
 from broker.tables.store import RowChange
 
 __all__ = ["StepResult"]
@@ -21,6 +22,8 @@ class StepResult:
     The newest document of a match is in the batch.  A dead letter is the docid of a document that
     could not be evaluated, with the reason.
     `rows` are the rows of tables that it changed, each as often as it did.
+    `notes` are what statements with LIMIT and DISJOINT have given; those that are not asked for
+    any more at `notes_since_us` can go.
     `pauses` are the queries that went over their budget, `spent` is what the others have found in
     the last block of documents.
     """
@@ -31,6 +34,8 @@ class StepResult:
     pauses: Sequence[Pause] = ()
     spent: Sequence[Spent] = ()
     rows: Sequence[RowChange] = ()
+    notes: Sequence[Note] = ()
+    notes_since_us: int | None = None
 
     @classmethod
     def of_parts(cls, parts: Sequence[StepResult]) -> StepResult:
@@ -42,4 +47,6 @@ class StepResult:
             pauses=list(chain.from_iterable(part.pauses for part in parts)),
             spent=parts[-1].spent,
             rows=list(chain.from_iterable(part.rows for part in parts)),
+            notes=list(chain.from_iterable(part.notes for part in parts)),
+            notes_since_us=parts[-1].notes_since_us,
         )

@@ -11,18 +11,36 @@ from broker.matching.boxes.index import Box
 from templates.clause import Clause, Test
 from templates.measured import thresholds
 from xscl.path import Parameter
-from xscl.query import Query
+from xscl.query import Query, Window
 
-__all__ = ["Subscriber", "Use"]
+__all__ = ["Subscriber", "Use", "length_under"]
+
+
+def length_under(length: Window | Parameter, values: Mapping[str, Any]) -> int:
+    """Return a length of time under an assignment, in microseconds."""
+    given = values[length.name] if isinstance(length, Parameter) else length.length_us
+    assert isinstance(given, int)
+    return given
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subscriber:
-    """A query under one assignment of its parameters.  A match belongs to one of these."""
+    """A query under one assignment of its parameters.  A match belongs to one of these.
+
+    `source` names the matches of which it has rows, `""` where it has none: assignments that differ
+    in what is asked of rows alone have one source.
+    """
 
     query: Query
     parameters: Mapping[str, Any]
     registration_point: int
+    source: str = ""
+
+    @property
+    def outcome_us(self) -> int:
+        """How far behind a match others may end that are in one row with it."""
+        rows = self.query.rows
+        return 0 if rows is None else length_under(rows.length, self.parameters)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -43,7 +43,7 @@ from broker.registry.registered import fits, queries_of, statement
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 from xscl import XsclError
-from xscl.query import Query
+from xscl.query import Query, SelectKind
 
 __all__ = [
     "LookBackError",
@@ -100,6 +100,10 @@ def check_unread(registry: Registry, query: Query) -> None:
     """
     if query.tables:
         raise LookBackError("a query that uses tables cannot look back: rows have no past")
+    if query.limit is not None or query.kind is SelectKind.DISJOINT:
+        raise LookBackError(
+            "a query with LIMIT or DISJOINT cannot look back: what it gives depends on what it gave"
+        )
     if query.publish is None:
         return
     for other in queries_of(registry, registry.revision()):

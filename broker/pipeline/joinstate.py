@@ -18,6 +18,7 @@ from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
 from broker.matching.budget import Spent
+from broker.matching.outcomes.kept import Note
 from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import evaluate_documents
 from broker.pipeline.limits import PipelineLimits
@@ -46,8 +47,10 @@ class JoinEngine(Protocol):
     ) -> None:
         """Remember a batch whose matches are known, and what they published."""
 
-    def resume(self, spent: Iterable[Spent], rows: Iterable[RowChange]) -> None:
-        """Hear what queries have spent, and the rows of tables, before the next batch."""
+    def resume(
+        self, spent: Iterable[Spent], rows: Iterable[RowChange], notes: Iterable[Note]
+    ) -> None:
+        """Hear what queries have spent and given, and the rows of tables, before a batch."""
 
     def horizon_us(self, watermark_us: int) -> int:
         """Return the oldest event time that is still needed when `W` is `watermark_us`."""
@@ -140,7 +143,7 @@ class EngineState:
             first, last = needed.first_docid, done[-1].last_docid
             for witnesses in self._remembered(engine, first, last):
                 engine.absorb(witnesses, self._spool.documents, self._published(witnesses))
-        engine.resume(self._results.spent(), self._results.rows())
+        engine.resume(self._results.spent(), self._results.rows(), self._results.notes())
 
     def _published(self, witnesses: pa.Table) -> list[Document]:
         """Return what has been published at the documents of a table.

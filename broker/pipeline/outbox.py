@@ -27,6 +27,7 @@ from typing import Any
 from broker.documents.document import Document
 from broker.matching.budget import Pause, Spent
 from broker.matching.match import FoundMatch
+from broker.matching.outcomes.kept import Note
 from broker.matching.stepresult import StepResult
 from broker.pipeline.matchlog import MatchLog
 from broker.settings.database import DatabaseError, connect, transaction, why_unwritten
@@ -111,6 +112,20 @@ _STEPS = (
         cells TEXT NOT NULL,
         docid INTEGER NOT NULL,
         PRIMARY KEY (name, key)) WITHOUT ROWID;
+    """,
+    """
+    CREATE TABLE note (
+        query TEXT NOT NULL,
+        revision INTEGER NOT NULL,
+        parameters TEXT NOT NULL,
+        clause TEXT NOT NULL,
+        key TEXT NOT NULL,
+        docid INTEGER NOT NULL,
+        start_us INTEGER NOT NULL,
+        end_us INTEGER NOT NULL,
+        until_us INTEGER NOT NULL);
+    CREATE INDEX note_by_until ON note (until_us);
+    CREATE INDEX note_by_query ON note (query, revision);
     """,
 )
 
@@ -233,6 +248,13 @@ class Outbox:
                     "INSERT OR REPLACE INTO table_row VALUES (?, ?, ?, ?)",
                     (table, key, _spell_cells(cells), docid),
                 )
+        for query, revision in sorted({(each.query, each.revision) for each in rows.notes}):
+            self._db.execute(
+                "DELETE FROM note WHERE query = ? AND revision != ?", (query, revision)
+            )
+        self._db.executemany("INSERT INTO note VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows.notes)
+        if rows.notes_since_us is not None:
+            self._db.execute("DELETE FROM note WHERE until_us < ?", (rows.notes_since_us,))
         if rows.spent:
             self._db.execute("DELETE FROM spent WHERE block < ?", (rows.spent[0].block,))
         self._db.executemany("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?)", rows.spent)
@@ -278,6 +300,10 @@ class Outbox:
     def spent(self) -> list[Spent]:
         """Return what queries have spent in the last block of documents."""
         return [Spent(*row) for row in self._rows("SELECT * FROM spent")]
+
+    def notes(self) -> list[Note]:
+        """Return what statements with LIMIT and DISJOINT have given and still look back at."""
+        return [Note(*row) for row in self._rows("SELECT * FROM note")]
 
     def through(self) -> int:
         """Return the number of the last segment whose results are here; 0 before the first."""
@@ -342,6 +368,8 @@ class _Rows:
     pauses: Sequence[tuple[object, ...]]
     spent: Sequence[Spent]
     rows: Sequence[RowChange]
+    notes: Sequence[Note]
+    notes_since_us: int | None
 
     @classmethod
     def of(cls, step: StepResult) -> _Rows:
@@ -353,6 +381,8 @@ class _Rows:
             list(map(astuple, step.pauses)),
             step.spent,
             step.rows,
+            step.notes,
+            step.notes_since_us,
         )
 
 

@@ -35,6 +35,7 @@ from broker.documents.spool import Spool, SpoolWriter
 from broker.documents.sub_batches import in_sub_batches
 from broker.matching.budget import DEFAULT_BUDGET, Budget, Pause, Spent
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.outcomes.kept import Note
 from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.joinstate import JoinEngine
@@ -246,6 +247,10 @@ class _MatchFile:
         return []
 
     def rows(self) -> list[RowChange]:
+        """Return nothing, for the same reason."""
+        return []
+
+    def notes(self) -> list[Note]:
         """Return nothing, for the same reason."""
         return []
 

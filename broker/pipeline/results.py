@@ -7,6 +7,7 @@ from typing import Protocol
 
 from broker.documents.document import Document
 from broker.matching.budget import Spent
+from broker.matching.outcomes.kept import Note
 from broker.matching.stepresult import StepResult
 from broker.tables.store import RowChange
 
@@ -27,6 +28,9 @@ class Results(Protocol):
 
     def rows(self) -> Iterable[RowChange]:
         """Return the rows of all tables."""
+
+    def notes(self) -> Sequence[Note]:
+        """Return what statements with LIMIT and DISJOINT have given and still look back at."""
 
     def published(self, *, after: int, through: int) -> list[Document]:
         """Return the documents published at positions in (after, through], in order."""

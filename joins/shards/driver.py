@@ -342,6 +342,8 @@ class ShardedProcessor(Classified):
             found.update(zip(some, read_instances(rows, some), strict=True))
         missing = tuple(sorted(wanted - found.keys()))
         if missing:
+            # What the batch before handed on last may not have been written for anyone yet.
+            self._pieces.write()
             self._ask([self._order(shard, wanted=missing) for shard in self._pieces.shards()])
             found.update({number: self._batch.read[number] for number in missing})
         return found

@@ -207,6 +207,9 @@ def assignments(chooser: Chooser, query: str, most: int) -> list[str]:
             "key": chooser.choice("xy"),
             "within": f"{chooser.choice('258')} s",
         }
+        if "$long" in query or "$most" in query:
+            values["long"] = f"{chooser.choice('149')} s"
+            values["most"] = chooser.integer(1, 2)
         if "$least" in query:
             values["least"] = chooser.integer(0, 3)
         used = {name: value for name, value in values.items() if f"${name}" in query}

@@ -45,8 +45,9 @@ from xscl.query import (
     Repetition,
     Strategy,
     Unit,
+    operand_variables,
 )
-from xscl.sequence import blocks_below, nodes_below
+from xscl.sequence import blocks_below, is_chain, nodes_below
 from xscl.table import Action, DeleteRow, SetCell
 
 __all__ = ["Decisions"]
@@ -96,9 +97,10 @@ class Decisions:
             for d in each
             for v in bases_in(with_optional(d, every))
         }
+        behind = {v for operand in query.outcome_operands for v in operand_variables(operand)}
         acted = {v for operand in operands_of(query.actions) for v in compared(operand)}
         shown = set(query.visible())
-        self.looked_at = (asked | acted | keys | shown | of_elements) - self.paths
+        self.looked_at = (asked | acted | behind | keys | shown | of_elements) - self.paths
         self.rows: TableRows | None = None
 
     def settled(self) -> tuple[list[Contender], Sequence[Disjunct] | None]:
@@ -111,6 +113,14 @@ class Decisions:
             alone = (self.decided((o,), o.rows, o.start_us, o.end_us) for o in found)
             found = [one for one in alone if one is not None]
         return found, where
+
+    def all_decided(self) -> list[Contender]:
+        """Return the tuples of a statement with rows or limits, all of which are decided."""
+        found = self.contenders(self.query.root)
+        if _is_decided(self.query.root):
+            return found
+        alone = (self.decided((one,), one.rows, one.start_us, one.end_us) for one in found)
+        return [one for one in alone if one is not None]
 
     def matching(
         self, where: Sequence[Disjunct] | None, one: Contender, rows: TableRows
@@ -498,7 +508,7 @@ def _plain(parts: Sequence[Contender], runs: tuple[Run, ...] | None) -> Sequence
 def _is_decided(node: Node) -> bool:
     """Return whether a node's tuples are decided already."""
     if isinstance(node, From):
-        return _is_decided(node.node)
+        return is_chain(node) or _is_decided(node.node)
     is_next = isinstance(node, Operator) and node.kind is OperatorKind.NEXT
     return is_next or isinstance(node, Absence)
 

@@ -18,13 +18,14 @@ from oracle.decided import Decisions
 from oracle.described import Witness, describe, in_order, likenesses, visible_nodes
 from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
 from oracle.operators import Rules, Tuple, position
+from oracle.outcomes import Decided, given
 from oracle.paths import bindings
 from oracle.rows import Rows
 from oracle.sequences import Bound, Evaluation, conditioned, keys_of
 from oracle.transactions import Found, InForce, Possible, Sweep, graces, run
 from oracle.tree import Node as DocumentNode
 from oracle.tree import is_well_formed, parse_tree
-from xscl.query import Block, Disjunct, Query, Repetition, Unit
+from xscl.query import Block, Disjunct, From, Query, Repetition, Unit
 from xscl.sequence import nodes_below
 
 __all__ = ["matches", "matches_and_rows", "matches_of"]
@@ -159,6 +160,8 @@ def _query_matches(
     query: Query, streams: _Streams, rules: Rules, point: int, grace_us: int
 ) -> list[Found]:
     """Return the matches of one query under one assignment."""
+    if query.has_outcome:
+        return _given(query, streams, rules, point, grace_us)
     if query.is_ordered or any(isinstance(each, Repetition) for each in nodes_below(query.root)):
         return _decided_matches(query, streams, rules, point, grace_us)
     found: dict[tuple[Any, ...], tuple[Tuple, set[Witness]]] = {}
@@ -217,6 +220,39 @@ def _decided_matches(
         )
         for one, contender, witnesses in found.values()
     ]
+
+
+def _given(query: Query, streams: _Streams, rules: Rules, point: int, grace_us: int) -> list[Found]:
+    """Return what a statement with rows or limits gives."""
+    read = [streams.read(block.stream, point) for block in query.blocks]
+    decisions = Decisions(query, read, rules, Timeline(streams.outside, grace_us))
+    by_key: dict[tuple[Any, ...], list[Contender]] = {}
+    for contender in decisions.all_decided():
+        by_key.setdefault(_key_of(query, _tuple_of(query, contender)), []).append(contender)
+    keys = query.root.keys if isinstance(query.root, From) else ()
+    matches = []
+    for contenders in by_key.values():
+        first, one = contenders[0], _tuple_of(query, contenders[0])
+        witnesses: set[Witness] = set()
+        facts = []
+        for contender in contenders:
+            own = decisions.facts(contender)
+            for row in contender.rows:
+                bound = dict(row.nodes)
+                nodes = tuple((v, bound[v]) for v in in_order(query, row.compared))
+                witnesses.add((nodes, likenesses(query, row.similar, nodes, rules)))
+                facts.append(replace(own, nodes=bound))
+        match = replace(describe(query, one, witnesses, rules), decided=first.position[0])
+        matches.append(
+            Decided(
+                Found(match, first.position[1], first.end_us, first.watermark_us),
+                tuple(facts),
+                one.documents,
+                tuple(node.number for _, _, node in visible_nodes(query, one)),
+                tuple(tuple(sorted({c.key(key) for c in contenders})) for key in keys),
+            )
+        )
+    return given(query, matches, rules)
 
 
 def _key_of(query: Query, one: Tuple) -> tuple[Any, ...]:

@@ -13,6 +13,8 @@ from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import Match
+from broker.matching.outcomes.kept import Note
+from broker.matching.stepresult import StepResult
 from broker.tables.transactions import Schedule
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor
 from support.budgets import UNLIMITED
@@ -80,16 +82,23 @@ def run_engine(
         ]
     running = engine_of(case, engine, processors(), limits)
     matches: list[Match] = []
+    notes: list[Note] = []
     read = 0
     for i, batch in enumerate(batches):
         if restart_after and read == restart_after:
             running = engine_of(case, engine, processors(), limits)
             for earlier in batches[:i]:
                 running.absorb(running.evaluate(earlier), _look_up(documents))
+            running.resume((), (), notes)
         step = running.process(running.evaluate(batch), _look_up(documents))
         matches += read_lines(step.matches)
+        notes = [each for each in (*notes, *step.notes) if _is_asked(each, step)]
         read += len(batch)
     return sorted(matches, key=lambda match: (match.position, match.query, match.id))
+
+
+def _is_asked(note: Note, step: StepResult) -> bool:
+    return step.notes_since_us is None or note.until_us >= step.notes_since_us
 
 
 def _look_up(documents: Sequence[Document]) -> Callable[[Iterable[int]], Mapping[int, bytes]]:

@@ -61,7 +61,9 @@ class StandInEngine:
     ) -> None:
         self.process(witnesses, documents)
 
-    def resume(self, spent: Iterable[Spent], rows: Iterable[RowChange] = ()) -> None:
+    def resume(
+        self, spent: Iterable[Spent], rows: Iterable[RowChange] = (), notes: object = ()
+    ) -> None:
         """It has no budget."""
 
     def horizon_us(self, watermark_us: int) -> int:

@@ -20,9 +20,9 @@ from broker.matching.hits import Hits
 from broker.matching.rendering.form import Form
 from broker.matching.uses import Subscriber
 from joins import ranges
-from xscl.runvalues import read_run, shown_value
+from xscl.runvalues import Run, read_run, shown_value
 
-__all__ = ["WITNESSES_MAX", "FoundRow", "MatchRows", "Reader"]
+__all__ = ["WITNESSES_MAX", "FoundRow", "MatchRows", "Reader", "places_of", "with_runs"]
 
 WITNESSES_MAX = 1_000
 """Witness tuples listed in a match; the rest is counted (semantics, section 6)."""
@@ -101,7 +101,7 @@ class MatchRows:
             began.append(some)
             self._leaves.append(leaves[some, :length])
             self._visible.append(visible[some, :size])
-            self._columns.append(np.concatenate([[readers[some]], _places(hits, some)]))
+            self._columns.append(np.concatenate([[readers[some]], places_of(hits, some)]))
         self._witnesses.append(_Found(numbers, *self._compared(hits), self._similar(hits)))
         for hit, folds in self._folds_of.items():
             self._folds.setdefault(int(numbers[hit]), folds)
@@ -131,17 +131,11 @@ class MatchRows:
 
     def _read_runs(self, hits: Hits, hit: int) -> tuple[int, list[int]]:
         """Return the reader of a tuple with runs, and its visible nodes."""
-        use = hits.which[hit]
-        terms, subscriber = hits.terms[use], hits.uses[use].subscriber
-        assert terms.forms is not None
-        texts = hits.texts(np.full(len(terms.runs), hit), np.array(terms.runs))
-        runs = [read_run(text) for text in texts if text is not None]
+        form, numbers, runs = with_runs(hits, hit)
         folds = {name: shown_value(v) for run in runs for name, v in run.folds.items()}
         if folds:
             self._folds_of[hit] = folds
-        form = terms.forms.of(terms.clause.blocks, runs)
-        nodes = dict(zip(terms.names, hits.nodes[hit].tolist(), strict=False))
-        return self._reader(subscriber, form), form.numbers(nodes, runs)
+        return self._reader(hits.uses[hits.which[hit]].subscriber, form), numbers
 
     def _reader(self, subscriber: Subscriber, form: Form) -> int:
         asked = subscriber, form.branches, form.units
@@ -272,7 +266,18 @@ def _ranked(similar: Ints, texts: Sequence[str]) -> Ints:
     return np.array([ranks[text] for text in found], np.int64)[inverse]
 
 
-def _places(hits: Hits, some: Ints) -> Ints:
+def with_runs(hits: Hits, hit: int) -> tuple[Form, list[int], list[Run]]:
+    """Return the form of a tuple with runs, its visible nodes, and the runs."""
+    terms = hits.terms[hits.which[hit]]
+    assert terms.forms is not None
+    texts = hits.texts(np.full(len(terms.runs), hit), np.array(terms.runs))
+    runs = [read_run(text) for text in texts if text is not None]
+    form = terms.forms.of(terms.clause.blocks, runs)
+    nodes = dict(zip(terms.names, hits.nodes[hit].tolist(), strict=False))
+    return form, form.numbers(nodes, runs), runs
+
+
+def places_of(hits: Hits, some: Ints) -> Ints:
     """Return docid, newest document, depth, watermark, start and end of some hits, each a row."""
     points, rows = hits.points, hits.rows[some]
     depths = watermarks = np.zeros(len(some), np.int64)

@@ -1,0 +1,13 @@
+"""Outcomes: what a statement makes of its matches, once they are decided: rows, or some of them.
+
+    gathered  matches with what rows and limits read of them
+    series    the matches of one key by their end, and aggregates over any stretch of them
+    columns   aggregates that are kept up to date: every stretch by two searches
+    rows      WINDOW: which rows there are, and what is in them
+    kept      LIMIT and DISJOINT: what has been given, which decides what is given further
+    rowlines  rows are spelled as matches are
+
+Invariant: what is given depends on what is decided at positions up to its own, and on nothing else.
+
+Begin with `giving`.
+"""

@@ -1,0 +1,208 @@
+"""Aggregates over any stretch of a sequence of matches, kept up to date as matches are appended.
+
+`sum` and `count` are differences of prefix sums: a stretch costs two look-ups, whatever its length.
+Sums are exact, in integers, and are rounded once: they do not depend on where the sequence began.
+`min` and `max` are those of the matches that no later one undercuts (a monotone stack, which is the
+deque of the sliding minimum for all lengths at once): a stretch that ends with the newest match
+costs one search.  What is left (`count distinct`, `first`, `collect`, ...) looks at the stretch.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, islice
+from typing import Any, Protocol
+
+from xscl.evaluation import Values
+from xscl.functions import Atom, spell, to_double
+
+__all__ = ["Column", "aggregated", "column_of"]
+
+COLLECTED_MAX = 100
+"""The most values that `collect` gives (semantics, section 18)."""
+
+Asked = tuple[Values, ...]
+
+
+class Column(Protocol):
+    """An aggregate of a sequence of matches."""
+
+    def append(self, asked: Asked) -> None:
+        """Take the values of one more match."""
+
+    def between(self, first: int, last: int) -> Values | None:
+        """Return the aggregate of matches `[first, last)`, None where it has to be looked at."""
+
+
+def column_of(function: str, count: int) -> Column | None:
+    """Return an empty column for an aggregate of so many arguments, None where there is none."""
+    if function == "count":
+        return _Count() if count else None
+    if function in ("sum", "avg"):
+        return _Sum(function == "avg")
+    if function in ("min", "max"):
+        return _Extreme(1 if function == "min" else -1)
+    return None
+
+
+class _Count:
+    def __init__(self) -> None:
+        self._prefix = [0]
+
+    def append(self, asked: Asked) -> None:
+        self._prefix.append(self._prefix[-1] + len(asked[0]))
+
+    def between(self, first: int, last: int) -> Values:
+        return (float(self._prefix[last] - self._prefix[first]),)
+
+
+class _Sum:
+    """Prefix sums in units of `2 ** -scale`; stretches with what is not finite are looked at."""
+
+    def __init__(self, is_average: bool) -> None:
+        self._is_average = is_average
+        self._scale = 0
+        self._prefix = [0]
+        self._counts = [0]
+        self._strange: list[int] = []
+
+    def append(self, asked: Asked) -> None:
+        total = self._prefix[-1]
+        numbers = list(map(to_double, asked[0]))
+        if not all(map(math.isfinite, numbers)):
+            self._strange.append(len(self._prefix) - 1)
+            numbers = []
+        for number in numbers:
+            numerator, denominator = number.as_integer_ratio()
+            bits = denominator.bit_length() - 1
+            if bits > self._scale:
+                more = bits - self._scale
+                self._prefix = [each << more for each in self._prefix]
+                total <<= more
+                self._scale = bits
+            total += numerator << (self._scale - bits)
+        self._prefix.append(total)
+        self._counts.append(self._counts[-1] + len(numbers))
+
+    def between(self, first: int, last: int) -> Values | None:
+        at = bisect_left(self._strange, first)
+        if at < len(self._strange) and self._strange[at] < last:
+            return None
+        total = _rounded(self._prefix[last] - self._prefix[first], 1 << self._scale)
+        if not self._is_average:
+            return (total,)
+        count = self._counts[last] - self._counts[first]
+        return (total / count,) if count else ()
+
+
+class _Extreme:
+    """The least values of stretches that end with the newest match; `sign` turns the order."""
+
+    def __init__(self, sign: int) -> None:
+        self._sign = sign
+        self._length = 0
+        self._places: list[int] = []
+        self._values: list[float] = []
+        self._strange = -1
+
+    def append(self, asked: Asked) -> None:
+        numbers = list(map(to_double, asked[0]))
+        if any(map(math.isnan, numbers)):
+            self._strange = self._length
+        elif numbers:
+            value = min(self._sign * number for number in numbers)
+            while self._values and self._values[-1] > value:
+                self._values.pop()
+                self._places.pop()
+            self._values.append(value)
+            self._places.append(self._length)
+        self._length += 1
+
+    def between(self, first: int, last: int) -> Values | None:
+        if last != self._length:
+            return None
+        if self._strange >= first:
+            return (math.nan,)
+        at = bisect_left(self._places, first)
+        return (self._sign * self._values[at],) if at < len(self._places) else ()
+
+
+def _rounded(numerator: int, denominator: int) -> float:
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return math.copysign(math.inf, numerator)
+
+
+def aggregated(function: str, matches: Sequence[Asked]) -> Values:
+    """Return an aggregate of some matches, given by its arguments' values in each, in order."""
+    if function == "count" and matches and not matches[0]:
+        return (float(len(matches)),)
+    if function in ("argmax", "argmin"):
+        return _argument_of_extreme(1 if function == "argmin" else -1, matches)
+    values = chain.from_iterable(asked[0] for asked in matches if asked)
+    return _AGGREGATES[function](values)
+
+
+def _sum(values: Iterable[Atom]) -> Values:
+    numbers = list(map(to_double, values))
+    try:
+        return (math.fsum(numbers),)
+    except (OverflowError, ValueError):  # beyond all doubles, or of both infinities
+        column = _Sum(is_average=False)
+        column.append((numbers,))
+        found = column.between(0, 1)
+        return (math.nan,) if found is None else found
+
+
+def _avg(values: Iterable[Atom]) -> Values:
+    known = list(values)
+    (total,) = _sum(known)
+    return (to_double(total) / len(known),) if known else ()
+
+
+def _extreme(choose: Callable[[list[float]], float]) -> Callable[[Iterable[Atom]], Values]:
+    def extreme(values: Iterable[Atom]) -> Values:
+        numbers = list(map(to_double, values))
+        if any(map(math.isnan, numbers)):
+            return (math.nan,)
+        return (choose(numbers),) if numbers else ()
+
+    return extreme
+
+
+def _last(values: Iterable[Atom]) -> Values:
+    return list(values)[-1:]
+
+
+def _distinct(values: Iterable[Atom]) -> list[str]:
+    return list(dict.fromkeys(map(spell, values)))
+
+
+_AGGREGATES: dict[str, Callable[[Iterable[Atom]], Values]] = {
+    "count": lambda values: (float(len(list(values))),),
+    "count distinct": lambda values: (float(len(_distinct(values))),),
+    "sum": _sum,
+    "avg": _avg,
+    "min": _extreme(min),
+    "max": _extreme(max),
+    "first": lambda values: list(islice(values, 1)),
+    "last": _last,
+    "collect": lambda values: list(islice(values, COLLECTED_MAX)),
+    "collect distinct": lambda values: _distinct(values)[:COLLECTED_MAX],
+}
+
+
+def _argument_of_extreme(sign: int, matches: Sequence[Asked]) -> Values:
+    """Return what goes with the least number, or the largest; of equal ones with the first."""
+    best: Any = None
+    chosen: Values = ()
+    for values, keys in (asked for asked in matches if asked):
+        numbers = [sign * to_double(key) for key in keys]
+        if not values or not numbers or any(map(math.isnan, numbers)):
+            continue
+        if best is None or min(numbers) < best:
+            best, chosen = min(numbers), values
+    return chosen

@@ -1,0 +1,226 @@
+"""Gives what statements make of their matches, behind the stratum in which these are all known.
+
+Matches of the batch are taken in the order in which they are decided.  For WINDOW they become rows;
+LIMIT and DISJOINT leave some out.  What costs more than its query's budget is not given, nor
+anything of that query from that document on, and it leaves no note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from broker.matching.accounts import Accounts
+from broker.matching.match import parameters_key
+from broker.matching.outcomes.gathered import Gathered, Matched, Source, source_of
+from broker.matching.outcomes.kept import Given, GivenAt, Note, Notes
+from broker.matching.outcomes.rowlines import RowBuilder
+from broker.matching.outcomes.rows import Asking, FoundWindow, RowSource
+from broker.matching.queryset import QuerySet
+from broker.matching.rendering.leaf import Leaf
+from broker.matching.rendering.matches import BuiltMatch
+from broker.matching.rendering.matchrows import MatchRows
+from broker.matching.rendering.trees import DocumentTree
+from broker.matching.uses import Subscriber, length_under
+from xscl.comparison import Elements
+from xscl.path import Literal, Parameter
+from xscl.query import INFINITE_US, Query, SelectKind
+from xscl.rowvalues import operand_of_row
+from xscl.sequence import From
+
+__all__ = ["Outcomes"]
+
+Build = Callable[[MatchRows, dict[int, Leaf]], list[BuiltMatch]]
+
+
+class Outcomes:
+    """What the statements of a set make of their matches.
+
+    `leaves_of` returns documents of the join by number.  `long` is as in `MatchRows`.
+    """
+
+    def __init__(
+        self,
+        queries: QuerySet,
+        accounts: Accounts,
+        leaves_of: Callable[[Iterable[int]], dict[int, Leaf]],
+        long: int,
+        lateness_us: int,
+    ) -> None:
+        self.notes = Notes()
+        self.gathered = Gathered(long)
+        self._queries = queries
+        self._accounts = accounts
+        self._leaves_of = leaves_of
+        self._long = long
+        self._lateness_us = lateness_us
+        self._sources: dict[Source, RowSource] = {}
+        self._asking: dict[Source, Asking] = {}
+
+    def begin_batch(self) -> None:
+        """Start a batch."""
+        self.gathered = Gathered(self._long)
+
+    def give(
+        self,
+        stratum: int,
+        build: Build,
+        tree_of: Callable[[Leaf], DocumentTree],
+        *,
+        is_known: bool,
+    ) -> Iterator[list[BuiltMatch]]:
+        """Yield what is given of statements whose matches are known behind a stratum."""
+        for name in self._queries.outcomes(stratum):
+            query = self._queries.get(name)
+            found = self.gathered.take(name, self._leaves_of)
+            if query is None or not found:
+                continue
+            if query.rows is not None:
+                yield list(self._rows(query, found, tree_of, is_known=is_known))
+            elif not is_known:
+                yield self._matches(query, found, build)
+
+    # -- WINDOW --------------------------------------------------------------------------------
+
+    def _rows(
+        self,
+        query: Query,
+        found: dict[Source, list[Matched]],
+        tree_of: Callable[[Leaf], DocumentTree],
+        *,
+        is_known: bool,
+    ) -> Iterator[BuiltMatch]:
+        tally = self._accounts.of(query.id)
+        builder = RowBuilder(tree_of)
+        by_source = self._by_source(query)
+        for source, matches in sorted(found.items()):
+            asking = self._asking_of(source, by_source[source])
+            own = self._sources.setdefault(source, RowSource(self._lateness_us))
+            for row in own.take(matches, asking, is_known=is_known):
+                if row.docid < tally.limit and self._is_given(row):
+                    made = builder.build(row, tally)
+                    if made is not None:
+                        yield made
+
+    def _by_source(self, query: Query) -> dict[Source, list[Subscriber]]:
+        """Return the subscribers of a query by their source; forget those that nobody has."""
+        found: dict[Source, list[Subscriber]] = {}
+        for each in self._queries.subscribers(query.id):
+            found.setdefault(source_of(each), []).append(each)
+        for source in [s for s in self._sources if s.query == query.id and s not in found]:
+            del self._sources[source], self._asking[source]
+        return found
+
+    def _asking_of(self, source: Source, subscribers: Sequence[Subscriber]) -> Asking:
+        asking = self._asking.get(source)
+        if asking is None or not _are_same(asking.subscribers, subscribers):
+            asking = self._asking[source] = Asking(subscribers)
+        return asking
+
+    def _is_given(self, row: FoundWindow) -> bool:
+        """Return whether LIMIT lets a row pass, and note it."""
+        subscriber = row.subscriber
+        limit, rows = subscriber.query.limit, subscriber.query.rows
+        if limit is None or rows is None:
+            return True
+        read = [operand_of_row(each, rows) for each in limit.keys]
+        numbers = [int(str(e.operand.value)) for e in read if _is_value(e)]  # type: ignore[union-attr]
+        key = repr([row.keys[number] for number in numbers])
+        one = GivenAt(row.end_us, row.end_us, row.docid)
+        return self._passes(subscriber, key, one, row.watermark_us)
+
+    # -- LIMIT, DISJOINT -----------------------------------------------------------------------
+
+    def _matches(
+        self, query: Query, found: dict[Source, list[Matched]], build: Build
+    ) -> list[BuiltMatch]:
+        tally = self._accounts.of(query.id)
+        kept: list[Matched] = []
+        for _, matches in sorted(found.items()):
+            for match in sorted(matches, key=_turn):
+                if match.docid < tally.limit and self._keeps(query, match):
+                    kept.append(match)
+        leaves = {leaf.instance: leaf for match in kept for leaf in match.behind}
+        return build(self.gathered.matches(kept), leaves)
+
+    def _keeps(self, query: Query, match: Matched) -> bool:
+        """Return whether a match is given, and note it."""
+        subscriber = match.subscriber
+        one = GivenAt(match.end_us, match.start_us, match.docid)
+        first = 0 if query.limit is None else len(query.limit.keys)
+        disjoint: Given | None = None
+        key = _key(match.asked[first:])
+        if query.kind is SelectKind.DISJOINT:
+            disjoint = self._given(subscriber, "DISJOINT", key, _within_us(subscriber))
+            if disjoint.meets(one, match.watermark_us - self._lateness_us):
+                return False
+        of_limit = _key(match.asked[:first])
+        if query.limit is not None and not self._passes(
+            subscriber, of_limit, one, match.watermark_us
+        ):
+            return False
+        if disjoint is not None:
+            self._note(subscriber, "DISJOINT", key, one)
+        return True
+
+    def _passes(self, subscriber: Subscriber, key: str, one: GivenAt, watermark_us: int) -> bool:
+        limit, given = subscriber.query.limit, subscriber.parameters
+        assert limit is not None
+        length_us = length_under(limit.length, given)
+        count = given[limit.count.name] if isinstance(limit.count, Parameter) else limit.count
+        before = self._given(subscriber, "LIMIT", key, length_us)
+        if before.near(one, length_us, watermark_us - self._lateness_us) >= count:
+            return False
+        self._note(subscriber, "LIMIT", key, one)
+        return True
+
+    def _given(self, subscriber: Subscriber, clause: str, key: str, reach_us: int) -> Given:
+        name = subscriber.query.id
+        parameters = parameters_key(subscriber.parameters)
+        revision = self._queries.revision(name)
+        return self.notes.of(name, revision, parameters, clause, key, reach_us)
+
+    def _note(self, subscriber: Subscriber, clause: str, key: str, one: GivenAt) -> None:
+        name = subscriber.query.id
+        parameters = parameters_key(subscriber.parameters)
+        self.notes.add(name, self._queries.revision(name), parameters, clause, key, one)
+
+    # -- between batches -----------------------------------------------------------------------
+
+    def end_batch(self) -> list[Note]:
+        """Return what has been given in the batch of statements that look back at it."""
+        return self.notes.end_batch(lambda name: self._accounts.of(name).limit)
+
+    def forget(self, watermark_us: int) -> None:
+        """Forget what nothing can be in one row with any more, and what is not asked for."""
+        since_us = watermark_us - self._lateness_us
+        self.notes.forget(since_us, self._queries.revision_of)
+        for source, own in list(self._sources.items()):
+            if self._queries.get(source.query) is None:
+                del self._sources[source], self._asking[source]
+            else:
+                own.forget(watermark_us, self._asking[source].longest_us)
+
+
+def _are_same(some: Sequence[Subscriber], others: Sequence[Subscriber]) -> bool:
+    return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))
+
+
+def _turn(match: Matched) -> tuple[Any, ...]:
+    return match.turn
+
+
+def _is_value(operand: object) -> bool:
+    return isinstance(operand, Elements) and isinstance(operand.operand, Literal)
+
+
+def _key(asked: Iterable[tuple[Any, ...]]) -> str:
+    """Return the text by which keys are compared: of each all its values, in order."""
+    return repr([sorted(dict.fromkeys(map(str, each[0]))) if each else [] for each in asked])
+
+
+def _within_us(subscriber: Subscriber) -> int:
+    root = subscriber.query.root
+    if not isinstance(root, From) or root.within is None:
+        return INFINITE_US
+    return length_under(root.within, subscriber.parameters)

@@ -1,0 +1,172 @@
+"""LIMIT and DISJOINT: what has been given decides what is given further.
+
+Matches and rows are asked in the order in which they are decided, and what is given is noted.  A
+note is asked for as long as section 1.1 holds it together with what comes: `T` (LIMIT's, or WITHIN)
+and the allowed lateness behind `W`.  Notes are part of the commit of their batch, and are read from
+there after a restart: what has been given cannot be found out from the documents still remembered.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from xscl.query import INFINITE_US
+
+__all__ = ["Given", "GivenAt", "Note", "Notes"]
+
+FOREVER_US = 1 << 62
+"""Until when a note is asked for that nothing bounds."""
+
+
+class Note(NamedTuple):
+    """A match or row that has been given: of which statement, under which assignment and key.
+
+    `clause` is `LIMIT` or `DISJOINT`, `docid` where it was decided.  It is asked for until `W` less
+    the lateness is behind `until_us`.
+    """
+
+    query: str
+    revision: int
+    parameters: str
+    clause: str
+    key: str
+    docid: int
+    start_us: int
+    end_us: int
+    until_us: int
+
+
+class GivenAt(NamedTuple):
+    """When something that was given begins and ends, and where it was decided."""
+
+    end_us: int
+    start_us: int
+    docid: int
+
+
+@dataclass(slots=True)
+class Given:
+    """What has been given under one key, by its end.
+
+    `reach_us` is for how long it is asked for: LIMIT's length, or WITHIN.
+    """
+
+    reach_us: int
+    held: list[GivenAt] = field(default_factory=list)
+
+    def add(self, one: GivenAt) -> None:
+        """Note what is given."""
+        insort(self.held, one)
+
+    def near(self, one: GivenAt, length_us: int, since_us: int) -> int:
+        """Return how many end less than a length before or behind one, and are asked for still."""
+        first = bisect_right(self.held, (one.end_us - length_us, FOREVER_US))
+        last = bisect_left(self.held, (one.end_us + length_us,))
+        return sum(self._is_asked(each, one, since_us) for each in self.held[first:last])
+
+    def meets(self, one: GivenAt, since_us: int) -> bool:
+        """Return whether an interval meets that of one which is asked for still."""
+        first = bisect_left(self.held, (one.start_us,))
+        return any(
+            each.start_us <= one.end_us and self._is_asked(each, one, since_us)
+            for each in self.held[first:]
+        )
+
+    def _is_asked(self, each: GivenAt, one: GivenAt, since_us: int) -> bool:
+        return each.docid == one.docid or until_of(each, self.reach_us) >= since_us
+
+
+def until_of(one: GivenAt, reach_us: int) -> int:
+    """Return until when, by `W` less the lateness, something is asked for."""
+    return FOREVER_US if reach_us >= INFINITE_US else one.end_us + reach_us
+
+
+class _Who(NamedTuple):
+    query: str
+    revision: int
+    parameters: str
+    clause: str
+
+
+class Notes:
+    """What has been given of all statements with LIMIT or DISJOINT."""
+
+    def __init__(self) -> None:
+        self._given: dict[_Who, dict[str, Given]] = {}
+        self._new: list[Note] = []
+
+    def of(
+        self, query: str, revision: int, parameters: str, clause: str, key: str, reach_us: int
+    ) -> Given:
+        """Return what has been given under a key."""
+        own = self._given.setdefault(_Who(query, revision, parameters, clause), {})
+        given = own.get(key)
+        if given is None:
+            given = own[key] = Given(reach_us)
+        given.reach_us = reach_us
+        return given
+
+    def add(
+        self,
+        query: str,
+        revision: int,
+        parameters: str,
+        clause: str,
+        key: str,
+        one: GivenAt,
+    ) -> None:
+        """Note what is given in this batch."""
+        given = self._given[_Who(query, revision, parameters, clause)][key]
+        given.add(one)
+        until_us = until_of(one, given.reach_us)
+        self._new.append(
+            Note(query, revision, parameters, clause, key, one.docid, *one[1::-1], until_us)
+        )
+
+    def restore(self, notes: Iterable[Note]) -> None:
+        """Take notes as they were committed, between two batches."""
+        self._given.clear()
+        for note in notes:
+            who = _Who(note.query, note.revision, note.parameters, note.clause)
+            own = self._given.setdefault(who, {})
+            reach_us = INFINITE_US if note.until_us >= FOREVER_US else note.until_us - note.end_us
+            given = own.setdefault(note.key, Given(reach_us))
+            given.add(GivenAt(note.end_us, note.start_us, note.docid))
+
+    def end_batch(self, limit_of: Callable[[str], int]) -> list[Note]:
+        """Return what was noted in the batch, as far as budgets went; the rest is forgotten.
+
+        `limit_of` returns the first document of a query that does not count.
+        """
+        noted: list[Note] = []
+        for note in self._new:
+            if note.docid < limit_of(note.query):
+                noted.append(note)
+            else:
+                who = _Who(note.query, note.revision, note.parameters, note.clause)
+                self._given[who][note.key].held.remove(
+                    GivenAt(note.end_us, note.start_us, note.docid)
+                )
+        self._new = []
+        return noted
+
+    def forget(self, since_us: int, revision_of: Callable[[str], int | None]) -> None:
+        """Forget what is not asked for any more, and what statements have that are gone."""
+        for who, own in list(self._given.items()):
+            if revision_of(who.query) != who.revision:
+                del self._given[who]
+                continue
+            for key, given in list(own.items()):
+                held = given.held
+                if held and until_of(held[0], given.reach_us) < since_us:
+                    given.held = [e for e in held if until_of(e, given.reach_us) >= since_us]
+                if not given.held:
+                    del own[key]
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        """Yield each statement, with how much of it is noted."""
+        for who, own in self._given.items():
+            yield who.query, sum(len(given.held) for given in own.values())

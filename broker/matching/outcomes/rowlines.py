@@ -1,0 +1,166 @@
+"""Rows of WINDOW are spelled as matches are: a line, an id, an output, a published document."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from hashlib import blake2b
+from itertools import islice
+from typing import Any
+
+from broker.documents.document import Document, render_time
+from broker.matching.blocks import Account
+from broker.matching.budget import Tally
+from broker.matching.match import FoundMatch, parameters_key
+from broker.matching.outcomes.rows import FoundWindow
+from broker.matching.publications import published_document
+from broker.matching.rendering.leaf import Leaf
+from broker.matching.rendering.matches import BuiltMatch
+from broker.matching.rendering.outputs import Output
+from broker.matching.rendering.trees import DocumentTree
+from xscl.evaluation import Values
+from xscl.functions import to_double
+from xscl.meter import ExhaustedError, Meter, size
+from xscl.output import build_row
+
+__all__ = ["RowBuilder"]
+
+LISTED_MAX = 100
+"""The most documents that a row lists; the rest is counted."""
+
+PUBLISHED_COST = 7
+"""What a byte of output costs besides where it is published: it is evaluated as a document."""
+
+_spell = json.JSONEncoder(ensure_ascii=False).encode
+_spell_for_id = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+_EXACT = 1 << 53
+
+
+class RowBuilder:
+    """Makes rows; `tree_of` returns the tree of a document."""
+
+    def __init__(self, tree_of: Callable[[Leaf], DocumentTree]) -> None:
+        self._tree_of = tree_of
+
+    def build(self, found: FoundWindow, tally: Tally) -> BuiltMatch | None:
+        """Return a row as it is kept, None where it goes over its query's budget."""
+        query, given = found.subscriber.query, found.subscriber.parameters
+        leaves = _documents(found)
+        listed = leaves[:LISTED_MAX]
+        account = Account(found.docid, found.newest)
+        meter = Meter(tally.left(account))
+        try:
+            text, error = self._output(found, listed, meter)
+        except ExhaustedError:
+            tally.pay(account, meter.spent, 0)
+            return None
+        output = Output.of(text, error, meter.spent, ())
+        name = _id(found)
+        line = _line(found, name, leaves, output)
+        cost = meter.spent + PUBLISHED_COST * output.nbytes * (query.publish is not None)
+        tally.pay(account, cost, size(line))
+        oldest = min(leaf.docid for leaf in leaves)
+        row = FoundMatch(found.docid, query.id, name, parameters_key(given), oldest, line)
+        document = None
+        if query.publish is not None:
+            document = _published(query.publish, found, name, text, leaves)
+        return BuiltMatch(row, document)
+
+    def _output(
+        self, found: FoundWindow, listed: Sequence[Leaf], meter: Meter
+    ) -> tuple[str, str | None]:
+        values = [*found.keys, *map(_selected, found.values[len(found.keys) :])]
+
+        def trees() -> list[DocumentTree]:
+            made = []
+            for leaf in listed:
+                made.append(self._tree_of(leaf))
+                meter.spend(made[-1].cost)
+            return made
+
+        subscriber = found.subscriber
+        return build_row(
+            subscriber.query.select, values, found.end_us, subscriber.parameters, trees, meter
+        )
+
+
+def _documents(found: FoundWindow) -> list[Leaf]:
+    """Return the documents of a row's matches, each once, in the order of the matches."""
+    return list(dict.fromkeys(leaf for match in found.matches for leaf in match.behind))
+
+
+def _id(found: FoundWindow) -> str:
+    query = found.subscriber.query
+    parts = (query.id, query.version, dict(found.subscriber.parameters), "row")
+    digest = blake2b(digest_size=16)
+    digest.update(_spell_for_id([*parts, list(found.keys), found.end_us]).encode())
+    return digest.hexdigest()
+
+
+def _line(found: FoundWindow, name: str, leaves: Sequence[Leaf], output: Output) -> str:
+    query, given = found.subscriber.query, dict(found.subscriber.parameters)
+    assert query.rows is not None
+    time = render_time(found.end_us)
+    listed = ", ".join(leaf.line for leaf in islice(leaves, LISTED_MAX))
+    further = len(leaves) - LISTED_MAX
+    unlisted = f', "documents_omitted": {further}' if further > 0 else ""
+    shown = [*found.keys, *map(_shown, found.values[len(found.keys) :])]
+    named = dict(zip(query.rows.names, shown, strict=True))
+    values = f', "values": {_spell(named)}' if named else ""
+    parameters = f', "parameters": {_spell(given)}' if given else ""
+    why = "" if output.error is None else f', "output_error": {_spell(output.error)}'
+    return (
+        f'{{"id": "{name}", "query": {_spell(query.id)}, "start": "{time}", "end": "{time}",'
+        f' "decided": {found.docid}, "documents": [{listed}]{unlisted}, "roots": [],'
+        f' "nodes": {{}}, "witnesses": []{parameters}{values},'
+        f' "output": {output.spelled}{why}}}'
+    )
+
+
+def _published(
+    stream: str, found: FoundWindow, name: str, text: str, leaves: Sequence[Leaf]
+) -> Document:
+    interval = found.end_us, found.end_us
+    document = published_document(stream, name, interval, text, leaves)
+    return replace(
+        document,
+        docid=found.docid,
+        depth=1 + found.depth,
+        watermark_us=found.watermark_us,
+        docid_max=found.newest,
+    )
+
+
+def _shown(values: Values) -> Any:
+    """Return an aggregate as a line shows it: what is no finite number as its text."""
+    numbers = [each if isinstance(each, str) else to_double(each) for each in values]
+    shown = [
+        each if isinstance(each, str) else _number(each) if _is_whole(each) else _text(each)
+        for each in numbers
+    ]
+    return shown[0] if len(shown) == 1 else shown
+
+
+def _text(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)
+
+
+def _is_whole(value: float) -> bool:
+    return math.isfinite(value) and value == int(value) and abs(value) < _EXACT
+
+
+def _selected(values: Values) -> Any:
+    """Return an aggregate as SELECT has it: numbers are whole, or decimals, where they can be."""
+    numbers = [each if isinstance(each, str) else _number(to_double(each)) for each in values]
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _number(value: float) -> Any:
+    if not math.isfinite(value):
+        return value
+    if _is_whole(value):
+        return int(value)
+    return Decimal(repr(value)) if 1e-6 <= abs(value) < 1e15 else value

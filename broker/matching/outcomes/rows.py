@@ -1,0 +1,278 @@
+"""WINDOW: for each value of the keys and each time at which it has a match, one row.
+
+A row stands where the first match of its value that ends at its time is decided, and is of the
+matches that are there then.  So matches are taken position by position: all that stand at one are
+added to the series of their keys, then the rows that begin there are read off the series.
+
+Those who ask for rows of one source share the series.  Where they are many and HAVING compares
+aggregates with numbers, it is asked for all of them at once, in columns.
+
+A match that comes later than `T + A` behind its end is in no row and has none: what it would stand
+with need not be remembered (semantics, section 1.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby, product
+from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
+
+from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.outcomes.gathered import Matched
+from broker.matching.outcomes.series import Series
+from broker.matching.uses import Subscriber, length_under
+from xscl.evaluation import Condition, Values, compile_conjunction
+from xscl.functions import spell, to_double
+from xscl.path import Literal, Parameter
+from xscl.query import INFINITE_US, Rows
+from xscl.rowvalues import LazyValues, RowReading, numbered_aggregate, of_row
+from xscl.runvalues import RunAtHand
+
+__all__ = ["Asking", "FoundWindow", "RowSource"]
+
+MANY = 8
+"""From so many on, those who ask are asked in columns."""
+
+_COMPARISONS = {
+    "=": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
+
+
+class FoundWindow(NamedTuple):
+    """A row: who has it, where it stands, its keys, its matches in order, and its values."""
+
+    subscriber: Subscriber
+    docid: int
+    depth: int
+    watermark_us: int
+    end_us: int
+    newest: int
+    keys: tuple[str, ...]
+    matches: Sequence[Matched]
+    values: Sequence[Values]
+
+
+class _Compared(NamedTuple):
+    """A comparison of an aggregate with a number for each of those who ask."""
+
+    aggregate: int
+    operator: str
+    numbers: np.ndarray[tuple[int], np.dtype[np.float64]]
+
+
+class Asking:
+    """Those who ask for rows of one source: their windows, and what HAVING says."""
+
+    def __init__(self, subscribers: Sequence[Subscriber]) -> None:
+        self.subscribers = subscribers
+        query = subscribers[0].query
+        assert query.rows is not None
+        self.rows: Rows = query.rows
+        lengths = [length_under(self.rows.length, each.parameters) for each in subscribers]
+        self.lengths_us = np.minimum(np.array(lengths, np.int64), INFINITE_US)
+        self.longest_us = int(self.lengths_us.max())
+        having = self.rows.having
+        self._conditions: list[Condition] | None = None
+        if having is not None:
+            self._conditions = [compile_conjunction(of_row(each, self.rows)) for each in having]
+        self._compared = self._in_columns()
+
+    def holds(self, reading: RowReading) -> bool:
+        """Return whether HAVING holds of a row."""
+        return self._conditions is None or any(each(reading) for each in self._conditions)
+
+    def _in_columns(self) -> list[_Compared] | None:
+        """Return HAVING as comparisons of aggregates with numbers, None where it is not that."""
+        having = self.rows.having
+        if len(self.subscribers) < MANY or having is None or len(having) != 1:
+            return None
+        (asked,) = having
+        if asked.value_joins or asked.similarity_joins or asked.tests:
+            return None
+        found: list[_Compared] = []
+        for each in asked.residuals:
+            for one, other, operator in (
+                (each.left, each.right, each.operator),
+                (each.right, each.left, _TURNED[each.operator]),
+            ):
+                number = numbered_aggregate(one, self.rows)
+                values = self._numbers(other)
+                if number is not None and values is not None and self._is_number(number):
+                    found.append(_Compared(number, operator, values))
+                    break
+            else:
+                return None
+        return found
+
+    def _is_number(self, aggregate: int) -> bool:
+        numeric = ("count", "count distinct", "sum", "avg", "min", "max")
+        return self.rows.aggregates[aggregate].function in numeric
+
+    def _numbers(self, operand: object) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
+        match operand:
+            case Literal(float() as value):
+                given = [value for _ in self.subscribers]
+            case Parameter(name):
+                given = [each.parameters[name] for each in self.subscribers]
+                if any(isinstance(each, str) for each in given):
+                    return None
+            case _:
+                return None
+        return np.array(given, np.float64)
+
+    def candidates(self, series: Series, places: Ints, last: int) -> Ints:
+        """Return who may have a row of matches from their own place on up to another."""
+        if self._compared is None:
+            return np.arange(len(self.subscribers))
+        held: Flags = np.ones(len(self.subscribers), np.bool_)
+        for aggregate, operator, numbers in self._compared:
+            call = self.rows.aggregates[aggregate]
+            if call.function == "count" and not call.arguments:
+                values = (last - places).astype(np.float64)
+            else:
+                distinct, inverse = np.unique(places, return_inverse=True)
+                found = [series.value(aggregate, first, last) for first in distinct.tolist()]
+                of_places = [to_double(each[0]) if each else np.nan for each in found]
+                values = np.array(of_places)[inverse]
+            held &= _COMPARISONS[operator](values, numbers) & ~np.isnan(values)
+        return np.flatnonzero(held)
+
+
+class RowSource:
+    """The matches of one source by their keys."""
+
+    def __init__(self, lateness_us: int) -> None:
+        self._lateness_us = lateness_us
+        self._series: dict[tuple[str, ...], Series] = {}
+
+    def take(
+        self, matches: Sequence[Matched], asking: Asking, *, is_known: bool
+    ) -> Iterator[FoundWindow]:
+        """Add decided matches; yield the rows that begin with them, unless these are known."""
+        for docid, standing in groupby(sorted(matches, key=attrgetter("docid")), _docid):
+            begun: dict[tuple[int, tuple[str, ...]], list[Matched]] = {}
+            for match in standing:
+                if match.end_us < self._oldest_us(match.watermark_us, asking.longest_us):
+                    continue
+                for keys in self._keys(match, asking.rows):
+                    series = self._series.get(keys)
+                    if series is None:
+                        series = self._series[keys] = Series(asking.rows.aggregates, len(keys))
+                    place = match.end_us, keys
+                    if place in begun or not series.has_end(match.end_us):
+                        begun.setdefault(place, []).append(match)
+                    series.add(match)
+            if not is_known:
+                for (end_us, keys), first in sorted(begun.items(), key=_place):
+                    yield from self._rows(docid, end_us, keys, first, asking)
+
+    def _oldest_us(self, watermark_us: int, length_us: int) -> int:
+        return watermark_us - self._lateness_us - length_us
+
+    def _keys(self, match: Matched, rows: Rows) -> Iterator[tuple[str, ...]]:
+        """Yield the keys of a match: each choice of a value for each of them."""
+        asked = match.asked[: len(rows.keys)]
+        values = [dict.fromkeys(map(spell, each[0])) if each else {} for each in asked]
+        yield from product(*values)
+
+    def _rows(
+        self,
+        docid: int,
+        end_us: int,
+        keys: tuple[str, ...],
+        first: Sequence[Matched],
+        asking: Asking,
+    ) -> Iterator[FoundWindow]:
+        """Yield the rows of one value at one time, whose first matches are given."""
+        series = self._series[keys]
+        watermark_us = max(match.watermark_us for match in first)
+        last = series.first_behind(end_us)
+        if watermark_us - self._lateness_us > end_us:
+            yield from self._late(docid, end_us, watermark_us, keys, asking)
+            return
+        places = series.all_from(end_us - asking.lengths_us)
+        for who in asking.candidates(series, places, last).tolist():
+            own = int(places[who])
+            found = _row(asking, who, docid, end_us, watermark_us, keys, series, own, last)
+            if found is not None:
+                yield found
+
+    def _late(
+        self,
+        docid: int,
+        end_us: int,
+        watermark_us: int,
+        keys: tuple[str, ...],
+        asking: Asking,
+    ) -> Iterator[FoundWindow]:
+        """Yield rows that begin so late that not all their matches must be remembered."""
+        series = self._series[keys]
+        for who, length_us in enumerate(asking.lengths_us.tolist()):
+            oldest_us = self._oldest_us(watermark_us, length_us)
+            if end_us < oldest_us:
+                continue
+            some = Series(asking.rows.aggregates, len(keys))
+            stretch = slice(series.first_from(end_us - length_us), series.first_behind(end_us))
+            for match in series.matches[stretch]:
+                if match.docid == docid or match.end_us >= oldest_us:
+                    some.add(match)
+            found = _row(asking, who, docid, end_us, watermark_us, keys, some, 0, len(some))
+            if found is not None:
+                yield found
+
+    def forget(self, watermark_us: int, longest_us: int) -> None:
+        """Forget what no row can have any more."""
+        before_us = self._oldest_us(watermark_us, longest_us)
+        for keys, series in list(self._series.items()):
+            if series.ends[0] < before_us:
+                series.forget(before_us)
+                if not len(series):
+                    del self._series[keys]
+
+
+def _row(
+    asking: Asking,
+    who: int,
+    docid: int,
+    end_us: int,
+    watermark_us: int,
+    keys: tuple[str, ...],
+    series: Series,
+    first: int,
+    last: int,
+) -> FoundWindow | None:
+    """Return the row of the matches `[first, last)` if HAVING holds of it."""
+    subscriber = asking.subscribers[who]
+    count = len(keys) + len(asking.rows.aggregates)
+    values = LazyValues(keys, count, lambda number: series.value(number, first, last))
+    run = RunAtHand((), None, values)
+    if not asking.holds(RowReading(end_us, end_us, subscriber.parameters, run)):
+        return None
+    matches = series.matches[first:last]
+    return FoundWindow(
+        subscriber,
+        docid,
+        1 + max(match.depth for match in matches),
+        max(watermark_us, *(match.watermark_us for match in matches)),
+        end_us,
+        max(match.newest for match in matches),
+        keys,
+        matches,
+        [values[name] for name in values],
+    )
+
+
+_docid = attrgetter("docid")
+
+
+def _place(begun: tuple[tuple[int, tuple[str, ...]], list[Matched]]) -> tuple[int, tuple[str, ...]]:
+    return begun[0]

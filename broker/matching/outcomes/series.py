@@ -1,0 +1,104 @@
+"""The matches of one key, in the order of their ends, and aggregates over stretches of them."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from broker.matching.boxes.columns import Ints
+from broker.matching.outcomes.columns import Column, aggregated, column_of
+from broker.matching.outcomes.gathered import Matched
+from xscl.comparison import Call
+from xscl.evaluation import Values
+
+__all__ = ["Series"]
+
+LOOKED_AT = 16
+"""A stretch of so many matches is looked at: a column would cost more."""
+
+
+class Series:
+    """Matches by end, then start and documents; `first` is the place of the first aggregate."""
+
+    def __init__(self, aggregates: Sequence[Call], first: int) -> None:
+        self._aggregates = aggregates
+        self._first = first
+        self.matches: list[Matched] = []
+        self.ends = array("q")
+        self._orders: list[tuple[Any, ...]] = []
+        self._columns: dict[int, Column] = {}
+
+    def __len__(self) -> int:
+        return len(self.matches)
+
+    def has_end(self, end_us: int) -> bool:
+        """Return whether a match ends at a time."""
+        at = bisect_left(self.ends, end_us)
+        return at < len(self.ends) and self.ends[at] == end_us
+
+    def add(self, match: Matched) -> None:
+        """Add a match in its place."""
+        order = match.order
+        if not self._orders or self._orders[-1] <= order:
+            self.matches.append(match)
+            self._orders.append(order)
+            self.ends.append(match.end_us)
+            for number, column in self._columns.items():
+                column.append(match.asked[self._first + number])
+            return
+        at = bisect_right(self._orders, order)
+        self.matches.insert(at, match)
+        self._orders.insert(at, order)
+        self.ends.insert(at, match.end_us)
+        self._columns.clear()
+
+    def first_from(self, time_us: int) -> int:
+        """Return the place of the first match that ends at a time or behind it."""
+        return bisect_left(self.ends, time_us)
+
+    def first_behind(self, time_us: int) -> int:
+        """Return the place of the first match that ends behind a time."""
+        return bisect_right(self.ends, time_us)
+
+    def all_from(self, times_us: Ints) -> Ints:
+        """Return the place of the first match from each of some times on."""
+        # A view of the array forbids that it grows: it must not outlive this call.
+        return np.searchsorted(np.frombuffer(self.ends, np.int64), times_us)
+
+    def value(self, number: int, first: int, last: int) -> Values:
+        """Return an aggregate of the matches `[first, last)`."""
+        call = self._aggregates[number]
+        if call.function == "count" and not call.arguments:
+            return (float(last - first),)
+        if last - first > LOOKED_AT:
+            column = self._column(number)
+            found = None if column is None else column.between(first, last)
+            if found is not None:
+                return found
+        return aggregated(call.function, self._asked(number, first, last))
+
+    def _asked(self, number: int, first: int, last: int) -> list[tuple[Values, ...]]:
+        place = self._first + number
+        return [match.asked[place] for match in self.matches[first:last]]
+
+    def _column(self, number: int) -> Column | None:
+        column = self._columns.get(number)
+        if column is None:
+            call = self._aggregates[number]
+            column = column_of(call.function, len(call.arguments))
+            if column is not None:
+                for asked in self._asked(number, 0, len(self.matches)):
+                    column.append(asked)
+                self._columns[number] = column
+        return column
+
+    def forget(self, before_us: int) -> None:
+        """Forget matches that end before a time, once they are most."""
+        gone = self.first_from(before_us)
+        if 2 * gone >= len(self.matches):
+            del self.matches[:gone], self._orders[:gone], self.ends[:gone]
+            self._columns.clear()

@@ -1,0 +1,63 @@
+"""Outcomes are right: rows and limits are as the cases and the oracle say, whatever the way."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+
+import pytest
+from generators.choosers import RandomChooser
+from generators.outcome_cases import outcome_case
+from support.examples import examples
+from support.kit import CASES, Case, cases, check, parse_case
+from support.runners import SOME_ENGINES, lines, run_engine, run_oracle
+
+from broker.matching.match import Match
+from broker.pipeline.shards import Join
+
+ALL = dict(cases(CASES / "outcomes"))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_engine_gives_what_a_case_expects(name: str) -> None:
+    check(ALL[name], run_engine)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_oracle_gives_it_too(name: str) -> None:
+    check(ALL[name], run_oracle)
+
+
+@pytest.mark.parametrize("restart_after", [1, 3, 5])
+@pytest.mark.parametrize("name", ALL)
+def test_it_gives_it_document_by_document_and_after_a_restart(
+    name: str, restart_after: int
+) -> None:
+    check(ALL[name], partial(run_engine, batch_size=1, restart_after=restart_after))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_engine_gives_it(name: str) -> None:
+    for engine in SOME_ENGINES:
+        check(ALL[name], partial(run_engine, engine=engine, batch_size=2))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_shards_give_it_too(name: str) -> None:
+    def in_shards(case: Case) -> list[Match]:
+        join = Join(case.lateness_us, 2)
+        return run_engine(case, batch_size=2, processors=lambda: join.processor(None))
+
+    check(ALL[name], in_shards)
+
+
+def test_it_gives_what_the_oracle_gives() -> None:
+    wrong: list[int] = []
+    for seed in range(examples(16)):
+        case = parse_case(outcome_case(RandomChooser(seed)))
+        cut = random.Random(seed)
+        batch_size, restart = cut.randint(1, 3), cut.randint(0, len(case.lines) - 1)
+        found = run_engine(case, batch_size=batch_size, restart_after=restart)
+        if lines(found) != lines(run_oracle(case)):
+            wrong.append(seed)
+    assert not wrong, "cases of outcome_case(RandomChooser(seed)) with these seeds"

@@ -1,0 +1,372 @@
+"""What statements make of their matches: WINDOW, LIMIT and DISJOINT of section 18, by nested loops.
+
+Everything is asked anew for each row and each match: of all matches that are decided by then.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from hashlib import blake2b
+from itertools import product
+from typing import Any
+
+from lxml import etree
+
+from broker.documents.document import Document
+from broker.matching.match import Match, MatchDocument
+from oracle.conditions import Facts, all_of, values_of
+from oracle.operators import Rules, position
+from oracle.transactions import Found
+from oracle.values import number, string
+from xscl.comparison import Call, Disjunct, VariableValue, operand_terms
+from xscl.functions import Atom
+from xscl.meter import Meter
+from xscl.nodes import NumberedTree
+from xscl.output import build_row
+from xscl.path import Parameter
+from xscl.query import INFINITE_US, From, Operand, Query, SelectKind, Window
+
+__all__ = ["Decided", "given"]
+
+LISTED = 100
+"""Documents that a row lists, and values that `collect` gives."""
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A decided match: its tuples as facts, its documents and the numbers of its visible nodes.
+
+    `same` are the values of each key of SAME.
+    """
+
+    found: Found
+    facts: tuple[Facts, ...]
+    documents: tuple[Document, ...]
+    visible: tuple[int, ...]
+    same: tuple[tuple[str, ...], ...]
+
+    @property
+    def docid(self) -> int:
+        """Where it is decided."""
+        return self.found.match.position
+
+    @property
+    def end_us(self) -> int:
+        """When it ends."""
+        return self.found.match.end_us
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Its place in a row."""
+        match = self.found.match
+        return match.end_us, match.start_us, tuple(map(position, self.documents)), self.visible
+
+    @property
+    def turn(self) -> tuple[Any, ...]:
+        """Its place in the order of decisions."""
+        return self.docid, self.found.depth, *self.order
+
+    def values(self, operand: Operand) -> list[Atom]:
+        """Return the values of an operand: of each choice of what it reads, once."""
+        choices: dict[tuple[str, ...], list[Atom]] = {}
+        for facts in self.facts:
+            found = values_of(operand, facts)
+            if found is not None:
+                read = tuple(_read(each, facts) for each in operand_terms(operand))
+                choices[read] = found
+        return [value for read in sorted(choices) for value in choices[read]]
+
+
+def _read(operand: Operand, facts: Facts) -> str:
+    values = values_of(operand, facts)
+    if isinstance(operand, VariableValue) and operand.variable not in facts.elements:
+        return str((values or [""])[0])
+    return json.dumps(values, ensure_ascii=False)
+
+
+def given(query: Query, matches: Sequence[Decided], rules: Rules) -> list[Found]:
+    """Return what a statement gives of its decided matches."""
+    if query.rows is not None:
+        rows = sorted(_rows(query, matches, rules), key=lambda row: row.turn)
+        return [row.found for row in _limited(query, rows, rules, lambda row: row.limit_key)]
+    in_turn = sorted(matches, key=lambda each: each.turn)
+    if query.limit is not None or query.kind is SelectKind.DISJOINT:
+        in_turn = _limited(query, in_turn, rules, lambda each: _limit_key(query, each))
+    return [each.found for each in in_turn]
+
+
+# -- LIMIT, DISJOINT -----------------------------------------------------------------------------
+
+
+def _limit_key(query: Query, one: Decided) -> Any:
+    keys = query.limit.keys if query.limit is not None else ()
+    return [sorted({str(value) for value in one.values(key)}) for key in keys]
+
+
+def _limited(
+    query: Query, in_turn: Sequence[Any], rules: Rules, key_of: Callable[[Any], Any]
+) -> list[Any]:
+    """Return what is kept of what comes in the order of decisions."""
+    kept: list[Any] = []
+    for one in in_turn:
+        if query.kind is SelectKind.DISJOINT and any(
+            each.same == one.same
+            and _are_together(each, one, _within_us(query, rules), rules)
+            and each.found.match.start_us <= one.end_us
+            and one.found.match.start_us <= each.end_us
+            for each in kept
+        ):
+            continue
+        if query.limit is not None:
+            length_us = _length_us(query.limit.length, rules)
+            near = [
+                each
+                for each in kept
+                if key_of(each) == key_of(one)
+                and abs(each.end_us - one.end_us) < length_us
+                and _are_together(each, one, length_us, rules)
+            ]
+            count = query.limit.count
+            most = rules.parameters[count.name] if isinstance(count, Parameter) else count
+            if len(near) >= float(most):
+                continue
+        kept.append(one)
+    return kept
+
+
+def _are_together(earlier: Any, later: Any, reach_us: int, rules: Rules) -> bool:
+    """Section 1.1 of what stands at two positions."""
+    oldest_us = later.found.watermark_us - reach_us - rules.lateness_us
+    return reach_us >= INFINITE_US or earlier.docid == later.docid or earlier.end_us >= oldest_us
+
+
+def _within_us(query: Query, rules: Rules) -> int:
+    root = query.root
+    if not isinstance(root, From) or root.within is None:
+        return INFINITE_US
+    return _length_us(root.within, rules)
+
+
+def _length_us(length: Window | Parameter, rules: Rules) -> int:
+    if isinstance(length, Window):
+        return length.length_us
+    return int(rules.parameters[length.name])
+
+
+# -- WINDOW --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Row:
+    found: Found
+    keys: tuple[str, ...]
+    limit_key: Any
+
+    @property
+    def docid(self) -> int:
+        """Where it is decided."""
+        return self.found.match.position
+
+    @property
+    def end_us(self) -> int:
+        """When it ends."""
+        return self.found.match.end_us
+
+    @property
+    def turn(self) -> tuple[Any, ...]:
+        """Its place in the order of decisions."""
+        return self.docid, self.end_us, self.keys
+
+
+def _rows(query: Query, matches: Sequence[Decided], rules: Rules) -> Iterator[_Row]:
+    assert query.rows is not None
+    length_us = _length_us(query.rows.length, rules)
+    of_keys: dict[tuple[str, ...], list[Decided]] = {}
+    for match in matches:
+        values = [{string(v) for v in match.values(key)} for key in query.rows.keys]
+        for keys in product(*values):
+            of_keys.setdefault(keys, []).append(match)
+    for keys, own in of_keys.items():
+        for end_us in {match.end_us for match in own}:
+            ending = [match for match in own if match.end_us == end_us]
+            docid = min(match.docid for match in ending)
+            first = [match for match in ending if match.docid == docid]
+            watermark_us = max(match.found.watermark_us for match in first)
+            oldest_us = watermark_us - length_us - rules.lateness_us
+            if end_us < oldest_us:
+                continue
+            some = [
+                match
+                for match in own
+                if match.docid <= docid
+                and end_us - length_us <= match.end_us <= end_us
+                and (match.docid == docid or match.end_us >= oldest_us)
+            ]
+            row = _row(query, keys, end_us, docid, watermark_us, some, rules)
+            if row is not None:
+                yield row
+
+
+def _row(
+    query: Query,
+    keys: tuple[str, ...],
+    end_us: int,
+    docid: int,
+    watermark_us: int,
+    some: Sequence[Decided],
+    rules: Rules,
+) -> _Row | None:
+    rows = query.rows
+    assert rows is not None
+    some = sorted(some, key=lambda match: match.order)
+    aggregates = [aggregated(call, some) for call in rows.aggregates]
+    values = [[key] for key in keys] + aggregates
+    known: dict[Operand, list[Atom]] = dict(
+        zip((*rows.keys, *rows.aggregates), values, strict=True)
+    )
+    facts = Facts({}, {}, end_us, end_us, rules.parameters)
+    if rows.having is not None and not any(_holds(each, known, facts) for each in rows.having):
+        return None
+    documents = list({position(d): d for match in some for d in match.documents}.values())
+    shown: list[Any] = [*keys, *(_shown(each) for each in aggregates)]
+    trees = [NumberedTree(etree.fromstring(d.xml)) for d in documents[:LISTED]]
+    selected = [*keys, *(_selected(each) for each in aggregates)]
+    output, error = build_row(
+        query.select, selected, end_us, rules.parameters, lambda: trees, Meter()
+    )
+    match = Match(
+        id=_row_id(query, rules.parameters, keys, end_us),
+        query=query.id,
+        start_us=end_us,
+        end_us=end_us,
+        documents=tuple(
+            MatchDocument(d.docid, d.stream, d.key, d.end_us) for d in documents[:LISTED]
+        ),
+        documents_omitted=max(0, len(documents) - LISTED),
+        roots=(),
+        nodes={},
+        witnesses=(),
+        output=output,
+        output_error=error,
+        parameters=dict(rules.parameters),
+        decided=docid,
+        values=dict(zip(rows.names, shown, strict=True)),
+    )
+    depth = 1 + max(each.found.depth for each in some)
+    latest_us = max(watermark_us, *(each.found.watermark_us for each in some))
+    limit_keys = () if query.limit is None else query.limit.keys
+    limit_key = [known[key] for key in limit_keys]
+    return _Row(Found(match, depth, end_us, latest_us), keys, limit_key)
+
+
+def _row_id(query: Query, parameters: Mapping[str, Any], keys: Sequence[str], end_us: int) -> str:
+    named = [query.id, query.version, dict(parameters), "row", list(keys), end_us]
+    text = json.dumps(named, sort_keys=True, separators=(",", ":"))
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _holds(disjunct: Disjunct, known: Mapping[Operand, list[Atom]], facts: Facts) -> bool:
+    """Return whether a conjunction holds where keys and aggregates have these values."""
+    variables = {operand: VariableValue(f"value {i}") for i, operand in enumerate(known)}
+    folds = {variables[operand].variable: tuple(values) for operand, values in known.items()}
+
+    def put(operand: Operand) -> Operand:
+        if operand in variables:
+            return variables[operand]
+        if isinstance(operand, Call):
+            return Call(operand.function, tuple(map(put, operand.arguments)))
+        return operand
+
+    asked = replace(
+        disjunct,
+        residuals=tuple(
+            replace(each, left=put(each.left), right=put(each.right)) for each in disjunct.residuals
+        ),
+        tests=tuple(put(each) for each in disjunct.tests),  # type: ignore[misc]
+    )
+    return all_of(asked, replace(facts, folds=folds))
+
+
+def aggregated(call: Call, some: Sequence[Decided]) -> list[Atom]:
+    """Return an aggregate of matches, which are in order."""
+    if not call.arguments:
+        return [float(len(some))]
+    if call.function in ("argmax", "argmin"):
+        return _argument(call, some)
+    values = [value for match in some for value in match.values(call.arguments[0])]
+    numbers = [_number(value) for value in values]
+    texts = list(dict.fromkeys(map(string, values)))
+    match call.function:
+        case "count":
+            return [float(len(values))]
+        case "count distinct":
+            return [float(len(texts))]
+        case "first":
+            return values[:1]
+        case "last":
+            return values[-1:]
+        case "collect":
+            return values[:LISTED]
+        case "collect distinct":
+            return list(texts[:LISTED])
+        case "sum":
+            return [_sum(numbers)]
+    if not numbers:
+        return []
+    if call.function == "avg":
+        return [_sum(numbers) / len(numbers)]
+    if any(map(math.isnan, numbers)):
+        return [math.nan]
+    return [min(numbers) if call.function == "min" else max(numbers)]
+
+
+def _argument(call: Call, some: Sequence[Decided]) -> list[Atom]:
+    sign = 1 if call.function == "argmin" else -1
+    found: list[tuple[float, int, list[Atom]]] = []
+    for place, match in enumerate(some):
+        values, keys = (match.values(each) for each in call.arguments)
+        numbers = [sign * _number(key) for key in keys]
+        if values and numbers and not any(map(math.isnan, numbers)):
+            found.append((min(numbers), place, values))
+    return min(found)[2] if found else []
+
+
+def _sum(numbers: Iterable[float]) -> float:
+    known = list(numbers)
+    if all(map(math.isfinite, known)):
+        return float(sum(map(Fraction, known), Fraction(0)))
+    return sum(known)
+
+
+def _number(value: Atom) -> float:
+    found = number(value)
+    return math.nan if found is None else found
+
+
+def _shown(values: Sequence[Atom]) -> Any:
+    """Return an aggregate as a line shows it."""
+    shown = [v if isinstance(v, str) else _whole(v, str) for v in values]
+    return shown[0] if len(shown) == 1 else shown
+
+
+def _selected(values: Sequence[Atom]) -> Any:
+    """Return an aggregate as SELECT has it."""
+    from decimal import Decimal
+
+    def decimal(value: float) -> Any:
+        return Decimal(repr(value)) if math.isfinite(value) else value
+
+    numbers = [v if isinstance(v, str) else _whole(v, float, decimal) for v in values]
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _whole(
+    value: float, strange: Callable[[float], Any], broken: Callable[[float], Any] = float
+) -> Any:
+    if not math.isfinite(value):
+        return strange(value)
+    return int(value) if value == int(value) else broken(value)
