@@ -29,7 +29,7 @@ class Results(Protocol):
     def rows(self) -> Iterable[RowChange]:
         """Return the rows of all tables."""
 
-    def notes(self) -> Sequence[Note]:
+    def notes(self) -> Iterable[Note]:
         """Return what statements with LIMIT and DISJOINT have given and still look back at."""
 
     def published(self, *, after: int, through: int) -> list[Document]:
