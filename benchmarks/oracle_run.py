@@ -14,7 +14,8 @@ not show: engine, shards, batches, restarts, and bounds so small that everything
 
 With `--ordered` the queries are of NEXT, UNLESS and NOT (`tests/generators/ordered_cases.py`),
 with `--repeated` they have runs (`tests/generators/run_cases.py`), with `--outcomes` WINDOW, LIMIT
-and DISJOINT (`tests/generators/outcome_cases.py`).
+and DISJOINT (`tests/generators/outcome_cases.py`), with `--lossy` LOSS
+(`tests/generators/loss_cases.py`).
 
 At the end comes a table of the clauses of the language: how many cases each stands in, and in how
 many it decides which matches there are.  That takes many runs of the oracle, so it looks at every
@@ -41,6 +42,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from generators.choosers import RandomChooser  # noqa: E402
 from generators.clause_coverage import Coverage  # noqa: E402
+from generators.loss_cases import loss_case  # noqa: E402
 from generators.ordered_cases import ordered_case  # noqa: E402
 from generators.outcome_cases import outcome_case  # noqa: E402
 from generators.run_cases import run_case  # noqa: E402
@@ -56,11 +58,13 @@ from support.runners import ENGINES, EngineName, run_engine, run_oracle  # noqa:
 MEMORY = Path("/dev/shm")
 
 CASES: dict[str, Callable[[RandomChooser], str]] = {
+    "lossy": loss_case,
     "ordered": ordered_case,
     "repeated": run_case,
     "outcomes": outcome_case,
 }
 KINDS = {
+    "lossy": "queries have LOSS",
     "ordered": "queries decide",
     "repeated": "queries have runs",
     "outcomes": "queries have rows or limits",

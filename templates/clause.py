@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from templates.factor import Factor
 from templates.queryclass import QueryClass
 from xscl.evaluation import Condition
 from xscl.path import Parameter
@@ -138,7 +139,8 @@ class Clause:
     `similar` are the similarity joins of the tuples, in the order of the text, those of the clauses
     below included.  Where the tuples are decided, `deciding` are the clauses that the decision
     reads, and `origin` is its place among the decisions of the query.  `guard` is what is asked of
-    tables, None where nothing is; `actions` are done for each match of a root.
+    tables, None where nothing is; `actions` are done for each match of a root, and `factors` are
+    those of its confidence.
     `outcome` is what rows and limits read of a root's tuples (`Query.outcome_operands`).
     """
 
@@ -162,6 +164,7 @@ class Clause:
     guard: Guard | None = None
     actions: tuple[Action, ...] = ()
     outcome: tuple[Operand, ...] = ()
+    factors: tuple[Factor, ...] = ()
 
     def window_under(self, values: Mapping[str, object]) -> int:
         """Return the window under an assignment."""

@@ -9,6 +9,7 @@ from templates.clausecompiler import Catalog, Compiler
 from templates.decisioncompiler import DecisionCompiler, Decisions
 from templates.ordered import choices
 from templates.plain import plain_statements
+from templates.variants import Variant, variants
 from xscl.query import Query
 
 __all__ = ["Catalog", "compile_query"]
@@ -29,6 +30,21 @@ def compile_query(
     not in `published` come from outside and are read in stratum 0.
     `lateness_us` is the largest grace, which a query has that says none.
     """
+    return [
+        alternative
+        for variant in variants(query)
+        for alternative in _compile(variant, point, catalog, published, lateness_us)
+    ]
+
+
+def _compile(
+    variant: Variant,
+    point: int,
+    catalog: Catalog,
+    published: Mapping[str, Published],
+    lateness_us: int,
+) -> list[Alternative]:
+    query = variant.query
     statements = plain_statements(query)
     if query.is_plain:
         return [
@@ -39,7 +55,13 @@ def compile_query(
     decisions = Decisions(query, statements, point, catalog, published, lateness_us)
     return [
         DecisionCompiler(
-            statement, point, catalog, published, choice, decisions=decisions
+            statement,
+            point,
+            catalog,
+            published,
+            choice,
+            decisions=decisions,
+            factors=variant.factors,
         ).compile()
         for statement in statements
         for choice in choices(statement.root)

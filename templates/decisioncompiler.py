@@ -36,6 +36,7 @@ from templates.decision import (
 )
 from templates.derived import as_derived
 from templates.elements import repeated_units
+from templates.factor import Factor
 from templates.joingraph import GraphNode, JoinGraph
 from templates.measured import in_text
 from templates.ordered import (
@@ -276,18 +277,27 @@ class DecisionCompiler(Compiler):
     """Compiles an alternative in which something is decided."""
 
     decisions: Decisions = field(kw_only=True)
+    factors: tuple[Factor, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         asked = [o for d in predicates_of(self.query.root) for o in d.operands()]
-        self.look_at([*asked, *asked_behind(self.query)])
+        names = {variable.name for variable in self.query.variables}
+        self.factors = tuple(each.bound(names) for each in self.factors)
+        self.times = [call for factor in self.factors for call in factor.terms()]
+        self.look_at([*asked, *asked_behind(self.query), *self.times])
 
     def compile(self) -> Alternative:
         """Return the alternative, with each clause once."""
         behind = (each for o in asked_behind(self.query) for each in operand_terms(o))
-        self.clause(self.query.root, frozenset({*self.visible(), *map(term, behind)}))
-        outcome = self.query.outcome_operands
-        self.clauses[-1] = replace(self.clauses[-1], actions=self.query.actions, outcome=outcome)
+        read = {*self.visible(), *map(term, behind), *map(term, self.times)}
+        self.clause(self.query.root, frozenset(read))
+        self.clauses[-1] = replace(
+            self.clauses[-1],
+            actions=self.query.actions,
+            outcome=self.query.outcome_operands,
+            factors=self.factors,
+        )
         self.catalog.want(self.edges, self.valued)
         found = Alternative(
             tuple(self.clauses), tuple(self.patterns), tuple(self.edges), tuple(self.valued)

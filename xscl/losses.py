@@ -46,7 +46,7 @@ def build_loss(syntax: LossSyntax, uses: list[ParameterUse], report: Report) -> 
         return None
     lengths = tuple(_length(each, uses) for each in syntax.lengths)
     shares = tuple(each.value for each in syntax.numbers)
-    return Loss(probability.value, Delay(syntax.delay, lengths, shares))
+    return Loss(probability.value, Delay(syntax.delay, lengths, shares), syntax.span)
 
 
 def _length(syntax: DurationSyntax, uses: list[ParameterUse]) -> Window | Parameter:

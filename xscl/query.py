@@ -173,6 +173,7 @@ class Loss:
 
     probability: float
     delay: Delay
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +288,11 @@ class Query:
         return any(map(is_chain, nodes_below(self.root)))
 
     @property
+    def is_lossy(self) -> bool:
+        """Whether a document of some block may be lost: then it is what its variants are."""
+        return any(block.loss is not None for block in self.blocks)
+
+    @property
     def is_plain(self) -> bool:
         """Whether it is joins alone: nothing is decided, and nothing repeated."""
         return not self.is_ordered and not self.has_runs
@@ -297,6 +303,7 @@ class Query:
         nodes = list(nodes_below(self.root))
         return (
             bool(self.tables)
+            or self.is_lossy
             or any(map(decides, nodes))
             or any(map(is_chain, nodes))
             or self.has_outcome

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
+from xscl.lossrules import check_losses, froms, positive_losses
 from xscl.path import Span
 from xscl.report import Report
 from xscl.sequence import INFINITE_US
@@ -17,7 +16,7 @@ from xscl.statement import (
     blocks_of,
     units_of,
 )
-from xscl.syntax import BlockSyntax, DurationSyntax
+from xscl.syntax import DurationSyntax
 
 __all__ = ["check_statement"]
 
@@ -33,9 +32,6 @@ KEYS_MAX = 4
 FOLDS_MAX = 16
 """The most values of FOLD at one repetition."""
 
-LOSSY_MAX = 3
-"""The most lossy units that must be there: each doubles the variants of a statement, up to 8."""
-
 CLOCK = "CLOCK"
 """The stream of ticks, which no block reads and nobody publishes to."""
 
@@ -46,8 +42,7 @@ def check_statement(statement: Statement, report: Report) -> None:
     if source is None:
         return
     _Rules(report).check(source, is_bounded=False)
-    if any(block.loss is not None for block in blocks_of(source)):
-        _check_losses(source, report)
+    check_losses(source, report)
     _check_clock(statement, source, report)
     select = statement.select
     if select is not None and select.kind == "COMPRESSED":
@@ -182,68 +177,6 @@ def _is_bound(window: DurationSyntax | None) -> bool:
     return window is not None and (window.length_us is None or window.length_us < INFINITE_US)
 
 
-# -- loss --------------------------------------------------------------------------------------
-
-
-def _check_losses(source: FromSyntax, report: Report) -> None:
-    lossy = [block for unit in _positive(source) for block in _lossy(unit)]
-    if len(lossy) > LOSSY_MAX:
-        block = lossy[LOSSY_MAX]
-        report.error(
-            "XS811",
-            block.loss.span if block.loss else block.span,
-            f"more than {2**LOSSY_MAX} variants, one for each choice of lost units",
-            f"at most {LOSSY_MAX} units that must be there may be lost",
-        )
-    for each in _froms(source):
-        _check_chain(each, report)
-
-
-def _check_chain(source: FromSyntax, report: Report) -> None:
-    parts = [part for part in source.parts if isinstance(part, PartSyntax)]
-    is_chain = all(part.keyword in ("", "FOLLOWED BY") for part in parts)
-    for index, part in enumerate(parts):
-        if isinstance(part.operand, FromSyntax):
-            continue
-        blocks = _lossy(part.operand)
-        if not blocks or blocks[0].loss is None:
-            continue
-        reason = None
-        if index == 0:
-            reason = "nothing stands before it that it could come after"
-        elif index == len(parts) - 1:
-            reason = "nothing stands behind it that would show that it is missing"
-        elif not is_chain:
-            reason = "an operator beside it is not FOLLOWED BY"
-        elif isinstance(part.operand, RepetitionSyntax):
-            reason = "it is repeated"
-        if reason is not None:
-            report.error(
-                "XS911",
-                blocks[0].loss.span,
-                f"this unit cannot be lost: {reason}",
-                "LOSS stands within a chain of FOLLOWED BY, and behind UNLESS and NOT",
-            )
-
-
-def _froms(source: FromSyntax) -> Iterator[FromSyntax]:
-    yield source
-    for part in source.parts:
-        if isinstance(part, PartSyntax) and isinstance(part.operand, FromSyntax):
-            yield from _froms(part.operand)
-
-
-def _positive(source: FromSyntax) -> Iterator[UnitSyntax | RepetitionSyntax]:
-    for each in _froms(source):
-        for part in each.parts:
-            if isinstance(part, PartSyntax) and not isinstance(part.operand, FromSyntax):
-                yield part.operand
-
-
-def _lossy(unit: UnitSyntax | RepetitionSyntax) -> Sequence[BlockSyntax]:
-    return [block for block in blocks_of(unit) if block.loss is not None]
-
-
 # -- the statement -----------------------------------------------------------------------------
 
 
@@ -263,7 +196,7 @@ def _check_clock(statement: Statement, source: FromSyntax, report: Report) -> No
 def _check_compressed(source: FromSyntax, span: Span, report: Report) -> None:
     repeated = [
         part
-        for each in _froms(source)
+        for each in froms(source)
         for part in each.parts
         if isinstance(part, PartSyntax) and isinstance(part.operand, RepetitionSyntax)
     ]
@@ -293,7 +226,7 @@ def _check_grace(statement: Statement, report: Report) -> None:
 def ordered_place(statement: Statement) -> Span | None:
     """Return where a statement says what a further document could change, if anywhere."""
     found: list[Span] = []
-    for source in _froms(statement.source) if statement.source else ():
+    for source in froms(statement.source) if statement.source else ():
         found += [part.keyword_span for part in source.parts if _is_ordered(part)]
         for part in source.parts:
             if isinstance(part, PartSyntax):
@@ -301,8 +234,7 @@ def ordered_place(statement: Statement) -> Span | None:
         if source.match is not None and source.match.strategy != "ANY":
             found.append(source.match.span)
     if statement.source is not None:
-        lossy = [block for unit in _positive(statement.source) for block in _lossy(unit)]
-        found += [block.loss.span for block in lossy if block.loss is not None]
+        found += [loss.span for loss in positive_losses(statement.source)]
     select = statement.select
     if select is not None and select.kind_span is not None:
         found.append(select.kind_span)

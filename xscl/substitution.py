@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from xscl.opaque import put_values
 from xscl.path import Literal, Opaque, Parameter, Position
-from xscl.query import Absence, From, Limit, Operator, Query, Rows, Window
+from xscl.query import Absence, Delay, From, Limit, Operator, Query, Rows, Window
 
 __all__ = ["substitute"]
 
@@ -33,6 +33,7 @@ def substitute(
         actions=_put(query.actions, literals, into_opaque),
         rows=_put(query.rows, literals, into_opaque),
         limit=_put(query.limit, literals, into_opaque),
+        confidence=_number(query.confidence, literals),
         parameters=(),
     )
 
@@ -56,9 +57,19 @@ def _put(value: T, values: Mapping[str, Any], into_opaque: bool) -> T:
             changes["length"] = Window(values[value.length.name])
         elif isinstance(value, From) and isinstance(value.within, Parameter):
             changes["within"] = Window(values[value.within.name])
+        elif isinstance(value, Delay):
+            changes["lengths"] = tuple(_window(each, values) for each in value.lengths)
         elif isinstance(value, Position) and isinstance(value.number, Parameter):
             changes["number"] = values[value.number.name]
         if isinstance(value, Limit) and isinstance(value.count, Parameter):
             changes["count"] = values[value.count.name]
         result = replace(value, **changes)
     return cast(T, result)
+
+
+def _window(length: Window | Parameter, values: Mapping[str, Any]) -> Window:
+    return Window(values[length.name]) if isinstance(length, Parameter) else length
+
+
+def _number(number: float | Parameter | None, values: Mapping[str, Any]) -> float | None:
+    return float(values[number.name]) if isinstance(number, Parameter) else number

@@ -12,6 +12,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from xscl.diagnostics import Diagnostic, Severity, XsclError
+from xscl.lossrules import losses_not_run
 from xscl.path import Span
 from xscl.query import Query
 from xscl.report import Report
@@ -45,8 +46,14 @@ NOT_YET = {
     "COMPRESSED": "COMPRESSED",
     "kind beside WINDOW": "DISJOINT or COMPRESSED beside WINDOW",
     "table beside outcome": "a table beside WINDOW, LIMIT, DISJOINT or COMPRESSED",
-    "CONFIDENCE": "CONFIDENCE",
-    "LOSS": "LOSS",
+    "CONFIDENCE without LOSS": "CONFIDENCE without LOSS",
+    "confidence": "`confidence()` in a condition",
+    "learned": "a delay that is learned",
+    "LOSS in parentheses": "LOSS of a unit in parentheses",
+    "LOSS beside +": "LOSS beside a repetition",
+    "LOSS beside NOT in parentheses": "LOSS beside NOT that is not last",
+    "LOSS beside outcome": "LOSS beside WINDOW, LIMIT, DISJOINT or COMPRESSED",
+    "LOSS beside a table": "LOSS beside a table",
     "inner table": "a table within parentheses",
     "table beside +": "a table beside a repetition",
     "revision": "`revision`",
@@ -128,13 +135,15 @@ def _constructs(statement: Statement) -> Iterator[tuple[str, Span]]:
     clauses: dict[str, Span | None] = {
         "WINDOW": statement.window.span if statement.window else None,
         "LIMIT": statement.limit.span if statement.limit else None,
-        "CONFIDENCE": statement.confidence_span,
         "GRACE": statement.grace_span,
     }
     yield from ((what, span) for what, span in clauses.items() if span is not None)
     below = list(_below(statement))
     yield from below
+    yield from losses_not_run(statement)
     rows = [each.span for each in _walk(statement) if isinstance(each, RowSyntax)]
+    if rows and any(what == "LOSS" for what, _ in below):
+        yield "LOSS beside a table", rows[0]
     if rows and any(what == "repetition" for what, _ in below):
         yield "table beside +", rows[0]
     select = statement.select
@@ -200,7 +209,7 @@ def _own(value: Any) -> Iterator[tuple[str, Span]]:
 
 
 def _function(name: str) -> list[str]:
-    named = {"revision": "revision", "confidence": "CONFIDENCE"}
+    named = {"revision": "revision", "confidence": "confidence"}
     return [named[name]] if name in named else []
 
 

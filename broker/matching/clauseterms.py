@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from broker.matching.rendering.form import Form, Forms
 from templates.clause import Clause, Place, Test
+from templates.factor import Factor
 from xscl.query import Query, Variable, term
 
 __all__ = ["ClauseTerms", "Instant"]
@@ -29,7 +30,7 @@ class ClauseTerms:
     it depends on them, by `forms`), and what its witness tuples show, each with its place among the
     query's variables; of another what is handed on.
     `equal` are the tests of the box against strings, `joined` the places of the values that the
-    join has found equal.
+    join has found equal, `timed` the times that the clause's factors ask for.
     """
 
     clause: Clause
@@ -44,6 +45,7 @@ class ClauseTerms:
     carried: tuple[int, ...]
     equal: tuple[Test, ...]
     joined: tuple[tuple[Place, Place], ...]
+    timed: tuple[int, ...]
 
     @classmethod
     def of(cls, query: Query, clause: Clause) -> ClauseTerms:
@@ -77,7 +79,13 @@ class ClauseTerms:
             tuple([at[name] for name in clause.carried]) if clause.stream else (),
             tuple([test for test in clause.box if test.operator == "="]),
             tuple(_joined(clause)),
+            tuple([at[name] for name in dict.fromkeys(_times(clause))]),
         )
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """The factors of a root's confidence."""
+        return self.clause.factors
 
 
 def _in_order(query: Query) -> list[Variable]:
@@ -93,6 +101,10 @@ def _places(clause: Clause) -> Iterator[tuple[str, Place]]:
         if source.below is not None:
             for position, name in enumerate(source.below.carried, 1):
                 yield name, Place(side, -1, position)
+
+
+def _times(clause: Clause) -> Iterator[str]:
+    return (term(call) for factor in clause.factors for call in factor.terms())
 
 
 def _joined(clause: Clause) -> Iterator[tuple[Place, Place]]:

@@ -11,6 +11,7 @@ from broker.matching.accounts import Accounts
 from broker.matching.blocks import Account
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.budget import Tally
+from broker.matching.confidences import are_sure
 from broker.matching.hits import Hits
 from broker.matching.innertuples import InnerTuples
 from broker.matching.outcomes.gathered import Gathered
@@ -64,6 +65,7 @@ class Collector:
         counted = _Counted(hits, tallies, of_use[hits.which])
         taken = np.flatnonzero(counted.are_below(lambda tally, newest: tally.takes(newest)))
         taken = taken[hits.take(taken).satisfy()]
+        taken = taken[are_sure(hits.take(taken))]
         are_inner = hits.by_clause(bool(terms.clause.stream) for terms in hits.clauses)[taken] > 0
         inner, roots = taken[are_inner], taken[~are_inner]
         handed_on = inner[self._inner.add(hits.alone(inner))] if len(inner) else inner

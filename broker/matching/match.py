@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 
 from broker.documents.document import parse_time, render_time
 
-__all__ = ["FoundMatch", "Likeness", "Match", "MatchDocument", "MatchNode", "parameters_key"]
+__all__ = [
+    "FoundMatch",
+    "Likeness",
+    "Match",
+    "MatchDocument",
+    "MatchNode",
+    "MissingUnit",
+    "parameters_key",
+]
 
 
 def parameters_key(parameters: Mapping[str, Any]) -> str:
@@ -99,6 +107,13 @@ class Likeness(NamedTuple):
     shared: tuple[str, ...]
 
 
+class MissingUnit(NamedTuple):
+    """A unit of a match of which no document is there: its place among the units, its stream."""
+
+    block: int
+    stream: str
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
     """One query satisfied by its documents, in the order of the blocks.
@@ -116,6 +131,8 @@ class Match:
     `values` are those of FOLD by name: a string or a number, or a list where it is several.
     `similar` has for each of the witnesses what its similarity joins found, in the order of the
     text; it is empty where no witness has any.
+    `confidence` is that of a query with LOSS, None of another; `missing` are its units that were
+    lost.
     """
 
     id: str
@@ -134,6 +151,8 @@ class Match:
     documents_omitted: int = 0
     values: dict[str, Any] = field(default_factory=dict)
     similar: tuple[tuple[Likeness, ...], ...] = ()
+    confidence: float | None = None
+    missing: tuple[MissingUnit, ...] = ()
 
     @classmethod
     def read(cls, line: str) -> Match:
@@ -154,6 +173,7 @@ class Match:
             nodes=_nodes(fields.pop("nodes")),
             witnesses=tuple(map(_nodes, witnesses)),
             similar=similar if any(similar) else (),
+            missing=tuple(MissingUnit(**each) for each in fields.pop("missing", ())),
             **fields,
         )
 

@@ -213,6 +213,10 @@ def assignments(chooser: Chooser, query: str, most: int) -> list[str]:
         if "$least" in query:
             values["least"] = chooser.integer(0, 3)
         used = {name: value for name, value in values.items() if f"${name}" in query}
+        if "$shortest" in query:
+            used["shortest"] = f"{chooser.choice('12')} s"
+        if "$c" in query:
+            used["c"] = chooser.choice([0.02, 0.1, 0.5, 0.9])
         rows.append(f"parameters {query.split()[1]} {json.dumps(used)}")
     return rows
 

@@ -43,6 +43,8 @@ def describe(query: Query, one: Tuple, witnesses: set[Witness], rules: Rules) ->
     block_of = {block: place for place, unit in enumerate(units) for block in unit}
     repeated = any(isinstance(each, Repetition) for each in nodes_below(query.root))
     branches = [_branch(units[block_of[block]], block) for block in one.blocks]
+    is_lossy = any(query.blocks[block].loss is not None for block in block_of)
+    repeated = repeated or is_lossy
     has_blocks = repeated or set(branches) != {None}
     labels = {variable.name: variable.label for variable in query.variables}
     visible = visible_nodes(query, one)

@@ -27,6 +27,11 @@ def match_id(
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
+def _sure(match: Match) -> dict[str, Any]:
+    missing = [each._asdict() for each in match.missing]
+    return {"confidence": match.confidence, "missing": missing}
+
+
 def render(match: Match) -> str:
     """Return the line of a match (the fields are in `docs/match.md`)."""
     line: dict[str, Any] = {
@@ -35,6 +40,7 @@ def render(match: Match) -> str:
         "start": render_time(match.start_us),
         "end": render_time(match.end_us),
         **({} if match.decided is None else {"decided": match.decided}),
+        **({} if match.confidence is None else _sure(match)),
         "documents": [document.as_data() for document in match.documents],
         **({"documents_omitted": match.documents_omitted} if match.documents_omitted else {}),
         "roots": list(match.roots),

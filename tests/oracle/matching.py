@@ -11,12 +11,13 @@ from typing import Any
 from support.query_parts import parts
 
 from broker.documents.document import Document
-from broker.matching.match import Match
+from broker.matching.match import Match, MissingUnit
 from oracle.conditions import Facts, applied, compared_in, variables_of
 from oracle.contender import Contender, Row, Timeline
 from oracle.decided import Decisions
 from oracle.described import Witness, describe, in_order, likenesses, visible_nodes
 from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
+from oracle.losses import least_of, readings, sureness
 from oracle.operators import Rules, Tuple, position
 from oracle.outcomes import Decided, given
 from oracle.paths import bindings
@@ -26,7 +27,7 @@ from oracle.transactions import Found, InForce, Possible, Sweep, graces, run
 from oracle.tree import Node as DocumentNode
 from oracle.tree import is_well_formed, parse_tree
 from xscl.query import Block, Disjunct, From, Query, Repetition, Unit
-from xscl.sequence import nodes_below
+from xscl.sequence import nodes_below, units_of
 
 __all__ = ["matches", "matches_and_rows", "matches_of"]
 
@@ -195,6 +196,8 @@ def _decided_matches(
     query: Query, streams: _Streams, rules: Rules, point: int, grace_us: int
 ) -> list[Found]:
     """Return the matches of a query in which something is decided, or repeated."""
+    if query.is_lossy:
+        return _lossy_matches(query, streams, rules, point, grace_us)
     read = [streams.read(block.stream, point) for block in query.blocks]
     decisions = Decisions(query, read, rules, Timeline(streams.outside, grace_us))
     found: dict[tuple[Any, ...], tuple[Tuple, Contender, set[Witness]]] = {}
@@ -253,6 +256,50 @@ def _given(query: Query, streams: _Streams, rules: Rules, point: int, grace_us: 
             )
         )
     return given(query, matches, rules)
+
+
+def _lossy_matches(
+    query: Query, streams: _Streams, rules: Rules, point: int, grace_us: int
+) -> list[Found]:
+    """Return the matches of a query with LOSS that are as sure as it asks."""
+    read = [streams.read(block.stream, point) for block in query.blocks]
+    clock = Timeline(streams.outside, grace_us)
+    found: dict[tuple[Any, ...], tuple[Match, Contender, set[Witness]]] = {}
+    for reading in readings(query, rules):
+        for contender in Decisions(reading.query, read, rules, clock).contenders(
+            reading.query.root
+        ):
+            sure = sureness(query, reading.lost, contender, rules)
+            if not sure or sure < least_of(query, rules):
+                continue
+            one = _tuple_of(query, contender)
+            units = list(units_of(query.root))
+            missing = tuple(
+                MissingUnit(units.index((block,)), query.blocks[block].stream)
+                for block in reading.lost
+            )
+            match = describe(query, one, set(), rules)
+            match = replace(match, confidence=float(sure), missing=missing)
+            key = (reading.lost, *_key_of(query, one))
+            _, _, witnesses = found.setdefault(key, (match, contender, set()))
+            for row in contender.rows:
+                bound = dict(row.nodes)
+                nodes = tuple((v, bound[v]) for v in in_order(query, row.compared))
+                witnesses.add((nodes, likenesses(query, row.similar, nodes, rules)))
+    return [
+        Found(
+            replace(
+                describe(query, _tuple_of(query, contender), witnesses, rules),
+                decided=contender.position[0],
+                confidence=match.confidence,
+                missing=match.missing,
+            ),
+            contender.position[1],
+            contender.end_us,
+            contender.watermark_us,
+        )
+        for match, contender, witnesses in found.values()
+    ]
 
 
 def _key_of(query: Query, one: Tuple) -> tuple[Any, ...]:

@@ -265,6 +265,8 @@ _DETAILS: dict[str, Callable[[Match], list[str]]] = {
     "parameters": lambda match: [json.dumps(match.parameters, sort_keys=True)],
     "output": lambda match: [match.output],
     "decided": lambda match: [str(match.decided)],
+    "confidence": lambda match: [str(match.confidence)],
+    "missing": lambda match: [" ".join(str(each.block) for each in match.missing)],
 }
 
 

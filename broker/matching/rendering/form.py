@@ -25,8 +25,9 @@ class Form:
     there is one for each element.  `roots` are those of the documents, by their index there, and
     `indices` those of each variable.  `units` are the places of the documents' units, and
     `branches` say which alternatives they are, None where a unit has one only.  `runs` are the
-    places of each run.  `order` has all variables of the query, block by block, and `labels` begin
-    the spelling of a node of each of them; `shown` are the variables that the SELECT mentions.
+    places of each run, `missing` the units that were lost, each with its block.  `order` has all
+    variables of the query, block by block, and `labels` begin the spelling of a node of each of
+    them; `shown` are the variables that the SELECT mentions.
     """
 
     query: Query
@@ -42,6 +43,7 @@ class Form:
     runs: tuple[range, ...]
     has_blocks: bool
     names_blocks: bool
+    missing: tuple[tuple[int, int], ...]
 
     def run_at(self, place: int) -> range | None:
         """Return the places of the run that has a document."""
@@ -74,6 +76,7 @@ class Forms:
             if isinstance(node, Repetition)
             for unit in units_of(node)
         ]
+        self._lossy = [b for b in self._place_of if query.blocks[b].loss is not None]
         self._forms: dict[tuple[tuple[int, ...], ...], Form] = {}
 
     def run_terms(self, blocks: Sequence[int]) -> list[str]:
@@ -115,6 +118,7 @@ class Forms:
             indices.setdefault(name, []).append(i)
         in_order = {n: sorted(at, key=lambda i: visible[i][1]) for n, at in indices.items()}
         branches = tuple([self._branch_of[block] for block in own])
+        names_blocks = bool(self._repeated or self._lossy)
         unit_of = {name: self._place_of[own[at[0]]] for name, at in bound.items()}
         order = tuple(sorted(query.variables, key=lambda variable: variable.block))
         labels = {v.name: _label(v, unit_of[v.name]) for v in query.variables if v.name in unit_of}
@@ -131,8 +135,9 @@ class Forms:
             unit_of,
             branches,
             tuple(places),
-            has_blocks=bool(self._repeated) or any(each is not None for each in branches),
-            names_blocks=bool(self._repeated),
+            has_blocks=names_blocks or any(each is not None for each in branches),
+            names_blocks=names_blocks,
+            missing=tuple([(self._place_of[b], b) for b in self._lossy if b not in own]),
         )
 
 

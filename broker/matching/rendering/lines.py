@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from hashlib import blake2b
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
@@ -75,6 +76,9 @@ class MatchLines:
         self._parameters = f', "parameters": {_spell(dict(parameters))}' if parameters else ""
         self._labels = form.labels
         self._form = form
+        self._missing = [
+            {"block": unit, "stream": query.blocks[block].stream} for unit, block in form.missing
+        ]
 
     def id(self, behind: Behind, numbers: Sequence[int]) -> str:
         """Return the id of a match, 32 hexadecimal digits."""
@@ -93,11 +97,13 @@ class MatchLines:
         output: Output,
         decided: int | None = None,
         folds: Mapping[str, Any] | None = None,
+        confidence: Fraction | None = None,
     ) -> str:
         """Return the line of the match with the id `name`, without the line end.
 
         `omitted` witnesses are counted beside those given; `decided` is the docid at which the
-        match of an ordered query was decided; `folds` are the values of FOLD.
+        match of an ordered query was decided; `folds` are the values of FOLD, `confidence` that of
+        a query with LOSS.
         """
         start, end = interval
         roots = ", ".join([str(numbers[i]) for i in self._form.roots[:DOCUMENTS_MAX]])
@@ -105,11 +111,14 @@ class MatchLines:
         left_out = f', "witnesses_omitted": {omitted}' if omitted else ""
         at = "" if decided is None else f' "decided": {decided},'
         folded = f', "values": {_spell(dict(folds))}' if folds else ""
+        sure = ""
+        if confidence is not None:
+            sure = f' "confidence": {float(confidence)!r}, "missing": {_spell(self._missing)},'
         error = output.error
         why = "" if error is None else f', "output_error": {encode_basestring(error)}'
         return (
-            f'{{"id": "{name}", "query": {self._query}, "start": "{start}", "end": "{end}",{at}'
-            f' "documents": {behind.line}, "roots": [{roots}], "nodes": {{{nodes}}},'
+            f'{{"id": "{name}", "query": {self._query}, "start": "{start}", "end": "{end}",'
+            f'{at}{sure} "documents": {behind.line}, "roots": [{roots}], "nodes": {{{nodes}}},'
             f' "witnesses": [{witnesses}]{left_out}{self._parameters}{folded},'
             f' "output": {output.spelled}{why}}}'
         )

@@ -133,6 +133,7 @@ class MatchBuilder:
             output,
             row.docid if reader.is_ordered else None,
             row.folds,
+            row.confidence if query.is_lossy else None,
         )
         # A tick may decide so much that the lines themselves are counted.
         kept = size(line) if row.newest < row.docid else output.nbytes

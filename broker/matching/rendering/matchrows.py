@@ -10,12 +10,14 @@ all are there.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from broker.matching.boxes.columns import Ints
+from broker.matching.confidences import confidences
 from broker.matching.hits import Hits
 from broker.matching.rendering.form import Form
 from broker.matching.uses import Subscriber
@@ -31,6 +33,8 @@ CHUNK = 4_000
 """Matches whose columns become rows at once."""
 
 _NO_FOLDS: Mapping[str, Any] = {}
+
+_SURE = Fraction(1)
 
 _UNASSIGNED = -1
 """Stands for the node of a variable that a tuple does not assign, and behind the last column."""
@@ -48,7 +52,7 @@ class FoundRow(NamedTuple):
 
     `depth` and `watermark_us` are those of a position that was decided.  `witnesses` are the
     first of its witness tuples (see `MatchLines.witness`); `omitted` more are left out.  `folds`
-    are its values of FOLD.
+    are its values of FOLD, `confidence` is 1 where nothing is lost or unseen.
     """
 
     reader: int
@@ -63,6 +67,7 @@ class FoundRow(NamedTuple):
     witnesses: Sequence[list[int]]
     omitted: int
     folds: Mapping[str, Any]
+    confidence: Fraction
 
 
 class MatchRows:
@@ -78,6 +83,7 @@ class MatchRows:
         self._reader_of: dict[Hashable, int] = {}
         self._folds: dict[int, Mapping[str, Any]] = {}
         self._folds_of: dict[int, Mapping[str, Any]] = {}
+        self._confidences: dict[int, Fraction] = {}
         self._numbers: dict[bytes, int] = {}
         self._columns: list[Ints] = []
         self._leaves: list[Ints] = []
@@ -105,6 +111,8 @@ class MatchRows:
         self._witnesses.append(_Found(numbers, *self._compared(hits), self._similar(hits)))
         for hit, folds in self._folds_of.items():
             self._folds.setdefault(int(numbers[hit]), folds)
+        for hit, confidence in confidences(hits).items():
+            self._confidences[int(numbers[hit])] = confidence
         return np.concatenate([np.zeros(0, np.int64), *began])
 
     def _read(self, hits: Hits) -> tuple[Ints, Ints, Ints]:
@@ -213,6 +221,7 @@ class MatchRows:
                 _tuples(visible[part]),
                 *witnesses.shown(part),
                 [self._folds.get(match, _NO_FOLDS) for match in part.tolist()],
+                [self._confidences.get(match, _SURE) for match in part.tolist()],
             )
 
 

@@ -1,0 +1,68 @@
+"""How sure matches are: the factors of what was lost and of what was not seen (`docs/loss.md`).
+
+A confidence depends on the documents of a match alone, so all of its tuples have the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.hits import Hits
+from broker.matching.uses import Subscriber
+from joins import ranges
+from xscl.delays import exact
+from xscl.path import Parameter
+
+__all__ = ["are_sure", "confidences", "least_of"]
+
+
+def are_sure(hits: Hits) -> Flags:
+    """Return which hits have the confidence that their subscribers ask for, and more than none."""
+    sure = np.ones(len(hits), np.bool_)
+    least = [
+        least_of(use.subscriber) if each.factors else Fraction(0)
+        for use, each in zip(hits.uses, hits.terms, strict=True)
+    ]
+    for hit, confidence in _below_one(hits):
+        sure[hit] = confidence > 0 and confidence >= least[hits.which[hit]]
+    return sure
+
+
+def confidences(hits: Hits) -> dict[int, Fraction]:
+    """Return the confidence of hits by their places; of those left out it is 1."""
+    return dict(_below_one(hits))
+
+
+def least_of(subscriber: Subscriber) -> Fraction:
+    """Return the confidence that a subscriber asks for."""
+    asked = subscriber.query.confidence
+    if isinstance(asked, Parameter):
+        asked = float(subscriber.parameters[asked.name])
+    return Fraction(0) if asked is None else exact(asked)
+
+
+def _below_one(hits: Hits) -> Iterator[tuple[int, Fraction]]:
+    """Yield the hits whose clauses have factors, each with their product."""
+    own: Ints = np.flatnonzero(hits.by_clause(bool(each.factors) for each in hits.clauses))
+    if not len(own):
+        return
+    counts = hits.by_clause(len(each.timed) for each in hits.clauses)[own]
+    first = np.cumsum([0, *(len(each.timed) for each in hits.clauses)])[:-1]
+    flat = np.array([term for each in hits.clauses for term in each.timed], np.int64)
+    terms = flat[ranges(hits.by_clause(first)[own], counts)]
+    texts = hits.texts(np.repeat(own, counts), terms)
+    ends = np.cumsum(counts).tolist()
+    start = 0
+    for hit, end in zip(own.tolist(), ends, strict=True):
+        asked = hits.terms[hits.which[hit]]
+        numbers = (int(text) for text in texts[start:end] if text is not None)
+        times = dict(zip((asked.names[term] for term in asked.timed), numbers, strict=True))
+        product = Fraction(1)
+        for factor in asked.factors:
+            product *= factor.at(factor.gap_us(times))
+        yield hit, product
+        start = end

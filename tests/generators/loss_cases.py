@@ -1,0 +1,109 @@
+"""Random cases of statements with LOSS: chains with lossy units, and absences that are lossy."""
+
+from __future__ import annotations
+
+import xscl
+from generators.choosers import Chooser
+from generators.ordered_cases import Statements, Unit, case_text
+
+__all__ = ["loss_case"]
+
+DELAYS = (
+    "uniform(0 s, 6 s)",
+    "uniform(1 s, 4 s)",
+    "uniform($shortest, 9 s)",
+    "cdf(2 s: 0.5, 5 s: 0.8)",
+    "cdf(0 s: 0.2, 3 s: 0.9)",
+)
+CONFIDENCES = ("", "", " CONFIDENCE 0.05", " CONFIDENCE 0.01", " CONFIDENCE 0.4", " CONFIDENCE $c")
+
+
+class _Lossy(Statements):
+    """Makes chains in which something may be lost."""
+
+    def chain(self) -> tuple[str, list[Unit]]:
+        """Return a from of FOLLOWED BY, lossy here and there, and its units."""
+        chooser = self.chooser
+        first = Unit(chooser, self.names)
+        text, units = first.text, [first]
+        if chooser.integer(0, 5) == 0:
+            second = Unit(chooser, self.names)
+            predicate = self.predicate(units, second)
+            text = f"({text} JOIN {{{predicate}, {self.window()}}} {second.text})"
+            units.append(second)
+        count = chooser.choice([1, 2, 2, 3])
+        is_lost_before = False
+        for number in range(count):
+            may_be_lost = number < count - 1
+            is_lost = may_be_lost and chooser.integer(0, 3) > 0
+            unit = Unit(chooser, self.names, may_be_several=not is_lost)
+            window = "" if self.is_bounded and chooser.integer(0, 2) == 0 else f", {self.window()}"
+            text += f" FOLLOWED BY {{{self.keyed(units, unit)}{window}}} {unit.text}"
+            if is_lost:
+                text += self.loss(may_be_exponential=not is_lost_before)
+            is_lost_before = is_lost
+            units.append(unit)
+            if chooser.integer(0, 4) == 0:
+                text += self.absent("UNLESS", units, needs_window=False)
+        if chooser.integer(0, 3) == 0:
+            kind = chooser.choice(["NOT FOLLOWED BY", "NOT JOIN"])
+            text += self.absent(kind, units, needs_window=not self.is_bounded)
+        return text, units
+
+    def keyed(self, units: list[Unit], unit: Unit) -> str:
+        """Return a predicate, more often than not with an equality with the unit before."""
+        predicate = self.predicate(units, unit)
+        if self.chooser.integer(0, 2) == 0:
+            return predicate
+        lefts = [name for each in units[-2:] for name in each.keys]
+        if not lefts or not unit.keys:
+            return predicate
+        equality = f"{self.chooser.choice(lefts)} = {self.chooser.choice(unit.keys)}"
+        return f"{equality} AND ({predicate})" if predicate else equality
+
+    def loss(self, *, may_be_exponential: bool = True) -> str:
+        """Return how a unit is lost."""
+        chooser = self.chooser
+        exponential = may_be_exponential and chooser.integer(0, 5) == 0
+        delay = "exp(3 s)" if exponential else chooser.choice(DELAYS)
+        return f" LOSS {chooser.choice(['0.1', '0.25', '0.5', '0'])} DELAY {delay}"
+
+    def absent(self, kind: str, units: list[Unit], *, needs_window: bool) -> str:
+        """Return an absence, lossy now and then."""
+        chooser = self.chooser
+        unit = Unit(chooser, self.names, may_be_several=False)
+        has_window = needs_window or chooser.integer(0, 3) == 0
+        window = f", {self.window()}" if has_window else ""
+        text = f" {kind} {{{self.predicate(units, unit)}{window}}} {unit.text}"
+        return text + (self.loss() if chooser.integer(0, 1) else "")
+
+    def lossy(self) -> str:
+        """Return a statement that is lossy, mostly."""
+        chooser = self.chooser
+        within = chooser.integer(0, 2) == 0
+        self.is_bounded = within
+        text, units = self.chain()
+        if within:
+            text += f" WITHIN {chooser.choice(['5 s', '8 s', '12 s', '$within'])}"
+        if chooser.integer(0, 5) == 0:
+            text += " SAME (//k)"
+        if chooser.integer(0, 6) == 0:
+            text += f" WHERE {self.where(units)}"
+        if "LOSS" in text:
+            text += chooser.choice(CONFIDENCES)
+        if chooser.integer(0, 4):
+            text += f" GRACE {chooser.choice([0, 0, 1, 3])} s"
+        return text
+
+
+def loss_case(chooser: Chooser) -> str:
+    """Return the text of a case: a statement, documents and ticks."""
+    first = _Lossy(chooser).lossy()
+    while any(each.is_error for each in xscl.check(first)[1]):
+        first = _Lossy(chooser).lossy()  # it cannot reach its confidence, say
+    queries = [f"query q\n    {first}"]
+    if chooser.integer(0, 5) == 0:
+        queries = [f"query q\n    SELECT * FROM {first} PUBLISH P"]
+        reader = Statements(chooser).statement().replace("T//", "P//")
+        queries.append(f"query r\n    {reader}")
+    return case_text(chooser, queries)
