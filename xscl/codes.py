@@ -67,6 +67,7 @@ CODES = {
     "XS506": "A low threshold",
     "XS507": "A repetition without bound",
     "XS508": "No grace",
+    "XS509": "Nothing joined where a unit is lost",
     "XS601": "A parameter of two types",
     "XS602": "A parameter without a value",
     "XS603": "A value for no parameter",
@@ -110,4 +111,6 @@ CODES = {
     "XS911": "A unit that cannot be lost",
     "XS912": "A table that nothing creates",
     "XS913": "A key that is set",
+    "XS914": "A confidence out of reach",
+    "XS915": "Three units lost side by side",
 }

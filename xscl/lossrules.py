@@ -117,6 +117,8 @@ def losses_not_run(statement: Statement) -> Iterator[tuple[str, Span]]:
     for each in froms(source):
         if any(_is_repeated(part) for part in each.parts):
             yield "LOSS beside +", losses[0].span
+    if any(each.match is not None and each.match.strategy != "ANY" for each in froms(source)):
+        yield "LOSS beside MATCH", losses[0].span
     if _has_inner_not(source):
         yield "LOSS beside NOT in parentheses", losses[0].span
     if statement.actions_span is not None:

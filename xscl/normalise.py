@@ -15,6 +15,7 @@ from xscl.outcomes import OutcomeBuilder
 from xscl.parameters import parameter_types
 from xscl.path import ANY, Axis, Condition, Exists, NodeTest, Path, Step
 from xscl.query import Block, Loss, Query, SelectKind, Variable
+from xscl.reach import check_reach
 from xscl.report import Report
 from xscl.rewriting import attach
 from xscl.rules import check_statement
@@ -36,6 +37,7 @@ def normalise(statement: Statement, query_id: str, report: Report) -> Query | No
     if query is None or statement.is_broken or report.errors > errors:
         return None
     check_query(query, statement.span, report)
+    check_reach(query, statement.span, report)
     check_support(statement, report)
     return query
 

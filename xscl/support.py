@@ -51,6 +51,7 @@ NOT_YET = {
     "learned": "a delay that is learned",
     "LOSS in parentheses": "LOSS of a unit in parentheses",
     "LOSS beside +": "LOSS beside a repetition",
+    "LOSS beside MATCH": "LOSS beside MATCH NEXT, PARTITION or STRICT",
     "LOSS beside NOT in parentheses": "LOSS beside NOT that is not last",
     "LOSS beside outcome": "LOSS beside WINDOW, LIMIT, DISJOINT or COMPRESSED",
     "LOSS beside a table": "LOSS beside a table",

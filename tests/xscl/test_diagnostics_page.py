@@ -25,11 +25,12 @@ WARNINGS = {
     "XS506",
     "XS507",
     "XS508",
+    "XS509",
     "XS707",
     "XS800",
     "XS912",
 }
-BESIDE = {"XS501", "XS508", "XS800"}
+BESIDE = {"XS501", "XS508", "XS509", "XS800"}
 """Warnings that examples of something else may have: that it costs, waits, or does not run yet."""
 
 

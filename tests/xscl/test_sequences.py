@@ -144,6 +144,8 @@ def test_the_worked_cases_are_read_normalised_and_formatted(text: str) -> None:
 
 # -- what runs --------------------------------------------------------------------------------
 
+LOSSY = f"{A} FOLLOWED BY {{a = b, 1 h}} {B} LOSS 0.1 DELAY exp(1 h) FOLLOWED BY {{b = c, 1 h}} {C}"
+
 NOT_RUN = {
     "NEXT": f"{A} NEXT {{a = b, 1 h}} {B} ",
     "UNLESS": f"{A} FOLLOWED BY {{a = b, 1 h}} {B} UNLESS {C}",
@@ -153,9 +155,17 @@ NOT_RUN = {
     "COMPRESSED": f"SELECT COMPRESSED FROM {A}+ {{, 1 h}}",
     "kind beside WINDOW": f"SELECT DISJOINT * FROM {A} WINDOW 1 h",
     "table beside outcome": f"{A} LIMIT 1 PER 1 h ON MATCH DELETE t[a]",
-    "CONFIDENCE": f"{A} CONFIDENCE 0.5",
+    "CONFIDENCE without LOSS": f"{A} CONFIDENCE 0.5",
+    "confidence": f"{A} JOIN {{a = b AND confidence() > 0.5, 1 h}} {B}",
     "GRACE": f"{A} GRACE 1 h",
-    "LOSS": f"{A} NOT JOIN {{, 1 h}} {B} LOSS 0.1 DELAY learned",
+    "learned": f"{A} NOT JOIN {{, 1 h}} {B} LOSS 0.1 DELAY learned",
+    "LOSS in parentheses": f"S//d JOIN {{, 1 h}} ({LOSSY})",
+    "LOSS beside +": f"{LOSSY} FOLLOWED BY {{, 1 h}} S//d+",
+    "LOSS beside NOT in parentheses": f"{LOSSY} JOIN {{, 1 h}} (S//d NOT JOIN {{, 1 h}} S//e)".replace(
+        "JOIN", "FOLLOWED BY", 1
+    ),
+    "LOSS beside a table": f"{LOSSY} WHERE t[a].n = 3",
+    "LOSS beside MATCH": f"{LOSSY} MATCH NEXT",
     "table beside +": f"{A} NEXT {{, 1 h}} {B}+ WHERE t[a].n = 3",
     "inner table": f"({A} WHERE t[a].n = 3) JOIN {{, 1 h}} {B}",
     "revision": f"{A} JOIN {{a = b AND revision(a) = 0, 1 h}} {B}",
@@ -501,7 +511,7 @@ def many(count: int, text: str, separator: str) -> str:
         (
             3,
             lambda n: " FOLLOWED BY {, 1 h} ".join(
-                ["S", *["S//b LOSS 0.1 DELAY learned"] * n, "S"]
+                ["S", *["S//b LOSS 0.1 DELAY learned"] * n, "S CONFIDENCE 0.5"]
             ),
         ),
         (64, lambda n: f"S->x JOIN {{{many(n, 'x = y/a{}', ' OR ')}, 1 h}} T->y"),
