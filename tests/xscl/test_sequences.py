@@ -146,6 +146,8 @@ def test_the_worked_cases_are_read_normalised_and_formatted(text: str) -> None:
 
 LOSSY = f"{A} FOLLOWED BY {{a = b, 1 h}} {B} LOSS 0.1 DELAY exp(1 h) FOLLOWED BY {{b = c, 1 h}} {C}"
 
+AWAY = "S//d NOT JOIN {, 1 h} S//e"
+
 NOT_RUN = {
     "NEXT": f"{A} NEXT {{a = b, 1 h}} {B} ",
     "UNLESS": f"{A} FOLLOWED BY {{a = b, 1 h}} {B} UNLESS {C}",
@@ -161,9 +163,7 @@ NOT_RUN = {
     "learned": f"{A} NOT JOIN {{, 1 h}} {B} LOSS 0.1 DELAY learned",
     "LOSS in parentheses": f"S//d JOIN {{, 1 h}} ({LOSSY})",
     "LOSS beside +": f"{LOSSY} FOLLOWED BY {{, 1 h}} S//d+",
-    "LOSS beside NOT in parentheses": f"{LOSSY} JOIN {{, 1 h}} (S//d NOT JOIN {{, 1 h}} S//e)".replace(
-        "JOIN", "FOLLOWED BY", 1
-    ),
+    "LOSS beside NOT in parentheses": f"{LOSSY} FOLLOWED BY {{, 1 h}} ({AWAY})",
     "LOSS beside a table": f"{LOSSY} WHERE t[a].n = 3",
     "LOSS beside MATCH": f"{LOSSY} MATCH NEXT",
     "table beside +": f"{A} NEXT {{, 1 h}} {B}+ WHERE t[a].n = 3",
