@@ -169,14 +169,14 @@ def _joined(disjunct: Disjunct, own: set[str]) -> Iterator[Operand]:
             if own.issuperset(operand_variables(side)) and "tokenize" not in called:
                 yield side
     for residual in disjunct.residuals:
-        for side, other in (
+        for one, other in (
             (residual.left, residual.right),
             (residual.right, residual.left),
         ):
-            variables = operand_variables(side)
+            variables = operand_variables(one)
             is_own = bool(variables) and own.issuperset(variables)
             if residual.operator == "=" and is_own and isinstance(other, Literal):
-                yield side
+                yield one
 
 
 def _absences(node: Node, within_us: int) -> Iterator[tuple[Absence, int]]:
