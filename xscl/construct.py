@@ -57,6 +57,7 @@ def construct(
         "xscl.start": _date_time(start_us),
         "xscl.end": _date_time(end_us),
         "xscl.dur": DayTimeDuration(seconds=Decimal(end_us - start_us) / 1_000_000),
+        "xscl.confidence": 1.0,
     }
     variables.update(row or {})
     for name, nodes in bound.items():

@@ -13,8 +13,13 @@ from xscl.lexer import NAME
 
 __all__ = ["Mention", "Translation", "translate", "xpath_variable"]
 
-CLOCK_FUNCTIONS = {"start": "xscl.start", "end": "xscl.end", "dur": "xscl.dur"}
-"""Functions of the match's interval, and the XPath variables that hold their values."""
+MATCH_FUNCTIONS = {
+    "start": "xscl.start",
+    "end": "xscl.end",
+    "dur": "xscl.dur",
+    "confidence": "xscl.confidence",
+}
+"""Functions of the whole match, and the XPath variables that hold their values."""
 
 _TOKEN = re.compile(
     rf"""
@@ -181,7 +186,7 @@ class _Translator:
         return f"${xpath_variable(text)}"
 
     def call(self, text: str, end: int) -> tuple[str, int]:
-        clock = CLOCK_FUNCTIONS.get(text)
+        clock = MATCH_FUNCTIONS.get(text)
         empty = re.compile(r"\s*\(\s*\)").match(self.expression, end)
         if clock is not None and empty is not None:
             self.expects_operand = False

@@ -121,6 +121,10 @@ def losses_not_run(statement: Statement) -> Iterator[tuple[str, Span]]:
         yield "LOSS beside MATCH", losses[0].span
     if _has_inner_not(source):
         yield "LOSS beside NOT in parentheses", losses[0].span
+    select = statement.select
+    outcomes = (statement.window, statement.limit, select.kind_span if select else None)
+    if any(each is not None for each in outcomes):
+        yield "LOSS beside outcome", losses[0].span
     if statement.actions_span is not None:
         yield "LOSS beside a table", losses[0].span
 

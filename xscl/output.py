@@ -31,6 +31,7 @@ def build(
     end_us: int,
     parameters: Mapping[str, str | float | int] | None = None,
     meter: Meter | None = None,
+    confidence: float = 1.0,
 ) -> tuple[str, str | None]:
     """Return the output of a match, and why its constructor failed, or `None`.
 
@@ -59,7 +60,9 @@ def build(
             if name in nodes
         }
         try:
-            return construct(select, bound, start_us, end_us, parameters or {}, meter), None
+            sure = {"xscl.confidence": confidence}
+            made = construct(select, bound, start_us, end_us, parameters or {}, meter, sure)
+            return made, None
         except ConstructionError as error:
             return all_copied(), str(error)
     if isinstance(select, SelectNodes):

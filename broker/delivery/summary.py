@@ -13,7 +13,12 @@ from typing import Any
 from lxml import etree
 
 from broker.documents.document import parse_time
-from broker.matching.rendering.matchlines import likenesses_of, nodes_of, spell_likeness
+from broker.matching.rendering.matchlines import (
+    likenesses_of,
+    nodes_of,
+    spell_confidence,
+    spell_likeness,
+)
 from broker.pipeline.matchlog import CommittedMatch
 
 __all__ = ["Summary", "SummaryPart", "read_part", "summarise"]
@@ -140,7 +145,10 @@ def _joined(line: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
             label, _, words = spell_likeness(score, shared).partition(": ")
             if words:
                 values.setdefault(_one_line(words), label)
-    return tuple((variable, value) for value, variable in list(values.items())[:_VALUES_MAX])
+    found = [(variable, value) for value, variable in list(values.items())[:_VALUES_MAX]]
+    if "confidence" in line:
+        found.append(("confidence", spell_confidence(line)))
+    return tuple(found)
 
 
 def _one_line(text: str) -> str:

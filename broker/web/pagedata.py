@@ -29,7 +29,12 @@ from broker.delivery.store import DeliveryState
 from broker.delivery.summary import SummaryPart, summarise
 from broker.documents.document import render_time
 from broker.documents.late import spell_late
-from broker.matching.rendering.matchlines import likenesses_of, nodes_of, spell_likeness
+from broker.matching.rendering.matchlines import (
+    likenesses_of,
+    nodes_of,
+    spell_confidence,
+    spell_likeness,
+)
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.audit import AuditTrail
 from broker.registry.file import RegistryError
@@ -316,7 +321,8 @@ def _shown(match: CommittedMatch) -> Shown:
 def _joined(line: str) -> tuple[tuple[str, str], ...]:
     """Return what was compared as (variables, value): those first that are equal in two blocks."""
     variables: dict[str, list[str]] = {}
-    for witness in json.loads(line)["witnesses"]:
+    match = json.loads(line)
+    for witness in match["witnesses"]:
         for name, node in nodes_of(witness):
             if node["value"]:
                 variables.setdefault(node["value"], []).append(name)
@@ -325,9 +331,10 @@ def _joined(line: str) -> tuple[tuple[str, str], ...]:
             variables.setdefault(words or "0", []).append(label)
     found = [(sorted(set(names), key=names.index), value) for value, names in variables.items()]
     found.sort(key=lambda pair: -len(pair[0]))
-    return tuple(
-        (" = ".join(names), plain(str(escape(value)))) for names, value in found[:_VALUES_MAX]
-    )
+    shown = [(" = ".join(names), value) for names, value in found[:_VALUES_MAX]]
+    if "confidence" in match:
+        shown.append(("confidence", spell_confidence(match)))
+    return tuple((name, plain(str(escape(value)))) for name, value in shown)
 
 
 def _safe(part: SummaryPart) -> SummaryPart:

@@ -36,7 +36,13 @@ Witness = tuple[tuple[tuple[str, Node], ...], str]
 have found, as JSON."""
 
 
-def describe(query: Query, one: Tuple, witnesses: set[Witness], rules: Rules) -> Match:
+def describe(
+    query: Query,
+    one: Tuple,
+    witnesses: set[Witness],
+    rules: Rules,
+    confidence: float = 1.0,
+) -> Match:
     """Return a match of a query, with its witness tuples."""
     ordered = _sort_witnesses(query, witnesses)
     units = list(units_of(query.root))
@@ -55,7 +61,7 @@ def describe(query: Query, one: Tuple, witnesses: set[Witness], rules: Rules) ->
         tuple(Likeness(each["score"], tuple(each["shared"])) for each in json.loads(found))
         for _, found in ordered[:WITNESSES_MAX]
     )
-    output, error = build_output(query, one.documents, shown, one.start_us, one.end_us)
+    output, error = build_output(query, one.documents, shown, one.start_us, one.end_us, confidence)
     documents = [
         MatchDocument(
             d.docid, d.stream, d.key, d.end_us, block_of[block] if has_blocks else None, branch

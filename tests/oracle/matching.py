@@ -289,7 +289,9 @@ def _lossy_matches(
     return [
         Found(
             replace(
-                describe(query, _tuple_of(query, contender), witnesses, rules),
+                describe(
+                    query, _tuple_of(query, contender), witnesses, rules, match.confidence or 0
+                ),
                 decided=contender.position[0],
                 confidence=match.confidence,
                 missing=match.missing,

@@ -20,7 +20,8 @@ def build_output(
     nodes: Mapping[str, Sequence[tuple[int, int]]],
     start_us: int,
     end_us: int,
+    confidence: float = 1.0,
 ) -> tuple[str, str | None]:
     """Return the output, and the reason where the query's own constructor failed."""
     trees = [NumberedTree(etree.fromstring(document.xml)) for document in documents]
-    return build(query, trees, nodes, start_us, end_us)
+    return build(query, trees, nodes, start_us, end_us, confidence=confidence)

@@ -164,6 +164,7 @@ NOT_RUN = {
     "LOSS in parentheses": f"S//d JOIN {{, 1 h}} ({LOSSY})",
     "LOSS beside +": f"{LOSSY} FOLLOWED BY {{, 1 h}} S//d+",
     "LOSS beside NOT in parentheses": f"{LOSSY} FOLLOWED BY {{, 1 h}} ({AWAY})",
+    "LOSS beside outcome": f"{LOSSY} LIMIT 1 PER 1 h",
     "LOSS beside a table": f"{LOSSY} WHERE t[a].n = 3",
     "LOSS beside MATCH": f"{LOSSY} MATCH NEXT",
     "table beside +": f"{A} NEXT {{, 1 h}} {B}+ WHERE t[a].n = 3",
@@ -215,9 +216,9 @@ def test_files_with_what_is_not_run_are_not_loaded(tmp_path: Path) -> None:
 
 
 def test_one_message_names_all_that_is_not_run() -> None:
-    text = f"{NOT_RUN['LOSS']} CONFIDENCE 0.5"
+    text = f"{NOT_RUN['revision']} CONFIDENCE 0.5"
     [found] = [each for each in xscl.check(text)[1] if each.code == "XS800"]
-    wanted = "this broker does not run LOSS and CONFIDENCE yet"
+    wanted = "this broker does not run `revision` and CONFIDENCE without LOSS yet"
     assert found.message == wanted
 
 

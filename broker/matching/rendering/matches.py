@@ -162,8 +162,9 @@ class MatchBuilder:
 
     def _output(self, row: FoundRow, behind: Behind, reader: _Subscription) -> tuple[Output, int]:
         """Return a match's output, made, or as another query has had it, and what it costs."""
-        interval = (row.start_us, row.end_us) if reader.is_constructed else None
-        asked = reader.selection, interval, row.visible
+        # Alike for all but constructors, which may write them.
+        own = (row.start_us, row.end_us, row.confidence) if reader.is_constructed else None
+        asked = reader.selection, own, row.visible
         outputs, tally = self._outputs.of(row.leaves), reader.tally
         output, account = outputs.get(asked), Account(row.docid, row.newest)
         if output is None:
@@ -203,6 +204,7 @@ class MatchBuilder:
             row.end_us,
             reader.given,
             meter,
+            float(row.confidence),
         )
         return Output.of(text, error, meter.spent - spent, trees)
 

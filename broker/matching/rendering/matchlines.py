@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["likenesses_of", "match_lines", "nodes_of", "spell_likeness"]
+__all__ = ["likenesses_of", "match_lines", "nodes_of", "spell_confidence", "spell_likeness"]
 
 _VALUE_MAX = 80
 
@@ -26,6 +26,8 @@ def match_lines(match: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {name} = {_short(node['value'] or '')}"
     for score, shared in likenesses_of(witness):
         yield f"  {_short(spell_likeness(score, shared))}"
+    if "confidence" in match:
+        yield f"  confidence {spell_confidence(match)}"
 
 
 def nodes_of(witness: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -48,6 +50,20 @@ def spell_likeness(score: float, shared: Sequence[str]) -> str:
     """
     number = str(score) if isinstance(score, int) else f"{score:.2f}"
     return f"similar {number}" + (f": {', '.join(shared)}" if shared else "")
+
+
+def spell_confidence(match: Mapping[str, Any]) -> str:
+    """Return how sure a match is of which something may be lost, and what is missing.
+
+    >>> spell_confidence({"confidence": 0.09, "missing": [{"block": 1, "stream": "reviews"}]})
+    '0.09, a document of reviews is missing'
+    """
+    missing = [each["stream"] for each in match["missing"]]
+    number = f"{match['confidence']:.3g}"
+    if not missing:
+        return number
+    what = f"a document of {' and one of '.join(missing)}"
+    return f"{number}, {what} {'is' if len(missing) == 1 else 'are'} missing"
 
 
 def _short(value: str) -> str:
