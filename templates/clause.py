@@ -97,6 +97,8 @@ class Guard:
 
     condition: Condition
     rows: tuple[Row, ...]
+    residuals: tuple[Residual, ...] = ()
+    tests: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -436,13 +436,13 @@ def _split(where: Disjunct) -> tuple[tuple[Residual, ...], tuple[Call, ...], Gua
     residuals = [(each, _rows(each.left, each.right)) for each in where.residuals]
     tests = [(each, _rows(each)) for each in where.tests]
     rows = tuple(dict.fromkeys(row for _, own in (*residuals, *tests) for row in own))
-    condition = compile_condition(
-        [each for each, own in residuals if own], [each for each, own in tests if own]
-    )
+    asked = tuple(each for each, own in residuals if own)
+    tested = tuple(each for each, own in tests if own)
+    condition = compile_condition(asked, tested)
     return (
         tuple(each for each, own in residuals if not own),
         tuple(each for each, own in tests if not own),
-        Guard(condition, rows) if rows else None,
+        Guard(condition, rows, asked, tested) if rows else None,
     )
 
 

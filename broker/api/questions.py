@@ -25,8 +25,8 @@ from broker.estimate import estimate, render_estimate
 from broker.explain.data import as_data
 from broker.explain.sharing import render_sharing, sharing
 from broker.explain.survey import survey
-from broker.registry.registered import check_among, queries_of
-from broker.whynot import SURROUNDINGS_MAX, Surroundings, why_not
+from broker.registry.registered import check_among, queries_of, tables_of
+from broker.whynot import SURROUNDINGS_MAX, KnownRows, Surroundings, why_not
 from broker.whynot.text import render_reason
 
 __all__ = ["ROUTES", "SAMPLE_MAX", "values_of"]
@@ -71,6 +71,7 @@ async def explain_why_not(request: web.Request) -> web.Response:
             registration_point=point,
             stream_at=lambda end_us: stream_at(backend.spool, end_us),
             around=_around(backend, docids) if query.is_ordered else None,
+            known=_known_rows(backend),
         )
         return {**reason.as_data(), "rendered": render_reason(reason)}
 
@@ -123,6 +124,11 @@ def _around(backend: Backend, docids: Sequence[int]) -> Surroundings:
     last = max(docids) + spare
     found = documents_between(backend.spool, min(docids) - spare, last)
     return Surroundings(found, is_cut=last < backend.spool.last_docid)
+
+
+def _known_rows(backend: Backend) -> KnownRows:
+    tables = [table for table, _ in tables_of(backend.registry)]
+    return KnownRows(tables, backend.outbox.row_of)
 
 
 def _docids(text: str) -> list[int]:

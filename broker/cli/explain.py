@@ -132,7 +132,7 @@ def explain(
     if is_why_not:
         queries = _load([Path(paths[0])])
         asked = _only(queries, query_ids)
-        reason = _why_not(asked, paths[1:], documents, times, lateness, parameters)
+        reason = _why_not(asked, queries, paths[1:], documents, times, lateness, parameters)
         _show_reason(reason, output)
         return
     _show_queries(
@@ -216,6 +216,7 @@ def _only(queries: Sequence[xscl.Query], query_ids: Sequence[str]) -> xscl.Query
 
 def _why_not(
     query: xscl.Query,
+    queries: Sequence[xscl.Query],
     names: Sequence[str],
     documents: Path | None,
     times: Sequence[str],
@@ -223,7 +224,7 @@ def _why_not(
     parameters: str | None,
 ) -> Reason:
     from broker.cli.whynot import all_of, from_files, from_record
-    from broker.whynot import Surroundings, why_not
+    from broker.whynot import Rules, Surroundings, why_not
 
     if documents is not None:
         chosen = from_record(documents, names)
@@ -239,6 +240,7 @@ def _why_not(
         lateness_us=_duration_us(lateness),
         parameters=_values(query, parameters),
         around=around,
+        known=Rules(queries),
     )
 
 

@@ -46,7 +46,7 @@ from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matches import BuiltMatch, MatchBuilder
 from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rendering.trees import Trees
-from broker.matching.rules.acting import Acting
+from broker.matching.rules.acting import Acting, Trace
 from broker.matching.stepresult import StepResult
 from broker.matching.uses import Subscriber
 from broker.tables.store import RowChange, Tables
@@ -111,6 +111,7 @@ class Engine:
         processor: Processor | None = None,
         limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
         schedule: Schedule | None = None,
+        trace: Trace | None = None,
     ) -> None:
         self._lateness_us = lateness_us
         self._limits = limits
@@ -128,7 +129,7 @@ class Engine:
         self._last_docid = 0
         self._publications = Publications(limits.published)
         self._acting = Acting(
-            self._queries, self._accounts, self._leaves, limits.shared_characters, schedule
+            self._queries, self._accounts, self._leaves, limits.shared_characters, schedule, trace
         )
         self._outcomes = Outcomes(
             self._queries, self._accounts, self._leaves, limits.shared_characters, lateness_us

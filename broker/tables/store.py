@@ -122,6 +122,14 @@ class Tables:
         """Return whether a row is there, for a transaction."""
         return self._held[table].before(key, order, is_own=is_own) is not None
 
+    def last_change(self, table: str, key: str, order: Order) -> RowChange | None:
+        """Return a row as the batch has left it before a transaction, None where it had not yet."""
+        held = self._held[table]
+        for version in reversed(held.versions.get(key, ())):
+            if version.order < order:
+                return RowChange(table, key, _cells(held, version.row), version.order[0])
+        return None
+
     def set(self, table: str, key: str, column: str, value: Cell, order: Order) -> None:
         """Have a transaction set a cell, of a row that need not be there."""
         held = self._held[table]

@@ -1,7 +1,7 @@
 """Why documents do not match: `why_not` says it as a value, a tree of reasons.
 
 `blocks` holds each block against a document, `operators` each operator against what its sides have
-found; `reason` is what they answer, `text` prints it.
+found, `cells` what tables have said; `reason` is what they answer, `text` prints it.
 
 Invariant: it finds a match exactly where the engine does, from which it takes only the normal form,
 the patterns and the reading of single steps; but what was decided, `surroundings` has it decide.
@@ -11,8 +11,9 @@ Begin with `why`.
 
 from __future__ import annotations
 
+from broker.whynot.cells import KnownRows, Rules
 from broker.whynot.reason import Reason
 from broker.whynot.surroundings import SURROUNDINGS_MAX, Surroundings
 from broker.whynot.why import why_not
 
-__all__ = ["SURROUNDINGS_MAX", "Reason", "Surroundings", "why_not"]
+__all__ = ["SURROUNDINGS_MAX", "KnownRows", "Reason", "Rules", "Surroundings", "why_not"]

@@ -17,6 +17,7 @@ from typing import Any
 
 from broker.documents.document import Document, render_time
 from broker.whynot.blocks import Binding, BlockOnDocument, Bound
+from broker.whynot.cells import KnownRows, Rules, cell_reason, without_tables
 from broker.whynot.decided import among, decision_reason, open_form
 from broker.whynot.operators import Joining, Side, StreamAt
 from broker.whynot.reason import Reason
@@ -60,16 +61,18 @@ def why_not(
     registration_point: int = 0,
     stream_at: StreamAt = lambda end_us: None,
     around: Surroundings | None = None,
+    known: KnownRows | Rules | None = None,
 ) -> Reason:
     """Return whether documents match a query, one for each block, and what that rests on.
 
     They may be given in any order.  `parameters` are canonical (`xscl.assignment`).  A document's
     `watermark_us` decides about lateness, and `stream_at` may name the stream of the document that
     had that event time; `registration_point` is the query's.  Where something is decided, `around`
-    says among which documents.  The reason's facts name the document of each block, by its place in
+    says among which documents, and `known` what
+    tables said.  The reason's facts name the document of each block, by its place in
     `documents`.
     """
-    check_is_shown(query, "explain --why-not")
+    check_is_shown(without_tables(query), "explain --why-not")
     if query.parameters and parameters is None:
         names = ", ".join(f"${name}" for name, _ in query.parameters)
         text = f"{query.id} has parameters ({names}): without values it has no matches"
@@ -77,6 +80,28 @@ def why_not(
     if problem := _wrong_documents(query, documents):
         return problem
     plain = substitute(query, parameters or {})
+    if plain.tables:
+        untold = why_not(
+            without_tables(plain),
+            documents,
+            lateness_us=lateness_us,
+            registration_point=registration_point,
+            stream_at=stream_at,
+            around=around,
+        )
+        if not untold.holds or not plain.guards:
+            return untold
+        if around is None or known is None:
+            return _unknown(plain.id, untold)
+        asked = cell_reason(
+            plain,
+            documents,
+            around.documents,
+            known,
+            lateness_us=lateness_us,
+            registration_point=registration_point,
+        )
+        return _unknown(plain.id, untold) if asked is None else _told(plain.id, untold, asked)
     if plain.is_ordered:
         opened = open_form(plain)
         fits: Reason | None = None
@@ -112,6 +137,17 @@ def why_not(
                     return best
     assert best is not None
     return best
+
+
+def _told(query_id: str, fits: Reason, asked: Reason) -> Reason:
+    """Return what is known of documents that fit but for what tables said."""
+    text = f"{query_id} {'matches' if asked.holds else 'does not match'}"
+    return Reason("query", asked.holds, text, None, dict(fits.facts), (*fits.parts, asked), 1.0)
+
+
+def _unknown(query_id: str, fits: Reason) -> Reason:
+    text = "what tables said to these documents is not known here"
+    return _told(query_id, fits, Reason("tables", False, text))
 
 
 def _wrong_documents(query: Query, documents: Sequence[Document]) -> Reason | None:

@@ -14,12 +14,18 @@ from broker.matching.queryset import QuerySet
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matches import BuiltMatch
 from broker.matching.rendering.matchrows import MatchRows
-from broker.matching.rules.candidates import Candidates, Turn
+from broker.matching.rules.candidates import Candidate, Candidates, Turn
 from broker.tables.groups import Group
 from broker.tables.store import RowChange, Tables
 from broker.tables.transactions import Schedule, in_transactions, run
 
-__all__ = ["Acting"]
+__all__ = ["Acting", "Trace"]
+
+Trace = Callable[[Candidate, Sequence[int], Tables], None]
+"""Is told of a candidate whose guard was asked, of its documents, and of the tables.
+
+They have the versions of the batch.
+"""
 
 Build = Callable[[MatchRows, dict[int, Leaf]], list[BuiltMatch]]
 
@@ -28,7 +34,7 @@ class Acting:
     """The tables of an engine, and what its queries do to them.
 
     `leaves_of` returns documents of the join by number.  Equal values of matches that have `long`
-    characters or more are held once.
+    characters or more are held once.  `trace` is told of what is asked.
     """
 
     def __init__(
@@ -38,6 +44,7 @@ class Acting:
         leaves_of: Callable[[Iterable[int]], dict[int, Leaf]],
         long: int,
         schedule: Schedule | None = None,
+        trace: Trace | None = None,
     ) -> None:
         self.tables = Tables()
         self.waves = 0
@@ -45,6 +52,7 @@ class Acting:
         self._accounts = accounts
         self._leaves_of = leaves_of
         self._schedule = schedule
+        self._trace = trace
         self._long = long
         self._candidates = Candidates(long)
 
@@ -83,9 +91,17 @@ class Acting:
             stopped = self._accounts.first_stopped(before)
             if stopped is None:
                 self.waves += waves
+                self._tell(live)
                 return made
             self._accounts.put_back(before, stopped)
             self.tables.undo(group.tables)
+
+    def _tell(self, transactions: Sequence[Sequence[Turn]]) -> None:
+        if self._trace is not None:
+            asked = [each.candidate for some in transactions for each in some if each.is_asked]
+            leaves = self._leaves_of({leaf for each in asked for leaf in each.leaves})
+            for each in asked:
+                self._trace(each, [leaves[number].docid for number in each.leaves], self.tables)
 
     def _live(self, transactions: Sequence[Sequence[Turn]]) -> list[Sequence[Turn]]:
         """Return transactions without the queries that stop before them."""
