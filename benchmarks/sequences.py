@@ -39,9 +39,16 @@ SECOND_US = 1_000_000
 KEYS = 1_000
 BATCH = 10_000
 READY_STATEMENTS = (1, 100, 1_000, 100_000)
+ASSIGNMENTS = (1_000, 1_000_000)
 WINDOWS = ("1 s", "1 min", "1 h", "1 d")
 LATENESS_US = 86_400 * SECOND_US
 TIMES = ("docid", "watermark_us", "end_us")
+
+ASSIGNED = {
+    "$key of a left": "S//b[k->x][k = $key] NEXT {x = y, 1 h} S//g[k->y] GRACE 0 s",
+    "$key of a right": "S//b[k->x] NEXT {x = y, 1 h} S//g[k->y][k = $key] GRACE 0 s",
+    "$T of NOT": "S//b[k->x] NOT FOLLOWED BY {x = y, $T} S//g[k->y] GRACE 0 s",
+}
 
 STATEMENTS = {
     "NEXT": "S//b[k->x] NEXT {x = y, 1 h} S//g[k->y] GRACE 0 s",
@@ -151,15 +158,19 @@ def decide(all_decided: list[Decided], rows: pa.Table, rows_each: int) -> float:
 
 def joined(text: str, events: int, statements: int) -> tuple[float, float, int]:
     """Return what `through_the_join` does of alternating events."""
+    return through_the_join(text, alternating_documents(events), statements)
+
+
+def alternating_documents(events: int, apart_us: int = 1_000) -> list[Document]:
+    """Return alternating events as documents."""
     keys = np.random.default_rng(1).integers(0, KEYS, events).tolist()
-    documents = [
+    return [
         Document(
             n + 1, "S", str(n + 1), at, at, at, at, f"<{kind}><k>{keys[n]}</k></{kind}>".encode()
         )
         for n in range(events)
-        for at, kind in [(n * 1_000, "b" if n % 2 == 0 else "g")]
+        for at, kind in [(n * apart_us, "b" if n % 2 == 0 else "g")]
     ]
-    return through_the_join(text, documents, statements)
 
 
 def through_the_join(
@@ -187,6 +198,29 @@ def through_the_join(
             found = engine.found
     assert found == matches
     return rates[0], rates[1], matches
+
+
+def assigned(text: str, count: int, events: int) -> tuple[float, float, int]:
+    """Return events a second to rows, seconds to take assignments in, and how many matches."""
+    [query] = xscl.parse(text, id="q")
+    kinds = dict(query.parameters)
+    values = [
+        {
+            name: 60 * SECOND_US + n * 1_000 if kind == "duration" else f"{n}"
+            for name, kind in kinds.items()
+        }
+        for n in range(count)
+    ]
+    started = time.process_time()
+    registered = RegisteredQuery(query, assignments=tuple(values))
+    engine = RowsOnly([registered], lateness_us=LATENESS_US)
+    taken_in = time.process_time() - started
+    documents = alternating_documents(events, 3_000)
+    parts = [engine.evaluate(documents[i : i + BATCH]) for i in range(0, events, BATCH)]
+    started = time.process_time()
+    for part in parts:
+        engine.process(part, dict[int, bytes])
+    return events / (time.process_time() - started), taken_in, engine.found
 
 
 def news(items: int) -> list[Document]:
@@ -240,6 +274,11 @@ def main() -> None:
             f"{name:18} {rows:10,.0f} {lines:10,.0f} ({found:,} matches)"
             f" {many_rows:10,.0f} {many_lines:10,.0f}"
         )
+    print("events/s to rows by assignments of one statement, and seconds to take them in")
+    for name, text in ASSIGNED.items():
+        for count in ASSIGNMENTS:
+            rate, seconds, found = assigned(text, count, options.joined)
+            print(f"{name:18} {count:10,} {rate:10,.0f} {seconds:8.1f} s ({found:,} matches)")
     print("next recorded item of the same feed, items/s: ready, to rows, to lines")
     documents = news(options.items)
     for grace in ("0 s", "1 h", "1 d"):

@@ -52,12 +52,17 @@ class DecisionKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class TupleStream:
-    """A stream of tuples: the terms of its nodes in order, of which `chosen` make a contender."""
+    """A stream of tuples: the terms of its nodes in order, of which `chosen` make a contender.
+
+    The values of `keys`, of the right operand of NEXT, are held against data: contenders have one
+    value of each, and compete with those that have the same.
+    """
 
     name: str
     blocks: tuple[int, ...]
     terms: tuple[str, ...]
     chosen: tuple[str, ...]
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

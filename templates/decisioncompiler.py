@@ -31,6 +31,7 @@ from templates.decision import (
     Conjunction,
     Decided,
     Decision,
+    DecisionKind,
     Fit,
     TupleStream,
 )
@@ -220,7 +221,8 @@ class Decisions:
                 needed = self.chosen(blocks).union(*map(compiler.terms, asked))
                 own = [compiler.tuples(operand, needed) for operand in node.operands]
                 deciding += own
-                streams = [self.stream(each) for each in own]
+                streams = [self.stream(own[0])]
+                streams += [self.stream(each, node.kind) for each in own[1:]]
                 if len(streams) > 1:
                     fits.append(Fit(streams[0], streams[1], _conjunction(fit)))
                 else:
@@ -266,10 +268,23 @@ class Decisions:
                 clause = compiler.tuples(block, needed)
                 yield compiler, clause, disjunct
 
-    def stream(self, clause: Clause) -> TupleStream:
-        """Return the tuples of a clause as a stream of contenders."""
+    def stream(self, clause: Clause, behind: DecisionKind | None = None) -> TupleStream:
+        """Return the tuples of a clause as a stream of contenders.
+
+        `behind` is what is decided where it is the right operand.
+        """
         chosen = self.chosen(clause.blocks) & set(clause.carried)
-        return TupleStream(clause.stream, clause.blocks, clause.carried, tuple(sorted(chosen)))
+        stream = TupleStream(clause.stream, clause.blocks, clause.carried, tuple(sorted(chosen)))
+        if behind is not DecisionKind.NEXT:
+            return stream
+        names = {place: f"#{i}" for i, place in enumerate(clause.tested)}
+        asked = [
+            (test.data.name, names[test.place])
+            for test in clause.box
+            if isinstance(test.data, Parameter)
+        ]
+        keys = tuple(name for _, name in sorted(asked))
+        return replace(stream, terms=(*clause.carried, *names.values()), keys=keys)
 
 
 @dataclass
@@ -346,7 +361,8 @@ class DecisionCompiler(Compiler):
         blocks = tuple(blocks_of(node))
         needed = needed_above | self.terms(where) | self.terms(fit) | self.decisions.chosen(blocks)
         below = [self.tuples(operand, needed) for operand in node.operands]
-        streams = [self.decisions.stream(each) for each in below]
+        streams = [self.decisions.stream(below[0])]
+        streams += [self.decisions.stream(each, node.kind) for each in below[1:]]
         if len(streams) > 1:
             decided = Decided(decision, streams[0], streams[1], _conjunction(fit))
         else:

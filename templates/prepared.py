@@ -2,8 +2,8 @@
 
 Where joins alone are asked for, a value is tested of a tuple that is there whatever the value is.
 Where something is decided, it may be tested of what is decided about: the left operand of an
-operator, or WHERE behind it.  What competes, and what takes away, must be the same for all values
-(`docs/decided.md`).
+operator, or WHERE behind it.  What competes, and what takes away, must be the same for all values,
+or fall into groups by what is equal to them (`docs/decided.md`).
 """
 
 from __future__ import annotations
@@ -99,16 +99,26 @@ def _decides_by_parameter(clause: Clause) -> bool:
         return decided is not None
     decision = decided.decision
     cases = [case for absent in decision.absences for case in absent.cases]
-    competing = {case.stream.name for case in cases}
-    if decision.kind is DecisionKind.NEXT:
-        competing |= {fit.right.name for fit in decision.fits}
+    absent = {case.stream.name for case in cases}
     asked = [*(fit.asked for fit in decision.fits), *(case.asked for case in cases)]
-    return any(map(_asks_parameter, asked)) or any(
-        isinstance(test.data, Parameter)
-        for each in clause.deciding
-        if each.stream in competing
-        for test in each.box
+    rights = {fit.right.name for fit in decision.fits if decision.kind is DecisionKind.NEXT}
+    return (
+        any(map(_asks_parameter, asked))
+        or any(_data(each) for each in clause.deciding if each.stream in absent)
+        or not _are_groups([_data(each) for each in clause.deciding if each.stream in rights])
     )
+
+
+def _data(clause: Clause) -> list[tuple[str, str]]:
+    """Return the parameters that the tuples of a clause are held against, each with how."""
+    tests = ((test.data, test.operator) for test in clause.box)
+    return sorted((data.name, how) for data, how in tests if isinstance(data, Parameter))
+
+
+def _are_groups(asked: Sequence[list[tuple[str, str]]]) -> bool:
+    """Return whether rights compete with those alone that are equal where data is asked for."""
+    is_equality = all(how == "=" for each in asked for _, how in each)
+    return is_equality and all(each == asked[0] for each in asked)
 
 
 def _asks_parameter(asked: Conjunction) -> bool:

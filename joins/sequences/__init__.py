@@ -8,6 +8,7 @@
     contenders  tuples of operands, as rows of numbers
     conditions  what is asked of rows, in columns
     pairs       the pairs of NEXT and of FOLLOWED BY ... UNLESS
+    served      which lefts have their next, where rights compete in groups
     absence     which decided tuples are taken away
     evaluation  all of this, batch by batch
     processor   a join with decisions among its classes

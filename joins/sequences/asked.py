@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from joins.memory.slots import Ints
+from joins.memory.times import Flags
 from joins.sequences.columns import Columns
 from joins.sequences.terms import Terms
 from templates.rule import Condition, Rule
@@ -65,6 +66,12 @@ class Asked:
         for k in range(int(count.max(initial=0))):
             own = np.flatnonzero(count > k)
             yield own, first[own] + k
+
+    def are_equalities(self, rules: Ints) -> Flags:
+        """Return which rules ask for nothing but equalities."""
+        is_more = self._rules["has_condition"][rules] | (self._rules["comparison_count"][rules] > 0)
+        equalities: Flags = ~is_more
+        return equalities
 
     def has_conditions(self, rules: Ints) -> bool:
         """Return whether any of some rules has a condition beside these, which is called."""

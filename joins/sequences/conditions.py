@@ -21,7 +21,7 @@ from joins.sequences.contenders import Contenders
 from joins.sequences.plan import Plan
 from joins.sequences.terms import Terms
 
-__all__ = ["Conditions", "RowView"]
+__all__ = ["Conditions", "RowView", "mixed"]
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
@@ -39,15 +39,24 @@ class Conditions:
 
         `half` says which term of each equality is read.  The empty string joins nothing.
         """
-        keys = _mixed(np.zeros(len(rules), np.uint64), rules.astype(np.uint64))
+        keys = mixed(np.zeros(len(rules), np.uint64), rules.astype(np.uint64))
         has = np.ones(len(rules), np.bool_)
         first, _ = self._contenders.hashes
         for own, *terms in self._plan.asked.joins(rules):
             hashes = first[self._slots(terms[half], [side[own] for side in sides])]
-            keys[own] = _mixed(keys[own], hashes)
+            keys[own] = mixed(keys[own], hashes)
             has[own[hashes == EMPTY]] = False
         rows = np.flatnonzero(has)
         return rows, keys[rows]
+
+    def groups(self, rows: Ints) -> tuple[Hashes, Hashes]:
+        """Return two hashes of the values by which rows compete in groups, zeros where all do."""
+        first, other = np.zeros((2, len(rows)), np.uint64)
+        for own, places in self._plan.keys_of(self._contenders["seat"][rows]):
+            slots = self._contenders["slot"][rows[own]] + places
+            for groups, hashes in zip((first, other), self._contenders.hashes, strict=True):
+                groups[own] = mixed(groups[own], hashes[slots])
+        return first, other
 
     def hold(self, rules: Ints, sides: Sequence[Ints], start_us: Ints, end_us: Ints) -> Flags:
         """Return where rules hold of rows together, whose interval is given."""
@@ -94,9 +103,10 @@ class Conditions:
         return slots
 
 
-def _mixed(keys: Hashes, values: Hashes) -> Hashes:
-    mixed: Hashes = (keys ^ values) * _MIX
-    return mixed ^ (mixed >> _SHIFT)
+def mixed(keys: Hashes, values: Hashes) -> Hashes:
+    """Return hashes with values mixed in, in which the order matters."""
+    product: Hashes = (keys ^ values) * _MIX
+    return product ^ (product >> _SHIFT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,11 @@ class Contenders:
         return self._columns[name]
 
     @property
+    def lateness_us(self) -> int:
+        """The allowed lateness."""
+        return self._lateness_us
+
+    @property
     def hashes(self) -> tuple[Hashes, Hashes]:
         """The hashes of values, by slot."""
         return self._values["first"], self._values["other"]
@@ -146,6 +151,12 @@ class Contenders:
             place = np.array([own[k] if len(own) > k else -1 for own in chosen])[inverse]
             at = np.where(place < 0, 0, vectors.node_starts[which] + place)
             columns.append(np.where(place < 0, -1, vectors.nodes[at]))
+        keys = [[s.terms.index(term) for term in s.keys] for s in streams]
+        for k in range(max(map(len, keys))):
+            place = np.array([own[k] if len(own) > k else -1 for own in keys])[inverse]
+            at = np.where(place < 0, 0, vectors.value_starts[which] + place)
+            for hashes in vectors.hashes:
+                columns.append(np.where(place < 0, 0, hashes.view(np.int64)[at]))
         order = np.lexsort((which, *columns[::-1]))
         is_first = np.zeros(len(which), np.bool_)
         is_first[0] = True
@@ -159,7 +170,7 @@ class Contenders:
     def _keep_values(self, vectors: _Vectors, which: Ints, seats: Ints) -> Ints:
         """Remember the values of rows, each once; return where those of each begin."""
         texts = vectors.values
-        first, other = hash_values(texts.fill_null(""))
+        first, other = vectors.hashes
         wanted = self._plan.reads(seats)
         numbers: Any = np.nan
         if wanted.numbers:
@@ -260,6 +271,7 @@ class _Vectors:
     values: pa.Array
     value_starts: Ints
     value_counts: Ints
+    hashes: tuple[Hashes, Hashes]
 
     @classmethod
     def of(cls, rows: pa.RecordBatch) -> _Vectors:
@@ -270,15 +282,17 @@ class _Vectors:
         own = np.ones(len(values), np.bool_)
         own[starts] = False
         counts = counts - 1
+        texts = values.filter(pa.array(own))
         return cls(
             leaves.to_numpy(),
             leaf_starts,
             leaf_counts,
             nodes.to_numpy().astype(np.int64),
             node_starts,
-            values.filter(pa.array(own)),
+            texts,
             np.cumsum(counts) - counts,
             counts,
+            hash_values(texts.fill_null("")),
         )
 
 

@@ -253,7 +253,9 @@ class Evaluation:
             return
         of_use = self._of_use(horizon_us)
         numbers = np.where(of_use, np.cumsum(of_use) - 1, -1)
-        for timeline in (self._pairs.lefts, self._pairs.rights, self._absence.cancelling):
+        pairs = self._pairs
+        timelines = [pairs.lefts, pairs.rights, pairs.served.lefts, pairs.served.rights]
+        for timeline in (*timelines, self._absence.cancelling):
             timeline.renumber(lambda rows: of_use[rows], numbers)
         for waiting in self._waiting.values():
             waiting.renumber(numbers)

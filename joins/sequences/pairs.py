@@ -26,6 +26,7 @@ from joins.sequences.clock import Clock
 from joins.sequences.conditions import Conditions
 from joins.sequences.contenders import Contenders
 from joins.sequences.plan import KINDS, Plan
+from joins.sequences.served import Groups, Served
 from joins.sequences.timeline import SortedRun, Spans, Timeline
 from templates.decision import DecisionKind
 
@@ -78,11 +79,14 @@ class DecidedTuples:
         is_first[1:] = (np.diff(ordered.left) != 0) | (np.diff(ordered.right) != 0)
         return ordered.some(is_first)
 
-    def first(self) -> DecidedTuples:
-        """Return, of each left, the tuples that are decided first and of these end first."""
-        ordered = self.some(np.lexsort((self.end_us, self.docid, self.left)))
-        _, firsts, which = np.unique(ordered.left, return_index=True, return_inverse=True)
-        best = firsts[which]
+    def first(self, groups: Groups) -> DecidedTuples:
+        """Return, of each left and group, those decided first, of which those that end first."""
+        order = np.lexsort((self.end_us, self.docid, *groups, self.left))
+        ordered = self.some(order)
+        is_first = np.ones(len(order), np.bool_)
+        columns = ordered.left, *(each[order] for each in groups)
+        is_first[1:] = np.logical_or.reduce([c[1:] != c[:-1] for c in columns])
+        best = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
         return ordered.some(
             (ordered.docid == ordered.docid[best]) & (ordered.end_us == ordered.end_us[best])
         )
@@ -134,6 +138,7 @@ class Pairs:
         self._conditions = conditions
         self._listed = limits.listed_pairs
         self.lefts, self.rights = Timeline(limits), Timeline(limits)
+        self.served = Served(plan, contenders, conditions, limits)
 
     def __len__(self) -> int:
         return len(self.lefts) + len(self.rights)
@@ -147,6 +152,7 @@ class Pairs:
         enter, come = self._entries(rights, 1), self._entries(lefts, 0)
         ends_us = self._contenders["end_us"]
         self.rights.add(enter.keys, ends_us[enter.rows], enter.rows, self.are_open)
+        self.served.come(come.rows, self._of_decision("window_us", come.rows))
         found = self._ahead(come, clock)
         come = come.some(self.are_open(come.rows))
         self.lefts.add(come.keys, ends_us[come.rows], come.rows, self.are_open)
@@ -188,8 +194,13 @@ class Pairs:
         asked = _Questions(come, first_us, last_us, np.maximum(docid, clock.before))
         asked = asked.some(first_us <= last_us)
         is_next = self._of_decision("kind", asked.entries.rows) == _NEXT
+        is_grouped = self.served.are_grouped(asked.entries.rows)
         return DecidedTuples.concat(
-            [self._every(asked.some(~is_next)), self._first(asked.some(is_next))]
+            [
+                self._every(asked.some(~is_next)),
+                self._first(asked.some(is_next & ~is_grouped)),
+                self._nexts(self._every(asked.some(is_grouped))),
+            ]
         )
 
     def _first(self, asked: _Questions) -> DecidedTuples:
@@ -237,6 +248,7 @@ class Pairs:
             (contenders["end_us"][enter.rows], contenders["counts_from"][enter.rows])
         )
         enter = enter.some(places_in_order)
+        self.served.enter(enter.rows, enter.rules, enter.keys)
         spans, counts = self._lefts_before(enter)
         while len(enter):
             some = self._portion(enter, counts)
@@ -250,6 +262,8 @@ class Pairs:
         """Return where the lefts stand that rights may follow, and how many each has."""
         end_us, start_us = (self._contenders[n][enter.rows] for n in ("end_us", "start_us"))
         first_us = end_us - self._of_decision("window_us", enter.rows)
+        served_us = self.served.served_until_us(enter.rows, enter.rules, enter.keys)
+        first_us = np.maximum(first_us, served_us)
         spans = self.lefts.between(enter.keys, first_us, start_us - 1)
         return spans, spans.counts()
 
@@ -283,9 +297,23 @@ class Pairs:
             found.append(self._tuples(lefts[fits], rights, decided_at))
         pairs = DecidedTuples.concat(found)
         is_next = self._plan.decisions["kind"][pairs.decision] == _NEXT
-        nexts = pairs.some(is_next).first()
-        contenders["is_done"][nexts.left] = True
+        nexts = self._nexts(pairs.some(is_next))
         return DecidedTuples.concat([pairs.some(~is_next), nexts]).distinct()
+
+    def _nexts(self, pairs: DecidedTuples) -> DecidedTuples:
+        """Return the first pairs of lefts, or of their groups; these lefts are done, or served."""
+        groups = self._conditions.groups(pairs.right)
+        is_grouped = self.served.are_grouped(pairs.left)
+        is_open = ~is_grouped
+        own = np.flatnonzero(is_grouped)
+        is_open[own] = ~self.served.are_served(pairs.left[own], _some(groups, own))
+        nexts = pairs.some(is_open).first(_some(groups, is_open))
+        is_grouped = self.served.are_grouped(nexts.left)
+        self._contenders["is_done"][nexts.left[~is_grouped]] = True
+        served = nexts.some(is_grouped)
+        if len(served):
+            self.served.serve(served.left, self._conditions.groups(served.right))
+        return nexts
 
     # -- pairs ---------------------------------------------------------------------------------
 
@@ -313,3 +341,7 @@ class Pairs:
         owners = contenders["contender"]
         end_us = contenders["end_us"][right]
         return DecidedTuples(decisions, owners[left], owners[right], end_us, docid)
+
+
+def _some(groups: Groups, chosen: Flags | Ints) -> Groups:
+    return groups[0][chosen], groups[1][chosen]

@@ -13,7 +13,7 @@ that are decided are of a grade.
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -112,14 +112,20 @@ class Plan:
         self.decisions = Columns(
             {"kind": np.int8, **dict.fromkeys((*times, "span_us"), np.int64)}
             | dict.fromkeys(("whole", "grades", "grade_count"), np.int64)
-            | {"is_used": np.bool_, "cases": np.int64, "case_count": np.int64}
+            | {
+                "is_used": np.bool_,
+                "is_grouped": np.bool_,
+                "cases": np.int64,
+                "case_count": np.int64,
+            }
             | {"has_numbers": np.bool_, "has_texts": np.bool_}
         )
         self.seats = Columns(
             {"decision": np.int64, "role": np.int8, "operand": np.int64, "blocks": np.int64}
             | {"rules": np.int64, "rule_count": np.int64, "is_deciding": np.bool_}
-            | {"layout": np.int64}
+            | dict.fromkeys(("layout", "keys", "key_count"), np.int64)
         )
+        self._seat_keys = Columns({"place": np.int64})
         self.asked = Asked(self.terms)
         self._seat_rules = Columns({"rule": np.int64})
         self.streams: list[TupleStream] = []
@@ -193,6 +199,7 @@ class Plan:
             grades=0,
             grade_count=0,
             is_used=True,
+            is_grouped=any(fit.right.keys for fit in decision.fits),
             cases=len(self._cases),
             case_count=len(cases),
             has_numbers=False,
@@ -282,7 +289,11 @@ class Plan:
             rule_count=len(rules),
             is_deciding=is_deciding,
             layout=self.terms.layout(stream.terms),
+            keys=len(self._seat_keys),
+            key_count=len(stream.keys),
         )
+        places = np.array([stream.terms.index(key) for key in stream.keys], np.int64)
+        self._seat_keys.append(len(places), place=places)
         self._seat_rules.append(len(rules), rule=np.array(rules, np.int64))
         self._read.setdefault(stream.name, {})[seat] = decision
         self._by_stratum.pop(stream.name, None)
@@ -318,6 +329,13 @@ class Plan:
         counts = self.seats["rule_count"][seats]
         rules = self._seat_rules["rule"][ranges(self.seats["rules"][seats], counts)]
         return np.repeat(np.arange(len(seats)), counts), rules
+
+    def keys_of(self, seats: Ints) -> Iterator[tuple[Ints, Ints]]:
+        """Yield the keys of some seats, one of each at a time: which seats, and their places."""
+        first, count = self.seats["keys"][seats], self.seats["key_count"][seats]
+        for k in range(int(count.max(initial=0))):
+            own = np.flatnonzero(count > k)
+            yield own, self._seat_keys["place"][first[own] + k]
 
     def cases_of(self, decisions: Ints, left: Ints, right: Ints) -> tuple[Ints, Ints, Ints]:
         """Return the cases that can take tuples of some seats away, a right one of -1 is none.

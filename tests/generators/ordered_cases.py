@@ -210,6 +210,8 @@ def assignments(chooser: Chooser, query: str, most: int) -> list[str]:
         if "$long" in query or "$most" in query:
             values["long"] = f"{chooser.choice('149')} s"
             values["most"] = chooser.integer(1, 2)
+        if "$text" in query:
+            values["text"] = str(chooser.integer(1, 3))
         if "$least" in query:
             values["least"] = chooser.integer(0, 3)
         used = {name: value for name, value in values.items() if f"${name}" in query}
