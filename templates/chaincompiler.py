@@ -81,7 +81,8 @@ class _Reading:
             clause = compiler.tuples(number, frozenset({_EVERY, *keys}))
             self.compilers.append(compiler)
             self.deciding.append(clause)
-            yield ElementStream(number, self._decisions.stream(clause), keys)
+            found = replace(self._decisions.stream(clause), chosen=keys)
+            yield ElementStream(number, found, keys)
 
 
 def _has_block(statement: Query, block: int) -> bool:
