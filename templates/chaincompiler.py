@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from templates.chaindecision import (
-    AbsentElement,
     ChainDecision,
     ChainLink,
     DecidedChains,
@@ -22,7 +21,7 @@ from templates.clause import Clause
 from templates.elements import RepeatedUnit
 from templates.ordered import Chained, asked_of_elements
 from templates.runcompiler import compile_elements, handed_on
-from templates.rundecision import ElementStream, FoldValue
+from templates.rundecision import AbsentElement, ElementStream, FoldValue
 from xscl.path import ANY, Axis, NodeTest, Path, Step
 from xscl.query import Block, Disjunct, Operand, Query, Strategy, Variable
 

@@ -9,20 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from templates.decision import TupleStream
-from templates.rundecision import ElementStream, FoldValue
+from templates.rundecision import AbsentElement, Disjuncts, ElementStream, FoldValue
 from xscl.query import INFINITE_US, Disjunct, Elements, Operand, Strategy
 
 __all__ = [
-    "AbsentElement",
     "ChainDecision",
     "ChainLink",
     "DecidedChains",
-    "Disjuncts",
     "HandedOnStep",
     "chain_look_ups",
 ]
-
-Disjuncts = tuple[Disjunct, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +36,6 @@ class ChainLink:
     each: Disjuncts
     folds: tuple[FoldValue, ...]
     gap_us: int
-    window_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class AbsentElement:
-    """A unit that must be absent before a step, and what is asked of its tuples."""
-
-    step: int
-    elements: tuple[ElementStream, ...]
-    asked: Disjuncts
     window_us: int
 
 

@@ -91,7 +91,7 @@ class ChainReading:
             origin,
             source.strategy,
             tuple(steps),
-            tuple(self._absent(place, each, units, keys) for place, each in absences),
+            tuple(self.absent(place, each, keys, units) for place, each in absences),
             tuple(key.path for key in keys),
             within_us,
             min(reach_us, _sum_of_windows(steps)) if reach_us >= INFINITE_US else reach_us,
@@ -175,14 +175,22 @@ class ChainReading:
         )
         return first, following
 
-    def _absent(
+    def absent(
         self,
         place: int,
         absence: Absence,
-        units: tuple[RepeatedUnit, ...],
         keys: Sequence[Key],
+        units: tuple[RepeatedUnit, ...] | None = None,
     ) -> AbsentInChain:
+        """Return a unit that must be absent before a step.
+
+        `units` are those whose tuples are elements; where they are left out it is asked of what
+        stands before a repetition as of a join.
+        """
         unit = self._unit(absence.absent)
+        asked = self._asked(absence.disjuncts, unit, self.repeated if units is None else units)
+        if units is None:
+            asked = self.bound(asked)
         return AbsentInChain(
             place,
             unit,
@@ -193,7 +201,7 @@ class ChainReading:
                     one.similarity_joins,
                     one.tests,
                 )
-                for one in self._asked(absence.disjuncts, unit, units)
+                for one in asked
             ),
             self._compared(absence.disjuncts, unit),
             tuple(tuple(key.variable(b) for key in keys) for b in unit.blocks),

@@ -68,13 +68,29 @@ class Ordered:
 
 
 @dataclass(frozen=True, slots=True)
+class AbsentInChain:
+    """A unit that must be absent before a step: what is asked of it, as of an element.
+
+    `compared` are the variables that its conditions compare; `keys` are as in a step.
+    """
+
+    step: int
+    unit: RepeatedUnit
+    asked: _Disjuncts
+    compared: frozenset[str]
+    keys: tuple[tuple[str, ...], ...]
+    window_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class Repeated:
     """A repetition in a plain statement: the runs of a unit, behind an operand or without one.
 
     `begin` is asked of the operand and the first element, `each` of every element, `go_on` (WHILE)
     of every one that a run takes.  `folds` are names with the values at first and with an element.
-    `keys` are for each block its variables of SAME, `left_keys` those of what stands before, and
-    `run_keys` what tuples carry of them.
+    `absences` stand between what stands before and the first element.  `keys` are for each block
+    its variables of SAME, `left_keys` those of what stands before, and `run_keys` what tuples carry
+    of them.
     """
 
     origin: int
@@ -92,6 +108,7 @@ class Repeated:
     window_us: int
     within_us: int
     reach_us: int
+    absences: tuple[AbsentInChain, ...] = ()
 
     def conditions(self) -> Iterator[Disjunct]:
         """Yield all that is asked."""
@@ -105,6 +122,8 @@ class Repeated:
         yield from self.each_step()
         for _, first, following in self.folds:
             yield Disjunct(residuals=(Residual(first, "=", following),))
+        for absent in self.absences:
+            yield from absent.asked
 
     def each_step(self) -> Iterator[Disjunct]:
         """Yield what is asked of every element."""
@@ -134,21 +153,6 @@ class ChainStep:
     keys: tuple[tuple[str, ...], ...]
     run_keys: tuple[str, ...]
     gap_us: int
-    window_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class AbsentInChain:
-    """A unit that must be absent before a step: what is asked of it, as of an element.
-
-    `compared` are the variables that its conditions compare; `keys` are as in a step.
-    """
-
-    step: int
-    unit: RepeatedUnit
-    asked: _Disjuncts
-    compared: frozenset[str]
-    keys: tuple[tuple[str, ...], ...]
     window_us: int
 
 

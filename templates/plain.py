@@ -286,7 +286,13 @@ class _Plain:
 
     # -- what is repeated ----------------------------------------------------------------------
 
-    def _repeated(self, node: Repetition, before: Operator | None, around: _Around) -> _Part:
+    def _repeated(
+        self,
+        node: Repetition,
+        before: Operator | None,
+        around: _Around,
+        absences: Sequence[Absence] = (),
+    ) -> _Part:
         unit = next(u for u in self._units if u.first == next(blocks_below(node)))
         left = None if before is None else self._part(before.left, around)
         window_us = INFINITE_US if before is None else _length_us(before.window)
@@ -319,6 +325,7 @@ class _Plain:
             window_us,
             around.within_us,
             window_us if window_us < INFINITE_US else _length_us(around.within),
+            tuple(self._chain_reading().absent(1, each, around.keys) for each in absences),
         )
         first = unit.first if left is None else left.first
         return _Part(repeated, first, unit.first)
@@ -337,8 +344,8 @@ class _Plain:
         )
         return first, following
 
-    def _chained(self, node: Node, source: From, around: _Around) -> _Part:
-        reading = ChainReading(
+    def _chain_reading(self) -> ChainReading:
+        return ChainReading(
             self.query,
             self.choice,
             self._units,
@@ -347,7 +354,9 @@ class _Plain:
             self._binding.predicate,
             self.keys,
         )
-        chained = reading.chain(
+
+    def _chained(self, node: Node, source: From, around: _Around) -> _Part:
+        chained = self._chain_reading().chain(
             self._origins[id(source)],
             node,
             source,
@@ -362,6 +371,9 @@ class _Plain:
     def _ordered(self, node: Operator | Absence, around: _Around) -> _Part:
         origin = self._origins[id(node)]
         absences, first = absences_at(node)
+        is_between = absences and absences[0].kind is AbsenceKind.BETWEEN
+        if is_between and isinstance(first, Operator) and isinstance(first.right, Repetition):
+            return self._repeated(first.right, first, around, absences)
         if not absences or absences[0].kind is AbsenceKind.BETWEEN:
             assert isinstance(first, Operator)
             parts = [self._part(each, around) for each in (first.left, first.right)]

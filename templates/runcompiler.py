@@ -16,7 +16,14 @@ from templates.clause import Clause, ClauseSource
 from templates.joingraph import GraphNode, JoinGraph
 from templates.ordered import Repeated, asked_of_elements, blocks_of, choices
 from templates.queryclass import QueryClass
-from templates.rundecision import Begin, DecidedRuns, ElementStream, FoldValue, RunDecision
+from templates.rundecision import (
+    AbsentElement,
+    Begin,
+    DecidedRuns,
+    ElementStream,
+    FoldValue,
+    RunDecision,
+)
 from templates.template import template_of
 from xscl.evaluation import compile_condition
 from xscl.path import Axis, NodeTest
@@ -49,7 +56,8 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
         folds = tuple(FoldValue(*each) for each in node.folds)
         for choice in choices(node):
             first = choice[id(node)]
-            begin = Begin(None, first, node.each, node.go_on, folds, node.left_keys)
+            absent = tuple(each.asked for each in node.absences)
+            begin = Begin(None, first, node.each, node.go_on, folds, node.left_keys, absent)
             if node.operand is not None:
                 compiler = decisions.compiler(statement, choice)
                 compilers.append(compiler)
@@ -61,23 +69,33 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
             begins.append(begin)
     statement, node = nodes[0]
     operands = [o for other, _ in nodes for o in asked_of_elements(other.root)]
-    elements: list[ElementStream] = []
-    for block, keys in zip(node.unit.blocks, node.keys, strict=True):
-        compiler, clause, stream = compile_elements(decisions, statement, block, keys, operands)
-        compilers.append(compiler)
-        deciding.append(clause)
-        elements.append(stream)
+
+    def elements(blocks: Sequence[int], keys: Sequence[Sequence[str]]) -> tuple[ElementStream, ...]:
+        found: list[ElementStream] = []
+        for block, own in zip(blocks, keys, strict=True):
+            compiler, clause, stream = compile_elements(decisions, statement, block, own, operands)
+            compilers.append(compiler)
+            deciding.append(clause)
+            found.append(stream)
+        return tuple(found)
+
     decision = RunDecision(
         node.is_next,
         tuple(dict.fromkeys(begins)),
-        tuple(elements),
+        elements(node.unit.blocks, node.keys),
         node.gap_us,
         node.window_us,
         node.within_us,
         node.reach_us,
         decisions.grace_us,
+        node.unit.run,
+        tuple(
+            AbsentElement(each.step, elements(each.unit.blocks, each.keys), (), each.window_us)
+            for each in node.absences
+        ),
     )
-    return Built.of(decision, compilers, deciding, ())
+    compared = frozenset[str]().union(*(each.compared for each in node.absences))
+    return Built.of(decision, compilers, deciding, compared)
 
 
 def compile_elements(
@@ -124,6 +142,7 @@ def runs_clause(
     runs = DecidedRuns(decision, left, first, "", carried, (), unit.run, node.run_keys)
     plain_keys = {key for key in node.left_keys if key[0] != "+"}
     steps_compared = [compared_in(each) for each in (first, where, *node.each_step())]
+    plain_keys |= built.compared & decisions.chosen(blocks)
     compared = frozenset(plain_keys).union(*steps_compared, *(each.compared for each in below))
     read = (*below, *built.deciding)
     return handed_on(compiler, runs, blocks, read, where, compared, needed_above)

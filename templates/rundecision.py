@@ -16,10 +16,12 @@ from xscl.query import Disjunct, Elements, Operand
 from xscl.runvalues import Bound, ChainReading, Element, Run, RunAtHand, UnboundError
 
 __all__ = [
+    "AbsentElement",
     "Begin",
     "Bound",
     "ChainReading",
     "DecidedRuns",
+    "Disjuncts",
     "Element",
     "ElementStream",
     "FoldValue",
@@ -34,6 +36,8 @@ __all__ = [
     "compile_values",
     "look_ups",
 ]
+
+Disjuncts = tuple[Disjunct, ...]
 
 Test = Callable[[StepReading | ChainReading], bool]
 
@@ -52,7 +56,7 @@ class Begin:
     """One way in which runs begin, and what is asked of their elements.
 
     `left` are the tuples before it, None where a from begins with the repetition; `first` is asked
-    of the first element besides `each`.
+    of the first element besides `each`, and `absent` of the tuples of each absent unit.
     """
 
     left: TupleStream | None
@@ -61,6 +65,7 @@ class Begin:
     go_on: tuple[Disjunct, ...] | None
     folds: tuple[FoldValue, ...]
     left_keys: tuple[str, ...]
+    absent: tuple[Disjuncts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +78,26 @@ class ElementStream:
 
 
 @dataclass(frozen=True, slots=True)
+class AbsentElement:
+    """A unit that must be absent before a step, and what is asked of its tuples.
+
+    What stands before a repetition is step 0; what is asked then depends on how it begins.
+    """
+
+    step: int
+    elements: tuple[ElementStream, ...]
+    asked: Disjuncts
+    window_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunDecision:
     """One repetition.
 
     `is_next` says that an element is the next one that fits, else it is any that fits.  `gap_us`
     bounds the time between neighbours, `window_us` that from what stands before, `within_us` the
-    whole; `reach_us` is for how long the first document is remembered.
+    whole; `reach_us` is for how long the first document is remembered.  `run` is the term under
+    which runs are read.  Where something must be absent runs are decided behind FOLLOWED BY too.
     """
 
     is_next: bool
@@ -89,6 +108,8 @@ class RunDecision:
     within_us: int
     reach_us: int
     grace_us: int
+    run: str = ""
+    absences: tuple[AbsentElement, ...] = ()
 
     @property
     def retained_us(self) -> int:

@@ -271,7 +271,7 @@ def _of_elements(operand: Elements) -> _Reader:
     def at_hand(reading: Reading) -> RunAtHand:
         if run is None:
             return cast(StepReading, reading).run
-        if isinstance(reading, ChainReading):
+        if isinstance(reading, ChainReading) and run in reading.runs:
             return reading.runs[run]
         return read_run(reading.value(run)).at_hand()
 

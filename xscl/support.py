@@ -42,7 +42,6 @@ UNCREATED = "XS912"
 """The code of a table that no text creates."""
 
 NOT_YET = {
-    "UNLESS behind +": "UNLESS behind a repetition",
     "COMPRESSED": "COMPRESSED",
     "kind beside WINDOW": "DISJOINT or COMPRESSED beside WINDOW",
     "table beside outcome": "a table beside WINDOW, LIMIT, DISJOINT or COMPRESSED",
@@ -225,8 +224,6 @@ def _function(name: str) -> list[str]:
 def _of_part(part: PartSyntax) -> Iterator[tuple[str, Span]]:
     if part.keyword == "NEXT":
         yield "NEXT", part.keyword_span
-    if part.keyword and isinstance(part.operand, RepetitionSyntax) and part.unless:
-        yield "UNLESS behind +", part.unless[0].keyword_span
 
 
 def _of_from(source: FromSyntax) -> Iterator[tuple[str, Span]]:

@@ -17,6 +17,10 @@ and the runs of `+` beside them (`docs/repetition.md`):
 
     runparts    tuples of operands, and runs as far as they have come
     runs        one repetition, batch by batch
+    chainparts  runs over chains as far as they have come, and where they wait
+    chainsteps  what a run may take in each step of a chain
+    chains      one chain under MATCH, batch by batch
+    absentunits what UNLESS takes runs away for
     runrows     runs as instances of the join
     repetitions all of them, by class
 

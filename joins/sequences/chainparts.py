@@ -15,7 +15,7 @@ from typing import overload
 from joins.sequences.runparts import Part
 from templates.rundecision import Element, RunAtHand, Values
 
-__all__ = ["ChainHead", "DecidedChain", "Line", "WaitingHeads"]
+__all__ = ["ChainHead", "DecidedChain", "WaitingHeads"]
 
 
 @dataclass(slots=True, eq=False)
@@ -90,45 +90,6 @@ class DecidedChain:
     def parts(self) -> tuple[Part, ...]:
         """Its instances in order."""
         return tuple(part for step in self.steps for part in step)
-
-
-class Line:
-    """Elements under one key, by end; `longest_us` is the length of the longest."""
-
-    def __init__(self) -> None:
-        self.ends_us: list[int] = []
-        self.parts: list[Part] = []
-        self.longest_us = 0
-
-    def __len__(self) -> int:
-        return len(self.parts)
-
-    def add(self, part: Part) -> None:
-        """Add an element."""
-        self.longest_us = max(self.longest_us, part.end_us - part.start_us)
-        if not self.ends_us or part.end_us >= self.ends_us[-1]:
-            self.ends_us.append(part.end_us)
-            self.parts.append(part)
-            return
-        at = bisect_right(self.ends_us, part.end_us)
-        self.ends_us.insert(at, part.end_us)
-        self.parts.insert(at, part)
-
-    def behind(self, time_us: int) -> Iterator[Part]:
-        """Yield the elements that end behind a time, by end."""
-        parts = self.parts
-        for at in range(bisect_right(self.ends_us, time_us), len(parts)):
-            yield parts[at]
-
-    def between(self, first_us: int, last_us: int) -> Iterator[Part]:
-        """Yield the elements that end in a closed interval, by end."""
-        low = bisect_left(self.ends_us, first_us)
-        yield from self.parts[low : bisect_right(self.ends_us, last_us)]
-
-    def forget(self, before_us: int) -> None:
-        """Leave out what ends before a time."""
-        low = bisect_left(self.ends_us, before_us)
-        del self.ends_us[:low], self.parts[:low]
 
 
 class WaitingHeads:

@@ -23,8 +23,9 @@ import numpy as np
 
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
-from joins.sequences.chainparts import ChainHead, DecidedChain, Line, WaitingHeads
-from joins.sequences.chainsteps import INFINITE_US, AbsentUnit, ChainStep, Key
+from joins.sequences.absentunits import INFINITE_US, Key, Line
+from joins.sequences.chainparts import ChainHead, DecidedChain, WaitingHeads
+from joins.sequences.chainsteps import ChainAbsence, ChainStep
 from joins.sequences.clock import Clock
 from joins.sequences.runparts import Part, Parts
 from joins.sequences.runs import ELEMENTS_MAX, RUNS_MAX, SWEPT_MIN
@@ -49,15 +50,14 @@ class ChainEvaluation:
         self._steps = [
             ChainStep(decision, number, lateness_us) for number in range(len(decision.links))
         ]
-        self._absent = [AbsentUnit(decision, each, lateness_us) for each in decision.absences]
+        self._absent = [ChainAbsence(decision, each, lateness_us) for each in decision.absences]
         self._is_contiguous = decision.is_contiguous
         self._parts = [Parts(of_elements=True) for _ in decision.links]
-        self._absent_parts = [Parts(of_elements=True) for _ in decision.absences]
         self._document_parts = Parts(of_elements=True)
         self._roles: dict[str, list[tuple[Parts, TupleStream]]] = {}
         reads = [
             *zip(self._parts, (link.elements for link in decision.links), strict=True),
-            *zip(self._absent_parts, (each.elements for each in decision.absences), strict=True),
+            *((each.parts, each.absent.elements) for each in self._absent),
             (self._document_parts, decision.documents),
         ]
         for parts, elements in reads:
@@ -70,7 +70,6 @@ class ChainEvaluation:
         self._lines: dict[_Place, Line] = defaultdict(Line)
         self._heads: dict[_Place, WaitingHeads] = defaultdict(WaitingHeads)
         self._of_document: dict[tuple[int, ...], list[tuple[int, Part]]] = defaultdict(list)
-        self._near: list[dict[Key, Line]] = [defaultdict(Line) for _ in decision.absences]
         self._size = 0
         self._swept = SWEPT_MIN
         self.limit: int | None = None
@@ -107,12 +106,7 @@ class ChainEvaluation:
         """Return the runs that are decided in the batch, in no order."""
         self._counts.clear()
         self._head_counts.clear()
-        for parts, unit, near in zip(self._absent_parts, self._absent, self._near, strict=True):
-            for part in parts.take_new():
-                same = unit.same(part)
-                if same is not None:
-                    near[same].add(part)
-                    self._size += 1
+        self._size += sum(unit.take_new() for unit in self._absent)
         entering = self._entering(clock)
         found = self._contiguous(entering) if self._is_contiguous else self._next(entering)
         return [one for one in map(self._decided, found) if one is not None]
@@ -155,13 +149,8 @@ class ChainEvaluation:
         steps = head.steps()
         runs = self._steps[head.step].complete(head)
         docid = max(head.docid, head.part.settled)
-        for unit, near in zip(self._absent, self._near, strict=True):
-            line = near.get(head.same)
-            if line is None:
-                continue
-            for part in line.between(*unit.between_us(steps)):
-                if unit.takes_away(steps, runs, part, docid):
-                    return None
+        if any(unit.takes_away(steps, runs, head.same, docid) for unit in self._absent):
+            return None
         return DecidedChain(steps, runs, docid)
 
     def _with_begun(self, step: int, part: Part) -> ChainHead | None:
@@ -394,13 +383,14 @@ class ChainEvaluation:
         before_us = -UNBOUNDED if reach_us >= INFINITE_US else horizon_us - reach_us
         _forget(self._lines, before_us)
         _forget(self._heads, before_us)
-        for near in self._near:
-            _forget(near, before_us)
+        for unit in self._absent:
+            _forget(unit.lines, before_us)
         if before_us > -UNBOUNDED:
             for leaf, parts in list(self._of_document.items()):
                 if parts[0][1].end_us < before_us:
                     del self._of_document[leaf]
-        places: list[dict[Any, Any]] = [self._lines, self._heads, self._of_document, *self._near]
+        places: list[dict[Any, Any]] = [self._lines, self._heads, self._of_document]
+        places += (unit.lines for unit in self._absent)
         self._size = sum(len(each) for own in places for each in own.values())
         self._swept = max(SWEPT_MIN, 2 * self._size)
 

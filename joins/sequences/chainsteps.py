@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product
 
+from joins.sequences.absentunits import INFINITE_US, AbsentUnit, Key, is_remembered
 from joins.sequences.chainparts import ChainHead
 from joins.sequences.runparts import Part
-from templates.chaindecision import (
-    AbsentElement,
-    ChainDecision,
-    ChainLink,
-    Disjuncts,
-    chain_look_ups,
-)
+from templates.chaindecision import ChainDecision, ChainLink, chain_look_ups
 from templates.rundecision import (
+    AbsentElement,
     ChainReading,
+    Disjuncts,
     Element,
     RunAtHand,
     Values,
@@ -23,11 +20,7 @@ from templates.rundecision import (
     compile_values,
 )
 
-__all__ = ["INFINITE_US", "AbsentUnit", "ChainStep", "Key", "is_remembered"]
-
-INFINITE_US = 1 << 62
-
-Key = tuple[str, ...]
+__all__ = ["ChainAbsence", "ChainStep"]
 
 
 class _LookUp:
@@ -187,50 +180,32 @@ class ChainStep:
         return {name: tuple(following(reading)) for name, _, following in self._folds}
 
 
-class AbsentUnit:
-    """A unit that must be absent before a step, and its tuples under their keys."""
+class ChainAbsence(AbsentUnit):
+    """A unit that must be absent before a step of a chain."""
 
     def __init__(self, decision: ChainDecision, absent: AbsentElement, lateness_us: int) -> None:
-        self.absent = absent
-        self._terms = [link.run for link in decision.links]
-        self._asked = compile_disjuncts(absent.asked)
-        self._keys = {each.block: each.keys for each in absent.elements}
         reach_us = absent.window_us if absent.step == 0 else decision.reach_us
-        self.reach_us = INFINITE_US if reach_us >= INFINITE_US else reach_us + lateness_us
-
-    def same(self, part: Part) -> Key | None:
-        """Return the values of SAME of a tuple, None where it lacks one."""
-        element = part.element
-        assert element is not None
-        found = tuple([element.value(term) for term in self._keys[part.blocks[0]]])
-        return found if all(found) else None
-
-    def between_us(self, steps: Sequence[Sequence[Part]]) -> tuple[int, int]:
-        """Return when a tuple that takes a run away must end, both times included."""
-        right, window_us = steps[self.absent.step][0], self.absent.window_us
-        last_us = right.start_us - 1
-        if self.absent.step == 0:
-            return steps[0][-1].end_us - window_us, last_us
-        first_us = steps[self.absent.step - 1][-1].end_us + 1
-        return max(first_us, right.end_us - window_us), last_us
+        super().__init__(absent, reach_us, lateness_us)
+        self._asked = compile_disjuncts(absent.asked)
+        self._terms = [link.run for link in decision.links]
 
     def takes_away(
-        self, steps: Sequence[Sequence[Part]], runs: Mapping[str, RunAtHand], near: Part, docid: int
+        self,
+        steps: Sequence[Sequence[Part]],
+        runs: Mapping[str, RunAtHand],
+        same: Key,
+        docid: int,
     ) -> bool:
-        """Return whether a tuple takes a run away that is decided at a document."""
-        first = steps[0][0]
-        right = steps[self.absent.step][0] if self.absent.step else steps[0][-1]
-        if near.docid > docid:
-            return False
-        if self.absent.step > 0 and near.start_us <= steps[self.absent.step - 1][-1].end_us:
-            return False
-        stands = (first, steps[self.absent.step][0])
-        if not all(is_remembered(each, near, self.reach_us) for each in stands):
-            return False
-        start_us = min(first.start_us, near.start_us)
-        run = RunAtHand((), near.element, {})
-        reading = ChainReading(start_us, right.end_us, run, self._before(steps, runs), {})
-        return self._asked(reading)
+        """Return whether something takes a run away that is decided at a document."""
+        place = self.absent.step
+        first, right = steps[0][0], steps[place][0] if place else steps[0][-1]
+        before = self._before(steps, runs)
+        for near in self.near(steps, same, docid):
+            start_us = min(first.start_us, near.start_us)
+            run = RunAtHand((), near.element, {})
+            if self._asked(ChainReading(start_us, right.end_us, run, before, {})):
+                return True
+        return False
 
     def _before(
         self, steps: Sequence[Sequence[Part]], runs: Mapping[str, RunAtHand]
@@ -243,14 +218,6 @@ class AbsentUnit:
         assert element is not None
         behind = RunAtHand([element], None, {})
         return {**{t: runs[t] for t in self._terms[:place]}, self._terms[place]: behind}
-
-
-def is_remembered(one: Part, other: Part, reach_us: int) -> bool:
-    """Section 1.1: the earlier was still remembered when the later came."""
-    if reach_us >= INFINITE_US or one.position == other.position:
-        return True
-    earlier, later = (one, other) if one.position < other.position else (other, one)
-    return earlier.end_us >= later.watermark_us - reach_us
 
 
 def _single(before: Sequence[ChainLink], own: ChainLink) -> frozenset[str | None]:

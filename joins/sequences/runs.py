@@ -27,11 +27,13 @@ import numpy as np
 
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
+from joins.sequences.absentunits import AbsentUnit
 from joins.sequences.clock import Clock
 from joins.sequences.runparts import DecidedRun, Head, Part, PartRow, Parts, Step
 from templates.decision import TupleStream
 from templates.rundecision import (
     Begin,
+    ChainReading,
     RunAtHand,
     RunDecision,
     compile_disjuncts,
@@ -64,6 +66,7 @@ class _Conditions:
         self.begin = begin
         self.first = compile_disjuncts((begin.first,))
         self.each = compile_disjuncts(begin.each)
+        self.absent = [compile_disjuncts(each) for each in begin.absent]
         self.go_on = None if begin.go_on is None else compile_disjuncts(begin.go_on)
         self.folds = [
             (each.name, compile_values(each.first), compile_values(each.following))
@@ -134,12 +137,20 @@ class RunEvaluation:
         self._size = 0
         self.limit: int | None = None
         self._counts: Counter[int] = Counter()
+        self._absent = [
+            AbsentUnit(each, decision.reach_us, lateness_us) for each in decision.absences
+        ]
+        self._undecided: list[tuple[int, int, Head]] = []
         self._roles: dict[str, list[tuple[Parts, TupleStream]]] = {}
         for begin in decision.begins:
             if begin.left is not None:
                 self.read(begin.left)
         for each in decision.elements:
             self._roles.setdefault(each.stream.name, []).append((self._elements, each.stream))
+        for unit in self._absent:
+            for each in unit.absent.elements:
+                self._roles.setdefault(each.stream.name, []).append((unit.parts, each.stream))
+                unit.parts.takes_elements_of(each.stream)
 
     def __len__(self) -> int:
         return self._size
@@ -170,9 +181,47 @@ class RunEvaluation:
     def decide(self, clock: Clock) -> list[DecidedRun]:
         """Return the runs that are found in the batch, in no order."""
         self._counts.clear()
+        self._size += sum(unit.take_new() for unit in self._absent)
         if self.decision.is_next:
-            return list(self._next(clock))
-        return list(self._any())
+            found = list(self._next(clock))
+        elif self._absent:
+            found = self._settled(self._any(), clock)
+        else:
+            return list(self._any())
+        return [one for one in found if not self._is_taken_away(one)]
+
+    def _settled(self, found: Iterable[DecidedRun], clock: Clock) -> list[DecidedRun]:
+        """Return the runs whose ends are settled in the batch; those found in it wait."""
+        for one in found:
+            heappush(self._undecided, (one.parts[-1].end_us, next(self._serial), one.head))
+        newest_us = clock.newest_us - self.decision.grace_us
+        heads: list[Head] = []
+        while self._undecided and self._undecided[0][0] < newest_us:
+            heads.append(heappop(self._undecided)[2])
+        ends_us = np.array([head.elements[-1].end_us for head in heads], np.int64)
+        settling = clock.settling(ends_us + self.decision.grace_us).tolist()
+        return [
+            DecidedRun(head, max(settled, head.docid))
+            for head, settled in zip(heads, settling, strict=True)
+        ]
+
+    def _is_taken_away(self, one: DecidedRun) -> bool:
+        """Return whether something stands before a run where nothing may stand."""
+        left, head = one.head.left, one.head
+        if left is None or one.docid is None:
+            return False
+        conditions = self._begins[head.begin]
+        first, terms = head.elements[0], conditions.rows(left)[0].terms
+        assert first.element is not None
+        runs = {self.decision.run: RunAtHand([first.element], None, {})}
+        same = conditions.same_key(head) or ()
+        for unit, asked in zip(self._absent, conditions.absent, strict=True):
+            for near in unit.near(((left,), head.elements), same, one.docid):
+                run = RunAtHand((), near.element, {})
+                start_us = min(left.start_us, near.start_us)
+                if asked(ChainReading(start_us, first.end_us, run, runs, terms)):
+                    return True
+        return False
 
     def _begun(self) -> Iterator[Head]:
         """Yield a run without elements for each new tuple that stands before."""
@@ -428,9 +477,13 @@ class RunEvaluation:
             gone = [i for i, head in heads.items() if self._is_over(head, before_us)]
             for i in gone:
                 del heads[i]
+        for unit in self._absent:
+            for absent in unit.lines.values():
+                absent.forget(before_us)
         self._entered = {place: line for place, line in self._entered.items() if line}
         self._heads = {place: heads for place, heads in self._heads.items() if heads}
         self._size = sum(map(len, self._entered.values())) + sum(map(len, self._heads.values()))
+        self._size += sum(len(line) for unit in self._absent for line in unit.lines.values())
         self._swept = max(SWEPT_MIN, 2 * self._size)
 
     def _is_over(self, head: Head, before_us: int) -> bool:

@@ -124,6 +124,8 @@ class _Runs(Statements):
             window = chooser.choice(["2 s", "3 s", "5 s", "$within"])
             run = self.repetition(units, elements, is_next=operator == "NEXT")
             text += f" {operator} {{{first}, {window}}} {run}"
+            if chooser.integer(0, 3) == 0:
+                text += self.unless_between(units, elements)
         text += self.behind(elements)
         text += within
         if chooser.integer(0, 5) == 0:
@@ -136,6 +138,16 @@ class _Runs(Statements):
         if chooser.integer(0, 4):
             text += f" GRACE {chooser.choice([0, 1, 2, 4])} s"
         return text
+
+    def unless_between(self, units: list[Unit], elements: _Elements) -> str:
+        """Return a unit that must be absent before the first element."""
+        unit = Unit(self.chooser, self.names)
+        asked = ""
+        if self.chooser.integer(0, 1):
+            left = [*self.values(units), f"{elements.nodes[0]}/k", *elements.keys[:1]]
+            asked = f"{self.chooser.choice(left)} = {unit.nodes[0]}/k"
+        window = f", {self.window()}" if self.chooser.integer(0, 1) else ""
+        return f" UNLESS {{{asked}{window}}} {unit.text}"
 
     def behind(self, elements: _Elements) -> str:
         """Return what stands behind a run, now and then."""

@@ -254,6 +254,16 @@ class Decisions:
         found: list[Contender] = []
         if isinstance(node.right, Repetition):
             found = self.runs.behind(node, around)
+            if node.kind is OperatorKind.FOLLOWED_BY:
+                found = [
+                    settled
+                    for one in found
+                    if (
+                        settled := self.decided(
+                            one.parts, one.rows, one.start_us, one.end_us, one.runs
+                        )
+                    )
+                ]
         else:
             found = self._pairs(node, window_us, around)
         for absence in absences:

@@ -153,7 +153,6 @@ NOT_RUN = {
     "UNLESS": f"{A} FOLLOWED BY {{a = b, 1 h}} {B} UNLESS {C}",
     "NOT FOLLOWED BY": f"{A} NOT FOLLOWED BY {{a = b, 1 h}} {B}",
     "NOT JOIN": f"{A} NOT JOIN {{a = b, 1 h}} {B}",
-    "UNLESS behind +": f"{A} NEXT {{, 1 h}} {B}+ UNLESS {C}",
     "COMPRESSED": f"SELECT COMPRESSED FROM {A}+ {{, 1 h}}",
     "kind beside WINDOW": f"SELECT DISJOINT * FROM {A} WINDOW 1 h",
     "table beside outcome": f"{A} LIMIT 1 PER 1 h ON MATCH DELETE t[a]",
