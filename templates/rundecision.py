@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from templates.decision import TupleStream
+from xscl.comparison import operands_below
 from xscl.evaluation import StepReading, Values, compile_conjunction, compile_operand
 from xscl.query import Disjunct, Elements, Operand
 from xscl.runvalues import Bound, ChainReading, Element, Run, RunAtHand, UnboundError
@@ -120,6 +121,25 @@ class RunDecision:
     def is_leading(self) -> bool:
         """Whether nothing stands before the runs."""
         return self.begins[0].left is None
+
+    @property
+    def speaks_of_neighbours(self) -> bool:
+        """Whether what is asked of an element speaks of it, the one before, and what stands before.
+
+        Then runs that begin alike are the paths of a graph.
+        """
+        asked = (
+            below
+            for begin in self.begins
+            for disjunct in begin.each
+            for operand in disjunct.operands()
+            for below in operands_below(operand)
+        )
+        return not any(begin.folds or begin.go_on for begin in self.begins) and all(
+            each.run is not None or each.function in ("candidate", "prev")
+            for each in asked
+            if isinstance(each, Elements)
+        )
 
     def streams(self) -> set[str]:
         """Return the names of all streams that are read."""

@@ -17,6 +17,8 @@ and the runs of `+` beside them (`docs/repetition.md`):
 
     runparts    tuples of operands, and runs as far as they have come
     runs        one repetition, batch by batch
+    rungraph    runs under ANY as the paths of a graph: counted, then listed
+    graphruns   one repetition in such graphs
     chainparts  runs over chains as far as they have come, and where they wait
     chainsteps  what a run may take in each step of a chain
     chains      one chain under MATCH, batch by batch

@@ -17,6 +17,7 @@ from joins.memory.shapes import tuple_edges
 from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.sequences.chains import ChainEvaluation
 from joins.sequences.clock import Clock
+from joins.sequences.graphruns import GraphRunEvaluation
 from joins.sequences.runrows import ChainRows, FoundRows, RunRows
 from joins.sequences.runs import RunEvaluation
 from templates.chaindecision import ChainDecision, DecidedChains
@@ -39,6 +40,8 @@ def _rows_of(number: int, runs: AnyRuns, shape: int) -> FoundRows[Any]:
 def _evaluation_of(decision: AnyDecision, lateness_us: int) -> AnyEvaluation:
     if isinstance(decision, ChainDecision):
         return ChainEvaluation(decision, lateness_us)
+    if not decision.is_next and decision.speaks_of_neighbours:
+        return GraphRunEvaluation(decision, lateness_us)
     return RunEvaluation(decision, lateness_us)
 
 

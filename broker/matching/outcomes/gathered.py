@@ -87,6 +87,8 @@ class Gathered:
         leaves, lengths = (each.tolist() for each in hits.leaves)
         which = hits.which.tolist()
         places = places_of(hits, np.arange(len(hits))).T.tolist()
+        has_runs = np.flatnonzero(hits.by_clause(bool(terms.runs) for terms in hits.clauses))
+        runs = dict(zip(has_runs.tolist(), with_runs(hits, has_runs), strict=True))
         for hit, terms, reading in hits.readings(np.arange(len(hits))):
             subscriber = hits.uses[which[hit]].subscriber
             source = source_of(subscriber)
@@ -94,7 +96,7 @@ class Gathered:
             behind = tuple(leaves[hit][: lengths[hit]])
             form, nodes = terms.form, visible[hit][: len(terms.visible)]
             if form is None:
-                form, nodes, _ = with_runs(hits, hit)
+                form, nodes, _ = runs[hit]
             seen = tuple(nodes)
             key = (behind, seen, form.branches, form.units)
             match = own.get(key)

@@ -127,7 +127,7 @@ class MatchRows:
         self._folds_of = {}
         has_runs = np.flatnonzero(hits.by_clause(bool(terms.runs) for terms in hits.clauses))
         if len(has_runs):
-            found = [self._read_runs(hits, hit) for hit in has_runs.tolist()]
+            found = self._read_runs(hits, has_runs)
             readers[has_runs] = [reader for reader, _ in found]
             sizes[has_runs] = [len(nodes) for _, nodes in found]
             wide = np.full((len(hits), int(sizes.max())), _UNASSIGNED)
@@ -137,13 +137,16 @@ class MatchRows:
             visible = wide
         return readers, visible, sizes
 
-    def _read_runs(self, hits: Hits, hit: int) -> tuple[int, list[int]]:
-        """Return the reader of a tuple with runs, and its visible nodes."""
-        form, numbers, runs = with_runs(hits, hit)
-        folds = {name: shown_value(v) for run in runs for name, v in run.folds.items()}
-        if folds:
-            self._folds_of[hit] = folds
-        return self._reader(hits.uses[hits.which[hit]].subscriber, form), numbers
+    def _read_runs(self, hits: Hits, has_runs: Ints) -> list[tuple[int, list[int]]]:
+        """Return the reader of each tuple with runs, and its visible nodes."""
+        found: list[tuple[int, list[int]]] = []
+        read = zip(has_runs.tolist(), with_runs(hits, has_runs), strict=True)
+        for hit, (form, numbers, runs) in read:
+            folds = {name: shown_value(v) for run in runs for name, v in run.folds.items()}
+            if folds:
+                self._folds_of[hit] = folds
+            found.append((self._reader(hits.uses[hits.which[hit]].subscriber, form), numbers))
+        return found
 
     def _reader(self, subscriber: Subscriber, form: Form) -> int:
         asked = subscriber, form.branches, form.units
@@ -275,15 +278,17 @@ def _ranked(similar: Ints, texts: Sequence[str]) -> Ints:
     return np.array([ranks[text] for text in found], np.int64)[inverse]
 
 
-def with_runs(hits: Hits, hit: int) -> tuple[Form, list[int], list[Run]]:
-    """Return the form of a tuple with runs, its visible nodes, and the runs."""
-    terms = hits.terms[hits.which[hit]]
-    assert terms.forms is not None
-    texts = hits.texts(np.full(len(terms.runs), hit), np.array(terms.runs))
-    runs = [read_run(text) for text in texts if text is not None]
-    form = terms.forms.of(terms.clause.blocks, runs)
-    nodes = dict(zip(terms.names, hits.nodes[hit].tolist(), strict=False))
-    return form, form.numbers(nodes, runs), runs
+def with_runs(hits: Hits, some: Ints) -> Iterator[tuple[Form, list[int], list[Run]]]:
+    """Yield, of some tuples with runs, the form, the visible nodes, and the runs."""
+    all_terms = [hits.terms[use] for use in hits.which[some].tolist()]
+    asked = np.array([place for terms in all_terms for place in terms.runs], np.int64)
+    texts = iter(hits.texts(np.repeat(some, [len(terms.runs) for terms in all_terms]), asked))
+    for terms, nodes in zip(all_terms, hits.nodes[some].tolist(), strict=True):
+        assert terms.forms is not None
+        own = [next(texts) for _ in terms.runs]
+        runs = [read_run(text) for text in own if text is not None]
+        form = terms.forms.of(terms.clause.blocks, runs)
+        yield form, form.numbers(dict(zip(terms.names, nodes, strict=False)), runs), runs
 
 
 def places_of(hits: Hits, some: Ints) -> Ints:

@@ -1,0 +1,77 @@
+"""Match graphs: what is counted is listed, whatever arrives when, and need not be listed."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from support.kit import parse_case
+from support.runners import run_engine
+
+from joins.sequences.rungraph import Anchor, GraphNode, Grown
+from joins.sequences.runparts import Part
+
+
+def part(docid: int, second: int) -> Part:
+    return Part(docid, 0, "", docid, docid, second, second, 0, (0,), (docid,), ())
+
+
+def is_higher(one: Part, other: Part) -> bool:
+    return one.leaves < other.leaves
+
+
+def test_of_forty_rising_values_all_runs_are_counted() -> None:
+    parts = [part(number, number) for number in range(1, 41)]
+    anchors: list[Anchor] = []
+    counts = []
+    for serial, one in enumerate(parts):
+        grown = [Grown(anchor.add(one, serial, begins=False)) for anchor in anchors]
+        anchors.append(Anchor(is_higher))
+        grown.append(Grown(anchors[-1].add(one, serial, begins=True)))
+        counts.append(sum(each.count() for each in grown))
+    assert sum(map(len, anchors)) == 820
+    assert (counts[-1], sum(counts)) == (549755813888, 1099511627775)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_counted_is_listed_once(seed: int) -> None:
+    chance = random.Random(seed)
+    edges = {(i, j) for i in range(9) for j in range(9) if chance.random() < 0.6}
+    begins = {i for i in range(9) if chance.random() < 0.5}
+
+    def is_next(one: Part, other: Part) -> bool:
+        return (one.docid, other.docid) in edges
+
+    parts = [part(docid, chance.randrange(6)) for docid in range(9)]
+    anchor = Anchor(is_next)
+    found: list[tuple[int, ...]] = []
+    for serial, one in enumerate(chance.sample(parts, 9)):
+        grown = Grown(anchor.add(one, serial, begins=one.docid in begins))
+        listed = [tuple(each.docid for each in run) for run in grown.runs()]
+        assert grown.count() == len(listed)
+        found += listed
+    expected: list[tuple[int, ...]] = []
+    waiting = [(one,) for one in parts if one.docid in begins]
+    while waiting:
+        run = waiting.pop()
+        expected.append(tuple(each.docid for each in run))
+        further = (p for p in parts if p.start_us > run[-1].end_us and is_next(run[-1], p))
+        waiting += [(*run, each) for each in further]
+    assert sorted(found) == sorted(expected)
+
+
+def test_a_document_with_too_many_runs_lists_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[GraphNode] = []
+    runs = Grown.runs
+
+    def noted(grown: Grown) -> object:
+        listed.append(grown.node)
+        return runs(grown)
+
+    monkeypatch.setattr(Grown, "runs", noted)
+    lines = [f"document {n} S 00:00:{n:02}  <a><v>{n}</v></a>" for n in range(1, 41)]
+    query = "query q\n    S//a[v->v]+ {v > prev(v)} WITHIN 1 h MATCH ANY"
+    case = parse_case("\n".join([query, "", *lines]) + "\n----\n")
+    found = run_engine(case)
+    assert max(match.documents[-1].docid for match in found) == 14
+    assert max(node.part.docid for node in listed) == 14
