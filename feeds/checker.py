@@ -27,6 +27,7 @@ from feeds.freshness import fresh_s
 from feeds.hints import linked
 from feeds.hosts import Pauses
 from feeds.item import ParsedFeed
+from feeds.missing import missing
 from feeds.reading import ItemDocument, Reading, Received, read
 from feeds.robots import Robots
 from feeds.schedule import Check, PollPolicy
@@ -175,8 +176,11 @@ class Checker:
     ) -> PollReport:
         fresh, new = reading.news, len(reading.documents)
         await self._hand_over(feed, reading.documents)
+        is_broken, missed = missing(state, reading)
         state = replace(
             self._succeeded(learnt(state, reading.found, answer), answer),
+            breaks=state.breaks + is_broken,
+            missed=state.missed + missed,
             identity=reading.identity,
             items=state.items + new,
             revisions=state.revisions + len(fresh.revised),

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 
+from feeds.missing import share_lost
 from feeds.state import FeedState
 from feeds.store import FeedStore, Subscribed
 from feeds.websub import Lease, parse_lease
@@ -36,6 +37,7 @@ class FeedHealth:
 
     `status` is "waiting" (never checked), "ok", "failing" (the last check failed), "gone" (never
     asked again), "paused", or "quiet" (reads well, but nothing new for unusually long).
+    `breaks`, `missed` and `loss` say what came and went between two checks (`feeds.missing`).
     """
 
     url: str
@@ -50,6 +52,9 @@ class FeedHealth:
     failures: int
     items: int
     revisions: int
+    breaks: int
+    missed: int
+    loss: float
     items_per_day: float
     newest_us: int
     format: str
@@ -77,6 +82,9 @@ def health(subscribed: Subscribed, now_us: int, lease: Lease | None = None) -> F
         failures=state.failures,
         items=state.items,
         revisions=state.revisions,
+        breaks=state.breaks,
+        missed=state.missed,
+        loss=share_lost(state),
         items_per_day=_items_per_day(state, now_us),
         newest_us=state.newest_us,
         format=state.format,

@@ -54,6 +54,10 @@ class FeedState:
     identity: str = ""
     items: int = 0
     revisions: int = 0
+    breaks: int = 0
+    """Checks in which no entry of the check before was there any more."""
+    missed: int = 0
+    """How many entries came and went between such checks, as far as one can tell."""
     first_item_us: int = 0
     gap_s: float = 0.0
     """How far apart the feed's entries typically are; 0 is unknown."""

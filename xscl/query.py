@@ -293,6 +293,12 @@ class Query:
         return any(block.loss is not None for block in self.blocks)
 
     @property
+    def lossy_units(self) -> int:
+        """How many units of a match may be lost."""
+        present = (block for unit in units_of(self.root) for block in unit)
+        return sum(self.blocks[block].loss is not None for block in present)
+
+    @property
     def is_plain(self) -> bool:
         """Whether it is joins alone: nothing is decided, and nothing repeated."""
         return not self.is_ordered and not self.has_runs

@@ -248,7 +248,7 @@ class _CaseReader:
         blocks, given = documents_of(query.root), _operands(documents)
         if given is None:
             self._wrong("XT008", statement.line.span, "the parentheses do not fit together")
-        if given != blocks:
+        if not blocks - query.lossy_units <= given <= blocks:
             hint = "name the document of each block, in their order"
             text = f"{query.id} joins {_count(blocks, 'document')}, and this names {given}"
             self._wrong("XT008", statement.line.span, text, hint)
