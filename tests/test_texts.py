@@ -106,6 +106,7 @@ def test_the_sections_of_the_semantics_have_their_numbers() -> None:
         "16",
         "18",
         "19",
+        "20",
     ]
 
 
