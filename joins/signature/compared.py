@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -104,6 +104,24 @@ class Compared:
         if self.is_right[row]:
             return older, newer, tuple(sorted(j << SLOT_BITS | i for i, j in equal))
         return newer, older, tuple(sorted(i << SLOT_BITS | j for i, j in equal))
+
+    def codes(self, rows: Ints, which: Ints, newer: Ints, older: Ints) -> Iterator[Code]:
+        """Yield the signatures of some pairs, of which slots `newer` and `older` are equal.
+
+        `which` says which of `rows` a pair of slots is of.
+        """
+        is_right = self.is_right[rows]
+        left, right = np.where(is_right[which], (older, newer), (newer, older))
+        equal = left << SLOT_BITS | right
+        equal = equal[np.lexsort((equal, which))].tolist()
+        ends = np.cumsum(np.bincount(which, minlength=len(rows))).tolist()
+        layouts = np.where(
+            is_right,
+            (self.older_layout[rows], self.newer_layout[rows]),
+            (self.newer_layout[rows], self.older_layout[rows]),
+        )
+        for start, stop, (one, other) in zip([0, *ends], ends, layouts.T.tolist(), strict=False):
+            yield one, other, tuple(equal[start:stop])
 
     def grouped_code(self, row: int, groups: Iterable[tuple[Codes, Codes]]) -> Code:
         """Return a pair's signature by groups of (newer slots, older slots) that are equal."""

@@ -108,7 +108,7 @@ def _slot_by_slot(
     which = _grouped([pairs.newer_layout, pairs.older_layout, *words])
     one_of_each = np.zeros(int(which.max()) + 1, np.int64)
     one_of_each[which] = np.arange(len(pairs))
-    return [pairs.code(i, _read(words, places, i)) for i in one_of_each.tolist()], which
+    return list(_codes(pairs, one_of_each, places, words)), which
 
 
 def _equal_slots(
@@ -223,14 +223,20 @@ def _numbered(column: Ints) -> tuple[Ints, int]:
     return (np.cumsum(present) - 1)[column], int(np.count_nonzero(present))
 
 
-def _read(
-    words: Sequence[Ints], places: Sequence[tuple[int, int]], row: int
-) -> Iterator[tuple[int, int]]:
-    """Yield a pair's (newer slot, older slot) that are equal, from its bits."""
-    for number, place in enumerate(places, 1):
-        word, bit = divmod(number, WORD_BITS)
-        if int(words[word][row]) >> bit & 1:
-            yield place
+def _codes(
+    pairs: Compared, rows: Ints, places: Sequence[tuple[int, int]], words: Sequence[Ints]
+) -> Iterator[Code]:
+    """Yield the signatures of some pairs, from their bits."""
+    listed = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+    for number, word in enumerate(words):
+        bits = word[rows, None] >> np.arange(WORD_BITS) & 1
+        which, bit = np.nonzero(bits)
+        listed.append((which, number * WORD_BITS + bit))
+    which, bits = (np.concatenate(each) for each in zip(*listed, strict=True))
+    # The first bit says which instance is the right one.
+    which, place = which[bits > 0], bits[bits > 0] - 1
+    slots = np.array(places, np.int64).reshape(-1, 2)[place]
+    yield from pairs.codes(rows, which, *slots.T)
 
 
 def _in_one_list(

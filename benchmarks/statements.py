@@ -1,0 +1,202 @@
+"""What statements cost together that were written out one by one: processor time, driver alone.
+
+    python -m benchmarks statements [--only WORD] [--counts 1 100 1000] [--different 1000 10000]
+
+Statements that are equal, or differ in data alone (windows, constants of a block), over one pattern
+of three blocks; statements with NEXT and UNLESS; and queries that have nothing in common but the
+documents (`different`): chains of three and four blocks rooted at three levels, with one to three
+equalities at each operator, over documents of 37 elements with 20,000 values.  The join and what
+becomes of its tuples are in the figure; the evaluation of documents and the first batch are not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import multiprocessing
+import os
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import xscl
+from broker.documents.document import Document
+from broker.matching.engine import Engine, RegisteredQuery
+
+SECOND_US = 1_000_000
+KEYS = 500
+
+THREE = (
+    "(S//i%s->a FOLLOWED BY {a/next = b/link, %s} S//i->b)"
+    " FOLLOWED BY {%s = c/link, 1 h} S//i->c"
+)
+ORDERED = {
+    "NEXT": "S//b[k->x] NEXT {x = y, 1 h} S//g[k->y] GRACE 0 s",
+    "UNLESS": "S//b[k->x] NEXT {x = y, 1 h} S//g[k->y] UNLESS {x = z} S//c[k->z] GRACE 0 s",
+}
+
+
+def item(number: int) -> Document:
+    """Return an item that links to the one before it, 20 s later than that."""
+    xml = (
+        f"<i><author>author {number % 97}</author><price>{number + 1}</price>"
+        f"<link>item {number}</link><next>item {number + 1}</next></i>"
+    )
+    return _at(number, number * 20 * SECOND_US, xml)
+
+
+def event(number: int) -> Document:
+    """Return an event of one of two kinds with a key."""
+    kind, key = "bg"[number % 2], random.Random(number).randrange(KEYS)
+    return _at(number, number * 1_000, f"<{kind}><k>{key}</k></{kind}>")
+
+
+FIELDS = range(32)
+
+
+def document(number: int) -> Document:
+    """Return a document of 37 elements: four sections of eight fields, with random values."""
+    chance = random.Random(number)
+    sections = "".join(
+        f"<s{s}>{''.join(f'<f{f}>{chance.randrange(20_000)}</f{f}>' for f in FIELDS[s::4])}</s{s}>"
+        for s in range(4)
+    )
+    return _at(number, number * SECOND_US, f"<d>{sections}</d>")
+
+
+def _at(number: int, time_us: int, xml: str) -> Document:
+    times = (time_us, time_us, time_us, time_us - 1)
+    return Document(number, "S", str(number), *times, xml.encode())
+
+
+def different(number: int) -> str:
+    """Return a chain of three or four blocks."""
+    chance = random.Random(number)
+    blocks = [_block(chance, name) for name in "abcd"[: chance.choice((3, 4))]]
+    text, fields, last = *blocks[0], "a"
+    for name, (block, own) in zip("bcd", blocks[1:], strict=False):
+        pairs = {
+            (chance.choice(fields), chance.choice(own)) for _ in range(chance.choice((1, 2, 3)))
+        }
+        equal = " AND ".join(f"{last}{left} = {name}{right}" for left, right in sorted(pairs))
+        text = f"({text} FOLLOWED BY {{{equal}, {chance.randint(10, 100)} min}} {block})"
+        fields, last = own, name
+    return text[1:-1]
+
+
+def _block(chance: random.Random, name: str) -> tuple[str, list[str]]:
+    """Return a block with a variable, and the paths from there to fields."""
+    level, section = chance.randrange(3), chance.randrange(4)
+    fields = FIELDS[section::4]
+    if level == 0:
+        return f"S//d->{name}", [f"/s{f % 4}/f{f}" for f in FIELDS]
+    if level == 1:
+        return f"S//s{section}->{name}", [f"/f{f}" for f in fields]
+    return f"S//f{chance.choice(fields)}->{name}", [""]
+
+
+class Workload(NamedTuple):
+    """The text of each statement, and the documents that they run over."""
+
+    text: Callable[[int], str]
+    document: Callable[[int], Document]
+    documents: int = 2_000
+    batch: int = 250
+    points: Callable[[int], int] = lambda number: 0
+
+
+WORKLOADS = {
+    "equal, three blocks": Workload(lambda i: THREE % ("", "1 h", "b/next"), item),
+    "equal, no match": Workload(lambda i: THREE % ("", "1 h", "b/author"), item),
+    "equal, other points": Workload(
+        lambda i: THREE % ("", "1 h", "b/author"), item, points=lambda i: i % 100
+    ),
+    "windows of 1 to 1,000 s": Workload(
+        lambda i: THREE % ("", f"{1 + i % 1_000} s", "b/author"), item
+    ),
+    "constants of the first block": Workload(
+        lambda i: THREE % (f"[author = 'nobody {i}']", "1 h", "b/author"), item
+    ),
+    "equal, NEXT": Workload(lambda i: ORDERED["NEXT"], event),
+    "equal, UNLESS": Workload(lambda i: ORDERED["UNLESS"], event),
+    "different": Workload(different, document, 3_000, 1_000),
+}
+
+
+class Cost(NamedTuple):
+    """Microseconds a document, matches; microseconds and bytes of registration for a statement."""
+
+    document_us: float
+    matches: int
+    documents: int
+    statement_us: float
+    statement_bytes: float
+
+
+def resident() -> int:
+    """Return the resident memory of this process in bytes."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def measure(name: str, statements: int, documents: int) -> Cost:
+    """Return what so many statements cost."""
+    workload = WORKLOADS[name]
+    queries = [xscl.parse(workload.text(i), id=f"q{i}")[0] for i in range(statements)]
+    gc.collect()
+    before, began = resident(), time.process_time()
+    registered = [RegisteredQuery(each, workload.points(i)) for i, each in enumerate(queries)]
+    engine = Engine(registered, lateness_us=0)
+    registering = time.process_time() - began
+    size = resident() - before
+    stream = [workload.document(number) for number in range(1, documents + 1)]
+    xml = {each.docid: each.xml for each in stream}
+    spent, matches, counted = 0.0, 0, 0
+    for start in range(0, documents, workload.batch):
+        witnesses = engine.evaluate(stream[start : start + workload.batch])
+        began = time.process_time()
+        step = engine.process(witnesses, lambda ids: {i: xml[i] for i in ids})
+        taken = time.process_time() - began
+        assert not step.pauses, step.pauses
+        if start:
+            spent, matches = spent + taken, matches + len(step.matches)
+            counted += len(witnesses)
+    return Cost(
+        spent / counted * 1e6,
+        matches,
+        counted,
+        registering / statements * 1e6,
+        size / statements,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", default="")
+    parser.add_argument("--counts", type=int, nargs="+", default=[1, 100, 1_000])
+    parser.add_argument("--different", type=int, nargs="+", default=[1_000, 10_000])
+    parser.add_argument("--documents", type=int, default=0)
+    given = parser.parse_args(arguments)
+    print(f"load {os.getloadavg()[0]:.1f}")
+    print(
+        f"{'statements':<30}{'number':>8}{'µs/document':>13}{'documents/s':>13}"
+        f"{'matches':>10}{'µs each':>9}{'bytes':>8}"
+    )
+    context = multiprocessing.get_context("fork")
+    for name, workload in WORKLOADS.items():
+        if given.only not in name:
+            continue
+        for count in given.different if name == "different" else given.counts:
+            with context.Pool(1) as pool:
+                documents = given.documents or workload.documents
+                cost = pool.apply(measure, (name, count, documents))
+            print(
+                f"{name:<30}{count:>8,}{cost.document_us:>13.1f}{1e6 / cost.document_us:>13,.0f}"
+                f"{cost.matches:>10,}{cost.statement_us:>9.0f}{cost.statement_bytes:>8,.0f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
