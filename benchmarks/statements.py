@@ -28,8 +28,7 @@ SECOND_US = 1_000_000
 KEYS = 500
 
 THREE = (
-    "(S//i%s->a FOLLOWED BY {a/next = b/link, %s} S//i->b)"
-    " FOLLOWED BY {%s = c/link, 1 h} S//i->c"
+    "(S//i%s->a FOLLOWED BY {a/next = b/link, %s} S//i->b) FOLLOWED BY {%s = c/link, 1 h} S//i->c"
 )
 ORDERED = {
     "NEXT": "S//b[k->x] NEXT {x = y, 1 h} S//g[k->y] GRACE 0 s",
@@ -113,7 +112,7 @@ WORKLOADS = {
         lambda i: THREE % ("", "1 h", "b/author"), item, points=lambda i: i % 100
     ),
     "windows of 1 to 1,000 s": Workload(
-        lambda i: THREE % ("", f"{1 + i % 1_000} s", "b/author"), item
+        lambda i: THREE % ("", f"{1_000 - i % 1_000} s", "b/author"), item
     ),
     "constants of the first block": Workload(
         lambda i: THREE % (f"[author = 'nobody {i}']", "1 h", "b/author"), item

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -15,6 +15,8 @@ from joins.memory.instance import INSTANCE_SCHEMA, Instance
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.retention import Retention
 from joins.memory.shapes import Edge, Shapes
+from joins.memory.slots import Ints
+from joins.memory.times import Flags
 from templates.queryclass import QueryClass
 from templates.template import Template
 
@@ -22,6 +24,7 @@ __all__ = [
     "ClassChanges",
     "ClassRegistry",
     "Classified",
+    "Holders",
     "Retaining",
     "UseKind",
 ]
@@ -31,10 +34,21 @@ _ROW_SCHEMA = pa.schema([f for f in INSTANCE_SCHEMA if f.name not in ("instance"
 
 
 class UseKind(NamedTuple):
-    """The window and the registration point of a use: for the join, uses differ in these alone."""
+    """The window and the registration point of a use: for the join, uses differ in these alone.
+
+    Where a class reads tuples that not everybody has, `holder` says who has it in use (`Holders`).
+    """
 
     window_us: int
     point: int
+    holder: int = 0
+
+
+class Holders(Protocol):
+    """Who has the tuples that classes read."""
+
+    def of_pairs(self, query_class: int, left: Ints, right: Ints) -> Callable[[int], Flags]:
+        """Return what says of which of some pairs of instances a holder has both."""
 
 
 class ClassChanges:
@@ -75,6 +89,7 @@ class ClassRegistry:
         self._strata: Counter[int] = Counter()
         self._compared: Counter[int] = Counter()
         self._watchers: list[ClassChanges] = []
+        self.holders: Holders | None = None
 
     def watch(self) -> ClassChanges:
         """Return the changes from now on; the classes that there are count as changed."""
@@ -87,6 +102,7 @@ class ClassRegistry:
         window_us: int,
         point: int = 0,
         least: Sequence[float] = (),
+        holder: int = 0,
     ) -> int:
         """Add one use of a class; return the class's number.
 
@@ -106,7 +122,7 @@ class ClassRegistry:
         if window_us not in windows:
             self.retention.add(query_class.sides(), window_us)
         windows.add(window_us)
-        self._kinds[number][UseKind(window_us, point)] += 1
+        self._kinds[number][UseKind(window_us, point, holder)] += 1
         return number
 
     def _lower(self, number: int, least: Sequence[float]) -> bool:
@@ -135,11 +151,16 @@ class ClassRegistry:
         return tuple(-each.largest for each in self._thresholds.get(number, ()) if len(each))
 
     def remove(
-        self, number: int, window_us: int, point: int = 0, least: Sequence[float] = ()
+        self,
+        number: int,
+        window_us: int,
+        point: int = 0,
+        least: Sequence[float] = (),
+        holder: int = 0,
     ) -> None:
-        """Undo one `add` of the same class, window, point and thresholds."""
+        """Undo one `add` of the same class, window, point, thresholds and holder."""
         has_changed = self._raise(number, least)
-        kinds, kind = self._kinds[number], UseKind(window_us, point)
+        kinds, kind = self._kinds[number], UseKind(window_us, point, holder)
         kinds[kind] -= 1
         if not kinds[kind]:
             del kinds[kind]
@@ -269,15 +290,25 @@ class Classified(ABC):
         window_us: int,
         point: int = 0,
         least: Sequence[float] = (),
+        holder: int = 0,
     ) -> int:
         """Add one use of a class, from a registration point on; return the class's number."""
-        return self.classes.add(query_class, window_us, point, least)
+        return self.classes.add(query_class, window_us, point, least, holder)
 
     def remove(
-        self, number: int, window_us: int, point: int = 0, least: Sequence[float] = ()
+        self,
+        number: int,
+        window_us: int,
+        point: int = 0,
+        least: Sequence[float] = (),
+        holder: int = 0,
     ) -> None:
         """Undo one `add`."""
-        self.classes.remove(number, window_us, point, least)
+        self.classes.remove(number, window_us, point, least, holder)
+
+    def ask(self, holders: Holders) -> None:
+        """Ask these whose tuples are whose, where classes read tuples that not everybody has."""
+        self.classes.holders = holders
 
     def retain(self, number: int, retention_us: int) -> None:
         """Keep instances that can fill a class for longer than its window, to be joined again."""

@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 from joins.budget.pairs import Bounds, Overrun
-from joins.classes import Retaining
+from joins.classes import Holders, Retaining
 from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.instance import Instance
 from joins.memory.shapes import Edge
@@ -53,17 +53,26 @@ class Processor(Protocol):
         window_us: int,
         point: int = 0,
         least: Sequence[float] = (),
+        holder: int = 0,
     ) -> int:
         """Add one use of a class, from a registration point on; return the class's number.
 
         `least` are the thresholds of the similarity joins by which it can be paired: an engine may
-        leave out tuples below them.
+        leave out tuples below them.  `holder` is as in `UseKind`.
         """
 
     def remove(
-        self, number: int, window_us: int, point: int = 0, least: Sequence[float] = ()
+        self,
+        number: int,
+        window_us: int,
+        point: int = 0,
+        least: Sequence[float] = (),
+        holder: int = 0,
     ) -> None:
         """Undo one `add`."""
+
+    def ask(self, holders: Holders) -> None:
+        """Ask these whose tuples are whose, where classes read tuples that not everybody has."""
 
     def retain(self, number: int, retention_us: int) -> None:
         """Keep instances that can fill a class for longer than its window, to be joined again."""

@@ -137,12 +137,13 @@ class Clause:
     `compared` are the variables whose nodes make up the witness tuples, those of the clauses below
     included.  `carried` are the terms that the clause hands on, in the order of its instances'
     nodes 1, 2, ..., and `tested` the places whose values stand behind them, for the boxes of the
-    clauses above.  `tuple_variables` are the variables of all those nodes, that of the root first.
-    `similar` are the similarity joins of the tuples, in the order of the text, those of the clauses
-    below included.  Where the tuples are decided, `deciding` are the clauses that the decision
-    reads, and `origin` is its place among the decisions of the query.  `guard` is what is asked of
-    tables, None where nothing is; `actions` are done for each match of a root, and `factors` are
-    those of its confidence.
+    clauses above; the stream `is_common` if it is that of all statements with such an operator,
+    whatever their data.  `tuple_variables` are the variables of all those nodes, that of the root
+    first.  `similar` are the similarity joins of the tuples, in the order of the text, those of the
+    clauses below included.  Where the tuples are decided, `deciding` are the clauses that the
+    decision reads, and `origin` is its place among the decisions of the query.  `guard` is what is
+    asked of tables, None where nothing is; `actions` are done for each match of a root, and
+    `factors` are those of its confidence.
     `outcome` is what rows and limits read of a root's tuples (`Query.outcome_operands`).
     """
 
@@ -159,6 +160,7 @@ class Clause:
     carried: tuple[str, ...]
     tested: tuple[Place | Measured, ...] = ()
     stream: str = ""
+    is_common: bool = False
     tuple_variables: tuple[int, ...] = ()
     similar: tuple[SimilarityJoin, ...] = ()
     deciding: tuple[Clause, ...] = ()

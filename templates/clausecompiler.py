@@ -79,14 +79,16 @@ def _blocks(source: ClauseSource) -> tuple[int, ...]:
 def _stream(clause: Clause, query: Query, point: int) -> str:
     """Name the stream of a clause's tuples by all that decides which these are.
 
-    The stratum does not: they stay where a stream gets a publisher, or loses it.  Data that
-    assignments give are not in it, so the query is: what a query meets, and is stopped for, must
-    not depend on the data of others.
+    The stratum does not: they stay where a stream gets a publisher, or loses it.  Of a common
+    stream (`_is_common`) data do not, either: whose a tuple is, is told by the values that it
+    carries.  Of another one that of a query with parameters has the query in it: what a query
+    meets, and is stopped for, must not depend on the data of others.
     """
+    owner: object = (query.id, query.version, point) if query.parameters else point
     content = (
-        (query.id, query.version, point) if query.parameters else point,
-        clause.window_us,
-        clause.box,
+        "common" if clause.is_common else owner,
+        None if clause.is_common else clause.window_us,
+        [test[:2] for test in clause.box] if clause.is_common else clause.box,
         clause.query_class.in_no_stratum(),
         [(s.block, s.below and s.below.stream) for s in clause.sources],
         sorted(clause.places.items()),
@@ -97,6 +99,21 @@ def _stream(clause: Clause, query: Query, point: int) -> str:
         clause.tested,
     )
     return f"#{blake2b(repr(content).encode(), digest_size=16).hexdigest()}"
+
+
+def _is_common(clause: Clause) -> bool:
+    """Return whether statements with other data may read the tuples of an operator.
+
+    They may where it tests but equalities and windows: then the tuples of one statement are as many
+    as if they were its own.
+    """
+    below = [source.below for source in clause.sources]
+    inherited = [
+        test for s, source in enumerate(clause.sources) for test in tested_below(source, s)
+    ]
+    return all(each is None or each.is_common for each in below) and all(
+        test.operator == "=" for test in clause.box[len(inherited) :]
+    )
 
 
 def tested_below(source: ClauseSource, side: int) -> Iterator[Test]:
@@ -124,7 +141,10 @@ class Side:
 
 @dataclass
 class Compiler:
-    """Compiles the clauses of one alternative, inner ones first."""
+    """Compiles the clauses of one alternative, inner ones first.
+
+    With `shares` statements that differ in data read common streams, where that is possible.
+    """
 
     query: Query
     point: int
@@ -135,6 +155,7 @@ class Compiler:
     edges: list[Edge] = field(default_factory=list)
     valued: list[int] = field(default_factory=list)
     clauses: list[Clause] = field(default_factory=list)
+    shares: bool = False
 
     def __post_init__(self) -> None:
         self.block_of = {variable.name: variable.block for variable in self.query.variables}
@@ -364,7 +385,8 @@ class Compiler:
 
     def with_tuples(self, clause: Clause) -> Clause:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
-        if self.query.parameters:
+        clause = replace(clause, is_common=self.shares and _is_common(clause))
+        if self.query.parameters or clause.is_common:
             tested = dict.fromkeys([*(test.place for test in clause.box), SPAN])
             clause = replace(clause, tested=tuple(tested))
         stream = _stream(clause, self.query, self.point)

@@ -21,13 +21,16 @@ def compile_query(
     catalog: Catalog,
     published: Mapping[str, Published],
     lateness_us: int = 0,
+    *,
+    shares: bool = True,
 ) -> list[Alternative]:
     """Return the alternatives of a query, its patterns added to the catalog.
 
-    Parameters may be left where they are data (`prepared`).  `point` is the registration point:
-    equal operators of queries with equal points hand on the same tuples, in one stream; those of a
-    query with parameters have a stream of their own, whatever its assignments.  Streams that are
-    not in `published` come from outside and are read in stratum 0.
+    Parameters may be left where they are data (`prepared`).  `point` is the registration point.
+    With `shares` operators that differ in windows and in strings alone hand on their tuples in one
+    stream.  Of others, and of what decides, equal ones with equal points do; those of a query with
+    parameters have a stream of their own, whatever its assignments.  Streams that are not in
+    `published` come from outside and are read in stratum 0.
     `lateness_us` is the largest grace, which a query has that says none.
     """
     return [
@@ -48,7 +51,7 @@ def _compile(
     statements = plain_statements(query)
     if query.is_plain:
         return [
-            Compiler(statement, point, catalog, published, choice).compile()
+            Compiler(statement, point, catalog, published, choice, shares=shares).compile()
             for statement in statements
             for choice in choices(statement.root)
         ]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from broker.matching.budget import Budget, Pause, Spending, Spent, Tally
+from broker.matching.commoncounts import Counted
 from broker.matching.queryset import QuerySet
 from broker.matching.uses import Use
 from joins import ELEMENTS_MAX, RUNS_MAX, Overrun, Processor, UseKind
@@ -47,6 +48,14 @@ class Accounts:
         """Return a query's tally in this batch."""
         return self._spending.of(query, self._queries.revision(query))
 
+    def hand_on(self, counted: Counted) -> None:
+        """Count tuples of a common stream for the queries that have them."""
+        self._spending.hand_on(counted, self._queries.revision)
+
+    def stopped(self) -> Mapping[str, int]:
+        """Return the limits of the queries that are over their budget."""
+        return {tally.query: tally.limit for tally in self._spending if tally.is_over}
+
     def stop_overrun(self) -> None:
         """Stop the queries whose classes have gone over their budget."""
         overruns = self._processor.overruns()
@@ -57,8 +66,7 @@ class Accounts:
             by_kind[overrun.kind] = min(first, overrun, key=lambda each: each.docid)
         for query_class, by_kind in by_class.items():
             for use in self._queries.fan_out.uses_of(query_class):
-                kind = UseKind(use.window_us, use.subscriber.registration_point)
-                query, found = use.subscriber.query.id, by_kind.get(kind)
+                query, found = use.subscriber.query.id, by_kind.get(use.kind)
                 if found and (not self._seen.is_known or self._queries.hands_on(query)):
                     self.of(query).stop(found.docid, self._why_overrun(found, use))
         self._seen.overruns = len(overruns)
@@ -107,7 +115,7 @@ class Accounts:
 
     def close(self) -> None:
         """Limit the classes that only stopped queries use to the documents before these stop."""
-        stopped = {tally.query: tally.limit for tally in self._spending if tally.is_over}
+        stopped = self.stopped()
         if stopped == self._seen.stopped:
             return
         self._seen.stopped = stopped
@@ -119,7 +127,7 @@ class Accounts:
 
     def end_batch(self, last_docid: int, horizon_us: int) -> None:
         """Pause the queries that are over the budget; windows reach back from `horizon_us`."""
-        for tally in self._spending.end_batch(last_docid):
+        for tally in self._spending.end_batch(last_docid, self._queries.revision):
             self._pause(tally.query, tally.limit, tally.reason())
         self._pause_farthest(last_docid, horizon_us)
 

@@ -11,6 +11,7 @@ from broker.matching.accounts import Accounts
 from broker.matching.blocks import Account
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.budget import Tally
+from broker.matching.commoncounts import Counted
 from broker.matching.confidences import are_sure
 from broker.matching.hits import Hits
 from broker.matching.innertuples import InnerTuples
@@ -18,6 +19,8 @@ from broker.matching.outcomes.gathered import Gathered
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rules.candidates import Candidates
+from broker.matching.usegroups import CommonUse, GroupColumns, UseGroup
+from joins import UNBOUNDED
 from templates.clause import Clause
 from xscl.query import Query
 
@@ -55,6 +58,13 @@ class Collector:
 
     def take(self, hits: Hits) -> None:
         """Add tuples to the instances of their clauses, or to their queries' matches."""
+        are_common = np.array([isinstance(use, CommonUse) for use in hits.uses], np.bool_)
+        if are_common.any():
+            of_hit = are_common[hits.which]
+            self._take_common(hits.alone(np.flatnonzero(of_hit)))
+            hits = hits.alone(np.flatnonzero(~of_hit))
+            if not len(hits):
+                return
         tallies, of_use = self._tallies(hits)
         given = _Counted(hits, tallies, of_use[hits.which])
         are_looked_at = given.are_below(lambda tally, newest: tally.looks_at(newest))
@@ -72,6 +82,36 @@ class Collector:
         begun = roots[self._begun(hits.alone(roots))] if len(roots) else roots
         counted.count(begun)
         counted.hand_on(handed_on[~hits.are_blocks[handed_on]])
+
+    def _take_common(self, hits: Hits) -> None:
+        """Add tuples to the instances of common streams, each counted for whoever has it."""
+        bounds = hits.bounds()
+        held = np.zeros(len(hits), np.bool_)
+        for rows, group in _groups(hits):
+            uses = group.columns
+            held[rows] = uses.some_have(_own(bounds[rows], uses))
+            held[rows] &= self._are_open(uses, _own(bounds[rows], uses), hits.docids[rows])
+        held &= hits.are_true()
+        held[held] = hits.take(held).satisfy()
+        rows = np.flatnonzero(held)
+        if not len(rows):
+            return
+        hits, bounds = hits.alone(rows), bounds[rows]
+        ones = np.ones(len(hits), np.int64)
+        weights = np.stack([ones, self._inner.add_common(hits), hits.nbytes], axis=1)
+        for rows, group in _groups(hits):
+            uses = group.columns
+            where = hits.docids[rows], hits.docids_max[rows], weights[rows]
+            self._accounts.hand_on(Counted(group.stream, uses, _own(bounds[rows], uses), *where))
+
+    def _are_open(self, uses: GroupColumns, tuples: Ints, docids: Ints) -> Flags:
+        """Return which tuples somebody has who is not stopped before they stand."""
+        stopped = self._accounts.stopped()
+        limits = np.array([stopped.get(query, UNBOUNDED) for query in uses.queries], np.int64)
+        are_open: Flags = docids <= limits.min()
+        for limit in np.unique(limits).tolist() if not are_open.all() else ():
+            are_open |= (docids <= limit) & uses.take(limits == limit).some_have(tuples)
+        return are_open
 
     def _tallies(self, hits: Hits) -> tuple[list[Tally], Ints]:
         """Return the tallies of the queries of hits, and which of them each use has."""
@@ -137,6 +177,22 @@ class Collector:
     def inner(self, characters_max: int) -> Iterator[pa.Table]:
         """Yield the tuples of inner operators as instances without numbers."""
         return self._inner.tables(self.limit_of, characters_max)
+
+
+def _groups(hits: Hits) -> Iterator[tuple[Ints, UseGroup]]:
+    """Yield the hits of each group."""
+    order = np.argsort(hits.which, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(hits.which[order])) + 1):
+        if len(rows):
+            use = hits.uses[int(hits.which[rows[0]])]
+            assert isinstance(use, CommonUse)
+            yield rows, use.group
+
+
+def _own(bounds: Ints, uses: GroupColumns) -> Ints:
+    """Return the columns of what tuples are held against that a group has."""
+    own: Ints = bounds[:, : uses.bounds.shape[1]]
+    return own
 
 
 def _is_published(query: Query) -> bool:

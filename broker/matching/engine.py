@@ -34,6 +34,7 @@ from broker.matching.boxes.points import Points
 from broker.matching.budget import DEFAULT_BUDGET, Budget, Spent
 from broker.matching.bulk import Bulk
 from broker.matching.collector import Collector
+from broker.matching.holders import StreamHolders
 from broker.matching.instances import WATERMARK_MIN_US, of_witnesses
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import FoundMatch
@@ -123,7 +124,15 @@ class Engine:
             limits=limits.join,
         )
         self._processor = DecidingProcessor(join, lateness_us, limits.join.memory)
-        self._queries = QuerySet(self._processor, numbering, lateness_us=lateness_us, limits=limits)
+        # Shards count the pairs of a document without the tuples that say whose they are.
+        self._queries = QuerySet(
+            self._processor,
+            numbering,
+            lateness_us=lateness_us,
+            limits=limits,
+            shares=processor is None,
+        )
+        self._processor.ask(StreamHolders(self._queries.fan_out, self._processor.rows))
         self._accounts = Accounts(budget, self._queries, self._processor)
         self._bulk = Bulk(limits)
         self._last_docid = 0

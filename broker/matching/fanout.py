@@ -8,7 +8,7 @@ where it is counted (`collector`).  Boxes are looked up for all tuples of a tabl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Hashable, Iterator, Mapping, Set
 
 import numpy as np
 
@@ -18,14 +18,14 @@ from broker.matching.boxes.index import Box, BoxIndex
 from broker.matching.boxes.points import Points
 from broker.matching.clauseterms import ClauseTerms
 from broker.matching.hits import Hits
+from broker.matching.usegroups import UseGroup
 from broker.matching.uses import Use
 from templates.clause import Clause
 
 __all__ = ["FanOut"]
 
-
-FOLLOWS = -1
-"""The number of a use whose hits are those of another."""
+FOLLOWS, GROUPED = -1, -2
+"""The numbers of a use whose hits are those of another, and of one that is looked up by a group."""
 
 
 class FanOut:
@@ -37,6 +37,10 @@ class FanOut:
         self._forms = Forms()
         self._uses: list[Use | None] = []
         self._by_class: dict[int, dict[Use, int]] = {}
+        self._groups: dict[str, dict[Hashable, UseGroup]] = {}
+        self._changed: dict[UseGroup, None] = {}
+        # What stands for a group in the index, by its number there.
+        self._entered: dict[UseGroup, tuple[int, Use]] = {}
         self._clauses: Counter[Clause] = Counter()
         self._alike: dict[tuple[Clause, str, Box], list[Use]] = {}
         # Of the clauses that have had a tuple.
@@ -44,29 +48,73 @@ class FanOut:
 
     def add(self, use: Use) -> None:
         """Add a use; of those of one source only the first is asked."""
-        box = use.asked
+        if use.clause.is_common:
+            self._add_to_group(use)
+            self._note(use, GROUPED)
+            return
         if use.subscriber.source:
             alike = self._alike.setdefault(self._source(use), [])
             alike.append(use)
             if len(alike) > 1:
-                self._follow(use)
+                self._note(use, FOLLOWS)
                 return
-        self._enter(use, box)
+        self._note(use, self._enter(use))
 
     def _source(self, use: Use) -> tuple[Clause, str, Box]:
         return use.clause, use.subscriber.source, use.asked
 
-    def _follow(self, use: Use) -> None:
-        """Take a use that has the hits of another."""
-        self._by_class.setdefault(use.query_class, {})[use] = FOLLOWS
+    def _note(self, use: Use, number: int) -> None:
+        """Take a use under a number."""
+        self._by_class.setdefault(use.query_class, {})[use] = number
         self._clauses[use.clause] += 1
 
-    def _enter(self, use: Use, box: Box) -> None:
+    def _enter(self, use: Use) -> int:
+        """Have a use looked up; return its number."""
+        box = use.asked
         number = self._index.add(self._forms.add(use.query_class, use.clause, box), box)
         self._uses += [None] * (number + 1 - len(self._uses))
         self._uses[number] = use
-        self._by_class.setdefault(use.query_class, {})[use] = number
-        self._clauses[use.clause] += 1
+        return number
+
+    def _leave(self, number: int, use: Use) -> None:
+        """Undo one `_enter`."""
+        self._uses[number] = None
+        self._index.remove(number)
+        self._forms.remove(use.query_class, use.clause, use.asked)
+
+    def _add_to_group(self, use: Use) -> None:
+        strings = use.asked.equal
+        groups = self._groups.setdefault(use.clause.stream, {})
+        group = groups.get(strings)
+        if group is None:
+            group = groups[strings] = UseGroup(use.clause, strings)
+        group.add(use)
+        self._changed[group] = None
+
+    def _remove_from_group(self, use: Use) -> None:
+        groups = self._groups[use.clause.stream]
+        group = groups[use.asked.equal]
+        group.remove(use)
+        self._changed[group] = None
+        if not len(group):
+            del groups[group.strings]
+            if not groups:
+                del self._groups[use.clause.stream]
+
+    def _settle(self) -> None:
+        """Have the groups that have changed looked up by the uses that they have now."""
+        for group in self._changed:
+            before = self._entered.pop(group, None)
+            if len(group):
+                use = group.use
+                self._entered[group] = self._enter(use), use
+            if before is not None:
+                self._leave(*before)
+        self._changed = {}
+
+    def groups_of(self, stream: str) -> Mapping[Hashable, UseGroup]:
+        """Return the groups of a common stream, by the strings that they ask for."""
+        return self._groups.get(stream, {})
 
     def remove(self, use: Use) -> None:
         """Undo one `add`."""
@@ -74,17 +122,17 @@ class FanOut:
         number = uses.pop(use)
         if not uses:
             del self._by_class[use.query_class]
-        if number != FOLLOWS:
-            self._uses[number] = None
-            self._index.remove(number)
-            self._forms.remove(use.query_class, use.clause, use.asked)
-        alike = self._alike.get(self._source(use), [])
+        if number == GROUPED:
+            self._remove_from_group(use)
+        elif number != FOLLOWS:
+            self._leave(number, use)
+        alike = self._alike.get(self._source(use), []) if use.subscriber.source else []
         if use in alike:
             alike.remove(use)
             if alike and number != FOLLOWS:
                 # The next one is asked from now on.
                 self._clauses[use.clause] -= 2
-                self._enter(alike[0], alike[0].asked)
+                self._note(alike[0], self._enter(alike[0]))
                 return
             if not alike:
                 del self._alike[self._source(use)]
@@ -109,8 +157,9 @@ class FanOut:
     def expand(self, points: Points) -> Iterator[Hits]:
         """Yield each tuple with every use whose box has it, as far as hashes tell.
 
-        Residuals are not tested.
+        The uses of a group are one.  Residuals are not tested.
         """
+        self._settle()
         asks = self._forms.asks(points)
         found: list[tuple[Ints, Ints]] = []
         size = 0

@@ -110,7 +110,8 @@ class HandedOn:
 
 
 def _key(clause: Clause, box: Box) -> Hashable:
-    return clause, box.equal, box.excluded
+    # Alternatives that ask for one stream have a use of it together.
+    return clause.stream, box.equal, box.excluded
 
 
 def _is_empty(box: Box) -> bool:

@@ -21,6 +21,7 @@ from broker.matching.likenesses import spell_likenesses
 from broker.matching.uses import Use
 from joins import ranges
 from templates.clause import SPAN, WINDOW, Measured, Place
+from xscl.pattern import INEQUALITIES
 
 __all__ = ["Hits", "TupleReading"]
 
@@ -225,6 +226,23 @@ class Hits:
             rows = self.rows[[hit for hit, _ in where]]
             for (hit, i), value in zip(where, self.points.measured(number, rows), strict=True):
                 found[hit][i] = repr(float(value))
+        return found
+
+    def bounds(self) -> Ints:
+        """Return what groups of common streams hold tuples against (`GroupColumns`).
+
+        A clause with fewer operators below it has the smallest numbers behind its own.
+        """
+        below = [
+            [of_value(test.place) for test in terms.clause.box if test.operator in INEQUALITIES]
+            for terms in self.clauses
+        ]
+        width = 2 + max(map(len, below), default=0)
+        found = np.full((len(self), width), np.iinfo(np.int64).min)
+        found[:, 0] = self.points.spans[self.rows]
+        found[:, 1] = -self.points.docids_min[self.rows]
+        own, k, at = self._places(below)
+        found[own, 2 + k] = np.array(self.points.operands.texts(at), np.dtype("U")).astype(np.int64)
         return found
 
     @cached_property

@@ -34,7 +34,8 @@ _WHOLE = ("docid", "depth", "docid_min", "docid_max", "start_us", "end_us", "wat
 class InnerTuples:
     """The tuples of inner operators in a stratum, and the queries that have found each.
 
-    `shape_of` gives the shape of a clause's tuples as instances.
+    Of common streams it does not know the queries.  `shape_of` gives the shape of a clause's tuples
+    as instances.
     """
 
     def __init__(self, shape_of: Callable[[Clause], int]) -> None:
@@ -44,6 +45,16 @@ class InnerTuples:
         self._texts: dict[str, int] = {}
         self._queries: dict[str, int] = {}
         self._found: set[int] = set()
+        self._common: list[Ints] = []
+
+    def add_common(self, hits: Hits) -> Flags:
+        """Add hits of common streams; return which of them no earlier one has the tuple of."""
+        known = len(self._numbers)
+        numbers, first = np.unique(self._number(hits), return_index=True)
+        are_new = np.zeros(len(hits), np.bool_)
+        are_new[first[numbers >= known]] = True
+        self._common.append(numbers)
+        return are_new
 
     def add(self, hits: Hits) -> Flags:
         """Add hits of inner operators; return which of them no earlier one has for its query."""
@@ -61,9 +72,10 @@ class InnerTuples:
 
     def _number(self, hits: Hits) -> Ints:
         """Return the number of the tuple of each hit; what is new gets a row."""
-        # Many uses may have found one tuple, of clauses that read it alike.
-        clauses = hits.clauses
-        read_alike = hits.rows * len(clauses) + hits.by_clause(range(len(clauses)))
+        # Many uses may have found one tuple; clauses with one stream read it alike.
+        streams: dict[str, int] = {}
+        which = [streams.setdefault(terms.clause.stream, len(streams)) for terms in hits.clauses]
+        read_alike = hits.rows * len(which) + hits.by_clause(which)
         _, first, inverse = np.unique(read_alike, return_index=True, return_inverse=True)
         rows = self._read(hits.take(first))
         known, before = self._numbers, len(self._numbers)
@@ -136,7 +148,8 @@ class InnerTuples:
     def tables(self, limit_of: Callable[[str], int], characters_max: int) -> Iterator[pa.Table]:
         """Yield the tuples below the limit of a query that has found them, as `UNNUMBERED`.
 
-        A table has so many characters: a column must hold them.
+        Those of common streams are all there.  A table has so many characters: a column must hold
+        them.
         """
         if not self._parts:
             return
@@ -145,6 +158,8 @@ class InnerTuples:
         limits = np.array([limit_of(query) for query in self._queries], np.int64)
         is_below = np.zeros(len(rows), np.bool_)
         is_below[numbers[rows.whole[0, numbers] < limits[queries]]] = True
+        for common in self._common:
+            is_below[common] = True
         rows = rows.take(np.flatnonzero(is_below))
         texts = [*self._texts]
         sizes = rows.values.sums(np.array([*map(len, texts), 0], np.int64))

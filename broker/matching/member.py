@@ -33,7 +33,7 @@ class Member:
     (`shared`), or once for each assignment.  `uses`, those of roots, and `compiled` are by the name
     of an assignment (`name_of`); what the inner operators of all assignments use is `handed_on`.
     `sources` are those compiled for assignments by the name of what they find (`source_of`), which
-    several may share.
+    several may share.  A `number` is never given twice.
     """
 
     query: Query
@@ -41,6 +41,7 @@ class Member:
     revision: int
     paused_through: int
     handed_on: HandedOn
+    number: int
     prepared: list[Alternative] | None = None
     may_share: bool = False
     shared: dict[int, Shared] = field(default_factory=dict)

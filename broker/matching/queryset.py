@@ -39,14 +39,21 @@ class Classes(Protocol):
     """Where classes come and go: the join, or an object that only counts them."""
 
     def add(
-        self, query_class: QueryClass, window_us: int, point: int, least: Sequence[float]
+        self,
+        query_class: QueryClass,
+        window_us: int,
+        point: int,
+        least: Sequence[float],
+        holder: int,
     ) -> int:
         """Add one use of a class, from a registration point on; return the class's number.
 
-        `least` are the thresholds of its similarity joins.
+        `least` are the thresholds of its similarity joins, `holder` is as in `UseKind`.
         """
 
-    def remove(self, number: int, window_us: int, point: int, least: Sequence[float]) -> None:
+    def remove(
+        self, number: int, window_us: int, point: int, least: Sequence[float], holder: int
+    ) -> None:
         """Undo one `add`."""
 
     def retain(self, number: int, retention_us: int) -> None:
@@ -62,7 +69,8 @@ class Classes(Protocol):
 class QuerySet:
     """The queries in force, with their patterns in a catalog and their classes in the join.
 
-    With `plans_only` it leaves out the assignments that evaluation does not depend on.
+    With `plans_only` it leaves out the assignments that evaluation does not depend on.  With
+    `shares` statements read common streams of inner tuples where that is possible.
     `lateness_us` is the grace of queries that say none.
     """
 
@@ -74,8 +82,11 @@ class QuerySet:
         plans_only: bool = False,
         lateness_us: int = 0,
         limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
+        shares: bool = True,
     ) -> None:
         self._lateness_us = lateness_us
+        self._shares = shares
+        self._last_number = 0
         self.catalog = PatternCatalog(numbering or Numbering())
         self.fan_out = FanOut(limits.boxes)
         self._classes = classes
@@ -245,12 +256,14 @@ class QuerySet:
         """Add a query that is not there yet, with its assignments."""
         query = registered.query
         assert query.id not in self._members, query.id
+        self._last_number += 1
         member = self._members[query.id] = Member(
             query,
             registered.registration_point,
             registered.revision,
             registered.paused_through,
             HandedOn(query, self._use, self._leave),
+            self._last_number,
         )
         for streams, stream in self._streams_of(query):
             streams.setdefault(stream, {})[query.id] = member
@@ -363,7 +376,12 @@ class QuerySet:
             alternatives = member.sources.get(source)
             if alternatives is None:
                 alternatives = compile_query(
-                    plain, point, self.catalog, self._streams, self._lateness_us
+                    plain,
+                    point,
+                    self.catalog,
+                    self._streams,
+                    self._lateness_us,
+                    shares=self._shares,
                 )
                 member.alternatives += alternatives
                 member.sources[source] = alternatives
@@ -397,7 +415,9 @@ class QuerySet:
             member.may_share = True
             return
         point = member.registration_point
-        alternatives = compile_query(member.query, point, self.catalog, self._streams)
+        alternatives = compile_query(
+            member.query, point, self.catalog, self._streams, shares=self._shares
+        )
         member.alternatives += alternatives
         if is_prepared(alternatives):
             member.prepared = alternatives
@@ -438,9 +458,11 @@ class QuerySet:
         box: Box | None = None,
     ) -> Use:
         """Add a use of a class."""
-        use = Use(-1, clause, window_us, subscriber, kept_us, box)
-        point = subscriber.registration_point
-        number = self._classes.add(clause.query_class, window_us, point, use.least)
+        member = self._members[subscriber.query.id]
+        use = Use(-1, clause, window_us, subscriber, kept_us, box, member.number)
+        number = self._classes.add(
+            clause.query_class, window_us, use.kind.point, use.least, use.kind.holder
+        )
         if kept_us != window_us:
             self._classes.retain(number, kept_us)
         use = replace(use, query_class=number)
@@ -458,8 +480,8 @@ class QuerySet:
                 del self._retentions[retention_of(use)]
         if use.kept_us != use.window_us:
             self._classes.release(use.query_class, use.kept_us)
-        point = use.subscriber.registration_point
-        self._classes.remove(use.query_class, use.window_us, point, use.least)
+        kind = use.kind
+        self._classes.remove(use.query_class, use.window_us, kind.point, use.least, kind.holder)
 
     def _unassign(self, member: Member, name: str) -> None:
         self._undo(member, member.uses.pop(name), member.compiled.pop(name, []))

@@ -8,6 +8,7 @@ from typing import Any
 
 from broker.matching.boxes.forms import box_of
 from broker.matching.boxes.index import Box
+from joins import UseKind
 from templates.clause import Clause, Test
 from templates.measured import thresholds
 from xscl.path import Parameter
@@ -49,7 +50,7 @@ class Use:
 
     `kept_us` is for how long the instances that it joins are kept: for its window and the windows
     of the clauses above, added up.  `box` is that of several assignments (`handedon`), which have
-    no values of parameters.
+    no values of parameters.  `holder` is the number of the query.
     """
 
     query_class: int
@@ -58,6 +59,7 @@ class Use:
     subscriber: Subscriber
     kept_us: int
     box: Box | None = None
+    holder: int = 0
 
     @property
     def asked(self) -> Box:
@@ -75,6 +77,14 @@ class Use:
         data = [test.data for test in tests]
         found = [given[each.name] if isinstance(each, Parameter) else each for each in data]
         return [*map(str, found)]
+
+    @property
+    def kind(self) -> UseKind:
+        """What the join knows of it."""
+        below = [source.below for source in self.clause.sources]
+        reads_common = any(each is not None and each.is_common for each in below)
+        point = self.subscriber.registration_point
+        return UseKind(self.window_us, point, self.holder if reads_common else 0)
 
     @property
     def least(self) -> tuple[float, ...]:

@@ -6,7 +6,8 @@ one of the class's value joins.  A pair counts if its other instance
     stands before it     has no larger docid
     can be joined        has a value under all variables that the class joins on its side
     is near              is held by the use's own window
-    is the use's         came after the use's registration point
+    is the use's         came after the use's registration point; where the class reads tuples of
+                         operators, they are tuples that the use's query has (`Holders`)
 
 and it counts once, however many values both have in common.  A use also goes over its budget at an
 instance that makes one skewed pair (`skew`) which the use sees.  So the budget is a matter of the
@@ -20,12 +21,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from joins.budget.groups import ClassGroup
 from joins.budget.probe import Probe, ValueJoin
 from joins.classes import ClassRegistry, UseKind
 from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.slots import Ints
-from joins.memory.times import Pairs
+from joins.memory.times import Flags, Pairs
 
 __all__ = ["Bounds", "Overrun", "PairBudget", "SkewedPair"]
 
@@ -64,13 +67,15 @@ class Overrun:
 class SkewedPair(NamedTuple):
     """Two instances that are skewed in a class, and the smallest window that holds them.
 
-    `docid` is the larger one of both, `other` the smaller one.
+    `docid` is the larger one of both, `other` the smaller one.  Which instances they are says
+    `sides` where the class is in use by holders.
     """
 
     query_class: int
     docid: int
     other: int
     span_us: int
+    sides: tuple[int, int] = (0, 0)
 
 
 Count = Callable[[ValueJoin | None, Sequence[UseKind]], Ints]
@@ -134,8 +139,11 @@ class PairBudget:
             return
         number = pair.query_class
         joins = tuple(self._classes.by_number[number].value_pairs())
+        has = self.holding(number, *np.array([pair.sides]).T)
         for kind in self._classes.kinds(number):
             is_seen = kind.point < pair.other and pair.span_us <= kind.window_us
+            if is_seen and kind.holder:
+                is_seen = bool(has(kind.holder).all())
             if is_seen and pair.docid < self._skewed_from.get((number, kind), UNBOUNDED):
                 self._skewed_from[number, kind] = pair.docid
                 self.overruns.append(Overrun(number, kind, pair.docid, 1, joins, is_skewed=True))
@@ -153,7 +161,7 @@ class PairBudget:
         if window == CLOSED:
             return []
         return [
-            UseKind(min(kind.window_us, window), kind.point)
+            kind._replace(window_us=min(kind.window_us, window))
             for kind in self._open[number]
             if kind.point < docid
         ]
@@ -180,10 +188,52 @@ class PairBudget:
             is_symmetric = self._classes.by_number[number].is_symmetric
 
             def count(value_join: ValueJoin | None, kinds: Sequence[UseKind]) -> Ints:
-                return meet(number, value_join).count(kinds, is_symmetric=is_symmetric)  # noqa: B023
+                probe = meet(number, value_join)  # noqa: B023
+                counts = probe.count(kinds, is_symmetric=is_symmetric)  # noqa: B023
+                return self._held(number, probe, kinds, counts, is_symmetric)  # noqa: B023
 
             for value_join, kinds in self.judge(number, docid, count):
-                yield meet(number, value_join).pairs(kinds, is_symmetric=is_symmetric)
+                pairs = meet(number, value_join).pairs(kinds, is_symmetric=is_symmetric)
+                yield self._of_open(number, pairs, kinds)
+
+    def holding(self, number: int, left: Ints, right: Ints) -> Callable[[int], Flags]:
+        """Return what says of which of some pairs of a class a holder has both instances."""
+        holders = self._classes.holders
+        if holders is None or not any(kind.holder for kind in self._classes.kinds(number)):
+            return lambda holder: np.ones(len(left), np.bool_)
+        return holders.of_pairs(number, left, right)
+
+    def _held(
+        self,
+        number: int,
+        probe: Probe,
+        kinds: Sequence[UseKind],
+        counts: Ints,
+        is_symmetric: bool,
+    ) -> Ints:
+        """Return counts of which those over the budget are of what holders have, and no more."""
+        over = [i for i in np.flatnonzero(counts > self.pairs_max).tolist() if kinds[i].holder]
+        if over:
+            has = self.holding(number, probe.met.left, probe.met.right)
+            for i in over:
+                some = probe.some(has(kinds[i].holder))
+                (counts[i],) = some.count([kinds[i]], is_symmetric=is_symmetric)
+        return counts
+
+    def _of_open(self, number: int, pairs: Pairs, kinds: Sequence[UseKind]) -> Pairs:
+        """Leave out pairs that only holders have who are over the budget."""
+        if not self._are_closed(number) or not all(kind.holder for kind in kinds):
+            return pairs
+        has = self.holding(number, pairs.left, pairs.right)
+        held = np.zeros(len(pairs), np.bool_)
+        for kind in kinds:
+            held |= has(kind.holder)
+        return pairs.keep(np.flatnonzero(held))
+
+    def _are_closed(self, number: int) -> bool:
+        """Return whether some uses of a class are over the budget."""
+        every = self._classes.kinds(number)
+        return len(every) > len(self._open.get(number, every))
 
     def judge_counted(
         self, number: int, docid: int, kinds: Sequence[UseKind], counts: Sequence[Ints]

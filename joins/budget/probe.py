@@ -117,6 +117,11 @@ class Probe:
         ]
         return cls.of(TimeColumns(probe_row, columns, ids), int(ends[-1]), places, lateness_us)
 
+    def some(self, held: Flags) -> Probe:
+        """Return the probe with some of the pairs."""
+        met = self.met.keep(np.flatnonzero(held))
+        return Probe(met, self.docids[held], self.is_counted[held], self.is_own[held])
+
     def partners(self, window_us: int, *, is_symmetric: bool) -> int:
         """Return how many pairs a window holds."""
         (count,) = self.count([UseKind(window_us, -1)], is_symmetric=is_symmetric)
@@ -128,7 +133,7 @@ class Probe:
         spans, docids = self.met.span[counted], self.docids[counted]
         order = np.argsort(spans)
         spans, docids = spans[order], docids[order]
-        windows, points = (np.array(column, np.int64) for column in zip(*kinds, strict=True))
+        windows, points, _ = (np.array(column, np.int64) for column in zip(*kinds, strict=True))
         seen: Ints = np.searchsorted(spans, windows, "right")
         hiding = points >= docids.min(initial=np.iinfo(np.int64).max)
         ends = seen.copy()

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from joins.budget.pairs import Overrun
-from joins.classes import Retaining, UseKind
+from joins.classes import Holders, Retaining, UseKind
 from joins.engines import Processor
 from joins.memory.durations import CLOSED
 from joins.memory.instance import Instance
@@ -76,11 +76,12 @@ class DecidingProcessor:
         window_us: int,
         point: int = 0,
         least: Sequence[float] = (),
+        holder: int = 0,
     ) -> int:
         """Add one use of a class, from a registration point on; return the class's number."""
         decided = query_class.decided
         if decided is None:
-            return self.inner.add(query_class, window_us, point, least)
+            return self.inner.add(query_class, window_us, point, least, holder)
         number = self.inner.add(replace(query_class, stratum=NEVER), window_us, point)
         self.inner.retain(number, window_us)
         self._windows[number][window_us] += 1
@@ -92,7 +93,12 @@ class DecidingProcessor:
         return number
 
     def remove(
-        self, number: int, window_us: int, point: int = 0, least: Sequence[float] = ()
+        self,
+        number: int,
+        window_us: int,
+        point: int = 0,
+        least: Sequence[float] = (),
+        holder: int = 0,
     ) -> None:
         """Undo one `add`."""
         if number in self._classes:
@@ -106,7 +112,11 @@ class DecidingProcessor:
                 del self._windows[number], self._classes[number]
                 self._handed_on.pop(number, None)
                 self._has_changed = True
-        self.inner.remove(number, window_us, point, least)
+        self.inner.remove(number, window_us, point, least, holder)
+
+    def ask(self, holders: Holders) -> None:
+        """Ask these whose tuples are whose."""
+        self.inner.ask(holders)
 
     def retain(self, number: int, retention_us: int) -> None:
         """Keep instances that can fill a class for longer than its window."""

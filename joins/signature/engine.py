@@ -227,7 +227,9 @@ class SignatureProcessor(Classified):
                 held = span_us <= limits.window[classes]
                 held &= limits.is_symmetric[classes] | pairs.follows[row]
                 for number in classes[held].tolist():
-                    skewed = SkewedPair(number, docid, other, span_us)
+                    has_holders = any(kind.holder for kind in self.classes.kinds(number))
+                    sides = (int(both[0]), int(both[1])) if has_holders else (0, 0)
+                    skewed = SkewedPair(number, docid, other, span_us, sides)
                     self._batch.pair_budget.overrun_by(skewed)
 
     def tuples(self, stratum: int) -> Iterator[TupleTable]:

@@ -1,0 +1,78 @@
+"""Which queries have which of the remembered tuples of common streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.boxes.operands import Operands
+from broker.matching.boxes.points import Rows
+from broker.matching.fanout import FanOut
+from broker.matching.usegroups import GroupColumns, TestedPositions
+from templates.clause import Clause
+
+__all__ = ["StreamHolders"]
+
+Has = Callable[[int], Flags]
+"""Says which of some instances a query has, by its number."""
+
+
+class StreamHolders:
+    """Tells by the values that instances carry whose they are; see `joins.Holders`.
+
+    A query has a tuple if it is in the box of one of its uses: the tuple was handed on for it.
+    """
+
+    def __init__(self, fan_out: FanOut, rows: Rows) -> None:
+        self._fan_out = fan_out
+        self._rows = rows
+
+    def of_pairs(self, query_class: int, left: Ints, right: Ints) -> Has:
+        """Return what says of which of some pairs of instances a query has both."""
+        clause = next(use.clause for use in self._fan_out.uses_of(query_class))
+        asked = [
+            self._of_stream(source.below, instances)
+            for source, instances in zip(clause.sources, (left, right), strict=True)
+            if source.below is not None and source.below.is_common
+        ]
+
+        def has(holder: int) -> Flags:
+            held = np.ones(len(left), np.bool_)
+            for each in asked:
+                held &= each(holder)
+            return held
+
+        return has
+
+    def _of_stream(self, clause: Clause, instances: Ints) -> Has:
+        distinct, inverse = np.unique(instances, return_inverse=True)
+        operands = Operands.of(self._rows(distinct.tolist()))
+        at = TestedPositions.of(clause)
+        spans, *below = (
+            np.array(operands.texts(operands.starts + k)).astype(np.int64)
+            for k in (at.span, *at.below)
+        )
+        tuples = np.stack([spans, -operands.column("docid_min"), *below], axis=1)
+        strings = [operands.texts(operands.starts + k) for k in at.strings]
+        keys = list(zip(*strings, strict=True)) if strings else [()] * len(distinct)
+        rows_of: dict[tuple[str | None, ...], list[int]] = {}
+        for row, key in enumerate(keys):
+            rows_of.setdefault(key, []).append(row)
+        groups = self._fan_out.groups_of(clause.stream)
+        held: dict[int, list[tuple[Ints, GroupColumns, int]]] = {}
+        for key, rows in rows_of.items():
+            group = groups.get(key)
+            if group is not None:
+                some, columns = np.array(rows), group.columns
+                for use, holder in enumerate(columns.holders.tolist()):
+                    held.setdefault(holder, []).append((some, columns, use))
+
+        def has(holder: int) -> Flags:
+            found = np.zeros(len(distinct), np.bool_)
+            for some, columns, use in held.get(holder, ()):
+                found[some] |= columns.has(use, tuples[some])
+            return found[inverse]
+
+        return has

@@ -1,0 +1,182 @@
+"""Whose the tuples of a common stream are: uses that differ in bounds alone, in columns.
+
+A common stream has the tuples of all statements with one operator, whatever their windows, strings
+and registration points (`Clause.is_common`).  The uses that ask for the same strings are a
+**group**: the fan-out knows it by one box, with the loosest of each bound.  A tuple has one group
+at most, and is handed on if some use of the group has it.  How many tuples each use has is counted
+for all uses at once: where one bound tells them apart, by a look at sorted tuples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.boxes.index import Box
+from broker.matching.uses import Use
+from templates.clause import SPAN, Clause
+from xscl.pattern import INEQUALITIES
+
+__all__ = ["CommonUse", "GroupColumns", "TestedPositions", "UseGroup"]
+
+COMPARED = 4_000_000
+"""Tuples times uses that are compared at a time where several bounds tell uses apart."""
+
+Strings = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TestedPositions:
+    """Where an instance of a common stream has the values that boxes test.
+
+    They are the strings in the order of `Box.equal`, its span, and the spans of the operators
+    below, in the order of `Box.bounds`.
+    """
+
+    strings: tuple[int, ...]
+    span: int
+    below: tuple[int, ...]
+
+    @classmethod
+    def of(cls, clause: Clause) -> TestedPositions:
+        """Return the positions in the instances of a clause's stream."""
+        first = 1 + len(clause.carried)
+        at = {place: first + i for i, place in enumerate(clause.tested)}
+        equal = [at[test.place] for test in clause.box if test.operator == "="]
+        below = [at[test.place] for test in clause.box if test.operator in INEQUALITIES]
+        return cls(tuple(equal), at[SPAN], tuple(below))
+
+
+@dataclass(frozen=True)
+class GroupColumns:
+    """The uses of a group: the number and the name of each one's query, and its bounds.
+
+    A tuple is held against bounds by its span, its smallest docid, negated, and the spans of the
+    operators below: it has a use if none of them is above that of the use.
+    """
+
+    holders: Ints
+    queries: Sequence[str]
+    bounds: Ints
+
+    def sums(self, tuples: Ints, weights: Ints) -> Ints:
+        """Return, for each use, the sums of the weights of the tuples that it has.
+
+        A tuple has a row of weights.
+        """
+        telling = self._telling(tuples)
+        if not telling:
+            return np.broadcast_to(weights.sum(axis=0), (len(self.holders), weights.shape[1]))
+        if len(telling) == 1:
+            values = tuples[:, telling[0]]
+            order = np.argsort(values, kind="stable")
+            nothing = np.zeros((1, weights.shape[1]), np.int64)
+            sums = np.concatenate([nothing, np.cumsum(weights[order], axis=0)])
+            return sums[np.searchsorted(values[order], self.bounds[:, telling[0]], "right")]
+        parts = [held.astype(np.int64) @ weights for held in self._held(tuples, telling)]
+        return np.concatenate(parts)
+
+    def some_have(self, tuples: Ints) -> Flags:
+        """Return which of some tuples some use has."""
+        telling = self._telling(tuples)
+        if len(telling) < 2:
+            return _all_within(tuples, self.bounds.max(axis=0))
+        found = np.zeros(len(tuples), np.bool_)
+        for held in self._held(tuples, telling):
+            found |= held.any(axis=0)
+        return found
+
+    def has(self, use: int, tuples: Ints) -> Flags:
+        """Return which of some tuples a use has."""
+        return _all_within(tuples, self.bounds[use])
+
+    def take(self, some: Flags) -> GroupColumns:
+        """Return some of the uses."""
+        queries = [self.queries[i] for i in np.flatnonzero(some).tolist()]
+        return GroupColumns(self.holders[some], queries, self.bounds[some])
+
+    def _telling(self, tuples: Ints) -> list[int]:
+        """Return the bounds that some use and tuple fail."""
+        if not len(tuples):
+            return []
+        are_telling = self.bounds.min(axis=0) < tuples.max(axis=0)
+        return np.flatnonzero(are_telling).tolist()
+
+    def _held(self, tuples: Ints, telling: list[int]) -> Iterator[Flags]:
+        """Yield, for some uses at a time, which tuple each has."""
+        size = max(1, COMPARED // len(tuples))
+        for start in range(0, len(self.holders), size):
+            bounds = self.bounds[start : start + size]
+            held = np.ones((len(bounds), len(tuples)), np.bool_)
+            for k in telling:
+                held &= tuples[None, :, k] <= bounds[:, None, k]
+            yield held
+
+
+class UseGroup:
+    """The uses of a common stream that ask for the same strings, one of a query at most."""
+
+    def __init__(self, clause: Clause, strings: Strings) -> None:
+        self.stream = clause.stream
+        self.strings = strings
+        self._uses: dict[Use, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._uses)
+
+    def add(self, use: Use) -> None:
+        """Add a use."""
+        self._uses[use] = None
+        self.__dict__.pop("columns", None)
+
+    def remove(self, use: Use) -> None:
+        """Undo one `add`."""
+        del self._uses[use]
+        self.__dict__.pop("columns", None)
+
+    @cached_property
+    def columns(self) -> GroupColumns:
+        """The uses in columns."""
+        bounds = [_bounds(use.asked) for use in self._uses]
+        return GroupColumns(
+            np.array([use.holder for use in self._uses], np.int64),
+            [use.subscriber.query.id for use in self._uses],
+            np.array(bounds, np.int64),
+        )
+
+    @property
+    def use(self) -> CommonUse:
+        """The use that stands for all of them."""
+        first = next(iter(self._uses))
+        span, docid, *below = self.columns.bounds.max(axis=0).tolist()
+        point = -docid - 1
+        box = replace(first.asked, window_us=span, point=point, bounds=tuple(map(float, below)))
+        return CommonUse(
+            first.query_class,
+            first.clause,
+            span,
+            replace(first.subscriber, registration_point=point),
+            first.kept_us,
+            box,
+            group=self,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CommonUse(Use):
+    """A use that stands for all uses of a group."""
+
+    group: UseGroup = field(kw_only=True)
+
+
+def _all_within(tuples: Ints, bounds: Ints) -> Flags:
+    within: Flags = (tuples <= bounds).all(axis=1)
+    return within
+
+
+def _bounds(box: Box) -> list[int]:
+    return [box.window_us, -box.point - 1, *map(int, box.bounds)]

@@ -1,0 +1,155 @@
+"""Statements that differ in data read one stream of inner tuples, and nobody can tell.
+
+*Agrees*: each finds, and is paused for, what it finds and is paused for without the others; and the
+same as over shards, where no statement reads the tuples of another.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from support.budget_runs import MINUTE_US, Running, Way
+from support.budgets import UNLIMITED
+from support.examples import some
+
+from broker.documents.document import FIRST_WATERMARK_US, Document
+from broker.matching.budget import Budget
+from broker.matching.engine import RegisteredQuery
+from broker.matching.queryset import QuerySet
+from broker.matching.usegroups import GroupColumns
+from joins import ClassRegistry
+from xscl import parse
+
+INNER = "S//i%s->a FOLLOWED BY {a/t = b/t%s, %s} S//i->b"
+ABOVE = (
+    "(%s) FOLLOWED BY {b/lang = c/lang, %s} S//i->c",
+    "(%s) FOLLOWED BY {b/lang = c/lang OR a/n = c/n, %s} S//i->c",
+    "((%s) FOLLOWED BY {b/n = c/n, 20 m} S//i->c) FOLLOWED BY {c/lang = d/lang, %s} S//i->d",
+    "(%s) JOIN {a/n = c/n AND a/t != c/t, %s} S//i->c",
+)
+BUDGETS = [
+    replace(UNLIMITED, pairs_per_document=4),
+    replace(UNLIMITED, pairs_per_document=9),
+    replace(UNLIMITED, matches_per_document=3),
+    replace(UNLIMITED, matches_per_1000_documents=12),
+    replace(UNLIMITED, bytes_per_document=4_000),
+    replace(UNLIMITED, output_bytes_per_1000_documents=2_000),
+    UNLIMITED,
+]
+
+
+def statements(seed: int, count: int = 8) -> dict[str, str]:
+    """Return statements over few operators, with windows and constants of their own."""
+    chance = random.Random(seed)
+    found = {}
+    for number in range(count):
+        constant = chance.choice(["", "", "[lang = 'en']", "[lang = 'de']"])
+        also = chance.choice(["", "", " AND b/lang = 'en'", " AND b/n != 'x'"])
+        window, above = (chance.choice(["3 m", "9 m", "30 m", "1 d"]) for _ in "ab")
+        found[f"q{number}"] = chance.choice(ABOVE) % (INNER % (constant, also, window), above)
+    return found
+
+
+def documents(seed: int, count: int = 40) -> list[Document]:
+    """Return documents of few values, some of them late, some with several tags."""
+    chance, watermark_us, found = random.Random(seed), FIRST_WATERMARK_US, []
+    for docid in range(1, count + 1):
+        lang = chance.choice(["", "de", *["en"] * 4])
+        names = "".join(f"<n>{chance.randrange(9)}</n>" for _ in range(chance.randrange(3)))
+        xml = f"<i><lang>{lang}</lang>{names}<t>{chance.randrange(12)}</t></i>"
+        time_us = (docid + chance.randint(-3, 3)) * MINUTE_US
+        times = (time_us, time_us, time_us, watermark_us)
+        found.append(Document(docid, "S", str(docid), *times, xml.encode()))
+        watermark_us = max(watermark_us, time_us)
+    return found
+
+
+def paused(running: Running) -> dict[str, tuple[int, str]]:
+    return {pause.query: (pause.docid, pause.reason) for pause in running.pauses}
+
+
+def spent(running: Running) -> list[tuple[object, ...]]:
+    return sorted(running.spent)
+
+
+CASES = [(seed, budget) for seed, budget in product(range(40), BUDGETS)]
+
+
+@pytest.mark.parametrize(("seed", "budget"), some(CASES, 3), ids=str)
+def test_no_statement_minds_the_others(seed: int, budget: Budget) -> None:
+    texts, stream = statements(seed), documents(seed)
+    points = {name: seed % 3 * int(name[1:]) for name in texts}
+    found = Running(texts, budget, points=points).feed(stream, 7)
+    for name, text in texts.items():
+        alone = Running({name: text}, budget, Way(shards=2), points).feed(stream, 40)
+        assert paused(found).get(name) == paused(alone).get(name)
+        assert found.of(name) == alone.of(name)
+
+
+@pytest.mark.parametrize(("seed", "budget"), some(CASES, 3), ids=str)
+def test_shards_share_no_tuples_and_find_the_same(seed: int, budget: Budget) -> None:
+    texts, stream = statements(seed), documents(seed)
+    expected = Running(texts, budget, Way(shards=2)).feed(stream, 40)
+    for batch in (1, 9, 40):
+        found = Running(texts, budget).feed(stream, batch)
+        assert paused(found) == paused(expected)
+        assert sorted(found.lines) == sorted(expected.lines)
+    assert spent(found) == spent(expected)
+
+
+@pytest.mark.parametrize(("seed", "budget"), some(CASES, 2), ids=str)
+def test_a_restart_changes_nothing(seed: int, budget: Budget) -> None:
+    texts, stream = statements(seed), documents(seed)
+    once = Running(texts, budget).feed(stream, 20)
+    again = Running(texts, budget).feed(stream[:20], 20)
+    again.restart(stream[:20]).feed(stream, 20, 20)
+    assert paused(again) == paused(once)
+    assert sorted(again.lines) == sorted(once.lines)
+
+
+def test_a_statement_is_not_paused_for_pairs_of_anothers_tuples() -> None:
+    """A document meets six pairs of its language, of which one statement has two."""
+    bodies = [(lang, 1) for lang in ("en", "en", "de", "en", "de", "en")] + [("en", 2)]
+    stream = [
+        replace(each, xml=f"<i><lang>{lang}</lang><t>{t}</t></i>".encode())
+        for each, (lang, t) in zip(documents(1), bodies, strict=False)
+    ]
+    text = "(S//i[lang = '%s']->a FOLLOWED BY {a/t = b/t, 1 d} S//i[lang = 'en']->b)"
+    text += " FOLLOWED BY {b/lang = c/lang, 1 d} S//i->c"
+    budget = replace(UNLIMITED, pairs_per_document=4)
+    texts = {"many": text % "en", "few": text % "de"}
+    found = Running(texts, budget).feed(stream, 1)
+    for name in texts:
+        alone = Running({name: texts[name]}, budget).feed(stream, 1)
+        assert paused(found).get(name) == paused(alone).get(name)
+
+
+def test_a_thousand_statements_with_data_of_their_own_have_one_class_for_each_operator() -> None:
+    classes = ClassRegistry()
+    queries = QuerySet(classes)
+    for number in range(1_000):
+        inner = INNER % (f"[lang = 'l{number % 10}']", "", f"{number + 1} s")
+        [query] = parse(ABOVE[0] % (inner, f"{number + 2} s"), id=f"q{number}")
+        queries.add(RegisteredQuery(query, number))
+    assert len(classes.by_number) == 2
+    for number in range(1_000):
+        queries.remove(f"q{number}")
+    assert not classes.by_number
+    assert not queries.catalog.plan().edges
+
+
+@pytest.mark.parametrize("telling", [(), (0,), (1,), (0, 2), (0, 1, 2)], ids=str)
+def test_sums_of_all_uses_are_those_of_each(telling: tuple[int, ...]) -> None:
+    chance = np.random.default_rng(len(telling))
+    bounds = np.full((30, 3), 100)
+    for column in telling:
+        bounds[:, column] = chance.integers(0, 20, 30)
+    tuples, weights = chance.integers(0, 20, (50, 3)), chance.integers(0, 9, (50, 2))
+    uses = GroupColumns(np.arange(30), [f"q{i}" for i in range(30)], bounds)
+    held = np.array([uses.has(use, tuples) for use in range(30)])
+    assert (uses.sums(tuples, weights) == held @ weights).all()
+    assert (uses.some_have(tuples) == held.any(axis=0)).all()
