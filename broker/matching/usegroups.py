@@ -174,7 +174,7 @@ class CommonUse(Use):
 
 
 def _all_within(tuples: Ints, bounds: Ints) -> Flags:
-    within: Flags = (tuples <= bounds).all(axis=1)
+    within: Flags = np.all(tuples <= bounds, axis=1)
     return within
 
 
