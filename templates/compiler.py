@@ -36,7 +36,7 @@ def compile_query(
     return [
         alternative
         for variant in variants(query)
-        for alternative in _compile(variant, point, catalog, published, lateness_us)
+        for alternative in _compile(variant, point, catalog, published, lateness_us, shares=shares)
     ]
 
 
@@ -46,6 +46,8 @@ def _compile(
     catalog: Catalog,
     published: Mapping[str, Published],
     lateness_us: int,
+    *,
+    shares: bool,
 ) -> list[Alternative]:
     query = variant.query
     statements = plain_statements(query)
