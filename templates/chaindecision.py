@@ -67,9 +67,12 @@ class ChainDecision:
 
     @property
     def retained_us(self) -> int:
-        """For how long what may decide is remembered: UNLESS at the beginning looks back."""
+        """For how long what may decide is remembered: UNLESS at the beginning looks back.
+
+        It is never nothing: of a clause without a window no documents are kept.
+        """
         before = [each.window_us for each in self.absences if each.step == 0]
-        return min(INFINITE_US, self.reach_us + max(before, default=0))
+        return min(INFINITE_US, max(1, self.reach_us + max(before, default=0)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,170 @@
+"""Runs: SASE+'s template over its events, chains that never end, and what would explode.
+
+    python -m benchmarks runs [--events 100000]
+
+The template is a run of prices of one symbol that begins where the price is a multiple of 500 and
+is followed by a low volume, with nothing more asked (p1), rising prices (p2), or prices above an
+aggregate of those before (p3), under MATCH PARTITION and NEXT (Zhang, Diao and Immerman, SIGMOD
+2014).  Documents are evaluated before the clock starts; matches are listed, with their output.
+Last comes what a statement costs that is paused: 40 rising values under MATCH ANY.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+
+import xscl
+from broker.documents.document import Document
+from broker.matching.engine import Engine, RegisteredQuery
+
+SECOND_US = 1_000_000
+BATCH = 1_000
+LATENESS_US = 60 * SECOND_US
+TEMPLATE = (
+    "S//stock[price->p]+ {{first(p) mod 500 = 0{asked}}} FOLLOWED BY S//stock[volume < 150]"
+    " WITHIN 1000 s SAME (//symbol) MATCH {strategy} GRACE 0 s"
+)
+ASKED = {
+    "p1": "",
+    "p2": " AND p > prev(p)",
+    "p3 min": " AND p > min(p)",
+    "p3 avg": " AND p > avg(p)",
+    "p3 max": " AND p > max(p)",
+}
+DOCUMENT = '{"docid": '
+"""What begins a document in a match line."""
+
+CHAIN_LENGTHS = (3, 6, 12, 24)
+
+
+class JavaRandom:
+    """The generator of `java.util.Random`, which the authors' events come from."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = (seed ^ 0x5DEECE66D) & ((1 << 48) - 1)
+
+    def below(self, bound: int) -> int:
+        """Return what `nextInt(bound)` does."""
+        while True:
+            bits = self._next()
+            if bound & (bound - 1) == 0:
+                return (bound * bits) >> 31
+            value = bits % bound
+            if bits - value + bound - 1 < 1 << 31:
+                return value
+
+    def _next(self) -> int:
+        self._seed = (self._seed * 0x5DEECE66D + 0xB) & ((1 << 48) - 1)
+        return self._seed >> 17
+
+
+def walk(events: int, seed: int = 10, percent: int = 70) -> Iterator[bytes]:
+    """Yield stocks of two symbols whose prices rise with a probability, and fall or stay else."""
+    chance = JavaRandom(seed)
+    prices = [chance.below(1000), chance.below(1000)]
+    for _ in range(events):
+        symbol, step = chance.below(2), chance.below(100) + 1
+        if step <= percent:
+            prices[symbol] += chance.below(3) + 1
+        elif step > (100 + percent) / 2:
+            prices[symbol] -= chance.below(3) + 1
+        volume = chance.below(1000) + 1
+        yield (
+            f"<stock><symbol>{symbol + 1}</symbol><price>{prices[symbol]}</price>"
+            f"<volume>{volume}</volume></stock>"
+        ).encode()
+
+
+def documents_of(texts: Iterator[bytes]) -> list[Document]:
+    """Return documents, a second apart."""
+    return [
+        Document(n, "S", str(n), at, at, at, at - SECOND_US, text)
+        for n, text in enumerate(texts, 1)
+        for at in [n * SECOND_US]
+    ]
+
+
+def found(
+    texts: list[str], documents: list[Document], batch: int = BATCH
+) -> tuple[float, int, int]:
+    """Return the seconds that statements take, how many matches there are, and their documents."""
+    queries = [xscl.parse(text, id=f"q{i}")[0] for i, text in enumerate(texts)]
+    engine = Engine([RegisteredQuery(each) for each in queries], lateness_us=LATENESS_US)
+    xml = {document.docid: document.xml for document in documents}
+    parts = [engine.evaluate(documents[i : i + batch]) for i in range(0, len(documents), batch)]
+    matches = listed = 0
+    started = time.process_time()
+    for part in parts:
+        step = engine.process(part, lambda docids: {docid: xml[docid] for docid in docids})
+        matches += len(step.matches)
+        listed += sum(match.line.count(DOCUMENT) for match in step.matches)
+    return time.process_time() - started, matches, listed
+
+
+def template(events: int) -> None:
+    """Print what each statement of the template costs alone, and all of them together."""
+    documents = documents_of(walk(events))
+    texts = {
+        f"{name}, {strategy}": TEMPLATE.format(asked=asked, strategy=strategy)
+        for name, asked in ASKED.items()
+        for strategy in ("PARTITION", "NEXT")
+    }
+    print(f"SASE+'s template, {events:,} events: events/s, matches, documents of matches/s")
+    for name, text in [*texts.items(), ("all ten", "")]:
+        seconds, matches, listed = found([text] if text else [*texts.values()], documents)
+        print(f"{name:20} {events / seconds:10,.0f} {matches:10,} {listed / seconds:12,.0f}")
+
+
+def chains(events: int) -> None:
+    """Print what chains cost that never end: their last unit does not come."""
+    documents = documents_of(f"<e{n % 40}/>".encode() for n in range(events))
+    print(f"chains of so many units that never end, {events:,} events: events/s")
+    for strategy in ("NEXT", "STRICT"):
+        rates = []
+        for length in CHAIN_LENGTHS:
+            units = [f"S//e{n}" for n in range(length - 1)] + ["S//never"]
+            text = " FOLLOWED BY ".join(units) + f" WITHIN 100 s MATCH {strategy} GRACE 0 s"
+            rates.append(events / found([text], documents)[0])
+        print(f"{strategy:20}", *(f"{rate:10,.0f}" for rate in rates))
+
+
+def many(events: int, statements: int) -> None:
+    """Print what statements that differ in a constant cost beside one."""
+    documents = documents_of(walk(events))
+    text = TEMPLATE.format(asked=ASKED["p2"], strategy="PARTITION")
+    texts = [text.replace("= 0", f"= {n % 500}", 1) for n in range(statements)]
+    one, several = (found(own, documents)[0] for own in (texts[:1], texts))
+    print(f"{statements:,} statements that differ in a constant, {events:,} events: events/s")
+    print(f"one {events / one:,.0f}, all {events / several:,.0f}")
+
+
+def paused() -> None:
+    """Print what the document costs at which a statement is paused that would explode."""
+    text = "S//a[v->v]+ {v > prev(v)} WITHIN 1 h MATCH ANY"
+    documents = documents_of(f"<a><v>{n}</v></a>".encode() for n in range(1, 41))
+    engine = Engine([RegisteredQuery(xscl.parse(text, id="q")[0])], lateness_us=LATENESS_US)
+    for document in documents:
+        part = engine.evaluate([document])
+        started = time.process_time()
+        step = engine.process(part, lambda docids: {each.docid: each.xml for each in documents})
+        if step.pauses:
+            milliseconds = 1_000 * (time.process_time() - started)
+            print(f"40 rising values under ANY: paused at document {document.docid},")
+            print(f"which took {milliseconds:.0f} ms")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--events", type=int, default=100_000)
+    parser.add_argument("--statements", type=int, default=1_000)
+    options = parser.parse_args()
+    paused()
+    template(options.events)
+    chains(options.events // 5)
+    many(options.events // 50, options.statements)
+
+
+if __name__ == "__main__":
+    main()
