@@ -107,6 +107,14 @@ def optional_values(values: Iterable[str]) -> str:
     return json.dumps(list(values), ensure_ascii=False)
 
 
+def values_of_optional(text: str) -> Values:
+    """Return what `optional_values` has written."""
+    if text.count('"') == 2 and "\\" not in text:
+        return (text[2:-2],)  # one value, as mostly, without anything that JSON spells otherwise
+    values: list[str] = json.loads(text)
+    return values
+
+
 def compile_condition(residuals: Sequence[Residual], tests: Sequence[Call] = ()) -> Condition:
     """Return what tells whether all of these hold for a tuple."""
     parts = [*map(_comparison, residuals), *map(compile_test, tests)]
@@ -181,7 +189,7 @@ def compile_operand(operand: Operand) -> _Reader:
             return lambda reading: (reading.value(variable),)
         case PathFrom():
             name = term(operand)
-            return lambda reading: json.loads(reading.value(name))
+            return lambda reading: values_of_optional(reading.value(name))
         case Row():
             return _rows(operand)
         case Cell(row, column):

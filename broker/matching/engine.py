@@ -141,7 +141,7 @@ class Engine:
             self._queries, self._accounts, self._leaves, limits.shared_characters, schedule, trace
         )
         self._outcomes = Outcomes(
-            self._queries, self._accounts, self._leaves, limits.shared_characters, lateness_us
+            self._queries, self._accounts, self._rows_of, limits.shared_characters, lateness_us
         )
         self._watermark_us = WATERMARK_MIN_US
         self._candidates = self._acting.begin_batch()
@@ -450,6 +450,11 @@ class Engine:
             for some, rows in self._processor.rows(part):
                 found.update(zip(some, Leaf.read(some, rows), strict=True))
         return found
+
+    def _rows_of(self, numbers: Iterable[int]) -> Iterator[tuple[Sequence[int], pa.RecordBatch]]:
+        """Yield the rows of instances, some at a time."""
+        for part in self._bulk.sub_batches(sorted(numbers), lambda number: (number,)):
+            yield from self._processor.rows(part)
 
     def _trees(self, documents: Documents) -> Trees:
         return Trees(partial(self._xml, documents), self._limits.trees)

@@ -1,12 +1,16 @@
-"""Matches of statements with rows or limits, gathered over a batch, with what is read of them."""
+"""Matches of statements with rows or limits, gathered over a batch, with what is read of them.
+
+What is read stays text until it is asked for, and the documents of a match stay rows: most matches
+are never shown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from broker.matching.boxes.columns import Ints
 from broker.matching.hits import Hits, TupleReading
@@ -17,10 +21,13 @@ from templates.clause import Clause
 from xscl.comparison import Call, Operand, operand_terms, term
 from xscl.evaluation import UnboundError, Values, compile_operand
 
-__all__ = ["Gathered", "Matched", "Source"]
+__all__ = ["Asked", "Gathered", "Matched", "Rows", "Source"]
 
 Asked = tuple[Values, ...]
 """The values of one key or aggregate: of each argument."""
+
+Rows = Callable[[Iterable[int]], Iterator[tuple[Sequence[int], pa.RecordBatch]]]
+"""Yields the rows of instances by number."""
 
 
 class Source(NamedTuple):
@@ -30,27 +37,80 @@ class Source(NamedTuple):
     name: str
 
 
-@dataclass(slots=True)
-class Matched:
-    """A decided match: where it stands, its documents, and what is read of it, in order.
+class _Documents:
+    """The documents of some matches, by number: read when one of them is shown or compared."""
 
-    `newest` is the newest outside document behind it, `oldest` the oldest.
+    def __init__(self) -> None:
+        self._at: dict[int, tuple[pa.RecordBatch, int]] = {}
+        self._leaves: dict[int, Leaf] = {}
+
+    def add(self, numbers: Sequence[int], rows: pa.RecordBatch) -> None:
+        """Take rows of documents."""
+        narrow = Leaf.columns(rows)
+        self._at.update({number: (narrow, at) for at, number in enumerate(numbers)})
+
+    def __getitem__(self, number: int) -> Leaf:
+        leaf = self._leaves.get(number)
+        if leaf is None:
+            rows, at = self._at[number]
+            (leaf,) = Leaf.read([number], rows.slice(at, 1))
+            self._leaves[number] = leaf
+        return leaf
+
+
+class Matched:
+    """A decided match: where it stands, its documents, and what is read of it.
+
+    `newest` is the newest outside document behind it.
     """
 
-    docid: int
-    depth: int
-    watermark_us: int
-    start_us: int
-    end_us: int
-    newest: int
-    leaves: tuple[int, ...]
-    visible: tuple[int, ...]
-    subscriber: Subscriber
-    clause: Clause
-    readings: list[TupleReading] = field(default_factory=list)
-    hits: list[tuple[int, int]] = field(default_factory=list)
-    behind: tuple[Leaf, ...] = ()
-    asked: tuple[Asked, ...] = ()
+    __slots__ = (
+        "_asked",
+        "_documents",
+        "clause",
+        "depth",
+        "docid",
+        "end_us",
+        "hits",
+        "leaves",
+        "newest",
+        "readings",
+        "start_us",
+        "subscriber",
+        "visible",
+        "watermark_us",
+    )
+
+    def __init__(
+        self,
+        place: Sequence[int],
+        leaves: tuple[int, ...],
+        visible: tuple[int, ...],
+        subscriber: Subscriber,
+        clause: ClauseReader,
+        documents: _Documents,
+    ) -> None:
+        self.docid, self.newest, self.depth, self.watermark_us, self.start_us, self.end_us = place
+        self.leaves = leaves
+        self.visible = visible
+        self.subscriber = subscriber
+        self.clause = clause
+        self.readings: list[TupleReading] = []
+        self.hits: list[tuple[int, int]] = []
+        self._documents = documents
+        self._asked: dict[int, Asked] = {}
+
+    def asked(self, number: int) -> Asked:
+        """Return the values of a key, or of the arguments of an aggregate, by its number."""
+        found = self._asked.get(number)
+        if found is None:
+            found = self._asked[number] = self.clause.readers[number](self.readings)
+        return found
+
+    @property
+    def behind(self) -> list[Leaf]:
+        """Its documents."""
+        return [self._documents[number] for number in self.leaves]
 
     @property
     def order(self) -> tuple[Any, ...]:
@@ -63,10 +123,19 @@ class Matched:
         """Its place in the order in which matches are decided."""
         return self.docid, self.depth, *self.order
 
-    @property
-    def oldest(self) -> int:
-        """The oldest document behind it."""
-        return min([leaf.docid for leaf in self.behind])
+
+class ClauseReader:
+    """What is read of the tuples of a clause: `names` of terms, `readers` of keys and aggregates.
+
+    `at` are the places of the terms among those of the clause.
+    """
+
+    def __init__(self, clause: Clause, names: Sequence[str]) -> None:
+        operands = [o for each in clause.outcome for o in _arguments(each)]
+        asked = dict.fromkeys(term(t) for o in operands for t in operand_terms(o))
+        self.names = tuple(asked)
+        self.at = np.array([names.index(name) for name in asked], np.int64)
+        self.readers = [_reader(each) for each in clause.outcome]
 
 
 class Gathered:
@@ -75,8 +144,9 @@ class Gathered:
     def __init__(self, long: int) -> None:
         self._long = long
         self._found: dict[Source, dict[tuple[Any, ...], Matched]] = {}
+        self._documents = _Documents()
         self._pieces: list[Hits] = []
-        self._readers: dict[Clause, tuple[_Reader, ...]] = {}
+        self._readers: dict[Clause, ClauseReader] = {}
 
     def add(self, hits: Hits) -> Ints:
         """Add tuples of roots; return those that begin a match."""
@@ -85,14 +155,16 @@ class Gathered:
         self._pieces.append(hits)
         visible = hits.numbers([terms.visible for terms in hits.clauses]).tolist()
         leaves, lengths = (each.tolist() for each in hits.leaves)
-        which = hits.which.tolist()
         places = places_of(hits, np.arange(len(hits))).T.tolist()
         has_runs = np.flatnonzero(hits.by_clause(bool(terms.runs) for terms in hits.clauses))
         runs = dict(zip(has_runs.tolist(), with_runs(hits, has_runs), strict=True))
-        for hit, terms, reading in hits.readings(np.arange(len(hits))):
-            subscriber = hits.uses[which[hit]].subscriber
-            source = source_of(subscriber)
-            own = self._found.setdefault(source, {})
+        of_uses = [
+            (self._found.setdefault(source_of(use.subscriber), {}), use.subscriber, terms)
+            for use, terms in zip(hits.uses, hits.terms, strict=True)
+        ]
+        readings = self._readings(hits)
+        for hit, use in enumerate(hits.which.tolist()):
+            own, subscriber, terms = of_uses[use]
             behind = tuple(leaves[hit][: lengths[hit]])
             form, nodes = terms.form, visible[hit][: len(terms.visible)]
             if form is None:
@@ -101,46 +173,57 @@ class Gathered:
             key = (behind, seen, form.branches, form.units)
             match = own.get(key)
             if match is None:
-                docid, newest, depth, watermark_us, start_us, end_us = places[hit]
+                reader = self._readers[terms.clause]
                 match = own[key] = Matched(
-                    docid,
-                    depth,
-                    watermark_us,
-                    start_us,
-                    end_us,
-                    newest,
-                    behind,
-                    seen,
-                    subscriber,
-                    terms.clause,
+                    places[hit], behind, seen, subscriber, reader, self._documents
                 )
                 begun.append(hit)
-            match.readings.append(reading)
+            match.readings.append(readings[hit])
             match.hits.append((piece, hit))
         return np.array(begun, np.int64)
 
-    def take(
-        self, query: str, leaves_of: Callable[[Iterable[int]], Mapping[int, Leaf]]
-    ) -> dict[Source, list[Matched]]:
-        """Return the matches of a query by their source, each with its documents and values."""
+    def _readings(self, hits: Hits) -> list[TupleReading]:
+        """Return what keys and aggregates read of hits."""
+        for terms in hits.clauses:
+            if terms.clause not in self._readers:
+                self._readers[terms.clause] = ClauseReader(terms.clause, terms.names)
+        readers = [self._readers[terms.clause] for terms in hits.clauses]
+        counts = hits.by_clause(len(reader.at) for reader in readers)
+        flat = [hits.by_clause(_at(reader, k) for reader in readers) for k in range(counts.max())]
+        columns = []
+        for k, at in enumerate(flat):
+            own = np.flatnonzero(counts > k)
+            texts: list[str | None] = [None] * len(hits)
+            for hit, text in zip(own.tolist(), hits.texts(own, at[own]), strict=True):
+                texts[hit] = text
+            columns.append(texts)
+        values = list(zip(*columns, strict=True)) if columns else [()] * len(hits)
+        starts, ends = (each.tolist() for each in hits.points.intervals(hits.rows))
+        names = [reader.names for reader in readers]
+        given = [use.subscriber.parameters for use in hits.uses]
+        rows = zip(
+            values,
+            starts,
+            ends,
+            hits.by_clause(range(len(readers))).tolist(),
+            hits.which.tolist(),
+            strict=True,
+        )
+        return [
+            TupleReading(dict(zip(names[clause], own, strict=False)), start, end, given[use])
+            for own, start, end, clause, use in rows
+        ]
+
+    def take(self, query: str, rows: Rows) -> dict[Source, list[Matched]]:
+        """Return the matches of a query by their source; `rows` yields those of documents."""
         found = {
             source: list(self._found.pop(source).values())
             for source in [each for each in self._found if each.query == query]
         }
         numbers = {n for matches in found.values() for match in matches for n in match.leaves}
-        leaves = leaves_of(numbers) if numbers else {}
-        for matches in found.values():
-            for match in matches:
-                match.behind = tuple([leaves[number] for number in match.leaves])
-                match.asked = tuple([read(match.readings) for read in self._read(match.clause)])
-                match.readings = []
-        return found
-
-    def _read(self, clause: Clause) -> tuple[_Reader, ...]:
-        readers = self._readers.get(clause)
-        if readers is None:
-            readers = self._readers[clause] = tuple(map(_reader, clause.outcome))
-        return readers
+        for some, own in rows(sorted(numbers)) if numbers else ():
+            self._documents.add(some, own)
+        return {source: matches for source, matches in found.items() if matches}
 
     def matches(self, kept: Iterable[Matched]) -> MatchRows:
         """Return matches as they are made."""
@@ -159,17 +242,22 @@ def source_of(subscriber: Subscriber) -> Source:
     return Source(subscriber.query.id, subscriber.source or f"#{id(subscriber)}")
 
 
+def _at(reader: ClauseReader, k: int) -> int:
+    return int(reader.at[k]) if k < len(reader.at) else -1
+
+
 _Reader = Callable[[Sequence[TupleReading]], Asked]
+
+
+def _arguments(operand: Operand) -> tuple[Operand, ...]:
+    """Return what is read of a match: a key, or the arguments of an aggregate."""
+    return operand.arguments if isinstance(operand, Call) else (operand,)
 
 
 def _reader(operand: Operand) -> _Reader:
     """Return what gives the values of a key, or of the arguments of an aggregate, in a match."""
-    is_aggregate = isinstance(operand, Call)
-    arguments = operand.arguments if isinstance(operand, Call) else (operand,)
-    if not is_aggregate or arguments:
-        compiled = [_of_match(each) for each in arguments]
-        return lambda readings: tuple([read(readings) for read in compiled])
-    return lambda readings: ()
+    compiled = [_of_match(each) for each in _arguments(operand)]
+    return lambda readings: tuple([read(readings) for read in compiled])
 
 
 def _of_match(operand: Operand) -> Callable[[Sequence[TupleReading]], Values]:

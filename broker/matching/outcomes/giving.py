@@ -12,7 +12,7 @@ from typing import Any
 
 from broker.matching.accounts import Accounts
 from broker.matching.match import parameters_key
-from broker.matching.outcomes.gathered import Gathered, Matched, Source, source_of
+from broker.matching.outcomes.gathered import Gathered, Matched, Rows, Source, source_of
 from broker.matching.outcomes.kept import Given, GivenAt, Note, Notes
 from broker.matching.outcomes.rowlines import RowBuilder
 from broker.matching.outcomes.rows import Asking, FoundWindow, RowSource
@@ -36,14 +36,14 @@ Build = Callable[[MatchRows, dict[int, Leaf]], list[BuiltMatch]]
 class Outcomes:
     """What the statements of a set make of their matches.
 
-    `leaves_of` returns documents of the join by number.  `long` is as in `MatchRows`.
+    `rows_of` yields the rows of instances of the join.  `long` is as in `MatchRows`.
     """
 
     def __init__(
         self,
         queries: QuerySet,
         accounts: Accounts,
-        leaves_of: Callable[[Iterable[int]], dict[int, Leaf]],
+        rows_of: Rows,
         long: int,
         lateness_us: int,
     ) -> None:
@@ -51,7 +51,7 @@ class Outcomes:
         self.gathered = Gathered(long)
         self._queries = queries
         self._accounts = accounts
-        self._leaves_of = leaves_of
+        self._rows_of = rows_of
         self._long = long
         self._lateness_us = lateness_us
         self._sources: dict[Source, RowSource] = {}
@@ -72,7 +72,7 @@ class Outcomes:
         """Yield what is given of statements whose matches are known behind a stratum."""
         for name in self._queries.outcomes(stratum):
             query = self._queries.get(name)
-            found = self.gathered.take(name, self._leaves_of)
+            found = self.gathered.take(name, self._rows_of)
             if query is None or not found:
                 continue
             if query.rows is not None:
@@ -149,12 +149,13 @@ class Outcomes:
         one = GivenAt(match.end_us, match.start_us, match.docid)
         first = 0 if query.limit is None else len(query.limit.keys)
         disjoint: Given | None = None
-        key = _key(match.asked[first:])
+        asked = [match.asked(number) for number in range(len(match.clause.readers))]
+        key = _key(asked[first:])
         if query.kind is SelectKind.DISJOINT:
             disjoint = self._given(subscriber, "DISJOINT", key, _within_us(subscriber))
             if disjoint.meets(one, match.watermark_us - self._lateness_us):
                 return False
-        of_limit = _key(match.asked[:first])
+        of_limit = _key(asked[:first])
         if query.limit is not None and not self._passes(
             subscriber, of_limit, one, match.watermark_us
         ):

@@ -13,7 +13,8 @@ with need not be remembered (semantics, section 1.1).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator as operators
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, product
 from operator import attrgetter
 from typing import NamedTuple
@@ -33,9 +34,21 @@ from xscl.runvalues import RunAtHand
 
 __all__ = ["Asking", "FoundWindow", "RowSource"]
 
+HELD_MIN = 1_000
+"""Of fewer matches none is forgotten: to look through them costs more than they do."""
+
 MANY = 8
 """From so many on, those who ask are asked in columns."""
 
+_SCALAR: dict[str, Callable[[float, float], bool]] = {
+    "=": operators.eq,
+    # Of what is no number nothing holds.
+    "!=": lambda a, b: a < b or a > b,
+    "<": operators.lt,
+    "<=": operators.le,
+    ">": operators.gt,
+    ">=": operators.ge,
+}
 _COMPARISONS = {
     "=": np.equal,
     "!=": np.not_equal,
@@ -79,6 +92,7 @@ class Asking:
         self.rows: Rows = query.rows
         lengths = [length_under(self.rows.length, each.parameters) for each in subscribers]
         self.lengths_us = np.minimum(np.array(lengths, np.int64), INFINITE_US)
+        self._lengths: list[int] = self.lengths_us.tolist()
         self.longest_us = int(self.lengths_us.max())
         having = self.rows.having
         self._conditions: list[Condition] | None = None
@@ -93,7 +107,7 @@ class Asking:
     def _in_columns(self) -> list[_Compared] | None:
         """Return HAVING as comparisons of aggregates with numbers, None where it is not that."""
         having = self.rows.having
-        if len(self.subscribers) < MANY or having is None or len(having) != 1:
+        if having is None or len(having) != 1:
             return None
         (asked,) = having
         if asked.value_joins or asked.similarity_joins or asked.tests:
@@ -129,8 +143,25 @@ class Asking:
                 return None
         return np.array(given, np.float64)
 
-    def candidates(self, series: Series, places: Ints, last: int) -> Ints:
-        """Return who may have a row of matches from their own place on up to another."""
+    def candidates(self, series: Series, end_us: int, last: int) -> list[tuple[int, int]]:
+        """Return who may have a row that ends at a time, each with the place where it begins."""
+        if len(self.subscribers) < MANY:
+            places = [series.first_from(end_us - each) for each in self._lengths]
+            return [(i, at) for i, at in enumerate(places) if self._may_hold(series, i, at, last)]
+        all_places = series.all_from(end_us - self.lengths_us)
+        who = self._holding(series, all_places, last)
+        return list(zip(who.tolist(), all_places[who].tolist(), strict=True))
+
+    def _may_hold(self, series: Series, who: int, first: int, last: int) -> bool:
+        """Return whether comparisons with numbers hold of matches `[first, last)`."""
+        for aggregate, operator, numbers in self._compared or ():
+            values = series.value(aggregate, first, last)
+            if not values or not _SCALAR[operator](to_double(values[0]), numbers[who]):
+                return False
+        return True
+
+    def _holding(self, series: Series, places: Ints, last: int) -> Ints:
+        """Return of whom comparisons with numbers hold, each from their own place on."""
         if self._compared is None:
             return np.arange(len(self.subscribers))
         held: Flags = np.ones(len(self.subscribers), np.bool_)
@@ -153,6 +184,8 @@ class RowSource:
     def __init__(self, lateness_us: int) -> None:
         self._lateness_us = lateness_us
         self._series: dict[tuple[str, ...], Series] = {}
+        self._held = 0
+        self._held_max = HELD_MIN
 
     def take(
         self, matches: Sequence[Matched], asking: Asking, *, is_known: bool
@@ -163,7 +196,7 @@ class RowSource:
             for match in standing:
                 if match.end_us < self._oldest_us(match.watermark_us, asking.longest_us):
                     continue
-                for keys in self._keys(match, asking.rows):
+                for keys in _keys(match, asking.rows):
                     series = self._series.get(keys)
                     if series is None:
                         series = self._series[keys] = Series(asking.rows.aggregates, len(keys))
@@ -171,18 +204,13 @@ class RowSource:
                     if place in begun or not series.has_end(match.end_us):
                         begun.setdefault(place, []).append(match)
                     series.add(match)
+                    self._held += 1
             if not is_known:
                 for (end_us, keys), first in sorted(begun.items(), key=_place):
                     yield from self._rows(docid, end_us, keys, first, asking)
 
     def _oldest_us(self, watermark_us: int, length_us: int) -> int:
         return watermark_us - self._lateness_us - length_us
-
-    def _keys(self, match: Matched, rows: Rows) -> Iterator[tuple[str, ...]]:
-        """Yield the keys of a match: each choice of a value for each of them."""
-        asked = match.asked[: len(rows.keys)]
-        values = [dict.fromkeys(map(spell, each[0])) if each else {} for each in asked]
-        yield from product(*values)
 
     def _rows(
         self,
@@ -199,9 +227,7 @@ class RowSource:
         if watermark_us - self._lateness_us > end_us:
             yield from self._late(docid, end_us, watermark_us, keys, asking)
             return
-        places = series.all_from(end_us - asking.lengths_us)
-        for who in asking.candidates(series, places, last).tolist():
-            own = int(places[who])
+        for who, own in asking.candidates(series, end_us, last):
             found = _row(asking, who, docid, end_us, watermark_us, keys, series, own, last)
             if found is not None:
                 yield found
@@ -230,13 +256,24 @@ class RowSource:
                 yield found
 
     def forget(self, watermark_us: int, longest_us: int) -> None:
-        """Forget what no row can have any more."""
+        """Forget what no row can have any more, once there is twice as much as was left."""
+        if self._held < self._held_max:
+            return
         before_us = self._oldest_us(watermark_us, longest_us)
         for keys, series in list(self._series.items()):
             if series.ends[0] < before_us:
                 series.forget(before_us)
                 if not len(series):
                     del self._series[keys]
+        self._held = sum(map(len, self._series.values()))
+        self._held_max = max(HELD_MIN, 2 * self._held)
+
+
+def _keys(match: Matched, rows: Rows) -> list[tuple[str, ...]]:
+    """Return the keys of a match: each choice of a value for each of them."""
+    asked = [match.asked(number) for number in range(len(rows.keys))]
+    # A key that another alternative binds has no value here.
+    return list(product(*[dict.fromkeys(map(spell, each[0])) if each else () for each in asked]))
 
 
 def _row(

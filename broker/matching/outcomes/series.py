@@ -24,12 +24,13 @@ LOOKED_AT = 16
 class Series:
     """Matches by end, then start and documents; `first` is the place of the first aggregate."""
 
+    __slots__ = ("_aggregates", "_columns", "_first", "ends", "matches")
+
     def __init__(self, aggregates: Sequence[Call], first: int) -> None:
         self._aggregates = aggregates
         self._first = first
         self.matches: list[Matched] = []
         self.ends = array("q")
-        self._orders: list[tuple[Any, ...]] = []
         self._columns: dict[int, Column] = {}
 
     def __len__(self) -> int:
@@ -42,19 +43,17 @@ class Series:
 
     def add(self, match: Matched) -> None:
         """Add a match in its place."""
-        order = match.order
-        if not self._orders or self._orders[-1] <= order:
-            self.matches.append(match)
-            self._orders.append(order)
-            self.ends.append(match.end_us)
-            for number, column in self._columns.items():
-                column.append(match.asked[self._first + number])
-            return
-        at = bisect_right(self._orders, order)
+        if not self.ends or self.ends[-1] < match.end_us:
+            at = len(self.ends)
+        else:
+            first, last = self.first_from(match.end_us), self.first_behind(match.end_us)
+            at = bisect_right(self.matches, match.order, first, last, key=_order)
         self.matches.insert(at, match)
-        self._orders.insert(at, order)
         self.ends.insert(at, match.end_us)
-        self._columns.clear()
+        if at < len(self.ends) - 1:
+            self._columns.clear()
+        for number, column in self._columns.items():
+            column.append(match.asked(self._first + number))
 
     def first_from(self, time_us: int) -> int:
         """Return the place of the first match that ends at a time or behind it."""
@@ -83,7 +82,7 @@ class Series:
 
     def _asked(self, number: int, first: int, last: int) -> list[tuple[Values, ...]]:
         place = self._first + number
-        return [match.asked[place] for match in self.matches[first:last]]
+        return [match.asked(place) for match in self.matches[first:last]]
 
     def _column(self, number: int) -> Column | None:
         column = self._columns.get(number)
@@ -99,6 +98,10 @@ class Series:
     def forget(self, before_us: int) -> None:
         """Forget matches that end before a time, once they are most."""
         gone = self.first_from(before_us)
-        if 2 * gone >= len(self.matches):
-            del self.matches[:gone], self._orders[:gone], self.ends[:gone]
+        if 2 * gone >= len(self.matches) > 0:
+            del self.matches[:gone], self.ends[:gone]
             self._columns.clear()
+
+
+def _order(match: Matched) -> tuple[Any, ...]:
+    return match.order

@@ -46,6 +46,11 @@ class Leaf:
             name = f"[{encode_basestring_ascii(stream)},{encode_basestring_ascii(key)}]"
             yield cls(number, docid, depth, match_id, stream, key, watermark_us, line, name)
 
+    @staticmethod
+    def columns(rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows of `INSTANCE_SCHEMA` with no more than what `read` reads."""
+        return rows.select(list(_READ))
+
     @property
     def position(self) -> tuple[int, int, str]:
         """Where it stands among all instances."""
