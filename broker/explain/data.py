@@ -68,6 +68,7 @@ def _query(survey: Survey, query: QueryView) -> dict[str, Any]:
             for alternative in query.alternatives
         ],
         "decisions": list(map(_decision, query.decisions)),
+        "given": list(query.given),
         "not_shared": [{"code": note.code, "text": note.text} for note in query.notes],
     }
 

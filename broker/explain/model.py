@@ -191,7 +191,8 @@ class QueryView:
     """One query.  `alternatives` are its conjunctive readings, each the clauses from inside out.
 
     What is decided stands in `decisions`, inner ones first, and in no alternative.  `says_grace`
-    says whether the query has a GRACE.
+    says whether the query has a GRACE.  `given` says what it gives of its matches, where
+    that is not all of them.
     """
 
     id: str
@@ -205,6 +206,7 @@ class QueryView:
     notes: tuple[Note, ...] = ()
     decisions: tuple[DecisionView, ...] = ()
     says_grace: bool = False
+    given: tuple[str, ...] = ()
 
     def clauses(self) -> Iterator[ClauseView]:
         """Yield the clauses of all alternatives."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from broker.explain.decisions import decision_numbers, decision_views, decisions_of
+from broker.explain.given import given_lines
 from broker.explain.model import (
     BlockView,
     ClassMember,
@@ -203,6 +204,7 @@ class _Surveyor:
             notes=tuple(notes_on(query, views, decisions)),
             decisions=decisions,
             says_grace=query.grace is not None,
+            given=tuple(given_lines(query)),
         )
 
     def use(self, clause: Clause, member: ClassMember) -> int:

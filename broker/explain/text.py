@@ -272,6 +272,10 @@ def _windows(survey: Survey, query: QueryView) -> Iterator[str]:
             yield line
 
 
+def _given(survey: Survey, query: QueryView) -> Iterator[str]:
+    yield from query.given
+
+
 def _strata(survey: Survey, query: QueryView) -> Iterator[str]:
     publishers = {other.publish: other.id for other in survey.queries if other.publish}
     streams = list(dict.fromkeys(block.stream for block in query.blocks))
@@ -299,6 +303,7 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "class": ("Query class", _class),
     "unshared": ("Not shared", _notes),
     "decisions": ("Decisions", _decisions),
+    "given": ("Given", _given),
     "windows": ("Windows", _windows),
     "strata": ("Strata", _strata),
 }

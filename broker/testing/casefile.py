@@ -248,7 +248,9 @@ class _CaseReader:
         blocks, given = documents_of(query.root), _operands(documents)
         if given is None:
             self._wrong("XT008", statement.line.span, "the parentheses do not fit together")
-        if not blocks - query.lossy_units <= given <= blocks:
+        is_open = query.rows is not None or query.has_runs or query.has_chains
+        least = 1 if query.rows is not None else blocks - query.lossy_units
+        if given < least or (given > blocks and not is_open):
             hint = "name the document of each block, in their order"
             text = f"{query.id} joins {_count(blocks, 'document')}, and this names {given}"
             self._wrong("XT008", statement.line.span, text, hint)

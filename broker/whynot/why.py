@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice, permutations
 from typing import Any
 
@@ -19,6 +20,7 @@ from broker.documents.document import Document, render_time
 from broker.whynot.blocks import Binding, BlockOnDocument, Bound
 from broker.whynot.cells import KnownRows, Rules, cell_reason, without_tables
 from broker.whynot.decided import among, decision_reason, open_form
+from broker.whynot.given import no_row, of_outcome, without_outcome
 from broker.whynot.operators import Joining, Side, StreamAt
 from broker.whynot.reason import Reason
 from broker.whynot.surroundings import Surroundings, reason_among
@@ -77,9 +79,23 @@ def why_not(
         names = ", ".join(f"${name}" for name, _ in query.parameters)
         text = f"{query.id} has parameters ({names}): without values it has no matches"
         return Reason("parameters", False, text, "give them a value each")
+    plain = substitute(query, parameters or {})
+    if plain.has_outcome:
+        ask = partial(
+            why_not,
+            without_outcome(plain),
+            lateness_us=lateness_us,
+            registration_point=registration_point,
+            stream_at=stream_at,
+            around=around,
+        )
+        if plain.rows is None or documents_of(plain.root) > 1 or len(documents) < 2:
+            of_source = ask(documents)
+            return of_outcome(plain, of_source) if of_source.holds else of_source
+        each = (ask([document]) for document in documents)
+        return next((r for r in each if not r.holds), no_row(plain, len(documents)))
     if problem := _wrong_documents(query, documents):
         return problem
-    plain = substitute(query, parameters or {})
     if plain.tables:
         untold = why_not(
             without_tables(plain),

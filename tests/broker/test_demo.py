@@ -49,7 +49,7 @@ def test_the_demonstration_ends_well_and_shows_what_happened(tmp_path: Path) -> 
     assert done.returncode == 0, done.stdout + done.stderr
     for query, count in EXPECTED.items():
         assert done.stdout.count(f"= {query} ") == count
-        assert f"{count} × {query}" in done.stdout
+        assert not count or f"{count} × {query}" in done.stdout
     assert "= quiet-gauge  2 h of silence" in done.stdout
     assert "joined   first/title = second/title" in done.stdout
     assert "sent to  the webhook and reader@demo.example" in done.stdout

@@ -1,0 +1,45 @@
+"""What a query gives of its matches, in words: rows, or some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from broker.explain.spelling import spell_disjunct, spell_operand
+from xscl.comparison import Operand
+from xscl.durations import render_duration
+from xscl.path import Parameter
+from xscl.query import Query, SelectKind, Window
+
+__all__ = ["given_lines"]
+
+
+def given_lines(query: Query) -> Iterator[str]:
+    """Yield a line for each of WINDOW, DISJOINT and LIMIT that a query has."""
+    labels = {variable.name: variable.label for variable in query.variables}
+    rows, limit = query.rows, query.limit
+
+    def behind(keys: Sequence[Operand]) -> str:
+        spelled = [spell_operand(key, labels) for key in keys]
+        return f" for each {' and '.join(spelled)}" if spelled else ""
+
+    if rows is not None:
+        yield (
+            f"rows over the matches of the last {_length(rows.length)}{behind(rows.keys)}:"
+            " one for each time at which a match ends"
+        )
+        if rows.having is not None:
+            asked = " OR ".join(spell_disjunct(each, labels) for each in rows.having)
+            yield f"of these where {asked.replace(' distinct(', '(distinct ')}"
+    if query.kind is SelectKind.DISJOINT:
+        yield "matches whose intervals do not meet, the first that is decided"
+    if limit is not None:
+        count = f"${limit.count.name}" if isinstance(limit.count, Parameter) else int(limit.count)
+        yield f"at most {count} within {_length(limit.length)}{behind(limit.keys)}"
+    if limit is not None or query.kind is SelectKind.DISJOINT:
+        yield "what was given is remembered with its matches, also by a restart"
+
+
+def _length(length: Window | Parameter) -> str:
+    if isinstance(length, Parameter):
+        return f"${length.name}"
+    return render_duration(length.length_us)

@@ -1,0 +1,231 @@
+"""What LIMIT and DISJOINT have given is of the same document number as matches, after crashes too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack, closing, suppress
+from itertools import product
+from pathlib import Path
+
+import pytest
+from support.budgets import UNLIMITED
+from support.examples import some
+
+import xscl
+from broker.documents.disk import Disk
+from broker.documents.document import Document, DocumentLine, tick
+from broker.documents.ingest import Ingest
+from broker.documents.spool import Spool, SpoolWriter
+from broker.explain.survey import survey
+from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.match import Match
+from broker.pipeline.backfill import LookBackError, check_unread
+from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.outbox import Outbox
+from broker.pipeline.steps import Pipeline
+from broker.registry.queries import Registry
+from broker.registry.registered import Engines
+from broker.whynot import why_not
+
+POINTS = ("evaluated", "processed", "committed")
+SECOND_US = 1_000_000
+STATEMENTS = {
+    "burst": "S//i->a[k->k] WINDOW 60 s BY k HAVING count() >= 3 LIMIT 1 PER 100 s BY k GRACE 40 s",
+    "some": "SELECT * FROM S//i->a LIMIT 2 PER 90 s BY a/k GRACE 40 s PUBLISH some",
+    "apart": "SELECT DISJOINT * FROM S//i->a FOLLOWED BY {a/k = b/k, 60 s} S//i->b GRACE 40 s",
+    "reader": "some//i->a FOLLOWED BY {a/k = b/k, 200 s} some//i->b",
+}
+
+
+class Crash(BaseException):
+    """The process dies."""
+
+
+class Broker:
+    """The files of a broker, and its pipeline."""
+
+    def __init__(
+        self, directory: Path, reached: Callable[[str], None] = lambda point: None
+    ) -> None:
+        self._files = ExitStack()
+        self.registry = self._files.enter_context(closing(Registry(directory / "registry.db")))
+        self.outbox = self._files.enter_context(closing(Outbox(directory / "outbox.db")))
+        disk = Disk(is_durable=False)
+        self.spool = self._files.enter_context(closing(SpoolWriter(directory / "spool", disk)))
+        engines = Engines(
+            self.registry,
+            lateness_us=50 * SECOND_US,
+            budget=UNLIMITED,
+            pauses=self.outbox.pauses,
+        )
+        self.pipeline = Pipeline(
+            Spool(directory / "spool"),
+            self.outbox,
+            engines.make,
+            PlanStore(directory / "plans"),
+            reached=reached,
+            plan_of=engines.plan,
+            follow=engines.follow,
+        )
+
+    def __enter__(self) -> Broker:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._files.close()
+
+    def live(self, size: int = 6) -> None:
+        """Register, accept and process everything that is not there yet."""
+        self.pipeline.recover(self.registry.revision())
+        for name, text in STATEMENTS.items():
+            if not self.registry.history(name):
+                [query] = xscl.parse(text, id=name)
+                self.registry.register(name, query.text, version=query.version, point=0)
+                self.pipeline.prepare(self.registry.revision())
+        if self.spool.next_docid == 1:
+            ingest = Ingest(self.spool)
+            found = lines()
+            for start in range(0, len(found), 3):
+                some_lines = found[start : start + 3]
+                ingest.append(some_lines, registry_version=self.registry.revision())
+        for _ in self.pipeline.drain(batch_documents_max=size):
+            pass
+
+    def state(self) -> list[tuple[str, str]]:
+        """Return all matches, in the order of their lines."""
+        found = self.outbox.matches.find(limit=10_000)
+        return sorted((match.query, match.line) for match in found)
+
+
+def lines() -> list[DocumentLine]:
+    """Return documents, some late, some at one time."""
+    found = []
+    for number in range(1, 40):
+        second = number * 7 - (number % 5) * 9
+        xml = f"<i><k>{'xyz'[number * number % 3]}</k></i>"
+        at_us = 1_000_000_000_000_000 + second * SECOND_US
+        found.append(DocumentLine("S", xml.encode(), at_us, at_us + 10**9, key=str(number)))
+    return [*found, tick(2_000_000_000_000_000)]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]]:
+    with Broker(tmp_path_factory.mktemp("undisturbed")) as broker:
+        broker.live()
+        state = broker.state()
+    assert {query for query, _ in state} == set(STATEMENTS)
+    return state
+
+
+@pytest.mark.parametrize(("point", "visit"), some(product(POINTS, [1, 2, 3, 5]), 6))
+def test_a_crash_at_a_commit_point_changes_nothing_that_is_given(
+    tmp_path: Path, undisturbed: list[tuple[str, str]], point: str, visit: int
+) -> None:
+    visits = 0
+
+    def reached(here: str) -> None:
+        nonlocal visits
+        visits += here == point
+        if here == point and visits == visit:
+            raise Crash
+
+    with Broker(tmp_path, reached) as broker, suppress(Crash):
+        broker.live()
+    assert visits >= visit, "it has crashed"
+    with Broker(tmp_path) as broker:
+        broker.live()
+        assert broker.state() == undisturbed
+
+
+@pytest.mark.parametrize("size", [1, 3, 40])
+def test_batches_change_nothing_that_is_given(
+    tmp_path: Path, undisturbed: list[tuple[str, str]], size: int
+) -> None:
+    with Broker(tmp_path) as broker:
+        broker.live(size)
+        assert broker.state() == undisturbed
+
+
+def test_notes_that_nothing_asks_for_any_more_are_gone(tmp_path: Path) -> None:
+    with Broker(tmp_path) as broker:
+        broker.live()
+        # DISJOINT has no WITHIN, so that what it gave is asked for ever.
+        assert {note.clause for note in broker.outbox.notes()} == {"DISJOINT"}
+
+
+@pytest.mark.parametrize("name", ["burst", "some", "apart"])
+def test_what_limits_cannot_look_back(tmp_path: Path, name: str) -> None:
+    [query] = xscl.parse(STATEMENTS[name], id=name)
+    with Broker(tmp_path) as broker, pytest.raises(LookBackError, match="depends on what it gave"):
+        check_unread(broker.registry, query)
+
+
+# -- many lengths ------------------------------------------------------------------------------
+
+MANY = "S//i->a[k->k] WINDOW $long BY k HAVING count() >= $least AND sum(a/p) > 2 GRACE 0 s"
+
+
+def documents() -> list[Document]:
+    found = []
+    for number in range(1, 60):
+        at_us = number * 3 * SECOND_US
+        xml = f"<i><k>{'xy'[number % 2]}</k><p>{number % 7 / 10}</p></i>".encode()
+        found.append(Document(number, "S", str(number), at_us, at_us, at_us, at_us - 3, xml))
+    return found
+
+
+def given(assignments: list[dict[str, float | int]]) -> dict[str, list[tuple[int, ...]]]:
+    """Return by its assignment the documents of each row."""
+    [query] = xscl.parse(MANY, id="q")
+    engine = Engine([RegisteredQuery(query, 0, tuple(assignments))], lateness_us=0)
+    found = documents()
+    xml = {document.docid: document.xml for document in found}
+    rows: dict[str, list[tuple[int, ...]]] = {}
+    for start in range(0, len(found), 10):
+        step = engine.process(
+            engine.evaluate(found[start : start + 10]), lambda ids: {i: xml[i] for i in ids}
+        )
+        for row in step.matches:
+            match = Match.read(row.line)
+            rows.setdefault(row.parameters, []).append(tuple(d.docid for d in match.documents))
+    return rows
+
+
+def test_rows_of_many_lengths_are_those_of_each_alone() -> None:
+    asked: list[dict[str, float | int]] = [
+        {"long": long * SECOND_US, "least": float(least)}
+        for long in range(0, 200, 12)
+        for least in (1, 4)
+    ]
+    together = given(asked)
+    assert len(together) > 20
+    alone = {name: rows for each in asked for name, rows in given([each]).items()}
+    assert together == alone
+
+
+# -- for people --------------------------------------------------------------------------------
+
+
+def test_an_explanation_says_what_is_given_of_the_matches() -> None:
+    [query] = xscl.parse(STATEMENTS["burst"], id="burst")
+    [view] = survey([query], lateness_us=0).queries
+    assert view.given == (
+        "rows over the matches of the last 1 minute for each k: one for each time at which a match"
+        " ends",
+        "of these where count() >= 3",
+        "at most 1 within 100 seconds for each k",
+        "what was given is remembered with its matches, also by a restart",
+    )
+
+
+def test_why_not_speaks_of_the_source_and_then_of_what_is_given() -> None:
+    first, second, *_ = documents()
+    [query] = xscl.parse("S//i->a LIMIT 1 PER 1 h GRACE 0 s", id="q")
+    found = why_not(query, [second], lateness_us=0)
+    assert found.kind == "given"
+    assert "LIMIT gives it unless as many were given" in found.text
+    [query] = xscl.parse("S//i->a WINDOW 1 h HAVING count() > 9 GRACE 0 s", id="q")
+    found = why_not(query, [first, second], lateness_us=0)
+    assert (found.kind, found.holds) == ("given", False)
+    [query] = xscl.parse("S//x->a WINDOW 1 h GRACE 0 s", id="q")
+    assert why_not(query, [first], lateness_us=0).kind != "given"
