@@ -1,4 +1,4 @@
-"""What LIMIT and DISJOINT have given is of the same document number as matches, after crashes too."""
+"""What LIMIT and DISJOINT have given is of the document number of matches, after crashes too."""
 
 from __future__ import annotations
 
