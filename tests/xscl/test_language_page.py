@@ -16,7 +16,10 @@ from xscl.namespaces import KNOWN_PREFIXES
 from xscl.operands import RESERVED
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = {name: (DOCS / name).read_text(encoding="utf-8") for name in ("xscl.md", "semantics.md")}
+PAGES = {
+    name: (DOCS / name).read_text(encoding="utf-8")
+    for name in ("xscl.md", "semantics.md", "sequences.md")
+}
 PAGE = PAGES["xscl.md"]
 _EXAMPLE = re.compile(r"```xscl\n(.*?)\n```\n(?:\n(Matches|Output): (.*?)\n)?", re.DOTALL)
 EXAMPLES = [
