@@ -37,6 +37,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         ),
         Verb("test", "broker.cli.test:test", "Run the cases beside queries."),
         Verb("fmt", "broker.cli.language:fmt", "Write queries in their canonical form."),
+        Verb("lsp", "broker.cli.lsp:lsp", "Serve editors: diagnostics, completion, renaming."),
         Verb("replay", "broker.cli.replay:replay", "Run queries over recorded documents."),
         Verb("completion", "broker.cli.language:completion", "Print a shell's completion script."),
     ),
