@@ -1,4 +1,4 @@
-"""The page on the systems of the papers is right: every row has a case, and cases find what they say."""
+"""The page on the systems of the papers is right: rows have cases, which find what they say."""
 
 from __future__ import annotations
 

@@ -18,6 +18,10 @@ def lsp() -> None:
 
     Diagnostics, completion, what a word means, renaming of variables, going to where a stream is
     published, formatting. docs/editors.md says how editors start it.
+
+    \b
+    Example, of Neovim:
+      vim.lsp.config("xscl", { cmd = { "xscl", "lsp" }, filetypes = { "xscl" } })
     """
     if find_spec("pygls") is None:
         raise Failure("the language server needs pygls: pip install 'xscl-broker[lsp]'")

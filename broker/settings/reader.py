@@ -15,7 +15,6 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from xscl.durations import read_duration
 
 __all__ = ["SettingsError", "SettingsReader"]
 
@@ -68,6 +67,9 @@ class SettingsReader:
 
     def _scalar(self, hint: Any, value: Any, where: _Where) -> Any:
         if hint is timedelta:
+            # The command line reads settings, and does without the language.
+            from xscl.durations import read_duration
+
             text = self._checked(str, value, where, 'a duration such as "2 days" or "PT6H"')
             try:
                 return timedelta(microseconds=read_duration(text))
