@@ -20,8 +20,8 @@ def lsp() -> None:
     published, formatting. docs/editors.md says how editors start it.
 
     \b
-    Example, of Neovim:
-      vim.lsp.config("xscl", { cmd = { "xscl", "lsp" }, filetypes = { "xscl" } })
+    Example, what an editor starts for files *.xscl:
+      xscl lsp
     """
     if find_spec("pygls") is None:
         raise Failure("the language server needs pygls: pip install 'xscl-broker[lsp]'")

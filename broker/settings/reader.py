@@ -15,7 +15,6 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-
 __all__ = ["SettingsError", "SettingsReader"]
 
 _Where = tuple[str | int, ...]

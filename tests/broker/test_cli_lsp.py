@@ -23,12 +23,11 @@ class Editor:
         self.told: dict[str, list[lsp.Diagnostic]] = {}
         self.news = asyncio.Event()
 
-        self.client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(self.hear)
+        def hear(given: lsp.PublishDiagnosticsParams) -> None:
+            self.told[given.uri] = list(given.diagnostics)
+            self.news.set()
 
-    def hear(self, given: lsp.PublishDiagnosticsParams) -> None:
-        """Keep what the server tells of a file."""
-        self.told[given.uri] = list(given.diagnostics)
-        self.news.set()
+        self.client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(hear)
 
     async def start(self) -> None:
         """Start the server as an editor does, and say what this client can do."""
