@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from histories import simulation
-from histories.simulated_queries import RealQueries, StandInQueries
+from histories.simulated_queries import RealQueries, RuledQueries, StandInQueries
 from support.examples import examples
 
 
@@ -32,6 +32,19 @@ def test_a_history_with_crashes_and_the_real_engine_finds_what_the_oracle_finds(
         directory = tmp_path / str(seed)
         directory.mkdir()
         crashes += simulation.simulate(seed, directory, RealQueries).crashes
+    assert crashes > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first_seed", range(4, 4 + examples(4), 4))
+def test_a_history_with_crashes_leaves_the_rows_that_serial_evaluation_leaves(
+    tmp_path: Path, first_seed: int
+) -> None:
+    crashes = 0
+    for seed in range(first_seed, first_seed + 4):
+        directory = tmp_path / str(seed)
+        directory.mkdir()
+        crashes += simulation.simulate(seed, directory, RuledQueries).crashes
     assert crashes > 0
 
 

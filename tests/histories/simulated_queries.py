@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,10 +28,13 @@ from broker.registry.queries import QueryState, RegisteredText, Registry
 from broker.registry.registered import Engines, parsed
 from broker.registry.subscription import Destination
 
-__all__ = ["Queries", "RealQueries", "StandInQueries"]
+__all__ = ["Queries", "RealQueries", "RuledQueries", "StandInQueries"]
 
 Row = tuple[dict[str, Any], int]
 """A document as the spool has it, and its registry version."""
+
+Rows = Mapping[tuple[str, str], Mapping[str, str | float]]
+"""The cells of rows by table and key."""
 
 FOREVER = 1 << 62
 PULL = Destination.parse("pull")
@@ -55,6 +58,19 @@ FIRST = {
     "after": "Q//d->a JOIN {a/v = b/v, 30 us} S//d->b",
     "q0": TEXTS[0],
 }
+RULES = {
+    "t": "CREATE TABLE t (v KEY, n DEFAULT 0, is_many DEFAULT 'no', last DEFAULT '')",
+    "count": """SELECT * FROM S//d->a FOLLOWED BY {a/v = b/v, 20 us} S//d->b GRACE 5 us
+        ON MATCH SET t[b/v].n = t[b/v].n + 1 PUBLISH C""",
+    "mark": """C//d->a WHERE t[a/v].n >= 2 GRACE 5 us
+        ON MATCH SET t[a/v].is_many = 'yes', SET t[a/v].n = 0""",
+    "few": "SELECT * FROM S//d->a WHERE t[a/v].is_many = 'no' GRACE 5 us PUBLISH F",
+}
+RULE_TEXTS = (
+    "S//d->a WHERE t[a/v].n > 0 GRACE 5 us",
+    "S//d->a NEXT {a/v = b/v, 20 us} S//d->b GRACE 5 us ON MATCH SET t[b/v].last = b/n",
+    "F//d->a NOT FOLLOWED BY {a/v = b/v, 10 us} S//d->b GRACE 5 us",
+)
 
 
 class Queries(Protocol):
@@ -69,8 +85,8 @@ class Queries(Protocol):
     def change(self, chosen: random.Random, newest_docid: int) -> None:
         """Change them from the next document on."""
 
-    def expected(self, documents: Mapping[int, Row]) -> list[str]:
-        """Return what says of each match which it is, in the order of the outbox."""
+    def expected(self, documents: Mapping[int, Row]) -> tuple[list[str], Rows]:
+        """Return the ids of all matches in the order of the outbox, and the rows of all tables."""
 
     def close(self) -> None:
         """Die with the process."""
@@ -94,7 +110,7 @@ class StandInQueries:
     def change(self, chosen: random.Random, newest_docid: int) -> None:
         self._path.write_text(str(self.version() + 1))
 
-    def expected(self, documents: Mapping[int, Row]) -> list[str]:
+    def expected(self, documents: Mapping[int, Row]) -> tuple[list[str], Rows]:
         """Return the ids of all matches, by looking at every pair of documents."""
         found = []
         for (docid, (row, _)), (later_docid, (later, version)) in combinations(
@@ -105,7 +121,7 @@ class StandInQueries:
             is_equal = _value(row["xml"]) == _value(later["xml"])
             if is_equal and is_partner(earlier, here, later["watermark_us"], WINDOW_US):
                 found.append((here.docid, f"v{version}", f"v{version}:{earlier.key}:{here.key}"))
-        return [match_id for _, _, match_id in sorted(found)]
+        return [match_id for _, _, match_id in sorted(found)], {}
 
     def close(self) -> None:
         pass
@@ -114,11 +130,14 @@ class StandInQueries:
 class RealQueries:
     """A registry whose queries come and go, and the engines that follow it."""
 
+    first: Mapping[str, str] = FIRST
+    texts: Sequence[str] = TEXTS
+
     def __init__(self, directory: Path) -> None:
         self._registry = Registry(directory / "registry.db", now_us=lambda: 0)
         self._engines = Engines(self._registry, lateness_us=LATENESS_US)
         if not self._registry.revision():
-            for name, text in FIRST.items():
+            for name, text in self.first.items():
                 self._register(name, text, 0)
 
     def pipeline(self, spool: Spool, outbox: Outbox, plans: PlanStore, **others: Any) -> Pipeline:
@@ -137,13 +156,13 @@ class RealQueries:
 
     def change(self, chosen: random.Random, newest_docid: int) -> None:
         removable = [each.id for each in self._registry.queries() if each.id.startswith("q")]
-        if chosen.random() < 0.4:
+        if "shared" in self.first and chosen.random() < 0.4:
             self._change_subscriptions(chosen, newest_docid)
         elif removable and chosen.random() < 0.4:
             name = chosen.choice(removable)
             self._registry.set_state(name, QueryState.REMOVED, effective=newest_docid)
         else:
-            self._register(f"q{self.version()}", chosen.choice(TEXTS), newest_docid)
+            self._register(f"q{self.version()}", chosen.choice(self.texts), newest_docid)
 
     def _change_subscriptions(self, chosen: random.Random, newest_docid: int) -> None:
         subscriptions = self._registry.subscriptions
@@ -154,8 +173,8 @@ class RealQueries:
             values = {"within": chosen.choice([10, 30])}
             self._registry.subscribe("shared", PULL, point=newest_docid, parameters=values)
 
-    def expected(self, documents: Mapping[int, Row]) -> list[str]:
-        """Return the ids of all matches that the oracle finds."""
+    def expected(self, documents: Mapping[int, Row]) -> tuple[list[str], Rows]:
+        """Return the ids of all matches that the oracle finds, and the rows that they leave."""
         stored = [document_of(docid, row) for docid, (row, _) in sorted(documents.items())]
         begun: dict[str, RegisteredText] = {}
         ended: dict[str, int] = {}
@@ -164,18 +183,19 @@ class RealQueries:
                 begun[each.id] = self._registry.history(each.id)[0]
                 if state is QueryState.REMOVED:
                     ended[each.id] = each.effective
-        shared = parsed(begun.pop("shared"))
+        shared = parsed(begun.pop("shared")) if "shared" in begun else None
         in_force = [
             InForce(parsed(text), {}, text.point, through=ended.get(name, FOREVER))
             for name, text in begun.items()
         ]
         for each in self._registry.subscriptions.changed(0):
             through = FOREVER if each.until is None else each.until
+            assert shared is not None
             in_force.append(
                 InForce(shared, json.loads(each.parameters), each.point, through=through)
             )
-        found = oracle.matches_of(in_force, stored, lateness_us=LATENESS_US)
-        return [match.id for match in found]
+        found, left = oracle.matches_and_rows(in_force, stored, lateness_us=LATENESS_US)
+        return [match.id for match in found], left.rows
 
     def close(self) -> None:
         self._registry.close()
@@ -183,6 +203,13 @@ class RealQueries:
     def _register(self, name: str, text: str, point: int) -> None:
         (query,) = xscl.parse(text, id=name)
         self._registry.register(name, text, version=query.version, point=point)
+
+
+class RuledQueries(RealQueries):
+    """A registry whose queries read tables and write them."""
+
+    first = RULES
+    texts = RULE_TEXTS
 
 
 def _value(xml: bytes) -> bytes:

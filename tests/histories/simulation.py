@@ -4,13 +4,14 @@ Everything that a broker meets is drawn from the seed: what publishers send and 
 documents and a clock that steps back, changes of queries, how documents are grouped, batches that
 Spark repeats, a disk that is full or loses power between any two of its steps, and the moments at
 which the process dies.  At the end everybody gets what they wait for, and the outbox must hold
-exactly the matches of the documents that were acknowledged.
+exactly the matches of the documents that were acknowledged, and the rows that these have left.
 
     python -m histories.simulation --runs 3000 --seed 1
     python -m histories.simulation --runs 300 --seed 1 --real
+    python -m histories.simulation --runs 300 --seed 1 --rules
 
 The first has one query and a stand-in for the engine, the second a registry whose queries come and
-go, and the real engine; the oracle says what it must find.
+go, and the real engine; the oracle says what it must find.  The queries of the third use tables.
 
 Not simulated: SQLite's own crash safety (its transactions are rolled back, as after a kill), and
 threads: the scheduler below interleaves what they would do.
@@ -43,7 +44,13 @@ from broker.pipeline.outbox import Outbox
 from broker.pipeline.slices import slice_segments
 from broker.pipeline.snapshot import Snapshot
 from broker.service.maintenance import RetentionNeeds, maintain
-from histories.simulated_queries import Queries, RealQueries, Row, StandInQueries
+from histories.simulated_queries import (
+    Queries,
+    RealQueries,
+    Row,
+    RuledQueries,
+    StandInQueries,
+)
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
 Kind = Callable[[Path], Queries]
@@ -314,9 +321,10 @@ def _check(world: World) -> None:
         assert outbox.through() == spool.last
         assert sorted(world.acknowledged.values()) == list(range(1, DOCUMENTS + 1))
         queries = world.kind(world.directory)
-        expected = queries.expected({**world.archive, **_documents(spool)})
+        expected, rows = queries.expected({**world.archive, **_documents(spool)})
         queries.close()
         assert [match.id for match in found] == expected
+        assert {(row.table, row.key): row.cells for row in outbox.rows()} == rows
     finally:
         outbox.close()
 
@@ -335,13 +343,15 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--real", action="store_true", help="run the real engine")
+    parser.add_argument("--rules", action="store_true", help="run it with tables")
     arguments = parser.parse_args()
     started = time.monotonic()
     crashes = 0
     for seed in range(arguments.seed, arguments.seed + arguments.runs):
         directory = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
         try:
-            kind = RealQueries if arguments.real else StandInQueries
+            real = RuledQueries if arguments.rules else RealQueries
+            kind = real if arguments.real or arguments.rules else StandInQueries
             crashes += simulate(seed, directory, kind).crashes
         except BaseException:
             print(f"seed {seed} failed; its files are in {directory}")
