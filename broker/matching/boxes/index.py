@@ -85,7 +85,7 @@ def mixed(hashes: Hashes, more: Hashes) -> Hashes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _SortedBoxes:
     """Boxes in the order of their keys and leading bounds; `leading` says which, by form."""
 
     keys: Hashes
@@ -115,7 +115,7 @@ class BoxIndex:
         self._bounds: list[GrowingColumn] = []
         self._excluded: list[tuple[GrowingColumn, GrowingColumn]] = []
         self._waiting: dict[int, tuple[int, Box]] = {}
-        self._runs: list[_Run] = []
+        self._runs: list[_SortedBoxes] = []
 
     def __len__(self) -> int:
         return self._alive
@@ -195,7 +195,7 @@ class BoxIndex:
             for column, values in zip(columns, hashes, strict=True):
                 column.write(numbers[own], values)
 
-    def _run(self, numbers: Ints) -> _Run:
+    def _run(self, numbers: Ints) -> _SortedBoxes:
         """Return boxes as a run."""
         forms = self._forms[numbers].astype(np.int64)
         leads = np.zeros(len(numbers))
@@ -209,7 +209,7 @@ class BoxIndex:
             leads[rows] = values
         keys = self._keys[numbers].astype(np.uint64)
         order = np.lexsort((leads, keys))
-        return _Run(keys[order], leads[order], numbers[order], leading)
+        return _SortedBoxes(keys[order], leads[order], numbers[order], leading)
 
     def _leading(self, numbers: Ints) -> tuple[int, Doubles]:
         """Return the bound with the most different values, and its values, the loosest smallest."""
@@ -224,7 +224,7 @@ class BoxIndex:
         kind = int(np.argmax(distinct))
         return kind, found[kind]
 
-    def _find(self, run: _Run, asks: Asks) -> Iterator[tuple[Ints, Ints]]:
+    def _find(self, run: _SortedBoxes, asks: Asks) -> Iterator[tuple[Ints, Ints]]:
         starts = np.searchsorted(run.keys, asks.keys, "left")
         stops = np.searchsorted(run.keys, asks.keys, "right")
         some = np.flatnonzero(stops > starts)
@@ -249,7 +249,7 @@ class BoxIndex:
             if held.any():
                 yield which[held], numbers[held]
 
-    def _limits(self, run: _Run, asks: Asks, some: Ints) -> Doubles:
+    def _limits(self, run: _SortedBoxes, asks: Asks, some: Ints) -> Doubles:
         """Return up to where the leading bound of the boxes of a key may hold."""
         # A key of another form may be the same by chance; `_hold` tells them apart.
         forms = asks.forms[some].tolist()
