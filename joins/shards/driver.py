@@ -6,7 +6,7 @@ It has the interface of every processor.  Behind that,
               (`routing`); the driver keeps nothing else of them
     judge     instances that may go over the budget are counted in all shards (`sketch`, `pairs`)
     probe     every shard with something new gets an order that names its pieces.  It finds the
-              tuples that it owns, and answers with them and with the older instances in them.  A
+              tuples whose home it is, and answers with them and with their older instances.  A
               batch with very many tuples is probed in sub-batches (`sub_batches`)
     evict     pieces without a useful instance are deleted, and thin ones written anew
 

@@ -5,7 +5,7 @@
     one without (a product)    is anchored in itself: all its instances go to one shard
     one of a single block      an instance goes to one shard, by its number
 
-An instance goes to a shard whole, and once.  The owner of a pair, and only it, gives out all of the
+An instance goes to a shard whole, and once.  The home of a pair, and only it, gives out all of the
 pair's tuples in a class; both instances are there, so nothing is missed, and nothing doubled.
 """
 

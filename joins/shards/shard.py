@@ -1,4 +1,4 @@
-"""One shard of a join: a processor on the instances that go to it, and the tuples that it owns.
+"""One shard of a join: a processor on the instances that go to it, and the tuples whose home it is.
 
 A shard's state is a function of its latest order.  It keeps its instances from order to order and
 reads only the missing ones; where it is ahead of an order, as when a task is repeated, it begins
@@ -23,8 +23,8 @@ from joins.memory.shapes import Edge
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.memory.tupletable import TupleTable
+from joins.shards.homes import Homes
 from joins.shards.orders import Answer, Catalog, Limit, Order, Piece, Question, Store
-from joins.shards.ownership import Ownership
 from joins.shards.routing import is_product, shard_of_class
 from joins.signature.engine import SignatureProcessor
 from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
@@ -55,7 +55,7 @@ class Shard:
 
     def _begin_anew(self) -> None:
         self._processor = SignatureProcessor(self._bounds, limits=self._limits)
-        self._ownership = Ownership(self._number, self._shards, self._processor)
+        self._homes = Homes(self._number, self._shards, self._processor)
         self._shapes_name = self._catalog_name = ""
         self._shapes: dict[int, list[Edge]] = {}
         self._catalog: Catalog
@@ -102,7 +102,7 @@ class Shard:
     def _learn(self, catalog: Catalog) -> None:
         self._catalog = catalog
         classes = {number: query_class for number, (query_class, _) in catalog.classes.items()}
-        self._ownership.follow(classes, catalog.epochs)
+        self._homes.follow(classes, catalog.epochs)
         before, self._classes = self._classes, {}
         for number, (query_class, window_us) in catalog.classes.items():
             retention_us = catalog.retention[number]
@@ -186,7 +186,7 @@ class Shard:
         self, probe_row: ProbeRow, number: int, partners: Ints, is_right: bool
     ) -> Flags:
         are_others: Flags = self._processor.numbers(partners) != probe_row.instance
-        return are_others & self._ownership.counted(number, partners, is_right=is_right)
+        return are_others & self._homes.counted(number, partners, is_right=is_right)
 
     def _limit(self, limits: Iterable[Limit]) -> None:
         """Tell the processor within which windows classes are still asked for."""
@@ -205,7 +205,9 @@ class Shard:
         asked = self._asked(order)
         if order.stratum is None or asked == range(0):
             return TupleTable.concat([])
-        return TupleTable.concat([self._owned(each) for each in self._found(order.stratum, asked)])
+        return TupleTable.concat(
+            [self._are_home(each) for each in self._found(order.stratum, asked)]
+        )
 
     def _asked(self, order: Order) -> range | None:
         """Return the range of asked instances, in the processor's numbers; some are elsewhere."""
@@ -214,9 +216,9 @@ class Shard:
         own = self._processor.numbered(np.array(order.asked, np.int64))
         return range(int(own[0]), int(own[-1]) + 1) if len(own) else range(0)
 
-    def _owned(self, tuples: TupleTable) -> TupleTable:
-        owned = self._ownership.owned(tuples.classes, tuples.left, tuples.right)
-        return tuples.take(np.flatnonzero(owned)).compact()
+    def _are_home(self, tuples: TupleTable) -> TupleTable:
+        are_home = self._homes.are_home(tuples.classes, tuples.left, tuples.right)
+        return tuples.take(np.flatnonzero(are_home)).compact()
 
     def _found(self, stratum: int, asked: range | None) -> Iterator[TupleTable]:
         """Yield the tuples that the processor finds, with the driver's numbers of classes."""

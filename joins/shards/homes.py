@@ -1,12 +1,12 @@
-"""The ownership of tuples: which of the shards that find a tuple gives it out.
+"""The homes of tuples: of the shards that find a tuple, its home gives it out.
 
 A pair belongs, for a class, to the shard of the smallest hash that both instances have under the
 class's anchor, the one in force at the earlier instance (`anchors`).  A shard has all values of an
 instance, not only the value that sent it there.  So it knows of every pair that it finds which
-shards find it too, and which of them is the owner.  Two values with one hash count as one value,
+shards find it too, and which of them is its home.  Two values with one hash count as one value,
 which is as good: both instances are in that hash's shard.
 
-Ownership keeps nothing of instances: it reads the shard's processor.
+Homes keep nothing of instances: they read the shard's processor.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from joins.shards.anchors import Anchor, Epochs
 from joins.shards.routing import shard_of_class, shard_of_instances, shards_of
 from templates.queryclass import QueryClass
 
-__all__ = ["OwnedPart", "Ownership"]
+__all__ = ["Homes", "ShardInstances"]
 
 
-class OwnedPart(Protocol):
+class ShardInstances(Protocol):
     """The instances of one shard, as its processor remembers them."""
 
     def numbers(self, instances: Ints) -> Ints:
@@ -42,10 +42,10 @@ class OwnedPart(Protocol):
         """
 
 
-class Ownership:
-    """The tuples that shard `shard` of `shards` owns; `part` are the instances that it has."""
+class Homes:
+    """The tuples whose home is shard `shard` of `shards`; `part` are the instances that it has."""
 
-    def __init__(self, shard: int, shards: int, part: OwnedPart) -> None:
+    def __init__(self, shard: int, shards: int, part: ShardInstances) -> None:
         self._shard = shard
         self._shards = shards
         self._part = part
@@ -56,31 +56,31 @@ class Ownership:
         """Judge by these classes and anchors from now on."""
         self._classes, self._epochs = classes, epochs
 
-    def owned(self, classes: Ints, left: Ints, right: Ints) -> Flags:
+    def are_home(self, classes: Ints, left: Ints, right: Ints) -> Flags:
         """Return which tuples belong to this shard; `right` is 0 in a tuple of one instance."""
         distinct, which = np.unique(classes, return_inverse=True)
-        # Many classes have the same anchors, and pairs have the same owner in all of those.
+        # Many classes have the same anchors, and pairs have the same home in all of those.
         groups: dict[Epochs, int] = {}
         epochs = (self._epochs.get(number, ()) for number in distinct.tolist())
         group = np.array([groups.setdefault(each, len(groups)) for each in epochs], np.int64)
-        owned = np.zeros(len(classes), np.bool_)
+        are_home = np.zeros(len(classes), np.bool_)
         for anchors, number in groups.items():
             rows = np.flatnonzero(group[which] == number)
-            owned[rows] = self._owned(anchors, left[rows], right[rows])
-        return owned
+            are_home[rows] = self._are_home(anchors, left[rows], right[rows])
+        return are_home
 
-    def _owned(self, epochs: Epochs, left: Ints, right: Ints) -> Flags:
+    def _are_home(self, epochs: Epochs, left: Ints, right: Ints) -> Flags:
         if not epochs:
             # Of a product all instances are in its shard, and no other has the class.
             return (right > 0) | self._are_here(
                 shard_of_instances(self._part.numbers(left), self._shards)
             )
-        owned = np.zeros(len(left), np.bool_)
+        are_home = np.zeros(len(left), np.bool_)
         for anchor, rows in self._by_anchor(epochs, np.minimum(left, right)):
-            owned[rows] = self._owned_by(anchor, left[rows], right[rows])
-        return owned
+            are_home[rows] = self._are_home_by(anchor, left[rows], right[rows])
+        return are_home
 
-    def _owned_by(self, anchor: Anchor, left: Ints, right: Ints) -> Flags:
+    def _are_home_by(self, anchor: Anchor, left: Ints, right: Ints) -> Flags:
         """Return which pairs have their smallest common value in this shard."""
         instances, ranks = np.unique(np.concatenate([left, right]), return_inverse=True)
         codes = ranks[: len(left)] * len(instances) + ranks[len(left) :]
@@ -96,10 +96,10 @@ class Ownership:
         # A value that both have stands first on the left, then on the right.
         is_common = (pairs[1:] == pairs[:-1]) & (hashes[1:] == hashes[:-1])
         common = np.flatnonzero(is_common & is_right[1:] & ~is_right[:-1])
-        owned = np.zeros(len(codes), np.bool_)
+        are_home = np.zeros(len(codes), np.bool_)
         with_any, smallest = np.unique(pairs[common], return_index=True)
-        owned[with_any] = self._are_here(shards_of(hashes[common[smallest]], self._shards))
-        return owned[inverse]
+        are_home[with_any] = self._are_here(shards_of(hashes[common[smallest]], self._shards))
+        return are_home[inverse]
 
     def counted(self, number: int, instances: Ints, *, is_right: bool) -> Flags:
         """Return which instances this shard counts as the left or the right of a class.
