@@ -2,7 +2,7 @@
 
 A row is a tuple: its class, the instances of both sides, the smallest window that holds them, and
 its **pattern**, which node of these instances each meta-variable is.  Many rows have one pattern,
-so the positions of nodes stand in a table of their own, one after the other.
+so the nodes stand in a table of their own, one after the other.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Position(NamedTuple):
 class ClassTuple:
     """One row of a class's R_outT: its instances, the smallest window that holds them, its nodes.
 
-    `right` is None for a class of one operand.  `nodes` are positions in the witness shapes of the
-    instances, one for each meta-variable.  `position` is that of a tuple that was decided.
+    `right` is None for a class of one operand.  `nodes` are numbered as in the witness shapes of
+    the instances, one for each meta-variable.  `position` is that of a tuple that was decided.
     """
 
     query_class: int
@@ -50,10 +50,10 @@ class ClassTuple:
 class TupleTable:
     """Rows of R_outT, of any classes, in columns of int64.
 
-    `right` is 0 in a row of a class of one block.  The nodes of row `i` are `positions[starts[p]]`
-    and those behind it up to `positions[starts[p + 1]]`, with `p = patterns[i]`: positions in the
-    witness shapes of its instances, one for each meta-variable.  `decided` has a row for each row:
-    the fields of its `Position`, 0 as its docid where there is none.
+    `right` is 0 in a row of a class of one block.  The nodes of row `i` are `flat_nodes[starts[p]]`
+    and those behind it up to `flat_nodes[starts[p + 1]]`, with `p = patterns[i]`: as numbered in
+    the witness shapes of its instances, one for each meta-variable.  `decided` has a row for
+    each row: the fields of its `Position`, 0 as its docid where there is none.
     """
 
     classes: Ints
@@ -62,7 +62,7 @@ class TupleTable:
     spans: Ints
     patterns: Ints
     starts: Ints
-    positions: Ints
+    flat_nodes: Ints
     decided: Ints | None = None
 
     @classmethod
@@ -79,8 +79,8 @@ class TupleTable:
         sizes = np.fromiter(map(len, nodes), np.int64, len(nodes))
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         flat = [position for each in nodes for position in each]
-        positions = np.array(flat, np.int64)
-        return cls(classes, left, right, spans, patterns, starts, positions)
+        flat_nodes = np.array(flat, np.int64)
+        return cls(classes, left, right, spans, patterns, starts, flat_nodes)
 
     @classmethod
     def of_rows(cls, rows: Sequence[Sequence[int | None]]) -> TupleTable:
@@ -107,11 +107,11 @@ class TupleTable:
             return parts[0]
         counts = [len(part.starts) - 1 for part in parts]
         before = np.cumsum([0, *counts])
-        shift = np.cumsum([0, *(len(part.positions) for part in parts)])
+        shift = np.cumsum([0, *(len(part.flat_nodes) for part in parts)])
         nothing = np.zeros(0, np.int64)
         named = {
             name: np.concatenate([nothing, *(getattr(part, name) for part in parts)])
-            for name in ("classes", "left", "right", "spans", "positions")
+            for name in ("classes", "left", "right", "spans", "flat_nodes")
         }
         patterns = [part.patterns + start for part, start in zip(parts, before, strict=False)]
         starts = [part.starts[:-1] + start for part, start in zip(parts, shift, strict=False)]
@@ -156,9 +156,9 @@ class TupleTable:
         """Return the rows with no patterns but theirs."""
         used, patterns = np.unique(self.patterns, return_inverse=True)
         sizes = self.starts[used + 1] - self.starts[used]
-        positions = self.positions[ranges(self.starts[used], sizes)]
+        flat_nodes = self.flat_nodes[ranges(self.starts[used], sizes)]
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-        return replace(self, patterns=patterns, starts=starts, positions=positions)
+        return replace(self, patterns=patterns, starts=starts, flat_nodes=flat_nodes)
 
     def slices(self, size: int) -> Iterator[TupleTable]:
         """Yield the rows in order, so many at a time."""
@@ -172,11 +172,11 @@ class TupleTable:
     def nodes(self, row: int) -> tuple[int, ...]:
         """Return the positions of a row's nodes."""
         pattern = self.patterns[row]
-        return tuple(self.positions[self.starts[pattern] : self.starts[pattern + 1]].tolist())
+        return tuple(self.flat_nodes[self.starts[pattern] : self.starts[pattern + 1]].tolist())
 
     def rows(self) -> Iterator[ClassTuple]:
         """Yield the rows one by one."""
-        starts, flat = self.starts.tolist(), self.positions.tolist()
+        starts, flat = self.starts.tolist(), self.flat_nodes.tolist()
         columns = (self.classes, self.left, self.right, self.spans, self.patterns)
         found = zip(*map(np.ndarray.tolist, columns), strict=True)
         for row, (number, left, right, span, i) in enumerate(found):

@@ -227,7 +227,7 @@ class ValueIndex:
         return found
 
     def find(self, keys: Hashes) -> list[Hits]:
-        """Return where keys are, run by run, each in the order of positions.
+        """Return where keys are, run by run, each in the order of `keys`.
 
         Entries of instances that have been evicted may be among them.
         """
@@ -237,34 +237,34 @@ class ValueIndex:
         return [Hits.of(run, order[hit], starts, n) for run, hit, starts, n in found if len(hit)]
 
     def look_up(self, keys: Hashes, hits_max: int) -> Iterator[tuple[Ints, Ints]]:
-        """Yield all hits as (positions in `keys`, instances), about `hits_max` at a time."""
+        """Yield all hits as (indices into `keys`, instances), about `hits_max` at a time."""
         for hits in self.find(keys):
-            for positions, counts, instances in hits.listed(hits_max):
-                yield np.repeat(positions, counts), instances
+            for indices, counts, instances in hits.listed(hits_max):
+                yield np.repeat(indices, counts), instances
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """Where keys are in one run: the key at `positions[i]` has `counts[i]` entries."""
+    """Where keys are in one run: the key at `indices[i]` has `counts[i]` entries."""
 
     run: _SortedRun
-    positions: Ints
+    indices: Ints
     starts: Ints
     counts: Ints
 
     @classmethod
-    def of(cls, run: _SortedRun, positions: Ints, starts: Ints, counts: Ints) -> Hits:
-        """Return hits in the order of positions."""
-        order = np.argsort(positions)
-        return cls(run, positions[order], starts[order], counts[order])
+    def of(cls, run: _SortedRun, indices: Ints, starts: Ints, counts: Ints) -> Hits:
+        """Return hits in the order of the keys."""
+        order = np.argsort(indices)
+        return cls(run, indices[order], starts[order], counts[order])
 
     def since(self, instances: Ints) -> Hits:
-        """Return the hits of the key at `positions[i]` from the instance `instances[i]` on."""
+        """Return the hits of the key at `indices[i]` from the instance `instances[i]` on."""
         starts, ends = self._first_from(instances), self.starts + self.counts
         return replace(self, starts=starts, counts=ends - starts).some(starts < ends)
 
     def before(self, instances: Ints) -> Hits:
-        """Return the hits of the key at `positions[i]` before the instance `instances[i]`."""
+        """Return the hits of the key at `indices[i]` before the instance `instances[i]`."""
         ends = self._first_from(instances)
         return replace(self, counts=ends - self.starts).some(self.starts < ends)
 
@@ -281,16 +281,16 @@ class Hits:
 
     def some(self, chosen: Flags) -> Hits:
         """Return the hits of some of the keys."""
-        return Hits(self.run, self.positions[chosen], self.starts[chosen], self.counts[chosen])
+        return Hits(self.run, self.indices[chosen], self.starts[chosen], self.counts[chosen])
 
     def listed(self, hits_max: int) -> Iterator[tuple[Ints, Ints, Ints]]:
-        """Yield all as (positions, how many hits each has, instances), about `hits_max` at a time.
+        """Yield all as (indices of keys, hits of each, instances), about `hits_max` at a time.
 
         A slice goes over that only where one key alone has more hits.
         """
         for part in _slices(self.counts, hits_max):
             counts = self.counts[part]
-            yield self.positions[part], counts, self.run.owners(ranges(self.starts[part], counts))
+            yield self.indices[part], counts, self.run.owners(ranges(self.starts[part], counts))
 
 
 def _slices(counts: Ints, total_max: int) -> Iterator[slice]:

@@ -75,9 +75,9 @@ class _LookUps:
     def served(self, hits: Hits) -> Iterator[tuple[Ints, Ints, Ints]]:
         """Yield, for each side, (anchor, owner, partners) of the values that have hits there."""
         for which in (self.as_right, self.as_left):
-            served = which[hits.positions]
+            served = which[hits.indices]
             rows = np.flatnonzero(served != NONE)
-            yield served[rows], self.owners[hits.positions[rows]], hits.counts[rows]
+            yield served[rows], self.owners[hits.indices[rows]], hits.counts[rows]
 
 
 class Candidates:
@@ -235,12 +235,12 @@ class Candidates:
         # by a binary search, and never listed.
         ends = self._remembered.take("end_us", new.owners)
         oldest = self._remembered.first_from(ends - anchors.widest[under])
-        hits = [each.since(oldest[each.positions]) for each in found]
+        hits = [each.since(oldest[each.indices]) for each in found]
         if self._remembered.is_ordered:
             # Positions ascend with numbers, so later instances are cut off alike; else `_list`
             # tests them one by one.
             hits = [
-                each.before(new.owners[each.positions]) if each.run.last >= batch.first else each
+                each.before(new.owners[each.indices]) if each.run.last >= batch.first else each
                 for each in hits
             ]
         as_right, as_left = anchors.as_right[under], anchors.as_left[under]
@@ -304,7 +304,7 @@ class Candidates:
 
         as_right, as_left = allowed(look_ups.as_right), allowed(look_ups.as_left)
         kept = chosen[owners - batch.first] & ((as_right != NONE) | (as_left != NONE))
-        hits = [each.some(kept[each.positions]) for each in look_ups.hits]
+        hits = [each.some(kept[each.indices]) for each in look_ups.hits]
         return replace(look_ups, as_right=as_right, as_left=as_left, hits=hits)
 
     def _list(self, look_ups: _LookUps) -> Iterator[Ints]:

@@ -119,7 +119,7 @@ class JoinedValues:
         parts = [
             partners
             for hits in self.index.find(keys)
-            for *_, partners in hits.since(oldest[hits.positions]).listed(self._limits.found)
+            for *_, partners in hits.since(oldest[hits.indices]).listed(self._limits.found)
         ]
         found: Ints = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
         return found[self._remembered.are_there(found)]

@@ -187,7 +187,7 @@ class SetTable:
         rows, which = self._prefixes(words, sizes, least)
         first = np.searchsorted(self.sets.owners, oldest)[which]
         for hits in self._index.find(words[rows]):
-            recent = hits.since(first[hits.positions])
+            recent = hits.since(first[hits.indices])
             for positions, counts, found in recent.listed(hits_max):
                 yield np.repeat(which[positions], counts), found
 

@@ -330,8 +330,8 @@ def test_hits_since_an_instance_are_those_of_it_and_later_ones(
     found = [
         (int(i), int(owner))
         for hits in index.find(keys)
-        for positions, counts, owners in hits.since(since[hits.positions]).listed(3)
-        for i, owner in zip(np.repeat(positions, counts), owners, strict=True)
+        for indices, counts, owners in hits.since(since[hits.indices]).listed(3)
+        for i, owner in zip(np.repeat(indices, counts), owners, strict=True)
     ]
     expected = [
         (i, owner)

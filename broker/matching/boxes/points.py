@@ -114,8 +114,8 @@ class Points:
         """Return where the values of some tuples at places (`Place`) are in the operands."""
         table = self.tuples
         nodes = table.starts[table.patterns[rows]] + np.maximum(metas, 0)
-        nodes = np.minimum(nodes, max(0, len(table.positions) - 1))
-        found = table.positions[nodes] if len(table.positions) else np.zeros_like(nodes)
+        nodes = np.minimum(nodes, max(0, len(table.flat_nodes) - 1))
+        found = table.flat_nodes[nodes] if len(table.flat_nodes) else np.zeros_like(nodes)
         operands = np.where(sides == 0, self.left[rows], self.right[rows])
         places: Ints = self.operands.starts[operands] + np.where(metas >= 0, found, positions)
         return places
