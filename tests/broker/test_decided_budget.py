@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import pytest
@@ -49,10 +50,15 @@ BUDGETS = [
 ]
 
 
+@cache
+def free_night() -> Running:
+    return run(SILENCE, UNLIMITED, night(60, first=971))
+
+
 @pytest.mark.parametrize(("budget", "batch"), some(product(BUDGETS, [1, 7, 70]), 4), ids=str)
 def test_a_tick_after_a_silent_night_pauses_nobody(budget: Budget, batch: int) -> None:
     stream = night(60, first=971)
-    free = run(SILENCE, UNLIMITED, stream)
+    free = free_night()
     found = run(SILENCE, budget, stream, batch)
     assert found.pauses == []
     assert sorted(found.lines) == sorted(free.lines)

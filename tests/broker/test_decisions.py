@@ -25,7 +25,7 @@ def of_text(text: str) -> Case:
 
 
 def searched() -> list[int]:
-    return list(range(examples(6)))
+    return list(range(examples(4)))
 
 
 NEXT = """query q

@@ -129,7 +129,7 @@ def test_engines_shards_and_batches_pause_at_the_same_document(
         product(
             ["output", "reading", "constructor", "pairs"], [3_000, 6_000, 9_000, 14_000, 30_000]
         ),
-        9,
+        6,
     ),
 )
 def test_who_gets_an_output_that_is_there_pays_for_it_all_the_same(name: str, nbytes: int) -> None:
@@ -150,9 +150,14 @@ def _outputs(running: Running, query: str) -> list[tuple[int, str]]:
     return sorted((docid, json.loads(line)["output"]) for docid, line in found)
 
 
+@cache
+def without_budget() -> Running:
+    return run(TEXTS, UNLIMITED, documents())
+
+
 @pytest.mark.parametrize("name", BUDGETS)
 def test_other_queries_do_not_move_a_pause_and_lose_nothing(name: str) -> None:
-    stream, free = documents(), run(TEXTS, UNLIMITED, documents())
+    stream, free = documents(), without_budget()
     found = run(TEXTS, BUDGETS[name], stream, 5)
     for query in TEXTS.keys() - {"reader"}:
         alone = run({query: TEXTS[query]}, BUDGETS[name], stream)
