@@ -25,11 +25,12 @@ def found_in(index: WordIndex, text: str) -> set[int]:
 @given(
     st.lists(st.tuples(st.booleans(), st.sampled_from(FUNCTIONS), WORDS), max_size=30),
     st.text("abc", max_size=8),
+    st.sampled_from([1, 4, 256]),
 )
 def test_words_are_found_as_by_looking_for_each(
-    changes: list[tuple[bool, str, str]], text: str
+    changes: list[tuple[bool, str, str]], text: str, fresh_min: int
 ) -> None:
-    index = WordIndex()
+    index = WordIndex(fresh_min)
     there: dict[int, tuple[str, str]] = {}
     for number, (is_removal, function, word) in enumerate(changes):
         if is_removal and there:
