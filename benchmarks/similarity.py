@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import xscl
 from benchmarks._workloads import news_lines
 from broker.documents.document import Document
-from broker.matching.budget import Budget
+from broker.matching.costs.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
 
 DAY_US = 86_400_000_000

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool
-from broker.matching.budget import DEFAULT_BUDGET, Budget
+from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
 from broker.operations.metrics import Histogram
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry

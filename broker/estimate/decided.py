@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from broker.documents.document import CLOCK, LAST_US, Document
 from broker.estimate.interval import Interval, heaps
-from broker.matching.budget import Budget
+from broker.matching.costs.budget import Budget
 from broker.matching.engine import Engine
 from broker.matching.registration import RegisteredQuery
 from xscl.query import Query

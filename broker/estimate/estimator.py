@@ -28,7 +28,7 @@ from broker.explain.decisiontext import spell_decision
 from broker.explain.model import ClauseView, DecisionView, QueryView, SideView, Survey
 from broker.explain.spelling import ParameterText
 from broker.explain.survey import survey_with_plan
-from broker.matching.budget import DEFAULT_BUDGET, Budget
+from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
 from broker.matching.lateness import Lateness
 from broker.matching.registration import RegisteredQuery, SetChange
 from broker.whynot import why_not

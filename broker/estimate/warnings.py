@@ -15,7 +15,7 @@ from broker.estimate.model import INFINITE_AS_US, OperatorEstimate
 from broker.estimate.statistics import DAY_US, DocumentSample
 from broker.estimate.text import spell_number
 from broker.explain.model import QueryView
-from broker.matching.budget import Budget
+from broker.matching.costs.budget import Budget
 from xscl.durations import render_duration
 
 __all__ = ["PARTNERS_MAX", "warnings"]

@@ -5,7 +5,7 @@ fan out to the queries that share a query class (`fanout`), by looking up what s
 them (`boxes`).  What is found stays in columns (`hits`) until a line is spelled: tuples become
 instances that further operators read (`innertuples`), documents that queries publish
 (`publications`), and matches (`rendering`), once tables allow it (`rules`).  `queryset` holds the
-queries in force, `budget` and `accounts` what each of them may cost.
+queries in force, `costs` what each of them may cost.
 
 Invariant: matches depend on documents and queries alone, not on batches, caches or other queries.
 Only a bound on what all queries together remember may pause a query because of others.

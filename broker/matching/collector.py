@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from broker.matching.accounts import Accounts
-from broker.matching.blocks import Account
 from broker.matching.boxes.columns import Flags, Ints
-from broker.matching.budget import Tally
-from broker.matching.commoncounts import Counted
 from broker.matching.confidences import are_sure
+from broker.matching.costs.accounts import Accounts
+from broker.matching.costs.blocks import Account
+from broker.matching.costs.budget import Tally
+from broker.matching.costs.commoncounts import Counted
 from broker.matching.hits import Hits
 from broker.matching.innertuples import InnerTuples
 from broker.matching.outcomes.gathered import Gathered

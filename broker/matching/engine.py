@@ -29,12 +29,12 @@ import pyarrow.compute as pc
 
 from broker.documents.document import Document
 from broker.documents.sub_batches import in_sub_batches
-from broker.matching.accounts import Accounts
 from broker.matching.boxes.points import Points
-from broker.matching.budget import DEFAULT_BUDGET, Budget, Spent
 from broker.matching.bulk import Bulk
 from broker.matching.collector import Collector
-from broker.matching.holders import StreamHolders
+from broker.matching.costs.accounts import Accounts
+from broker.matching.costs.budget import DEFAULT_BUDGET, Budget, Spent
+from broker.matching.costs.holders import StreamHolders
 from broker.matching.instances import WATERMARK_MIN_US, of_witnesses
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import FoundMatch

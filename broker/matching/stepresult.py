@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from broker.documents.document import Document
-from broker.matching.budget import Pause, Spent
+from broker.matching.costs.budget import Pause, Spent
 from broker.matching.match import FoundMatch
 from broker.matching.outcomes.kept import Note
 from broker.tables.store import RowChange

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from broker.documents.ingest import Ingest
 from broker.documents.late import LateDocuments
 from broker.documents.spool import SpoolWriter
-from broker.matching.budget import Budget
+from broker.matching.costs.budget import Budget
 from broker.operations.metrics import label
 from broker.operations.processes import process_figures
 from broker.pipeline.outbox import Outbox

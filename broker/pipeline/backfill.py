@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from broker.documents.document import parse_time
 from broker.documents.segment import document_batch
 from broker.documents.spool import Spool
-from broker.matching.budget import DEFAULT_BUDGET, Budget
+from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
 from broker.matching.engine import Engine
 from broker.matching.match import FoundMatch, parameters_key
 from broker.matching.registration import RegisteredQuery

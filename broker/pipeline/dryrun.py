@@ -30,7 +30,7 @@ import xscl
 from broker.documents.document import CLOCK, render_time
 from broker.documents.late import Newest, late_data, spell_late
 from broker.documents.spool import Spool
-from broker.matching.budget import Budget, Pause
+from broker.matching.costs.budget import Budget, Pause
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.lateness import Lateness
 from broker.matching.match import FoundMatch

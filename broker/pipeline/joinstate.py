@@ -17,7 +17,7 @@ import pyarrow as pa
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
-from broker.matching.budget import Spent
+from broker.matching.costs.budget import Spent
 from broker.matching.outcomes.kept import Note
 from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import evaluate_documents

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.documents.document import Document
-from broker.matching.budget import Pause, Spent
+from broker.matching.costs.budget import Pause, Spent
 from broker.matching.match import FoundMatch
 from broker.matching.outcomes.kept import Note
 from broker.matching.stepresult import StepResult

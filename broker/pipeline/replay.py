@@ -33,7 +33,7 @@ from broker.documents.recorded import ReadLine, read_document_lines
 from broker.documents.segment import SEGMENT_BYTES_MAX
 from broker.documents.spool import Spool, SpoolWriter
 from broker.documents.sub_batches import in_sub_batches
-from broker.matching.budget import DEFAULT_BUDGET, Budget, Pause, Spent
+from broker.matching.costs.budget import DEFAULT_BUDGET, Budget, Pause, Spent
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.outcomes.kept import Note
 from broker.matching.stepresult import StepResult

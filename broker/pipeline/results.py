@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from broker.documents.document import Document
-from broker.matching.budget import Spent
+from broker.matching.costs.budget import Spent
 from broker.matching.outcomes.kept import Note
 from broker.matching.stepresult import StepResult
 from broker.tables.store import RowChange

@@ -19,7 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from broker.matching.budget import Pause
+from broker.matching.costs.budget import Pause
 from broker.matching.match import parameters_key
 from broker.registry.file import RegistryError, RegistryFile
 from broker.registry.subscription import (

@@ -11,7 +11,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import xscl
-from broker.matching.budget import DEFAULT_BUDGET, Budget, Pause
+from broker.matching.costs.budget import DEFAULT_BUDGET, Budget, Pause
 from broker.matching.engine import Engine
 from broker.matching.lateness import Lateness
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits

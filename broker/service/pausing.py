@@ -13,7 +13,7 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from broker.delivery.attempt import Notifier, OutcomeKind
-from broker.matching.budget import Pause
+from broker.matching.costs.budget import Pause
 from broker.matching.stepresult import StepResult
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import RegisteredText, Registry

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from broker.documents.document import check_stream
-from broker.matching.budget import DEFAULT_BUDGET, Budget
+from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
 from broker.settings.reader import SettingsError, SettingsReader
 
 __all__ = [

@@ -15,7 +15,7 @@ from support.runners import case_with_joins, run_oracle
 
 import xscl
 from broker.documents.document import DocumentLine
-from broker.matching.budget import Budget
+from broker.matching.costs.budget import Budget
 from broker.pipeline.backfill import (
     LookBackError,
     backfill,

@@ -17,7 +17,7 @@ from support.examples import some
 from support.runners import SOME_ENGINES
 
 from broker.cli import main
-from broker.matching.budget import Budget
+from broker.matching.costs.budget import Budget
 from joins.engines import EngineName
 
 BOMB = "S//i->a FOLLOWED BY {a/lang = b/lang, 1 d} S//i->b"

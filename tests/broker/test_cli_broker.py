@@ -14,7 +14,7 @@ from support.api_room import match
 from support.served_room import ServedRoom
 
 from broker.cli import main
-from broker.matching.budget import Pause
+from broker.matching.costs.budget import Pause
 from broker.registry.subscription import Destination
 
 PULL = Destination.parse("pull")

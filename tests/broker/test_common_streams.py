@@ -17,7 +17,7 @@ from support.budgets import UNLIMITED
 from support.examples import some
 
 from broker.documents.document import FIRST_WATERMARK_US, Document
-from broker.matching.budget import Budget
+from broker.matching.costs.budget import Budget
 from broker.matching.engine import RegisteredQuery
 from broker.matching.queryset import QuerySet
 from broker.matching.usegroups import GroupColumns

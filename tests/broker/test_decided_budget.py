@@ -17,7 +17,7 @@ from support.budgets import UNLIMITED
 from support.examples import some
 
 from broker.documents.document import CLOCK, Document
-from broker.matching.budget import Budget
+from broker.matching.costs.budget import Budget
 
 QUIET = "S//i->a NOT FOLLOWED BY {a/t = b/t, 12 h} R//i->b"
 SILENCE = {

@@ -16,7 +16,7 @@ from support.examples import some
 import broker.matching.rendering.trees
 import xscl.output
 from broker.documents.document import Document
-from broker.matching.budget import DEFAULT_BUDGET, TUPLE_COST
+from broker.matching.costs.budget import DEFAULT_BUDGET, TUPLE_COST
 from broker.matching.rendering.trees import DocumentTree
 from joins.engines import ENGINES
 

@@ -15,7 +15,7 @@ from support.examples import some
 
 from broker.documents.document import Document
 from broker.matching.boxes.points import Points
-from broker.matching.budget import DEFAULT_BUDGET, Budget
+from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
 from broker.matching.fanout import FanOut
 from broker.matching.limits import MatchingLimits
 from joins.budget.skew import Skew, skew_of

@@ -14,7 +14,7 @@ from support.tiny_limits import matching
 
 import xscl
 from broker.documents.document import Document
-from broker.matching.budget import Budget
+from broker.matching.costs.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from joins.engines import EngineName

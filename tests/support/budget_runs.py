@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
-from broker.matching.budget import Budget, Pause, Spent
+from broker.matching.costs.budget import Budget, Pause, Spent
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.pipeline.shards import Join

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.matching.budget import Budget
+from broker.matching.costs.budget import Budget
 
 __all__ = ["UNLIMITED"]
 

@@ -12,7 +12,7 @@ from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
-from broker.matching.budget import Budget
+from broker.matching.costs.budget import Budget
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.steps import Pipeline

@@ -13,7 +13,7 @@ import pyarrow as pa
 from oracle.lines import as_found
 
 from broker.documents.document import Document
-from broker.matching.budget import Spent
+from broker.matching.costs.budget import Spent
 from broker.matching.match import Match, MatchDocument
 from broker.matching.stepresult import StepResult
 from broker.tables.store import RowChange

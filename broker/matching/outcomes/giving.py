@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from broker.matching.accounts import Accounts
+from broker.matching.costs.accounts import Accounts
 from broker.matching.match import parameters_key
 from broker.matching.outcomes.gathered import Gathered, Matched, Rows, Source, source_of
 from broker.matching.outcomes.kept import Given, GivenAt, Note, Notes

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Any
 
 from broker.documents.document import Document, render_time
-from broker.matching.blocks import Account
-from broker.matching.budget import Tally
+from broker.matching.costs.blocks import Account
+from broker.matching.costs.budget import Tally
 from broker.matching.match import FoundMatch, parameters_key
 from broker.matching.outcomes.rows import FoundWindow
 from broker.matching.publications import published_document

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from broker.matching.accounts import Accounts
+from broker.matching.costs.accounts import Accounts
 from broker.matching.queryset import QuerySet
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matches import BuiltMatch

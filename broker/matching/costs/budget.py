@@ -29,9 +29,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from broker.matching.blocks import BLOCK_DOCUMENTS, Account, BlockCounts, block_of
 from broker.matching.boxes.columns import Ints
-from broker.matching.commoncounts import CommonCounts, Counted
+from broker.matching.costs.blocks import BLOCK_DOCUMENTS, Account, BlockCounts, block_of
+from broker.matching.costs.commoncounts import CommonCounts, Counted
 from joins import UNBOUNDED
 
 __all__ = [

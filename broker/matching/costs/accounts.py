@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from broker.matching.budget import Budget, Pause, Spending, Spent, Tally
-from broker.matching.commoncounts import Counted
+from broker.matching.costs.budget import Budget, Pause, Spending, Spent, Tally
+from broker.matching.costs.commoncounts import Counted
 from broker.matching.queryset import QuerySet
 from broker.matching.uses import Use
 from joins import ELEMENTS_MAX, RUNS_MAX, Overrun, Processor, UseKind

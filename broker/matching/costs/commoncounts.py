@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from broker.matching.blocks import BLOCK_DOCUMENTS, Account
 from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.costs.blocks import BLOCK_DOCUMENTS, Account
 from broker.matching.usegroups import GroupColumns
 
 __all__ = ["CommonCounts", "Counted", "Had"]
