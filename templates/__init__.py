@@ -5,7 +5,8 @@
 is joined, and `decisioncompiler` for what is decided (`ordered`, `decision`).  A clause has a query
 class (`queryclass`), and what is the query's own.  It starts as a join graph, whose minor
 (`joingraph`) has a form, the template (`template`); engines evaluate that as conjunctive queries
-(`conjunctive`).
+(`conjunctive`).  The sets of words that a class compares are made of many texts at once
+(`wordcolumns`).
 
 Invariant: what is compiled depends on the query, its registration point, the variables of the
 catalog, and the streams that are published; on no other query.

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 from xscl import functions
 from xscl.comparison import Call, VariableValue
@@ -108,6 +109,7 @@ def number_of(
     return comparable(max(scores) if operator in (">", ">=") else min(scores), operator)
 
 
+@lru_cache(maxsize=4_096)
 def comparable(score: Fraction, operator: str) -> float:
     """Return a double that compares with all others as a score does with their decimals.
 

@@ -15,7 +15,7 @@ import unicodedata
 from functools import cache
 from itertools import pairwise
 
-__all__ = ["shingles", "word_sequence", "words"]
+__all__ = ["is_unspaced", "shingles", "word_sequence", "words"]
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 
@@ -65,6 +65,11 @@ def shingles(text: str, length: int) -> frozenset[str]:
     return frozenset(map(" ".join, zip(*(found[i:] for i in range(length)), strict=False)))
 
 
+def is_unspaced(character: str) -> bool:
+    """Return whether a character is of a script without spaces."""
+    return _unspaced().fullmatch(character) is not None
+
+
 def _cut(run: str) -> list[str]:
     found: list[str] = []
     for piece in _pieces().finditer(run):
@@ -78,6 +83,11 @@ def _cut(run: str) -> list[str]:
 def _runs() -> re.Pattern[str]:
     # What is of \w and no underscore is a letter or a digit.
     return re.compile(rf"[\w{_marks()}]+")
+
+
+@cache
+def _unspaced() -> re.Pattern[str]:
+    return re.compile(f"[{_UNSPACED}]")
 
 
 @cache

@@ -108,7 +108,6 @@ class Candidates:
             shapes,
             remembered,
             layouts,
-            hashing,
             self.products,
             bounds.lateness_us,
             listed=limits.found,

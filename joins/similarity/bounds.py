@@ -12,13 +12,15 @@ fails by less than `MARGIN`, and refuses none that holds.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 
-__all__ = ["Doubles", "least_overlap", "may_hold"]
+__all__ = ["Asked", "Doubles", "least_overlap", "may_hold"]
 
 Doubles = npt.NDArray[np.float64]
 
@@ -26,6 +28,35 @@ MARGIN = 1e-9
 
 _MOST = 1e12
 """More words than any text has."""
+
+
+class Asked(NamedTuple):
+    """What is asked of a set: a measure that is at least a threshold, and whether it stands first.
+
+    Of its second set `containment` asks nothing but that a word is shared (`is_any`).
+    """
+
+    measure: str
+    threshold: float
+    is_first: bool
+
+    @property
+    def is_any(self) -> bool:
+        """Whether a set may share any one of its words with a set that it is similar to."""
+        return self.measure == "containment" and not self.is_first
+
+    def turned(self) -> Asked:
+        """Return what is asked of the other set."""
+        return self._replace(is_first=not self.is_first)
+
+    def prefixes(self, sizes: Ints) -> Ints:
+        """Return how many of their words sets of some sizes are looked up, or found, by.
+
+        One eighth more than has to be: pairs that share few of them are no pairs.
+        """
+        least = least_overlap(self.measure, sizes, self.threshold, is_first=self.is_first)
+        lengths: Ints = np.clip(sizes - least + 1 + (least >> 3), 0, sizes)
+        return np.where(least > sizes, 0, lengths)
 
 
 def least_overlap(measure: str, sizes: Ints, threshold: float, *, is_first: bool) -> Ints:

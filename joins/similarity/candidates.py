@@ -20,7 +20,7 @@ and matches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -30,15 +30,16 @@ import pyarrow as pa
 from joins.budget.groups import ClassGroup
 from joins.budget.pairs import PairBudget
 from joins.budget.probe import Partners
-from joins.memory.remembered import Hashes, HashValues, Remembered
+from joins.memory.remembered import Hashes, Remembered
 from joins.memory.shapes import Shapes
-from joins.memory.slots import Ints, Layouts
-from joins.memory.times import Pairs, pair_codes
-from joins.similarity.bounds import least_overlap, may_hold
-from joins.similarity.settable import SetTable, shared_words
+from joins.memory.slots import Ints, Layouts, ranges
+from joins.memory.times import Flags, Pairs, pair_codes
+from joins.similarity.bounds import Asked, may_hold
+from joins.similarity.settable import Indexed, Sets, SetTable, shared_words
 from templates.queryclass import QueryClass, SetKind, Sides, SimilarPair
+from templates.wordcolumns import hashed_sets
 
-__all__ = ["Everything", "SimilarityCandidates"]
+__all__ = ["Everything", "SimilarityCandidates", "tallied"]
 
 
 class Everything(Protocol):
@@ -70,7 +71,6 @@ class SimilarityCandidates:
         shapes: Shapes,
         remembered: Remembered,
         layouts: Layouts,
-        hashing: HashValues,
         everything: Everything,
         lateness_us: int,
         *,
@@ -79,7 +79,6 @@ class SimilarityCandidates:
         self._shapes = shapes
         self._remembered = remembered
         self._layouts = layouts
-        self._hashing = hashing
         self._everything = everything
         self._lateness_us = lateness_us
         self._listed = listed
@@ -104,7 +103,7 @@ class SimilarityCandidates:
         asked.thresholds[number] = least[0] if least else 0.0
         for kind in _kinds(key[0]):
             if kind not in self._tables:
-                self._tables[kind] = SetTable(self._hashing)
+                self._tables[kind] = SetTable()
 
     def drop(self, number: int, query_class: QueryClass) -> None:
         """Take away a class that is there."""
@@ -137,15 +136,15 @@ class SimilarityCandidates:
             for (pair, _), asked in of_stratum.items():
                 yield pair, asked.threshold
 
-    def _least(self, kind: SetKind) -> _Least:
-        """Return what all that look for a kind of sets ask of their sizes."""
-        return _Least(
-            [
-                (pair.measure, threshold, _is_first(pair, is_right=is_right))
+    def _indexed(self, kind: SetKind) -> Indexed:
+        """Return what is indexed of a kind of sets, for all that look for them."""
+        return Indexed(
+            frozenset(
+                _of_side(pair, threshold, is_right=bool(is_right))
                 for pair, threshold in self._pairs()
                 for is_right, own in enumerate(_kinds(pair))
                 if own == kind
-            ]
+            )
         )
 
     # -- instances -------------------------------------------------------------------------------
@@ -159,21 +158,10 @@ class SimilarityCandidates:
         values = lists.values
         for kind, table in self._tables.items():
             owners, places = self._places(kind.variable, layouts, starts)
-            found = [
-                (owner, each)
-                for owner, text in zip(
-                    (owners + first).tolist(),
-                    values.take(pa.array(places)).to_pylist(),
-                    strict=True,
-                )
-                if text
-                for each in kind.sets(text)
-                if each
-            ]
-            are_there = self._remembered.are_there
-            table.add(
-                [owner for owner, _ in found], [s for _, s in found], self._least(kind), are_there
-            )
+            texts = values.take(pa.array(places)).fill_null("").to_pylist()
+            found = hashed_sets(kind, texts)
+            new = (owners + first)[found.texts]
+            table.add(new, found.sizes, found.hashes, self._indexed(kind), self._remembered.base)
 
     def _places(self, variable: int, layouts: Ints, starts: Ints) -> tuple[Ints, Ints]:
         """Return the rows that bind a variable, ascending, and where each of its values is."""
@@ -226,73 +214,99 @@ class SimilarityCandidates:
     ) -> Iterator[tuple[Ints, Ints]]:
         """Yield (left, right) instances; the newer one is among the owners."""
         left, right = _kinds(pair)
-        for newer, older in self._found(pair, asked, owners, is_right=True):
+        is_alike = left == right and pair.measure != "containment"
+        window_us = asked.group.window_us
+        for newer, older in self._found(pair, asked, owners, window_us, is_right=True):
             yield older, newer
-            if left == right and pair.measure != "containment":
+            if is_alike:
                 yield newer, older
-        if left != right or pair.measure == "containment":
-            for newer, older in self._found(pair, asked, owners, is_right=False):
+        if not is_alike:
+            # What follows an owner ends after it, though it came before.
+            reach_us = window_us if asked.group.is_symmetric else 0
+            for newer, older in self._found(pair, asked, owners, reach_us, is_right=False):
                 yield newer, older
 
     def _found(
-        self, pair: SimilarPair, asked: _Asked, owners: Ints, *, is_right: bool
+        self, pair: SimilarPair, asked: _Asked, owners: Ints, reach_us: int, *, is_right: bool
     ) -> Iterator[tuple[Ints, Ints]]:
-        """Yield (owner, partner) where the sets of owners stand on one side of a pair."""
+        """Yield (owner, partner) where the sets of owners stand on one side of a pair.
+
+        A partner ends `reach_us` before its owner at the earliest.
+        """
         kinds = _kinds(pair)
         own, other = (self._tables[kinds[side]] for side in (is_right, not is_right))
-        is_first = _is_first(pair, is_right=is_right)
-        low = np.searchsorted(own.sets.owners, owners[0])
-        mine = np.arange(low, len(own.sets))
-        mine = mine[np.isin(own.sets.owners[mine], owners)]
+        mine, oldest = self._looking(own.sets, owners, reach_us)
         if not len(mine):
             return
         newer, sizes, words = own.sets.take(mine)
-        ends = self._remembered.take("end_us", newer)
-        oldest = self._remembered.first_from(ends - asked.group.window_us)
-        least = _Least([(pair.measure, asked.threshold, is_first)])
-        for which, found in other.find(words, sizes, least, oldest, self._listed):
-            rows = np.flatnonzero(other.sets.owners[found] < newer[which])
-            which, found = which[rows], found[rows]
+        look = _of_side(pair, asked.threshold, is_right=is_right)
+        unseen = sizes - look.prefixes(sizes)
+
+        def may_be(which: Ints, found: Ints, shared: Ints) -> Flags:
             sides = (sizes[which], other.sets.sizes(found))
-            first, second = sides if is_first else sides[::-1]
-            apart = own.sets.bits(mine[which]) ^ other.sets.bits(found)
-            most = np.minimum(np.minimum(*sides), (sides[0] + sides[1] - _ones(apart)) >> 1)
-            rows = np.flatnonzero(may_hold(pair.measure, asked.threshold, most, first, second))
-            if not len(rows):
-                continue
-            codes = np.unique(which[rows] * len(other.sets) + found[rows])
-            which, found = np.divmod(codes, len(other.sets))
-            rows = np.flatnonzero(self._remembered.are_there(other.sets.owners[found]))
+            first, second = sides if look.is_first else sides[::-1]
+            return may_hold(pair.measure, asked.threshold, shared, first, second)
+
+        def alike(parts: Iterable[tuple[Ints, Ints]]) -> Iterator[tuple[Ints, Ints]]:
+            for which, found in parts:
+                sides = (sizes[which], other.sets.sizes(found))
+                apart = own.sets.bits(mine[which]) ^ other.sets.bits(found)
+                most = np.minimum(np.minimum(*sides), (sides[0] + sides[1] - _ones(apart)) >> 1)
+                passed = may_be(which, found, most)
+                passed &= other.sets.owners(found) < newer[which]
+                rows = np.flatnonzero(passed)
+                yield which[rows], found[rows]
+
+        hits = other.find(words, sizes, look.turned(), oldest, self._listed)
+        for which, found, seen in tallied(alike(hits), other.sets.end):
+            there = other.unseen(other.sets.sizes(found), look.turned())
+            passed = may_be(which, found, seen + np.maximum(unseen[which], there))
+            rows = np.flatnonzero(passed & self._remembered.are_there(other.sets.owners(found)))
             which, found = which[rows], found[rows]
             shared = shared_words(own.sets, mine[which], other.sets, found, self._listed)
-            sides = (sizes[which], other.sets.sizes(found))
-            first, second = sides if is_first else sides[::-1]
-            held = may_hold(pair.measure, asked.threshold, shared, first, second)
-            yield newer[which[held]], other.sets.owners[found[held]]
+            held = may_be(which, found, shared)
+            yield newer[which[held]], other.sets.owners(found[held])
 
+    def _looking(self, sets: Sets, owners: Ints, reach_us: int) -> tuple[Ints, Ints]:
+        """Return the sets of some owners, and the oldest instance that each looks for.
 
-class _Least:
-    """The least number of words that sets share, whichever of some measures asks."""
-
-    def __init__(self, asked: Sequence[tuple[str, float, bool]]) -> None:
-        self._asked = asked
-
-    def __call__(self, sizes: Ints) -> Ints:
-        """Return the least number for sets of some sizes."""
-        each = [
-            least_overlap(measure, sizes, threshold, is_first=is_first)
-            for measure, threshold, is_first in self._asked
-        ]
-        return np.min(each, axis=0) if each else np.ones(len(sizes), np.int64)
+        Those that would find themselves at most look for nothing.
+        """
+        ends = self._remembered.take("end_us", owners)
+        oldest = self._remembered.first_from(ends - reach_us)
+        looking = oldest < owners
+        owners, oldest = owners[looking], oldest[looking]
+        first = sets.first_of(owners)
+        counts = sets.first_of(owners + 1) - first
+        return ranges(first, counts), np.repeat(oldest, counts)
 
 
 def _kinds(pair: SimilarPair) -> tuple[SetKind, SetKind]:
     return pair.left, pair.right
 
 
-def _is_first(pair: SimilarPair, *, is_right: bool | int) -> bool:
-    """Return whether a side's set is the first of the measure."""
-    return bool(is_right) == pair.is_turned
+def _of_side(pair: SimilarPair, threshold: float, *, is_right: bool) -> Asked:
+    """Return what a pair asks of the set on one side."""
+    return Asked(pair.measure, threshold, is_right == pair.is_turned)
+
+
+def tallied(parts: Iterable[tuple[Ints, Ints]], numbers: int) -> Iterator[tuple[Ints, Ints, Ints]]:
+    """Yield each pair once, with how often it comes; the second of a pair is below `numbers`.
+
+    In a part the first ones ascend, so of a pair that comes in two parts they are the last of one.
+    """
+    kept, kept_counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    for which, found in parts:
+        if not len(which):
+            continue
+        codes = np.concatenate([kept, which * numbers + found])
+        counts = np.concatenate([kept_counts, np.ones_like(which)])
+        codes, inverse = np.unique(codes, return_inverse=True)
+        counts = np.bincount(inverse, counts, len(codes)).astype(np.int64)
+        last = int(np.searchsorted(codes, which[-1] * numbers))
+        kept, kept_counts = codes[last:], counts[last:]
+        yield *np.divmod(codes[:last], numbers), counts[:last]
+    yield *np.divmod(kept, numbers), kept_counts
 
 
 def _ones(bits: Hashes) -> Ints:

@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 
 from generators.choosers import Chooser
 
-__all__ = ["similar_case"]
+__all__ = ["similar_case", "similar_text"]
 
 WORDS = (
     "harbour",
@@ -60,6 +60,11 @@ def similar_case(chooser: Chooser) -> str:
     if case.is_ordered:
         lines.append(f"tick {len(lines) - len(queries)} 2026-01-03T00:00")
     return "\n".join(["# similar", *lines, "----", ""])
+
+
+def similar_text(chooser: Chooser) -> str:
+    """Return a text of such a case."""
+    return _Case(chooser).text()
 
 
 class _Case:
