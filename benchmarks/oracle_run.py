@@ -15,7 +15,8 @@ not show: engine, shards, batches, restarts, and bounds so small that everything
 With `--ordered` the queries are of NEXT, UNLESS and NOT (`tests/generators/ordered_cases.py`),
 with `--repeated` they have runs (`tests/generators/run_cases.py`), with `--outcomes` WINDOW, LIMIT
 and DISJOINT (`tests/generators/outcome_cases.py`), with `--lossy` LOSS
-(`tests/generators/loss_cases.py`).
+(`tests/generators/loss_cases.py`), with `--similar` they join by similarity
+(`tests/generators/similar_cases.py`), and every fifth of those cases is joined in three shards.
 
 At the end comes a table of the clauses of the language: how many cases each stands in, and in how
 many it decides which matches there are.  That takes many runs of the oracle, so it looks at every
@@ -46,6 +47,7 @@ from generators.loss_cases import loss_case  # noqa: E402
 from generators.ordered_cases import ordered_case  # noqa: E402
 from generators.outcome_cases import outcome_case  # noqa: E402
 from generators.run_cases import run_case  # noqa: E402
+from generators.similar_cases import similar_case  # noqa: E402
 from generators.strategies import random_case  # noqa: E402
 from histories.clauses import HISTORY_CLAUSES, decided  # noqa: E402
 from histories.history import history_matches, parse_history  # noqa: E402
@@ -55,6 +57,8 @@ from oracle.lines import render  # noqa: E402
 from support.kit import parse_case  # noqa: E402
 from support.runners import ENGINES, EngineName, run_engine, run_oracle  # noqa: E402
 
+from broker.pipeline.shards import Join  # noqa: E402
+
 MEMORY = Path("/dev/shm")
 
 CASES: dict[str, Callable[[RandomChooser], str]] = {
@@ -62,12 +66,14 @@ CASES: dict[str, Callable[[RandomChooser], str]] = {
     "ordered": ordered_case,
     "repeated": run_case,
     "outcomes": outcome_case,
+    "similar": similar_case,
 }
 KINDS = {
     "lossy": "queries have LOSS",
     "ordered": "queries decide",
     "repeated": "queries have runs",
     "outcomes": "queries have rows or limits",
+    "similar": "queries join by similarity",
 }
 
 
@@ -89,14 +95,23 @@ class Run:
         engine = self.engines[seed % len(self.engines)]
         batch_size = (1, None, 3)[seed // len(ENGINES) % 3]
         restart = len(case.lines) // 2 if seed % 4 == 0 else 0
+        shards = 3 if self.of_kind is similar_case and seed % 5 == 0 else 1
+        engine = engine if shards == 1 else "signatures"
+        join = Join(case.lateness_us, shards)
         matches = run_oracle(case)
         found = _lines(
             lambda: [
                 render(match)
-                for match in run_engine(case, engine, batch_size=batch_size, restart_after=restart)
+                for match in run_engine(
+                    case,
+                    engine,
+                    batch_size=batch_size,
+                    restart_after=restart,
+                    processors=lambda: join.processor(None),
+                )
             ]
         )
-        how = f"{engine}, batch size {batch_size}, restart {restart}"
+        how = f"{engine}, batch size {batch_size}, restart {restart}, shards {shards}"
         outcome = Outcome.of(seed, how, text, [render(match) for match in matches], found)
         is_any = self.of_kind is None
         if self.coverage_every and seed % self.coverage_every == 0 and is_any:

@@ -7,8 +7,11 @@
     thresholds  one subscription at the lowest threshold, and very many with thresholds of their own
                 that no pair reaches
     bodies      texts of 500 words, shingles of three, half of one in the other
+    lsh         what datasketch and rensa find of the same titles at 0.5, by locality-sensitive
+                hashing, if they are installed; candidates are not looked at again
 
-Stage 1 is done before the clock starts.  What is timed is the join, the fan-out and match lines.
+Stage 1 is done before the clock starts.  What is timed is the join, and with it the fan-out and
+match lines.  Of the others it is words, hashing and index.
 """
 
 from __future__ import annotations
@@ -18,10 +21,12 @@ import json
 import random
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -30,9 +35,12 @@ from benchmarks._workloads import news_lines
 from broker.documents.document import Document
 from broker.matching.costs.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
+from xpath_eval.structure import parse_xml
+from xscl.words import words
 
 DAY_US = 86_400_000_000
 BATCH = 1_000
+PERMUTATIONS = 128
 NEWS = (
     "news//item->a FOLLOWED BY {similar(a/title, b/title) >= %s AND a/feed != b/feed, 2 days}"
     " news//item->b"
@@ -53,20 +61,28 @@ def main() -> None:
         thresholds(min(asked.documents, 20_000), asked.subscriptions)
     if "bodies".startswith(asked.only):
         bodies(min(asked.documents, 5_000))
+    if "lsh".startswith(asked.only):
+        lsh(asked.documents)
 
 
 def news(count: int) -> None:
     documents = news_documents(count)
     print(f"news: {len(documents):,} titles, another feed, two days")
-    print(f"{'threshold':>10} {'documents/s':>12} {'pairs':>8} {'bytes a title':>13}")
+    print(
+        f"{'threshold':>10} {'join alone':>12} {'documents/s':>12} {'pairs':>8}"
+        f" {'bytes of sets':>13} {'bytes a title':>13}"
+    )
     for threshold in ("0.4", "0.5", "0.6", "0.8"):
         (query,) = xscl.parse(NEWS % threshold, id="q")
         engine = engine_of([RegisteredQuery(query)])
-        seconds, found = run(engine, documents)
+        joined, seconds, found = run(engine, documents)
         figures = engine.figures()
+        remembered = max(1, figures["documents"])
         print(
-            f"{threshold:>10} {len(documents) / seconds:>12,.0f} {len(found):>8,}"
-            f" {figures['memory_bytes'] / max(1, figures['documents']):>13,.0f}"
+            f"{threshold:>10} {len(documents) / joined:>12,.0f}"
+            f" {len(documents) / seconds:>12,.0f} {len(found):>8,}"
+            f" {engine.processor.similar_bytes / remembered:>13,.0f}"
+            f" {figures['memory_bytes'] / remembered:>13,.0f}"
         )
 
 
@@ -80,7 +96,7 @@ def thresholds(count: int, subscriptions: Sequence[int]) -> None:
         rows += [{"least": 2 + i / 1e7} for i in range(number - 1)]
         engine = engine_of([RegisteredQuery(query, assignments=tuple(rows))])
         run(engine, documents, stop=BATCH)
-        seconds, found = run(engine, documents, start=BATCH)
+        _, seconds, found = run(engine, documents, start=BATCH)
         print(f"{number:>14,} {(len(documents) - BATCH) / seconds:>12,.0f} {len(found):>8,}")
 
 
@@ -99,9 +115,72 @@ def bodies(count: int) -> None:
         for i, text in enumerate(texts, 1)
     ]
     (query,) = xscl.parse(BODIES, id="q")
-    seconds, found = run(engine_of([RegisteredQuery(query)]), documents)
+    joined, seconds, found = run(engine_of([RegisteredQuery(query)]), documents)
     print(f"bodies: {count:,} texts of 500 words, {len(found):,} pairs")
-    print(f"{count / seconds:,.0f} documents/s")
+    print(f"{count / seconds:,.0f} documents/s, the join alone {count / joined:,.0f}")
+
+
+def lsh(count: int) -> None:
+    documents = news_documents(count)
+    roots = [parse_xml(document.xml).root for document in documents]
+    titles = [root.findtext("title") or "" for root in roots]
+    feeds = [root.findtext("feed") for root in roots]
+    (query,) = xscl.parse(NEWS % "0.5", id="q")
+    _, _, pairs = run(engine_of([RegisteredQuery(query)]), documents)
+    similar = {(min(pair), max(pair)) for pair in pairs}
+
+    def is_asked(one: int, other: int) -> bool:
+        apart = abs(documents[one].end_us - documents[other].end_us)
+        return feeds[one] != feeds[other] and apart <= 2 * DAY_US
+
+    print(f"lsh: {len(documents):,} titles at 0.5, {PERMUTATIONS} permutations")
+    print(f"{'':>10} {'documents/s':>12} {'candidates':>11} {'recall':>7}")
+    for name, sketch, index in filter(None, (datasketch_lsh(), rensa_lsh())):
+        found: set[tuple[int, int]] = set()
+        begun = time.process_time()
+        for i, title in enumerate(titles):
+            if own := words(title):
+                sketched = sketch(own)
+                found.update((j, i) for j in index.query(sketched))
+                index.insert(i, sketched)
+        seconds = time.process_time() - begun
+        asked = {(j + 1, i + 1) for j, i in found if is_asked(i, j)}
+        recall = len(asked & similar) / max(1, len(similar))
+        print(f"{name:>10} {len(titles) / seconds:>12,.0f} {len(asked):>11,} {recall:>7.3f}")
+
+
+Lsh = tuple[str, Callable[[frozenset[str]], Any], Any]
+
+
+def datasketch_lsh() -> Lsh | None:
+    try:
+        import datasketch
+    except ImportError:
+        print("datasketch is not there: pip install datasketch")
+        return None
+
+    def sketch(own: frozenset[str]) -> Any:
+        sketched = datasketch.MinHash(num_perm=PERMUTATIONS)
+        sketched.update_batch([word.encode() for word in own])
+        return sketched
+
+    return "datasketch", sketch, datasketch.MinHashLSH(threshold=0.5, num_perm=PERMUTATIONS)
+
+
+def rensa_lsh() -> Lsh | None:
+    try:
+        import rensa
+    except ImportError:
+        print("rensa is not there: pip install rensa")
+        return None
+
+    def sketch(own: frozenset[str]) -> Any:
+        sketched = rensa.RMinHash(num_perm=PERMUTATIONS, seed=1)
+        sketched.update(sorted(own))
+        return sketched
+
+    index = rensa.RMinHashLSH(threshold=0.5, num_perm=PERMUTATIONS, num_bands=PERMUTATIONS // 4)
+    return "rensa", sketch, index
 
 
 def times(at_us: int) -> tuple[int, int, int, int]:
@@ -137,20 +216,46 @@ def engine_of(queries: Sequence[RegisteredQuery]) -> Engine:
 
 def run(
     engine: Engine, documents: Sequence[Document], *, start: int = 0, stop: int | None = None
-) -> tuple[float, list[tuple[int, int]]]:
-    """Return the seconds of processor time, and the pairs of documents that matched."""
+) -> tuple[float, float, list[tuple[int, int]]]:
+    """Return the seconds of processor time, and the pairs of documents that matched.
+
+    The first seconds are those of the join alone, without fan-out and match lines.
+    """
     xml = {document.docid: document.xml for document in documents}
-    seconds = 0.0
+    joined = seconds = 0.0
     found: list[tuple[int, int]] = []
-    for first in range(start, len(documents) if stop is None else stop, BATCH):
-        witnesses = engine.evaluate(documents[first : first + BATCH])
+
+    def timed(tuples: Callable[[int], Iterator[Any]], stratum: int) -> Iterator[Any]:
+        nonlocal joined
+        parts = tuples(stratum)
+        while True:
+            begun = time.process_time()
+            part = next(parts, None)
+            joined += time.process_time() - begun
+            if part is None:
+                return
+            yield part
+
+    def clocked(absorb: Callable[[Any], None], instances: Any) -> None:
+        nonlocal joined
         begun = time.process_time()
-        step = engine.process(witnesses, lambda docids: {docid: xml[docid] for docid in docids})
-        seconds += time.process_time() - begun
-        for match in step.matches:
-            first, second = (each["docid"] for each in json.loads(match.line)["documents"])
-            found.append((first, second))
-    return seconds, found
+        absorb(instances)
+        joined += time.process_time() - begun
+
+    inner = engine.processor
+    with (
+        patch.object(inner, "tuples", partial(timed, inner.tuples)),
+        patch.object(inner, "absorb", partial(clocked, inner.absorb)),
+    ):
+        for first in range(start, len(documents) if stop is None else stop, BATCH):
+            witnesses = engine.evaluate(documents[first : first + BATCH])
+            begun = time.process_time()
+            step = engine.process(witnesses, lambda docids: {docid: xml[docid] for docid in docids})
+            seconds += time.process_time() - begun
+            for match in step.matches:
+                first, second = (each["docid"] for each in json.loads(match.line)["documents"])
+                found.append((first, second))
+    return joined, seconds, found
 
 
 if __name__ == "__main__":

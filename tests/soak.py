@@ -65,6 +65,11 @@ SEARCHES = (
         "benchmarks/oracle_run.py --outcomes --cases {cases} --seed {seed} --processes 2",
     ),
     Search(
+        "random joins by similarity and texts of all scripts against the oracle",
+        5_000,
+        "benchmarks/oracle_run.py --similar --cases {cases} --seed {seed} --processes 2",
+    ),
+    Search(
         "random histories of queries and subscriptions against the oracle",
         5_000,
         "benchmarks/oracle_run.py --dynamic --cases {cases} --seed {seed} --processes 2",

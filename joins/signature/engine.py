@@ -313,11 +313,14 @@ class SignatureProcessor(Classified):
             "signatures": len(self.view),
             "signature_hits_total": self.view.hits,
             "signature_misses_total": self.view.misses,
-            "memory_bytes": remembered.memory_bytes
-            + index.memory_bytes
-            + self._candidates.similar.memory_bytes,
+            "memory_bytes": remembered.memory_bytes + index.memory_bytes + self.similar_bytes,
             "spilled_bytes": remembered.spilled_bytes,
         }
+
+    @property
+    def similar_bytes(self) -> int:
+        """The part of `memory_bytes` that sets of similarity joins and their indexes take."""
+        return self._candidates.similar.memory_bytes
 
     def rows(self, numbers: Iterable[int]) -> Iterator[tuple[list[int], pa.RecordBatch]]:
         """Yield the numbers of remembered instances, ascending, with their rows."""
