@@ -40,6 +40,7 @@ CODES = {
     "XS210": "Two variables on one step",
     "XS211": "A variable of a block that must be absent",
     "XS212": "The stream of ticks",
+    "XS213": "A variable of a reserved name",
     "XS301": "An unknown function",
     "XS302": "A wrong number of arguments",
     "XS303": "An axis or test that cannot stand here",

@@ -46,6 +46,9 @@ DISJUNCT_LIMIT = 64
 ALTERNATIVES_LIMIT = 4_096
 """Choices of one disjunct for each operator of a query: each is compiled and kept by itself."""
 
+_SIMILAR = "similar"
+"""What a witness has of similarity joins, beside its variables."""
+
 _LOW = {"jaccard": 0.3, "similar": 0.3, "containment": 0.3, "overlap": 2.0}
 """Thresholds below which nearly everything is similar."""
 
@@ -66,6 +69,7 @@ class PredicateBuilder(SideBuilder):
     def __init__(self, patterns: PatternBuilder, names: Names) -> None:
         super().__init__(patterns, names)
         self.alternatives = 1
+        self._has_reported_witness = False
 
     def disjuncts(self, predicate: Expression | None, scope: Scope) -> tuple[Disjunct, ...]:
         """Return a predicate in disjunctive form, `(Disjunct(),)` for none."""
@@ -108,6 +112,7 @@ class PredicateBuilder(SideBuilder):
                 joins.append(join)
             elif (likeness := self._similarity_join(term, scope)) is not None:
                 similar.append(likeness)
+                self._check_witness(term.span)
             else:
                 residuals.append(_residual(term))
         return Disjunct(tuple(joins), tuple(residuals), tuple(similar), tuple(tests))
@@ -153,6 +158,17 @@ class PredicateBuilder(SideBuilder):
         if sides[0] <= scope.right and sides[1] <= scope.left:
             return SimilarityJoin(left.function, second, first, operator, right, is_turned=True)
         return None
+
+    def _check_witness(self, span: Span) -> None:
+        """Report a variable whose name witnesses of similarity joins need."""
+        if _SIMILAR in self.names.blocks and not self._has_reported_witness:
+            self._has_reported_witness = True
+            self.report.error(
+                "XS213",
+                span,
+                f"a match has under `{_SIMILAR}` how similar texts are, and this is a variable",
+                f"give the variable `{_SIMILAR}` another name",
+            )
 
     def _blocks(self, operand: Operand) -> frozenset[int]:
         """Return the blocks that an operand speaks of, those out of sight left aside."""
