@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from generators.choosers import RandomChooser
 from generators.similar_cases import similar_case
-from support.examples import examples, some
+from support.examples import examples, size, some
 from support.kit import Case, cases, check, parse_case
 from support.runners import ENGINES, EngineName, lines, run_engine, run_oracle
 
@@ -59,3 +59,29 @@ def test_every_engine_finds_what_the_oracle_finds(engine: EngineName) -> None:
         if lines(run_engine(case, engine)) != lines(run_oracle(case)):
             wrong.append(seed)
     assert not wrong, "cases of similar_case(RandomChooser(seed)) with these seeds"
+
+
+def test_long_texts_are_compared_as_short_ones() -> None:
+    """A title of 500 words, and a body of thousands of which another one has a part."""
+    random_ = random.Random(0)
+    body = " ".join(f"w{random_.randrange(5_000)}" for _ in range(size(1_000, 20_000)))
+    part = body[: len(body) // 50]
+    title = " ".join(f"t{i}" for i in range(500))
+    texts = [body, title, part, f"{title} more", f"{part[: len(part) // 2]} {title}", "the w1"]
+    documents = "\n".join(
+        f"document {i} S 12:{i:02}  <i><t>{text}</t></i>" for i, text in enumerate(texts, 1)
+    )
+    queries = "\n".join(
+        f"query q{i}\n    S//i->a JOIN {{{predicate}, 1 h}} S//i->b"
+        for i, predicate in enumerate(
+            (
+                "containment(shingles(a/t, 3), shingles(b/t, 3)) >= 0.45",
+                "similar(a/t, b/t) >= 0.9",
+                "overlap(words(b/t), words(a/t)) >= 100",
+            )
+        )
+    )
+    case = parse_case(f"# long\n{queries}\n\n{documents}\n----\n")
+    expected = lines(run_oracle(case))
+    assert expected
+    assert lines(run_engine(case, batch_size=2)) == expected
