@@ -115,7 +115,7 @@ class Collector:
 
     def _tallies(self, hits: Hits) -> tuple[list[Tally], Ints]:
         """Return the tallies of the queries of hits, and which of them each use has."""
-        names = [use.subscriber.query.id for use in hits.uses]
+        names = [use.topic.query.id for use in hits.uses]
         numbers = {name: i for i, name in enumerate(dict.fromkeys(names))}
         tallies = [self._accounts.of(name) for name in numbers]
         return tallies, np.array([numbers[name] for name in names], np.int64)
@@ -125,8 +125,8 @@ class Collector:
         are_asked = [
             not self._is_known
             or bool(terms.clause.stream)
-            or bool(use.subscriber.source)
-            or _is_published(use.subscriber.query)
+            or bool(use.topic.source)
+            or _is_published(use.topic.query)
             for use, terms in zip(hits.uses, hits.terms, strict=True)
         ]
         asked: Flags = np.array(are_asked, np.bool_)[hits.which]
@@ -134,7 +134,7 @@ class Collector:
 
     def _begun(self, hits: Hits) -> Ints:
         """Gather tuples of roots; return the tuples that begin what counts as a match."""
-        queries = [use.subscriber.query for use in hits.uses]
+        queries = [use.topic.query for use in hits.uses]
         are_asking, are_guarded, are_matching, are_gathered = (
             np.flatnonzero(np.array(which, np.bool_)[hits.which])
             for which in (
@@ -225,7 +225,7 @@ class _Counted:
         columns = (self._tallies, self._hits.docids, self._hits.docids_max)
         keys, inverse = _distinct(columns)
         # A load costs nobody's budget.
-        costs = np.array([use.subscriber.query.table is None for use in self._hits.uses], np.int64)
+        costs = np.array([use.topic.query.table is None for use in self._hits.uses], np.int64)
         costs = costs[self._hits.which]
         tuples = np.bincount(inverse, costs).astype(np.int64)
         nbytes = np.bincount(inverse, costs * self._hits.nbytes).astype(np.int64)

@@ -12,7 +12,7 @@ import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.hits import Hits
-from broker.matching.uses import Subscriber
+from broker.matching.uses import Topic
 from joins import ranges
 from xscl.delays import exact
 from xscl.path import Parameter
@@ -21,10 +21,10 @@ __all__ = ["are_sure", "confidences", "least_of"]
 
 
 def are_sure(hits: Hits) -> Flags:
-    """Return which hits have the confidence that their subscribers ask for, and more than none."""
+    """Return which hits have the confidence that their topics ask for, and more than none."""
     sure = np.ones(len(hits), np.bool_)
     least = [
-        least_of(use.subscriber) if each.factors else Fraction(0)
+        least_of(use.topic) if each.factors else Fraction(0)
         for use, each in zip(hits.uses, hits.terms, strict=True)
     ]
     for hit, confidence in _below_one(hits):
@@ -37,11 +37,11 @@ def confidences(hits: Hits) -> dict[int, Fraction]:
     return dict(_below_one(hits))
 
 
-def least_of(subscriber: Subscriber) -> Fraction:
-    """Return the confidence that a subscriber asks for."""
-    asked = subscriber.query.confidence
+def least_of(topic: Topic) -> Fraction:
+    """Return the confidence that a topic asks for."""
+    asked = topic.query.confidence
     if isinstance(asked, Parameter):
-        asked = float(subscriber.parameters[asked.name])
+        asked = float(topic.parameters[asked.name])
     return Fraction(0) if asked is None else exact(asked)
 
 

@@ -49,7 +49,7 @@ from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rendering.trees import Trees
 from broker.matching.rules.acting import Acting, Trace
 from broker.matching.stepresult import StepResult
-from broker.matching.uses import Subscriber
+from broker.matching.uses import Topic
 from broker.tables.store import RowChange, Tables
 from broker.tables.transactions import Schedule
 from joins import (
@@ -175,10 +175,10 @@ class Engine:
         """The join, to be read only."""
         return self._processor.inner
 
-    def classes(self) -> Iterator[tuple[int, Clause, Subscriber]]:
+    def classes(self) -> Iterator[tuple[int, Clause, Topic]]:
         """Yield every clause of every query, with the number of its class."""
         for use in self._queries.fan_out.uses():
-            yield use.query_class, use.clause, use.subscriber
+            yield use.query_class, use.clause, use.topic
 
     def horizon_us(self, watermark_us: int) -> int:
         """Return the oldest event time that is still needed when `W` is `watermark_us`."""

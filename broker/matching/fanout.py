@@ -52,7 +52,7 @@ class FanOut:
             self._add_to_group(use)
             self._note(use, GROUPED)
             return
-        if use.subscriber.source:
+        if use.topic.source:
             alike = self._alike.setdefault(self._source(use), [])
             alike.append(use)
             if len(alike) > 1:
@@ -61,7 +61,7 @@ class FanOut:
         self._note(use, self._enter(use))
 
     def _source(self, use: Use) -> tuple[Clause, str, Box]:
-        return use.clause, use.subscriber.source, use.asked
+        return use.clause, use.topic.source, use.asked
 
     def _note(self, use: Use, number: int) -> None:
         """Take a use under a number."""
@@ -126,7 +126,7 @@ class FanOut:
             self._remove_from_group(use)
         elif number != FOLLOWS:
             self._leave(number, use)
-        alike = self._alike.get(self._source(use), []) if use.subscriber.source else []
+        alike = self._alike.get(self._source(use), []) if use.topic.source else []
         if use in alike:
             alike.remove(use)
             if alike and number != FOLLOWS:
@@ -185,6 +185,6 @@ class FanOut:
     def _terms_of(self, use: Use) -> ClauseTerms:
         terms = self._terms.get(use.clause)
         if terms is None:
-            terms = ClauseTerms.of(use.subscriber.query, use.clause)
+            terms = ClauseTerms.of(use.topic.query, use.clause)
             self._terms[use.clause] = terms
         return terms

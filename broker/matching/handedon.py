@@ -16,14 +16,14 @@ from typing import Any
 
 from broker.matching.boxes.forms import box_of
 from broker.matching.boxes.index import Box
-from broker.matching.uses import Subscriber, Use
+from broker.matching.uses import Topic, Use
 from joins import Largest
 from templates.clause import Clause
 from xscl.query import INFINITE_US, Query
 
 __all__ = ["HandedOn"]
 
-Enter = Callable[[Clause, int, Subscriber, int, Box], Use]
+Enter = Callable[[Clause, int, Topic, int, Box], Use]
 
 
 class _Shared:
@@ -102,8 +102,8 @@ class HandedOn:
         before, box, kept_us = shared.use, shared.loosest(), shared.kept.largest
         if before is not None and before.box == box and before.kept_us == kept_us:
             return
-        subscriber = Subscriber(self._query, {}, box.point)
-        shared.use = self._enter(clause, box.window_us, subscriber, kept_us, box)
+        topic = Topic(self._query, {}, box.point)
+        shared.use = self._enter(clause, box.window_us, topic, kept_us, box)
         # Last: what the new one asks for again has been asked for all the while.
         if before is not None:
             self._leave(before)

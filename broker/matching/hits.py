@@ -293,7 +293,7 @@ class Hits:
         for hit, use, first, last, start_us, end_us in zip(
             *(column.tolist() for column in columns), *intervals, strict=True
         ):
-            terms, parameters = self.terms[use], self.uses[use].subscriber.parameters
+            terms, parameters = self.terms[use], self.uses[use].topic.parameters
             values = dict(zip(terms.names, texts[first:last], strict=True))
             yield hit, terms, TupleReading(values, start_us, end_us, parameters)
 

@@ -59,8 +59,7 @@ class InnerTuples:
     def add(self, hits: Hits) -> Flags:
         """Add hits of inner operators; return which of them no earlier one has for its query."""
         queries = [
-            self._queries.setdefault(use.subscriber.query.id, len(self._queries))
-            for use in hits.uses
+            self._queries.setdefault(use.topic.query.id, len(self._queries)) for use in hits.uses
         ]
         found = self._number(hits) * _QUERIES + np.array(queries, np.int64)[hits.which]
         distinct, first = np.unique(found, return_index=True)

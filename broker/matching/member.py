@@ -65,11 +65,11 @@ class Member:
         """Yield the alternatives to be evaluated, each with the point from which on they are."""
         if self.prepared is not None and self.uses:
             every = (use for uses in self.uses.values() for use in uses)
-            yield min(use.subscriber.registration_point for use in every), self.prepared
+            yield min(use.topic.registration_point for use in every), self.prepared
         for point, shared in self.shared.items():
             yield point, shared.alternatives
         for name, alternatives in self.compiled.items():
-            points = (use.subscriber.registration_point for use in self.uses[name])
+            points = (use.topic.registration_point for use in self.uses[name])
             yield min(points, default=self.registration_point), alternatives
 
     def prepared_for(self, values: Assignment) -> list[Alternative] | None:
@@ -79,7 +79,7 @@ class Member:
     def points(self, values: Assignment) -> set[int]:
         """Return the registration point of an assignment; the empty set if it is not there."""
         uses = self.uses.get(name_of(values), [])
-        return {use.subscriber.registration_point for use in uses}
+        return {use.topic.registration_point for use in uses}
 
     def sees(self, values: Assignment, point: int) -> bool:
         """Return whether the state has all documents above a point that an assignment asks for.
@@ -107,7 +107,7 @@ class Member:
         return any(
             use.clause is clause
             and use.kept_us >= min(INFINITE_US, kept_us)
-            and use.subscriber.registration_point <= point
+            and use.topic.registration_point <= point
             for uses in self.uses.values()
             for use in uses
         )
@@ -121,12 +121,12 @@ class Member:
 
     def registered(self) -> RegisteredQuery:
         """Return the member as it is registered."""
-        subscribers = [uses[0].subscriber for uses in self.uses.values() if uses]
+        topics = [uses[0].topic for uses in self.uses.values() if uses]
         return RegisteredQuery(
             self.query,
             self.registration_point,
-            tuple(subscriber.parameters for subscriber in subscribers),
-            tuple(subscriber.registration_point for subscriber in subscribers),
+            tuple(topic.parameters for topic in topics),
+            tuple(topic.registration_point for topic in topics),
             self.revision,
             self.paused_through,
         )
@@ -168,6 +168,6 @@ def name_of(values: Assignment) -> str:
 
 def retention_of(use: Use) -> int:
     """Return how far the oldest document may lie behind the end of a match or row."""
-    given = use.subscriber
+    given = use.topic
     own_us = use.clause.retention_under(given.parameters)
     return min(INFINITE_US, own_us + given.outcome_us)

@@ -21,7 +21,7 @@ from broker.matching.handedon import HandedOn
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.member import Member, Shared, fit, name_of, retention_of, source_of
 from broker.matching.registration import Assignment, RegisteredQuery, SetChange, publishers_first
-from broker.matching.uses import Subscriber, Use
+from broker.matching.uses import Topic, Use
 from broker.tables.groups import Group
 from broker.tables.users import TableUsers
 from templates.clause import Alternative, Clause, Published
@@ -139,12 +139,12 @@ class QuerySet:
             if member.uses and self._stratum_of(name) == stratum
         )
 
-    def subscribers(self, query_id: str) -> Iterator[Subscriber]:
-        """Yield the subscribers of a query that have matches."""
+    def topics(self, query_id: str) -> Iterator[Topic]:
+        """Yield the topics of a query that have matches."""
         member = self._members.get(query_id)
         for uses in member.uses.values() if member is not None else ():
             if uses:
-                yield uses[0].subscriber
+                yield uses[0].topic
 
     def creating(self) -> Iterator[Query]:
         """Yield the queries of CREATE TABLE."""
@@ -166,7 +166,7 @@ class QuerySet:
             for member in self._members.values()
             if member.query.publish is not None or member.hands_on()
             for use in member.all_uses()
-            if member.query.publish is not None or use.clause.stream or use.subscriber.source
+            if member.query.publish is not None or use.clause.stream or use.topic.source
         }
         return self.fan_out.classes() - read
 
@@ -229,7 +229,7 @@ class QuerySet:
             if name not in needed:
                 uses = (use for use in member.all_uses() if use.is_join)
                 readers = self._readers.get(member.query.publish or "", {}).values()
-                own = max((use.kept_us + use.subscriber.outcome_us for use in uses), default=0)
+                own = max((use.kept_us + use.topic.outcome_us for use in uses), default=0)
                 later = max(map(retention, readers), default=0)
                 is_asked = member.registration_point < docid
                 needed[name] = min(INFINITE_US, own + later) if is_asked else 0
@@ -362,10 +362,10 @@ class QuerySet:
         name = name_of(values)
         if name in member.uses:
             return
-        subscriber = Subscriber(member.query, values, point)
+        topic = Topic(member.query, values, point)
         if member.query.rows is not None:
             source = source_of(substitute(member.query, values), point)
-            subscriber = replace(subscriber, source=source)
+            topic = replace(topic, source=source)
         alternatives = member.prepared_for(values) or self._shared(member, values, point)
         if alternatives is None:
             plain = substitute(member.query, values)
@@ -396,7 +396,7 @@ class QuerySet:
                     member.handed_on.add(clause, values, point, above_us)
                 else:
                     window_us = clause.window_under(values)
-                    uses.append(self._use(clause, window_us, subscriber, window_us))
+                    uses.append(self._use(clause, window_us, topic, window_us))
         read = self._streams.get(member.query.publish or "")
         if read is not None and max(map(retention_of, uses), default=0) > read.retention_us:
             self._settle(member.query.publish)
@@ -453,13 +453,13 @@ class QuerySet:
         self,
         clause: Clause,
         window_us: int,
-        subscriber: Subscriber,
+        topic: Topic,
         kept_us: int,
         box: Box | None = None,
     ) -> Use:
         """Add a use of a class."""
-        member = self._members[subscriber.query.id]
-        use = Use(-1, clause, window_us, subscriber, kept_us, box, member.number)
+        member = self._members[topic.query.id]
+        use = Use(-1, clause, window_us, topic, kept_us, box, member.number)
         number = self._classes.add(
             clause.query_class, window_us, use.kind.point, use.least, use.kind.holder
         )
@@ -490,7 +490,7 @@ class QuerySet:
         """Undo what `assign` did for an assignment with these uses and alternatives of its own."""
         if not uses:
             return
-        given = uses[0].subscriber
+        given = uses[0].topic
         shared = None if compiled else member.shared.get(given.registration_point)
         alternatives = compiled or (shared.alternatives if shared else member.prepared or [])
         for alternative in alternatives:

@@ -144,7 +144,7 @@ class UseGroup:
         bounds = [_bounds(use.asked) for use in self._uses]
         return GroupColumns(
             np.array([use.holder for use in self._uses], np.int64),
-            [use.subscriber.query.id for use in self._uses],
+            [use.topic.query.id for use in self._uses],
             np.array(bounds, np.int64),
         )
 
@@ -159,7 +159,7 @@ class UseGroup:
             first.query_class,
             first.clause,
             span,
-            replace(first.subscriber, registration_point=point),
+            replace(first.topic, registration_point=point),
             first.kept_us,
             box,
             group=self,

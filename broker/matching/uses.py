@@ -1,4 +1,4 @@
-"""Who asked for the tuples of a class: subscribers, and their uses of it."""
+"""Who asked for the tuples of a class: topics, and their uses of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from templates.measured import thresholds
 from xscl.path import Parameter
 from xscl.query import Query, Window
 
-__all__ = ["Subscriber", "Use", "length_under"]
+__all__ = ["Topic", "Use", "length_under"]
 
 
 def length_under(length: Window | Parameter, values: Mapping[str, Any]) -> int:
@@ -25,7 +25,7 @@ def length_under(length: Window | Parameter, values: Mapping[str, Any]) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Subscriber:
+class Topic:
     """A query under one assignment of its parameters.  A match belongs to one of these.
 
     `source` names the matches of which it has rows, `""` where it has none: assignments that differ
@@ -46,7 +46,7 @@ class Subscriber:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Use:
-    """One subscriber's use of a class: a clause of the query, and the values of its parameters.
+    """One topic's use of a class: a clause of the query, and the values of its parameters.
 
     `kept_us` is for how long the instances that it joins are kept: for its window and the windows
     of the clauses above, added up.  `box` is that of several assignments (`handedon`), which have
@@ -56,7 +56,7 @@ class Use:
     query_class: int
     clause: Clause
     window_us: int
-    subscriber: Subscriber
+    topic: Topic
     kept_us: int
     box: Box | None = None
     holder: int = 0
@@ -64,7 +64,7 @@ class Use:
     @property
     def asked(self) -> Box:
         """What it asks of a tuple."""
-        given = self.subscriber
+        given = self.topic
         if self.box is not None:
             return self.box
         return box_of(self.clause, given.parameters, self.window_us, given.registration_point)
@@ -73,7 +73,7 @@ class Use:
         """Return what it asks for in tests of its box against strings: all of them, in order."""
         if self.box is not None:
             return list(self.box.equal[: len(tests)])
-        given = self.subscriber.parameters
+        given = self.topic.parameters
         data = [test.data for test in tests]
         found = [given[each.name] if isinstance(each, Parameter) else each for each in data]
         return [*map(str, found)]
@@ -83,7 +83,7 @@ class Use:
         """What the join knows of it."""
         below = [source.below for source in self.clause.sources]
         reads_common = any(each is not None and each.is_common for each in below)
-        point = self.subscriber.registration_point
+        point = self.topic.registration_point
         return UseKind(self.window_us, point, self.holder if reads_common else 0)
 
     @property
@@ -100,6 +100,6 @@ class Use:
 
     def joins(self, stream: str) -> bool:
         """Return whether documents of a stream are joined here."""
-        blocks = self.subscriber.query.blocks
+        blocks = self.topic.query.blocks
         own = (source.block for source in self.clause.sources if source.block is not None)
         return self.is_join and any(blocks[block].stream == stream for block in own)

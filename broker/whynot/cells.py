@@ -120,7 +120,7 @@ class _Asked:
 
     def hear(self, candidate: Candidate, docids: Sequence[int], tables: Tables) -> None:
         """Take what a candidate has asked."""
-        if candidate.subscriber.query.id != self._query.id or set(docids) != self._named:
+        if candidate.topic.query.id != self._query.id or set(docids) != self._named:
             return
         for found in candidate.tuples:
             reasons = self._reasons(found, candidate.order, tables)

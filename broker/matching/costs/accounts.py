@@ -66,7 +66,7 @@ class Accounts:
             by_kind[overrun.kind] = min(first, overrun, key=lambda each: each.docid)
         for query_class, by_kind in by_class.items():
             for use in self._queries.fan_out.uses_of(query_class):
-                query, found = use.subscriber.query.id, by_kind.get(use.kind)
+                query, found = use.topic.query.id, by_kind.get(use.kind)
                 if found and (not self._seen.is_known or self._queries.hands_on(query)):
                     self.of(query).stop(found.docid, self._why_overrun(found, use))
         self._seen.overruns = len(overruns)
@@ -121,7 +121,7 @@ class Accounts:
         self._seen.stopped = stopped
         numbers = {n for query in stopped for n in self._queries.classes_of(query)}
         for number in numbers:
-            users = {use.subscriber.query.id for use in self._queries.fan_out.uses_of(number)}
+            users = {use.topic.query.id for use in self._queries.fan_out.uses_of(number)}
             if users <= stopped.keys():
                 self._processor.limit(number, max(stopped[user] for user in users))
 

@@ -16,7 +16,7 @@ from broker.matching.boxes.columns import Ints
 from broker.matching.hits import Hits, TupleReading
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matchrows import MatchRows, places_of, with_runs
-from broker.matching.uses import Subscriber
+from broker.matching.uses import Topic
 from templates.clause import Clause
 from xscl.comparison import Call, Operand, operand_terms, term
 from xscl.evaluation import UnboundError, Values, compile_operand
@@ -31,7 +31,7 @@ Rows = Callable[[Iterable[int]], Iterator[tuple[Sequence[int], pa.RecordBatch]]]
 
 
 class Source(NamedTuple):
-    """Whose matches they are: those of a source that several have rows of, or of a subscriber."""
+    """Whose matches they are: those of a source that several have rows of, or of a topic."""
 
     query: str
     name: str
@@ -76,7 +76,7 @@ class Matched:
         "newest",
         "readings",
         "start_us",
-        "subscriber",
+        "topic",
         "visible",
         "watermark_us",
     )
@@ -86,14 +86,14 @@ class Matched:
         place: Sequence[int],
         leaves: tuple[int, ...],
         visible: tuple[int, ...],
-        subscriber: Subscriber,
+        topic: Topic,
         clause: ClauseReader,
         documents: _Documents,
     ) -> None:
         self.docid, self.newest, self.depth, self.watermark_us, self.start_us, self.end_us = place
         self.leaves = leaves
         self.visible = visible
-        self.subscriber = subscriber
+        self.topic = topic
         self.clause = clause
         self.readings: list[TupleReading] = []
         self.hits: list[tuple[int, int]] = []
@@ -159,12 +159,12 @@ class Gathered:
         has_runs = np.flatnonzero(hits.by_clause(bool(terms.runs) for terms in hits.clauses))
         runs = dict(zip(has_runs.tolist(), with_runs(hits, has_runs), strict=True))
         of_uses = [
-            (self._found.setdefault(source_of(use.subscriber), {}), use.subscriber, terms)
+            (self._found.setdefault(source_of(use.topic), {}), use.topic, terms)
             for use, terms in zip(hits.uses, hits.terms, strict=True)
         ]
         readings = self._readings(hits)
         for hit, use in enumerate(hits.which.tolist()):
-            own, subscriber, terms = of_uses[use]
+            own, topic, terms = of_uses[use]
             behind = tuple(leaves[hit][: lengths[hit]])
             form, nodes = terms.form, visible[hit][: len(terms.visible)]
             if form is None:
@@ -175,7 +175,7 @@ class Gathered:
             if match is None:
                 reader = self._readers[terms.clause]
                 match = own[key] = Matched(
-                    places[hit], behind, seen, subscriber, reader, self._documents
+                    places[hit], behind, seen, topic, reader, self._documents
                 )
                 begun.append(hit)
             match.readings.append(readings[hit])
@@ -200,7 +200,7 @@ class Gathered:
         values = list(zip(*columns, strict=True)) if columns else [()] * len(hits)
         starts, ends = (each.tolist() for each in hits.points.intervals(hits.rows))
         names = [reader.names for reader in readers]
-        given = [use.subscriber.parameters for use in hits.uses]
+        given = [use.topic.parameters for use in hits.uses]
         rows = zip(
             values,
             starts,
@@ -237,9 +237,9 @@ class Gathered:
         return found
 
 
-def source_of(subscriber: Subscriber) -> Source:
-    """Return whose matches a subscriber's are."""
-    return Source(subscriber.query.id, subscriber.source or f"#{id(subscriber)}")
+def source_of(topic: Topic) -> Source:
+    """Return whose matches a topic's are."""
+    return Source(topic.query.id, topic.source or f"#{id(topic)}")
 
 
 def _at(reader: ClauseReader, k: int) -> int:

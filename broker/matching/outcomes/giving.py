@@ -21,7 +21,7 @@ from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matches import BuiltMatch
 from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rendering.trees import DocumentTree
-from broker.matching.uses import Subscriber, length_under
+from broker.matching.uses import Topic, length_under
 from xscl.comparison import Elements
 from xscl.path import Literal, Parameter
 from xscl.query import INFINITE_US, Query, SelectKind
@@ -102,32 +102,32 @@ class Outcomes:
                     if made is not None:
                         yield made
 
-    def _by_source(self, query: Query) -> dict[Source, list[Subscriber]]:
-        """Return the subscribers of a query by their source; forget those that nobody has."""
-        found: dict[Source, list[Subscriber]] = {}
-        for each in self._queries.subscribers(query.id):
+    def _by_source(self, query: Query) -> dict[Source, list[Topic]]:
+        """Return the topics of a query by their source; forget those that nobody has."""
+        found: dict[Source, list[Topic]] = {}
+        for each in self._queries.topics(query.id):
             found.setdefault(source_of(each), []).append(each)
         for source in [s for s in self._sources if s.query == query.id and s not in found]:
             del self._sources[source], self._asking[source]
         return found
 
-    def _asking_of(self, source: Source, subscribers: Sequence[Subscriber]) -> Asking:
+    def _asking_of(self, source: Source, topics: Sequence[Topic]) -> Asking:
         asking = self._asking.get(source)
-        if asking is None or not _are_same(asking.subscribers, subscribers):
-            asking = self._asking[source] = Asking(subscribers)
+        if asking is None or not _are_same(asking.topics, topics):
+            asking = self._asking[source] = Asking(topics)
         return asking
 
     def _is_given(self, row: FoundWindow) -> bool:
         """Return whether LIMIT lets a row pass, and note it."""
-        subscriber = row.subscriber
-        limit, rows = subscriber.query.limit, subscriber.query.rows
+        topic = row.topic
+        limit, rows = topic.query.limit, topic.query.rows
         if limit is None or rows is None:
             return True
         read = [operand_of_row(each, rows) for each in limit.keys]
         numbers = [int(str(e.operand.value)) for e in read if _is_value(e)]  # type: ignore[union-attr]
         key = repr([row.keys[number] for number in numbers])
         one = GivenAt(row.end_us, row.end_us, row.docid)
-        return self._passes(subscriber, key, one, row.watermark_us)
+        return self._passes(topic, key, one, row.watermark_us)
 
     # -- LIMIT, DISJOINT -----------------------------------------------------------------------
 
@@ -145,45 +145,43 @@ class Outcomes:
 
     def _keeps(self, query: Query, match: Matched) -> bool:
         """Return whether a match is given, and note it."""
-        subscriber = match.subscriber
+        topic = match.topic
         one = GivenAt(match.end_us, match.start_us, match.docid)
         first = 0 if query.limit is None else len(query.limit.keys)
         disjoint: Given | None = None
         asked = [match.asked(number) for number in range(len(match.clause.readers))]
         key = _key(asked[first:])
         if query.kind is SelectKind.DISJOINT:
-            disjoint = self._given(subscriber, "DISJOINT", key, _within_us(subscriber))
+            disjoint = self._given(topic, "DISJOINT", key, _within_us(topic))
             if disjoint.meets(one, match.watermark_us - self._lateness_us):
                 return False
         of_limit = _key(asked[:first])
-        if query.limit is not None and not self._passes(
-            subscriber, of_limit, one, match.watermark_us
-        ):
+        if query.limit is not None and not self._passes(topic, of_limit, one, match.watermark_us):
             return False
         if disjoint is not None:
-            self._note(subscriber, "DISJOINT", key, one)
+            self._note(topic, "DISJOINT", key, one)
         return True
 
-    def _passes(self, subscriber: Subscriber, key: str, one: GivenAt, watermark_us: int) -> bool:
-        limit, given = subscriber.query.limit, subscriber.parameters
+    def _passes(self, topic: Topic, key: str, one: GivenAt, watermark_us: int) -> bool:
+        limit, given = topic.query.limit, topic.parameters
         assert limit is not None
         length_us = length_under(limit.length, given)
         count = given[limit.count.name] if isinstance(limit.count, Parameter) else limit.count
-        before = self._given(subscriber, "LIMIT", key, length_us)
+        before = self._given(topic, "LIMIT", key, length_us)
         if before.near(one, length_us, watermark_us - self._lateness_us) >= count:
             return False
-        self._note(subscriber, "LIMIT", key, one)
+        self._note(topic, "LIMIT", key, one)
         return True
 
-    def _given(self, subscriber: Subscriber, clause: str, key: str, reach_us: int) -> Given:
-        name = subscriber.query.id
-        parameters = parameters_key(subscriber.parameters)
+    def _given(self, topic: Topic, clause: str, key: str, reach_us: int) -> Given:
+        name = topic.query.id
+        parameters = parameters_key(topic.parameters)
         revision = self._queries.revision(name)
         return self.notes.of(name, revision, parameters, clause, key, reach_us)
 
-    def _note(self, subscriber: Subscriber, clause: str, key: str, one: GivenAt) -> None:
-        name = subscriber.query.id
-        parameters = parameters_key(subscriber.parameters)
+    def _note(self, topic: Topic, clause: str, key: str, one: GivenAt) -> None:
+        name = topic.query.id
+        parameters = parameters_key(topic.parameters)
         self.notes.add(name, self._queries.revision(name), parameters, clause, key, one)
 
     # -- between batches -----------------------------------------------------------------------
@@ -203,7 +201,7 @@ class Outcomes:
                 own.forget(watermark_us, self._asking[source].longest_us)
 
 
-def _are_same(some: Sequence[Subscriber], others: Sequence[Subscriber]) -> bool:
+def _are_same(some: Sequence[Topic], others: Sequence[Topic]) -> bool:
     return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))
 
 
@@ -220,8 +218,8 @@ def _key(asked: Iterable[tuple[Any, ...]]) -> str:
     return repr([sorted(dict.fromkeys(map(str, each[0]))) if each else [] for each in asked])
 
 
-def _within_us(subscriber: Subscriber) -> int:
-    root = subscriber.query.root
+def _within_us(topic: Topic) -> int:
+    root = topic.query.root
     if not isinstance(root, From) or root.within is None:
         return INFINITE_US
-    return length_under(root.within, subscriber.parameters)
+    return length_under(root.within, topic.parameters)

@@ -47,7 +47,7 @@ class RowBuilder:
 
     def build(self, found: FoundWindow, tally: Tally) -> BuiltMatch | None:
         """Return a row as it is kept, None where it goes over its query's budget."""
-        query, given = found.subscriber.query, found.subscriber.parameters
+        query, given = found.topic.query, found.topic.parameters
         leaves = _documents(found)
         listed = leaves[:LISTED_MAX]
         account = Account(found.docid, found.newest)
@@ -81,10 +81,8 @@ class RowBuilder:
                 meter.spend(made[-1].cost)
             return made
 
-        subscriber = found.subscriber
-        return build_row(
-            subscriber.query.select, values, found.end_us, subscriber.parameters, trees, meter
-        )
+        topic = found.topic
+        return build_row(topic.query.select, values, found.end_us, topic.parameters, trees, meter)
 
 
 def _documents(found: FoundWindow) -> list[Leaf]:
@@ -93,15 +91,15 @@ def _documents(found: FoundWindow) -> list[Leaf]:
 
 
 def _id(found: FoundWindow) -> str:
-    query = found.subscriber.query
-    parts = (query.id, query.version, dict(found.subscriber.parameters), "row")
+    query = found.topic.query
+    parts = (query.id, query.version, dict(found.topic.parameters), "row")
     digest = blake2b(digest_size=16)
     digest.update(_spell_for_id([*parts, list(found.keys), found.end_us]).encode())
     return digest.hexdigest()
 
 
 def _line(found: FoundWindow, name: str, leaves: Sequence[Leaf], output: Output) -> str:
-    query, given = found.subscriber.query, dict(found.subscriber.parameters)
+    query, given = found.topic.query, dict(found.topic.parameters)
     assert query.rows is not None
     time = render_time(found.end_us)
     listed = ", ".join(leaf.line for leaf in islice(leaves, LISTED_MAX))

@@ -24,7 +24,7 @@ import numpy as np
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.outcomes.gathered import Matched
 from broker.matching.outcomes.series import Series
-from broker.matching.uses import Subscriber, length_under
+from broker.matching.uses import Topic, length_under
 from xscl.evaluation import Condition, Values, compile_conjunction
 from xscl.functions import spell, to_double
 from xscl.path import Literal, Parameter
@@ -63,7 +63,7 @@ _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 class FoundWindow(NamedTuple):
     """A row: who has it, where it stands, its keys, its matches in order, and its values."""
 
-    subscriber: Subscriber
+    topic: Topic
     docid: int
     depth: int
     watermark_us: int
@@ -85,12 +85,12 @@ class _Compared(NamedTuple):
 class Asking:
     """Those who ask for rows of one source: their windows, and what HAVING says."""
 
-    def __init__(self, subscribers: Sequence[Subscriber]) -> None:
-        self.subscribers = subscribers
-        query = subscribers[0].query
+    def __init__(self, topics: Sequence[Topic]) -> None:
+        self.topics = topics
+        query = topics[0].query
         assert query.rows is not None
         self.rows: Rows = query.rows
-        lengths = [length_under(self.rows.length, each.parameters) for each in subscribers]
+        lengths = [length_under(self.rows.length, each.parameters) for each in topics]
         self.lengths_us = np.minimum(np.array(lengths, np.int64), INFINITE_US)
         self._lengths: list[int] = self.lengths_us.tolist()
         self.longest_us = int(self.lengths_us.max())
@@ -134,9 +134,9 @@ class Asking:
     def _numbers(self, operand: object) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
         match operand:
             case Literal(float() as value):
-                given = [value for _ in self.subscribers]
+                given = [value for _ in self.topics]
             case Parameter(name):
-                given = [each.parameters[name] for each in self.subscribers]
+                given = [each.parameters[name] for each in self.topics]
                 if any(isinstance(each, str) for each in given):
                     return None
             case _:
@@ -145,7 +145,7 @@ class Asking:
 
     def candidates(self, series: Series, end_us: int, last: int) -> list[tuple[int, int]]:
         """Return who may have a row that ends at a time, each with the place where it begins."""
-        if len(self.subscribers) < MANY:
+        if len(self.topics) < MANY:
             places = [series.first_from(end_us - each) for each in self._lengths]
             return [(i, at) for i, at in enumerate(places) if self._may_hold(series, i, at, last)]
         all_places = series.all_from(end_us - self.lengths_us)
@@ -163,8 +163,8 @@ class Asking:
     def _holding(self, series: Series, places: Ints, last: int) -> Ints:
         """Return of whom comparisons with numbers hold, each from their own place on."""
         if self._compared is None:
-            return np.arange(len(self.subscribers))
-        held: Flags = np.ones(len(self.subscribers), np.bool_)
+            return np.arange(len(self.topics))
+        held: Flags = np.ones(len(self.topics), np.bool_)
         for aggregate, operator, numbers in self._compared:
             call = self.rows.aggregates[aggregate]
             if call.function == "count" and not call.arguments:
@@ -288,15 +288,15 @@ def _row(
     last: int,
 ) -> FoundWindow | None:
     """Return the row of the matches `[first, last)` if HAVING holds of it."""
-    subscriber = asking.subscribers[who]
+    topic = asking.topics[who]
     count = len(keys) + len(asking.rows.aggregates)
     values = LazyValues(keys, count, lambda number: series.value(number, first, last))
     run = RunAtHand((), None, values)
-    if not asking.holds(RowReading(end_us, end_us, subscriber.parameters, run)):
+    if not asking.holds(RowReading(end_us, end_us, topic.parameters, run)):
         return None
     matches = series.matches[first:last]
     return FoundWindow(
-        subscriber,
+        topic,
         docid,
         1 + max(match.depth for match in matches),
         max(watermark_us, *(match.watermark_us for match in matches)),

@@ -2,7 +2,7 @@
 
 The JSON of a whole is the JSON of its parts with what stands between them.  So a document is
 spelled once however many matches show it (`Leaf`), and what a query and an assignment add is
-spelled once for all matches of the subscriber (`MatchLines`); a match adds numbers, values and its
+spelled once for all matches of the topic (`MatchLines`); a match adds numbers, values and its
 output.
 
 Invariants: a line is what `json.dumps(..., ensure_ascii=False)` makes of the fields of
@@ -63,7 +63,7 @@ class Behind(NamedTuple):
 
 
 class MatchLines:
-    """The spelling of one subscriber's matches of one form.
+    """The spelling of one topic's matches of one form.
 
     The node numbers that its methods take are those of the form's visible variables, in this order.
     """

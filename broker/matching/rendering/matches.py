@@ -42,10 +42,10 @@ class _Subscription:
     """A reader of matches: how its lines are spelled, and what its outputs depend on."""
 
     def __init__(self, reader: Reader, tally: Tally) -> None:
-        subscriber, self.form = reader
-        self.query = query = subscriber.query
+        topic, self.form = reader
+        self.query = query = topic.query
         self.tally = tally
-        self.given = subscriber.parameters
+        self.given = topic.parameters
         self.lines = MatchLines(self.given, self.form)
         self.parameters = parameters_key(self.given)
         self.is_constructed = isinstance(query.select, Constructor)
@@ -105,7 +105,7 @@ class MatchBuilder:
             of_reader = of_readers.get(row.reader)
             if of_reader is None:
                 reader = readers[row.reader]
-                of_reader = _Subscription(reader, tally_of(reader.subscriber.query.id))
+                of_reader = _Subscription(reader, tally_of(reader.topic.query.id))
                 of_readers[row.reader] = of_reader
             if row.docid < of_reader.tally.limit:
                 match = self._built(row, of_reader)

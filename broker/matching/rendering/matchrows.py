@@ -1,6 +1,6 @@
 """Tuples of roots as matches, in columns: grouped, counted, and put in order.
 
-A match is one assignment of visible nodes over one tuple of documents, for one subscriber; its
+A match is one assignment of visible nodes over one tuple of documents, for one topic; its
 witness tuples are the different assignments of the compared variables that go with it (semantics,
 section 6).  What is equal is found exactly: a match by its reader, leaves and visible nodes, which
 are numbers, a witness tuple by its nodes.  They are gathered piece by piece, and put in order when
@@ -20,7 +20,7 @@ from broker.matching.boxes.columns import Ints
 from broker.matching.confidences import confidences
 from broker.matching.hits import Hits
 from broker.matching.rendering.form import Form
-from broker.matching.uses import Subscriber
+from broker.matching.uses import Topic
 from joins import ranges
 from xscl.runvalues import Run, read_run, shown_value
 
@@ -43,7 +43,7 @@ _UNASSIGNED = -1
 class Reader(NamedTuple):
     """Who reads tuples of roots, and in which form."""
 
-    subscriber: Subscriber
+    topic: Topic
     form: Form
 
 
@@ -118,7 +118,7 @@ class MatchRows:
     def _read(self, hits: Hits) -> tuple[Ints, Ints, Ints]:
         """Return the reader of each hit, its visible nodes, and how many these are."""
         of_use = [
-            self._reader(use.subscriber, terms.form) if terms.form is not None else 0
+            self._reader(use.topic, terms.form) if terms.form is not None else 0
             for use, terms in zip(hits.uses, hits.terms, strict=True)
         ]
         readers = np.array(of_use, np.int64)[hits.which]
@@ -145,14 +145,14 @@ class MatchRows:
             folds = {name: shown_value(v) for run in runs for name, v in run.folds.items()}
             if folds:
                 self._folds_of[hit] = folds
-            found.append((self._reader(hits.uses[hits.which[hit]].subscriber, form), numbers))
+            found.append((self._reader(hits.uses[hits.which[hit]].topic, form), numbers))
         return found
 
-    def _reader(self, subscriber: Subscriber, form: Form) -> int:
-        asked = subscriber, form.branches, form.units
+    def _reader(self, topic: Topic, form: Form) -> int:
+        asked = topic, form.branches, form.units
         number = self._reader_of.setdefault(asked, len(self.readers))
         if number == len(self.readers):
-            self.readers.append(Reader(subscriber, form))
+            self.readers.append(Reader(topic, form))
         return number
 
     def _number(self, keys: Ints) -> tuple[Ints, Ints]:
@@ -210,7 +210,7 @@ class MatchRows:
             return
         columns = np.concatenate(self._columns, axis=1)
         leaves, visible = _padded(self._leaves), _padded(self._visible)
-        limits = np.array([limit_of(each.subscriber.query.id) for each in self.readers])
+        limits = np.array([limit_of(each.topic.query.id) for each in self.readers])
         some = np.flatnonzero(columns[1] < limits[columns[0]])
         order = (columns[0][some], *leaves[some].T[::-1], columns[1][some])
         some = some[np.lexsort(order)]

@@ -14,7 +14,7 @@ from broker.matching.rendering.form import Form
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.lines import Behind, MatchLines
 from broker.matching.rendering.matchrows import MatchRows
-from broker.matching.uses import Subscriber
+from broker.matching.uses import Topic
 from broker.tables.actions import Actions, Beside, LockReader
 from broker.tables.groups import Group
 from broker.tables.locks import Lock, Locks
@@ -47,7 +47,7 @@ class Candidate:
     `leaves` are its documents, `visible` the numbers of the visible nodes.
     """
 
-    subscriber: Subscriber
+    topic: Topic
     order: Order
     form: Form
     leaves: tuple[int, ...]
@@ -74,7 +74,7 @@ class Turn:
     @property
     def query(self) -> str:
         """The id of its query."""
-        return self.candidate.subscriber.query.id
+        return self.candidate.topic.query.id
 
     @property
     def rank(self) -> tuple[int, str, str]:
@@ -134,22 +134,22 @@ class Candidates:
         docids, newest, which = (
             each.tolist() for each in (hits.docids, hits.docids_max, hits.which)
         )
-        subscribers = [use.subscriber for use in hits.uses]
-        owns = [self._by_query.setdefault(each.query.id, {}) for each in subscribers]
-        are_guarded = [bool(each.query.guards) for each in subscribers]
+        topics = [use.topic for use in hits.uses]
+        owns = [self._by_query.setdefault(each.query.id, {}) for each in topics]
+        are_guarded = [bool(each.query.guards) for each in topics]
         for hit, terms, reading in hits.readings(np.arange(len(hits))):
             use, form = which[hit], terms.form
             assert form is not None
-            subscriber, own = subscribers[use], owns[use]
+            topic, own = topics[use], owns[use]
             behind = tuple(leaves[hit][: lengths[hit]])
             numbers = tuple(visible[hit][: len(terms.visible)])
-            place = (id(subscriber), behind, numbers, form.branches)
+            place = (id(topic), behind, numbers, form.branches)
             candidate = own.get(place)
             if candidate is None:
                 order = (docids[hit], reading.end_us)
                 _, actions = self._compiled_of(terms.clause)
                 candidate = own[place] = Candidate(
-                    subscriber, order, form, behind, numbers, actions, newest[hit]
+                    topic, order, form, behind, numbers, actions, newest[hit]
                 )
                 begun.append(hit)
             found = Found(self._compiled_of(terms.clause)[0], reading, piece, hit)
@@ -182,9 +182,9 @@ class Candidates:
         """Give candidates the ids of the matches that they would be."""
         lines: dict[tuple[int, int], MatchLines] = {}
         for each in candidates:
-            asked = id(each.subscriber), id(each.form)
+            asked = id(each.topic), id(each.form)
             if asked not in lines:
-                lines[asked] = MatchLines(each.subscriber.parameters, each.form)
+                lines[asked] = MatchLines(each.topic.parameters, each.form)
             behind = Behind.of([leaves[number] for number in each.leaves], each.form)
             each.name = lines[asked].id(behind, each.visible)
 
