@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from broker.matching.costs.budget import Budget, Pause, Spending, Spent, Tally
+from broker.matching.costs.budget import Budget, Pause, Spent, Tally
 from broker.matching.costs.commoncounts import Counted
+from broker.matching.costs.spending import Spending
 from broker.matching.queryset import QuerySet
 from broker.matching.uses import Use
 from joins import ELEMENTS_MAX, RUNS_MAX, Overrun, Processor, UseKind
