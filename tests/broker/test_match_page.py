@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from oracle.lines import render
 
 from broker.cli import main
-from broker.matching.match import Match, MatchDocument, MatchNode
+from broker.matching.match import Match, MatchDocument, MatchNode, MissingUnit
 
 PAGE = (Path(__file__).parents[2] / "docs" / "match.md").read_text(encoding="utf-8")
 
@@ -53,6 +53,8 @@ def test_the_tables_name_every_field_of_a_line_in_its_order() -> None:
         decided=1,
         documents_omitted=1,
         values={"top": 1},
+        confidence=0.5,
+        missing=(MissingUnit(1, "S"),),
     )
     fields = json.loads(render(match))
     of_line, of_document, of_node = (

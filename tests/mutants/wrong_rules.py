@@ -14,6 +14,7 @@ from unittest.mock import patch
 import oracle
 from oracle import conditions, described, matching, numbering, operators, paths, sequences, values
 from oracle.operators import Rules, Tuple, position
+from oracle.transactions import Found
 from oracle.values import Atom
 from support.query_parts import parts
 
@@ -224,14 +225,13 @@ def _unsorted(query: Query, witnesses: set[Any]) -> list[Any]:
     return _sort_witnesses(query, witnesses)[::-1]
 
 
-def _published_at_end(self: Any, query: Query, match: Any, documents: Sequence[Document]) -> None:
-    _publish(self, query, replace(match, start_us=match.end_us), documents)
+def _published_at_end(self: Any, query: Query, found: Found) -> None:
+    _publish(self, query, replace(found, match=replace(found.match, start_us=found.match.end_us)))
 
 
-def _published_at_oldest(
-    self: Any, query: Query, match: Any, documents: Sequence[Document]
-) -> None:
-    _publish(self, query, match, [min(documents, key=position)])
+def _published_at_oldest(self: Any, query: Query, found: Found) -> None:
+    oldest = min(document.docid for document in found.match.documents)
+    _publish(self, query, replace(found, match=replace(found.match, decided=oldest)))
 
 
 def _star_reads_published(self: Any, stream: str, point: int) -> list[Any]:
@@ -240,9 +240,11 @@ def _star_reads_published(self: Any, stream: str, point: int) -> list[Any]:
     return [found for each in streams for found in _read(self, each, point)]
 
 
-def _newest_after_point(query: Query, streams: Any, rules: Rules, point: int) -> list[Any]:
-    found = _query_matches(query, streams, rules, 0)
-    return [(match, documents) for match, documents in found if match.position > point]
+def _newest_after_point(
+    query: Query, streams: Any, rules: Rules, point: int, grace_us: int
+) -> list[Any]:
+    found = _query_matches(query, streams, rules, 0, grace_us)
+    return [each for each in found if each.match.position > point]
 
 
 def _published_have_no_point(self: Any, stream: str, point: int) -> list[Any]:
