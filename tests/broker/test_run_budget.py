@@ -6,7 +6,7 @@ import pytest
 from support.budget_runs import run, stream
 from support.budgets import UNLIMITED
 
-from joins.sequences import runs
+from joins.sequences import graphruns, runs
 
 EVERY = "S//i->a+ WITHIN 50 h"
 OTHER = "S//i->a JOIN {a/t = b/t, 2 h} S//i->b"
@@ -18,7 +18,7 @@ MANY = stream([f"<t>{i % 5}</t>" for i in range(60)])
 def test_a_statement_of_every_choice_is_paused_before_they_are_listed(
     batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "RUNS_MAX", 100)
+    monkeypatch.setattr(graphruns, "RUNS_MAX", 100)
     found = run({"every": EVERY, "other": OTHER}, UNLIMITED, MANY, batch)
     [pause] = found.pauses
     # With each document come twice as many runs as with the one before.
