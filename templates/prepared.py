@@ -39,6 +39,8 @@ def may_be_prepared(query: Query) -> bool:
     if query.is_plain:
         return True
     is_asked_more = bool(query.tables) or query.rows is not None or query.limit is not None
+    if query.is_lossy and any(_lengths_of_factors(query)):
+        return False
     return not (
         is_asked_more
         or query.has_runs
@@ -49,6 +51,16 @@ def may_be_prepared(query: Query) -> bool:
         )
         or any(_windows_decided(query.root))
     )
+
+
+def _lengths_of_factors(query: Query) -> Iterator[bool]:
+    """Yield of each delay and window of a query with LOSS whether a parameter is its length."""
+    for block in query.blocks:
+        if block.loss is not None:
+            yield from (isinstance(each, Parameter) for each in block.loss.delay.lengths)
+    for node in nodes_below(query.root):
+        if isinstance(node, (Operator, Absence)):
+            yield isinstance(node.window, Parameter)
 
 
 def _windows_decided(node: Node, *, is_below: bool = False) -> Iterator[bool]:
