@@ -9,7 +9,7 @@ units what a join asks of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from templates.elements import RepeatedUnit, operand_with_elements, with_elements
 from templates.keys import SameKeys
@@ -129,15 +129,7 @@ class ChainReading:
             repetition is not None,
             self._handed_on(link, unit),
             self._asked(first, unit, units),
-            tuple(
-                Disjunct(
-                    one.value_joins,
-                    (*one.residuals, *_literals(unit, keys)),
-                    one.similarity_joins,
-                    one.tests,
-                )
-                for one in self._asked(each, unit, units)
-            ),
+            _with_literals(self._asked(each, unit, units), unit, keys),
             tuple((fold.name, *self._fold(fold, unit, units)) for fold in folds),
             self._compared(each, unit),
             tuple(tuple(key.variable(b) for key in keys) for b in unit.blocks),
@@ -194,15 +186,7 @@ class ChainReading:
         return AbsentInChain(
             place,
             unit,
-            tuple(
-                Disjunct(
-                    one.value_joins,
-                    (*one.residuals, *_literals(unit, keys)),
-                    one.similarity_joins,
-                    one.tests,
-                )
-                for one in asked
-            ),
+            _with_literals(asked, unit, keys),
             self._compared(absence.disjuncts, unit),
             tuple(tuple(key.variable(b) for key in keys) for b in unit.blocks),
             INFINITE_US if absence.window is None else _length_us(absence.window),
@@ -237,6 +221,15 @@ def _links(node: Node) -> tuple[list[_Link], list[tuple[int, Absence]]]:
 
 def _repeated(node: Node) -> tuple[Node, Repetition | None]:
     return (node.unit, node) if isinstance(node, Repetition) else (node, None)
+
+
+def _with_literals(
+    disjuncts: Iterable[Disjunct], unit: RepeatedUnit, keys: Sequence[Key]
+) -> Disjuncts:
+    """Return what is asked of a unit, with what SAME asks beside that keys are the same."""
+    return tuple(
+        replace(one, residuals=(*one.residuals, *_literals(unit, keys))) for one in disjuncts
+    )
 
 
 def _literals(unit: RepeatedUnit, keys: Sequence[Key]) -> Iterator[Residual]:

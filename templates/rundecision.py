@@ -14,13 +14,12 @@ from templates.decision import TupleStream
 from xscl.comparison import operands_below
 from xscl.evaluation import StepReading, Values, compile_conjunction, compile_operand
 from xscl.query import Disjunct, Elements, Operand
-from xscl.runvalues import Bound, ChainReading, Element, Run, RunAtHand, UnboundError
+from xscl.runvalues import Bound, Element, Run, RunAtHand, RunReading, UnboundError
 
 __all__ = [
     "AbsentElement",
     "Begin",
     "Bound",
-    "ChainReading",
     "DecidedRuns",
     "Disjuncts",
     "Element",
@@ -30,6 +29,7 @@ __all__ = [
     "Run",
     "RunAtHand",
     "RunDecision",
+    "RunReading",
     "StepReading",
     "Test",
     "Values",
@@ -40,7 +40,7 @@ __all__ = [
 
 Disjuncts = tuple[Disjunct, ...]
 
-Test = Callable[[StepReading | ChainReading], bool]
+Test = Callable[[StepReading], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +183,11 @@ def compile_disjuncts(disjuncts: tuple[Disjunct, ...]) -> Test:
     return lambda reading: any(test(reading) for test in tests)
 
 
-def compile_values(operand: Operand) -> Callable[[StepReading | ChainReading], Values]:
+def compile_values(operand: Operand) -> Callable[[StepReading], Values]:
     """Return what gives the values of an operand: none where it is not bound."""
     of = compile_operand(operand)
 
-    def values(reading: StepReading | ChainReading) -> Values:
+    def values(reading: StepReading) -> Values:
         try:
             return of(reading)
         except UnboundError:

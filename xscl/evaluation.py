@@ -35,7 +35,7 @@ from xscl.comparison import (
     term,
 )
 from xscl.path import Literal, Parameter
-from xscl.runvalues import ChainReading, Element, RunAtHand, UnboundError, aggregate, read_run
+from xscl.runvalues import Element, RunAtHand, RunReading, UnboundError, aggregate, read_run
 from xscl.signatures import MEASURES
 
 __all__ = [
@@ -279,7 +279,7 @@ def _of_elements(operand: Elements) -> _Reader:
     def at_hand(reading: Reading) -> RunAtHand:
         if run is None:
             return cast(StepReading, reading).run
-        if isinstance(reading, ChainReading) and run in reading.runs:
+        if isinstance(reading, RunReading) and run in reading.runs:
             return reading.runs[run]
         return read_run(reading.value(run)).at_hand()
 

@@ -11,17 +11,17 @@ import functools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from xscl.functions import Atom, to_double
 
 __all__ = [
     "Atoms",
-    "ChainReading",
     "Element",
     "Run",
     "RunAtHand",
+    "RunReading",
     "UnboundError",
     "aggregate",
     "read_run",
@@ -75,18 +75,18 @@ class RunAtHand:
 
 
 @dataclass(frozen=True, slots=True)
-class ChainReading:
-    """A run over a chain, as conditions read it.
+class RunReading:
+    """A run, as conditions read it: what stands beside it, and the run at hand.
 
-    `run` is that of the step at hand, `runs` are those of other steps by their terms; `terms` are
-    what plain units are bound to, where a tuple is complete.
+    `terms` are what stands before a repetition, or of a chain what plain units are bound to where
+    a tuple is complete; `runs` are those of a chain's other steps, by their terms.
     """
 
+    terms: Mapping[str, Bound]
     start_us: int
     end_us: int
     run: RunAtHand
-    runs: Mapping[str, RunAtHand]
-    terms: Mapping[str, Bound]
+    runs: Mapping[str, RunAtHand] = field(default_factory=dict)
 
     @property
     def parameters(self) -> Mapping[str, Any]:

@@ -27,7 +27,7 @@ from joins.sequences.absentunits import INFINITE_US, Key, Line
 from joins.sequences.chainparts import ChainHead, DecidedChain, WaitingHeads
 from joins.sequences.chainsteps import ChainAbsence, ChainStep
 from joins.sequences.clock import Clock
-from joins.sequences.runparts import Part, Parts
+from joins.sequences.runparts import Part, Parts, Roles
 from joins.sequences.runs import ELEMENTS_MAX, RUNS_MAX, SWEPT_MIN
 from templates.chaindecision import ChainDecision
 from templates.decision import TupleStream
@@ -54,7 +54,7 @@ class ChainEvaluation:
         self._is_contiguous = decision.is_contiguous
         self._parts = [Parts(of_elements=True) for _ in decision.links]
         self._document_parts = Parts(of_elements=True)
-        self._roles: dict[str, list[tuple[Parts, TupleStream]]] = {}
+        self._roles = Roles()
         reads = [
             *zip(self._parts, (link.elements for link in decision.links), strict=True),
             *((each.parts, each.absent.elements) for each in self._absent),
@@ -62,7 +62,7 @@ class ChainEvaluation:
         ]
         for parts, elements in reads:
             for each in elements:
-                self._roles.setdefault(each.stream.name, []).append((parts, each.stream))
+                self._roles.give(each.stream, parts)
                 parts.takes_elements_of(each.stream)
         self._document_keys = {each.block: each.keys for each in decision.documents}
         self._waiting: list[tuple[int, int, int, Part]] = []
@@ -87,18 +87,15 @@ class ChainEvaluation:
     @property
     def streams(self) -> set[str]:
         """The names of the streams that are read."""
-        return set(self._roles)
+        return self._roles.streams
 
     def read(self, step: int, stream: TupleStream) -> None:
         """Have rows of a stream be rows of the elements of a step."""
-        roles = self._roles.setdefault(stream.name, [])
-        if (self._parts[step], stream) not in roles:
-            roles.append((self._parts[step], stream))
+        self._roles.give(stream, self._parts[step])
 
     def add(self, stream: str, row: Instance) -> None:
         """Take a row of a stream."""
-        for parts, own in self._roles[stream]:
-            parts.add(own, row)
+        self._roles.add(stream, row)
 
     # -- a batch -------------------------------------------------------------------------------
 

@@ -11,10 +11,10 @@ from joins.sequences.runparts import Part
 from templates.chaindecision import ChainDecision, ChainLink, chain_look_ups
 from templates.rundecision import (
     AbsentElement,
-    ChainReading,
     Disjuncts,
     Element,
     RunAtHand,
+    RunReading,
     Values,
     compile_disjuncts,
     compile_values,
@@ -31,7 +31,7 @@ class _LookUp:
         self._lefts = [compile_values(left) for left, _ in equal]
         self._rights = [compile_values(right) for _, right in equal]
 
-    def of_head(self, reading: ChainReading) -> list[Key]:
+    def of_head(self, reading: RunReading) -> list[Key]:
         """Return the values that an element must have one of."""
         return _choices([values(reading) for values in self._lefts])
 
@@ -40,7 +40,7 @@ class _LookUp:
         if not self._rights:
             return [()]
         run = RunAtHand((), element, {})
-        reading = ChainReading(element.start_us, element.end_us, run, {}, {})
+        reading = RunReading({}, element.start_us, element.end_us, run)
         return _choices([values(reading) for values in self._rights])
 
 
@@ -96,7 +96,7 @@ class ChainStep:
 
     # -- what may be taken ---------------------------------------------------------------------
 
-    def reading(self, head: ChainHead, before: ChainStep, part: Part | None) -> ChainReading:
+    def reading(self, head: ChainHead, before: ChainStep, part: Part | None) -> RunReading:
         """Return what conditions of this step read of a run and a candidate."""
         element = None if part is None else part.element
         runs = head.runs if before is self else before.complete(head)
@@ -104,7 +104,7 @@ class ChainStep:
         end_us = head.part.end_us if part is None else part.end_us
         if self._folds and before is not self:
             run = RunAtHand((), element, self._first_folds(head.first.start_us, end_us, runs))
-        return ChainReading(head.first.start_us, end_us, run, runs, {})
+        return RunReading({}, head.first.start_us, end_us, run, runs)
 
     def complete(self, head: ChainHead) -> dict[str, RunAtHand]:
         """Return the runs of all steps of a run that is in this one."""
@@ -117,7 +117,7 @@ class ChainStep:
         element = part.element
         folds = self._first_folds(0, 0, {})
         run = RunAtHand((), element, folds)
-        reading = ChainReading(part.start_us, part.end_us, run, {}, {})
+        reading = RunReading({}, part.start_us, part.end_us, run)
         if not self._each(reading):
             return None
         return ChainHead(
@@ -173,10 +173,10 @@ class ChainStep:
     ) -> dict[str, Values]:
         if not self._folds:
             return {}
-        reading = ChainReading(start_us, end_us, RunAtHand((), None, {}), runs, {})
+        reading = RunReading({}, start_us, end_us, RunAtHand((), None, {}), runs)
         return {name: tuple(first(reading)) for name, first, _ in self._folds}
 
-    def _next_folds(self, reading: ChainReading) -> dict[str, Values]:
+    def _next_folds(self, reading: RunReading) -> dict[str, Values]:
         return {name: tuple(following(reading)) for name, _, following in self._folds}
 
 
@@ -203,7 +203,7 @@ class ChainAbsence(AbsentUnit):
         for near in self.near(steps, same, docid):
             start_us = min(first.start_us, near.start_us)
             run = RunAtHand((), near.element, {})
-            if self._asked(ChainReading(start_us, right.end_us, run, before, {})):
+            if self._asked(RunReading({}, start_us, right.end_us, run, before)):
                 return True
         return False
 

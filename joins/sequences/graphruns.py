@@ -15,9 +15,9 @@ from itertools import groupby
 
 from joins.memory.durations import UNBOUNDED
 from joins.sequences.rungraph import Anchor, Grown
-from joins.sequences.runparts import DecidedRun, Head, Part, Step
+from joins.sequences.runparts import DecidedRun, Head, Part
 from joins.sequences.runs import ELEMENTS_MAX, INFINITE_US, RUNS_MAX, RunEvaluation
-from templates.rundecision import RunAtHand, RunDecision
+from templates.rundecision import RunAtHand, RunDecision, RunReading
 
 __all__ = ["GraphRunEvaluation"]
 
@@ -117,7 +117,7 @@ class GraphRunEvaluation(RunEvaluation):
                 return False
             assert one.element is not None
             run = RunAtHand((one.element,), other.element, {})
-            return conditions.each(Step(row.terms, first.start_us, other.end_us, run))
+            return conditions.each(RunReading(row.terms, first.start_us, other.end_us, run))
 
         begun = _Begun(head, first, Anchor(is_next), until_us)
         for place in self._places(head):

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from joins.memory.instance import Instance
 from templates.decision import TupleStream
-from templates.rundecision import Bound, Element, RunAtHand, Values
+from templates.rundecision import Bound, Element, Values
 
-__all__ = ["DecidedRun", "Head", "Part", "PartRow", "Parts", "Step"]
+__all__ = ["DecidedRun", "Head", "Part", "PartRow", "Parts", "Roles"]
 
 
 class PartRow(NamedTuple):
@@ -97,25 +97,27 @@ class Parts:
         return sorted(new, key=lambda part: (part.position, part.end_us))
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What conditions read: what stands before a repetition, and the run at hand."""
+class Roles:
+    """Which operands take the rows of each stream, each once."""
 
-    terms: Mapping[str, Bound]
-    start_us: int
-    end_us: int
-    run: RunAtHand
+    def __init__(self) -> None:
+        self._takers: dict[str, list[tuple[Parts, TupleStream]]] = {}
 
     @property
-    def parameters(self) -> Mapping[str, Any]:
-        """No values: they have been filled in."""
-        return {}
+    def streams(self) -> set[str]:
+        """The names of the streams that are read."""
+        return set(self._takers)
 
-    def value(self, name: str) -> str:
-        """Return the value of a term."""
-        value = self.terms[name].value
-        assert value is not None
-        return value
+    def give(self, stream: TupleStream, parts: Parts) -> None:
+        """Have an operand take the rows of a stream."""
+        takers = self._takers.setdefault(stream.name, [])
+        if (parts, stream) not in takers:
+            takers.append((parts, stream))
+
+    def add(self, stream: str, row: Instance) -> None:
+        """Take a row of a stream."""
+        for parts, own in self._takers[stream]:
+            parts.add(own, row)
 
 
 @dataclass(slots=True, eq=False)

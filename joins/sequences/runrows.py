@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, Generic, Protocol, TypeVar
@@ -11,14 +12,14 @@ import pyarrow as pa
 from joins.memory.instance import INSTANCE_SCHEMA
 from joins.memory.tupletable import ClassTuple, Position
 from joins.sequences.chainparts import DecidedChain
-from joins.sequences.runparts import DecidedRun, Part, PartRow, Step
+from joins.sequences.runparts import DecidedRun, Part, PartRow
 from templates.chaindecision import DecidedChains
 from templates.rundecision import (
     Bound,
-    ChainReading,
     DecidedRuns,
     Run,
     RunAtHand,
+    RunReading,
     Values,
     compile_disjuncts,
 )
@@ -45,7 +46,7 @@ class Found(Protocol):
 F = TypeVar("F", bound=Found)
 
 
-class FoundRows(Generic[F]):
+class FoundRows(ABC, Generic[F]):
     """Makes the rows of one class of what has been found.
 
     `identity` gives equal numbers to the choices of nodes of a run that are equal, in a batch.
@@ -71,9 +72,9 @@ class FoundRows(Generic[F]):
                 tuples.append(ClassTuple(self._number, number, None, 0, (0,), position))
         return pa.Table.from_pylist(rows, _ROW), tuples
 
+    @abstractmethod
     def terms(self, one: F, identity: _Identity) -> Iterator[Mapping[str, Bound]]:
         """Yield what the terms of each row of a tuple are bound to."""
-        raise NotImplementedError
 
     def _position(self, one: F) -> Position | None:
         if one.docid is None:
@@ -141,7 +142,7 @@ class RunRows(FoundRows[DecidedRun]):
         first = head.elements[0]
         run = RunAtHand((), first.element, {})
         for row in head.left.rows.get(self._runs.left.name, ()):
-            if self._first(Step(row.terms, head.left.start_us, first.end_us, run)):
+            if self._first(RunReading(row.terms, head.left.start_us, first.end_us, run)):
                 yield row
 
 
@@ -178,7 +179,7 @@ class ChainRows(FoundRows[DecidedChain]):
         start_us = one.steps[0][0].start_us
         for begins, parts in zip(self._begins, one.steps, strict=True):
             run = RunAtHand((), parts[0].element, {})
-            if not begins(ChainReading(start_us, parts[0].end_us, run, one.runs, terms)):
+            if not begins(RunReading(terms, start_us, parts[0].end_us, run, one.runs)):
                 return False
         return True
 

@@ -29,13 +29,13 @@ from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
 from joins.sequences.absentunits import AbsentUnit
 from joins.sequences.clock import Clock
-from joins.sequences.runparts import DecidedRun, Head, Part, PartRow, Parts, Step
+from joins.sequences.runparts import DecidedRun, Head, Part, PartRow, Parts, Roles
 from templates.decision import TupleStream
 from templates.rundecision import (
     Begin,
-    ChainReading,
     RunAtHand,
     RunDecision,
+    RunReading,
     compile_disjuncts,
     compile_values,
     look_ups,
@@ -106,11 +106,11 @@ class _Conditions:
     def keys_of_element(self, part: Part) -> list[Key]:
         """Return the values under which an element is looked up."""
         run = RunAtHand((), part.element, {})
-        reading = Step({}, part.start_us, part.end_us, run)
+        reading = RunReading({}, part.start_us, part.end_us, run)
         sides = [[v for v in values(reading) if v] for values in self._rights]
         return [tuple(map(str, choice)) for choice in product(*sides)]
 
-    def step(self, head: Head, candidate: Part | None, row: PartRow) -> Step:
+    def step(self, head: Head, candidate: Part | None, row: PartRow) -> RunReading:
         """Return what conditions read of a run and a candidate."""
         before = [part.element for part in head.elements if part.element is not None]
         last = head.last if candidate is None else candidate
@@ -118,7 +118,7 @@ class _Conditions:
         run = RunAtHand(before, None if candidate is None else candidate.element, head.folds)
         assert first is not None
         assert last is not None
-        return Step(row.terms, first.start_us, last.end_us, run)
+        return RunReading(row.terms, first.start_us, last.end_us, run)
 
 
 class RunEvaluation:
@@ -141,15 +141,15 @@ class RunEvaluation:
             AbsentUnit(each, decision.reach_us, lateness_us) for each in decision.absences
         ]
         self._undecided: list[tuple[int, int, Head]] = []
-        self._roles: dict[str, list[tuple[Parts, TupleStream]]] = {}
+        self._roles = Roles()
         for begin in decision.begins:
             if begin.left is not None:
                 self.read(begin.left)
         for each in decision.elements:
-            self._roles.setdefault(each.stream.name, []).append((self._elements, each.stream))
+            self._roles.give(each.stream, self._elements)
         for unit in self._absent:
             for each in unit.absent.elements:
-                self._roles.setdefault(each.stream.name, []).append((unit.parts, each.stream))
+                self._roles.give(each.stream, unit.parts)
                 unit.parts.takes_elements_of(each.stream)
 
     def __len__(self) -> int:
@@ -163,18 +163,15 @@ class RunEvaluation:
     @property
     def streams(self) -> set[str]:
         """The names of the streams that are read."""
-        return set(self._roles)
+        return self._roles.streams
 
     def read(self, stream: TupleStream) -> None:
         """Have rows of a stream stand before the repetition."""
-        roles = self._roles.setdefault(stream.name, [])
-        if (self._left, stream) not in roles:
-            roles.append((self._left, stream))
+        self._roles.give(stream, self._left)
 
     def add(self, stream: str, row: Instance) -> None:
         """Take a row of a stream."""
-        for parts, own in self._roles[stream]:
-            parts.add(own, row)
+        self._roles.add(stream, row)
 
     # -- a batch -------------------------------------------------------------------------------
 
@@ -219,7 +216,7 @@ class RunEvaluation:
             for near in unit.near(((left,), head.elements), same, one.docid):
                 run = RunAtHand((), near.element, {})
                 start_us = min(left.start_us, near.start_us)
-                if asked(ChainReading(start_us, first.end_us, run, runs, terms)):
+                if asked(RunReading(terms, start_us, first.end_us, run, runs)):
                     return True
         return False
 
@@ -240,7 +237,7 @@ class RunEvaluation:
             start_us, end_us = (
                 (0, 0) if head.left is None else (head.left.start_us, head.left.end_us)
             )
-            reading = Step(row.terms, start_us, end_us, RunAtHand((), None, {}))
+            reading = RunReading(row.terms, start_us, end_us, RunAtHand((), None, {}))
             head.folds = {name: tuple(first(reading)) for name, first, _ in conditions.folds}
         return head
 

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack, closing, suppress
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 
 import pytest
-from support.budgets import UNLIMITED
+from support.crashing_broker import POINTS, Crash, CrashAt, CrashingBroker
 from support.examples import some
 
 import xscl
-from broker.documents.disk import Disk
 from broker.documents.document import Document, DocumentLine, tick
-from broker.documents.ingest import Ingest
-from broker.documents.spool import Spool, SpoolWriter
 from broker.explain.survey import survey
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
 from broker.pipeline.backfill import LookBackError, check_unread
-from broker.pipeline.evaluation import PlanStore
-from broker.pipeline.outbox import Outbox
-from broker.pipeline.steps import Pipeline
-from broker.registry.queries import Registry
-from broker.registry.registered import Engines
 from broker.whynot import why_not
 
-POINTS = ("evaluated", "processed", "committed")
 SECOND_US = 1_000_000
 STATEMENTS = {
     "burst": "S//i->a[k->k] WINDOW 60 s BY k HAVING count() >= 3 LIMIT 1 PER 100 s BY k GRACE 40 s",
@@ -37,59 +28,23 @@ STATEMENTS = {
 }
 
 
-class Crash(BaseException):
-    """The process dies."""
-
-
-class Broker:
-    """The files of a broker, and its pipeline."""
+class Broker(CrashingBroker):
+    """A broker with these statements."""
 
     def __init__(
         self, directory: Path, reached: Callable[[str], None] = lambda point: None
     ) -> None:
-        self._files = ExitStack()
-        self.registry = self._files.enter_context(closing(Registry(directory / "registry.db")))
-        self.outbox = self._files.enter_context(closing(Outbox(directory / "outbox.db")))
-        disk = Disk(is_durable=False)
-        self.spool = self._files.enter_context(closing(SpoolWriter(directory / "spool", disk)))
-        engines = Engines(
-            self.registry,
-            lateness_us=50 * SECOND_US,
-            budget=UNLIMITED,
-            pauses=self.outbox.pauses,
-        )
-        self.pipeline = Pipeline(
-            Spool(directory / "spool"),
-            self.outbox,
-            engines.make,
-            PlanStore(directory / "plans"),
-            reached=reached,
-            plan_of=engines.plan,
-            follow=engines.follow,
-        )
-
-    def __enter__(self) -> Broker:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._files.close()
+        super().__init__(directory, reached, lateness_us=50 * SECOND_US)
 
     def live(self, size: int = 6) -> None:
         """Register, accept and process everything that is not there yet."""
         self.pipeline.recover(self.registry.revision())
         for name, text in STATEMENTS.items():
             if not self.registry.history(name):
-                [query] = xscl.parse(text, id=name)
-                self.registry.register(name, query.text, version=query.version, point=0)
-                self.pipeline.prepare(self.registry.revision())
+                self.register(name, text)
         if self.spool.next_docid == 1:
-            ingest = Ingest(self.spool)
-            found = lines()
-            for start in range(0, len(found), 3):
-                some_lines = found[start : start + 3]
-                ingest.append(some_lines, registry_version=self.registry.revision())
-        for _ in self.pipeline.drain(batch_documents_max=size):
-            pass
+            self.accept(lines())
+        self.drain(size)
 
     def state(self) -> list[tuple[str, str]]:
         """Return all matches, in the order of their lines."""
@@ -121,17 +76,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str
 def test_a_crash_at_a_commit_point_changes_nothing_that_is_given(
     tmp_path: Path, undisturbed: list[tuple[str, str]], point: str, visit: int
 ) -> None:
-    visits = 0
-
-    def reached(here: str) -> None:
-        nonlocal visits
-        visits += here == point
-        if here == point and visits == visit:
-            raise Crash
-
-    with Broker(tmp_path, reached) as broker, suppress(Crash):
+    crash = CrashAt(point, visit)
+    with Broker(tmp_path, crash) as broker, suppress(Crash):
         broker.live()
-    assert visits >= visit, "it has crashed"
+    assert crash.has_crashed
     with Broker(tmp_path) as broker:
         broker.live()
         assert broker.state() == undisturbed

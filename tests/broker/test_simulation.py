@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,16 +11,21 @@ from histories.simulated_queries import RealQueries, RuledQueries, StandInQuerie
 from support.examples import examples
 
 
+def crashes_of(seeds: Iterable[int], place: Path, kind: simulation.Kind = StandInQueries) -> int:
+    """Simulate histories, each in a directory; return how often a broker crashed in them."""
+    crashes = 0
+    for seed in seeds:
+        directory = place / str(seed)
+        directory.mkdir()
+        crashes += simulation.simulate(seed, directory, kind).crashes
+    return crashes
+
+
 @pytest.mark.parametrize("first_seed", range(0, examples(12), 12))
 def test_a_history_with_crashes_finds_exactly_the_matches_of_its_documents(
     tmp_path: Path, first_seed: int
 ) -> None:
-    crashes = 0
-    for seed in range(first_seed, first_seed + 12):
-        directory = tmp_path / str(seed)
-        directory.mkdir()
-        crashes += simulation.simulate(seed, directory).crashes
-    assert crashes > 0
+    assert crashes_of(range(first_seed, first_seed + 12), tmp_path) > 0
 
 
 @pytest.mark.slow
@@ -27,12 +33,7 @@ def test_a_history_with_crashes_finds_exactly_the_matches_of_its_documents(
 def test_a_history_with_crashes_and_the_real_engine_finds_what_the_oracle_finds(
     tmp_path: Path, first_seed: int
 ) -> None:
-    crashes = 0
-    for seed in range(first_seed, first_seed + 5):
-        directory = tmp_path / str(seed)
-        directory.mkdir()
-        crashes += simulation.simulate(seed, directory, RealQueries).crashes
-    assert crashes > 0
+    assert crashes_of(range(first_seed, first_seed + 5), tmp_path, RealQueries) > 0
 
 
 @pytest.mark.slow
@@ -40,12 +41,7 @@ def test_a_history_with_crashes_and_the_real_engine_finds_what_the_oracle_finds(
 def test_a_history_with_crashes_leaves_the_rows_that_serial_evaluation_leaves(
     tmp_path: Path, first_seed: int
 ) -> None:
-    crashes = 0
-    for seed in range(first_seed, first_seed + 4):
-        directory = tmp_path / str(seed)
-        directory.mkdir()
-        crashes += simulation.simulate(seed, directory, RuledQueries).crashes
-    assert crashes > 0
+    assert crashes_of(range(first_seed, first_seed + 4), tmp_path, RuledQueries) > 0
 
 
 @pytest.mark.parametrize("kind", [StandInQueries, RealQueries])

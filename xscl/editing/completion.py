@@ -100,7 +100,7 @@ class _Place:
             return [*self.variables(), *self.functions(), *self.words({"AND", "OR"})]
         if last is None or last.kind in (";", "(", "|") or last.text.lower() in _BEFORE_A_BLOCK:
             return [*self.streams(), *self.words({"SELECT", "FROM", "CREATE TABLE"})]
-        if last.kind == "}" and self.closes_braces():
+        if last.kind == "}":
             return [*self.streams(), *self.words(set(WORDS))]
         if last.kind == "name" and last.text.lower() in ("select", "by"):
             return self.variables()
@@ -117,9 +117,6 @@ class _Place:
                     return token
                 depth -= 1
         return None
-
-    def closes_braces(self) -> bool:
-        return any(token.kind == "{" for token in self.before)
 
     def is_behind(self, *words: str) -> bool:
         """Whether the nearest word of the language before this place is one of these."""

@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from xscl.constructor import ConstructorError, Element, Enclosed, read_constructor
+from xscl.constructor import ConstructorError, read_constructor
 from xscl.lexer import NAME
 from xscl.parser import parse_file
 from xscl.path import Span
 from xscl.report import Report
+from xscl.selects import enclosed_in
 from xscl.statement import ConstructorSyntax, FoldSyntax, KeySyntax, SelectSyntax, Statement
 from xscl.syntax import BlockSyntax, PathExpression, StepSyntax
 
@@ -126,19 +127,9 @@ def _enclosed(constructor: ConstructorSyntax, bound: set[str], number: int) -> I
         element = read_constructor(constructor.text)
     except ConstructorError:
         return
-    for part in _parts(element):
+    for part in enclosed_in(element):
         start = constructor.span.start + part.start
         for found in _VARIABLE.finditer(part.expression):
             if found[1] in bound:
                 span = Span(start + found.start(1), start + found.end(1))
                 yield Mention(found[1], span, number, is_binding=False)
-
-
-def _parts(element: Element) -> Iterator[Enclosed]:
-    for attribute in element.attributes:
-        yield from (part for part in attribute.parts if isinstance(part, Enclosed))
-    for child in element.content:
-        if isinstance(child, Enclosed):
-            yield child
-        elif isinstance(child, Element):
-            yield from _parts(child)
