@@ -22,7 +22,7 @@ class StepResult:
     The newest document of a match is in the batch.  A dead letter is the docid of a document that
     could not be evaluated, with the reason.
     `rows` are the rows of tables that it changed, each as often as it did.
-    `notes` are what statements with LIMIT and DISJOINT have given; those that are not asked for
+    `notes` are what statements with LIMIT and DISJOINT have given; notes that are not asked for
     any more at `notes_since_us` can go.
     `pauses` are the queries that went over their budget, `spent` is what the others have found in
     the last block of documents.

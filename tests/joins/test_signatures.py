@@ -196,7 +196,7 @@ def test_eviction_gives_memory_back_and_changes_nothing() -> None:
     for one in stream:
         running.process(running.evaluate([one]), lambda ids: {i: xml[i] for i in ids})
     kept = running.processor._remembered
-    assert kept.next_instance - kept.base < 100
+    assert kept.next_instance - kept.base < kept.next_instance / 2, "most are forgotten"
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=20))

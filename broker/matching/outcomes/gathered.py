@@ -149,7 +149,7 @@ class Gathered:
         self._readers: dict[Clause, ClauseReader] = {}
 
     def add(self, hits: Hits) -> Ints:
-        """Add tuples of roots; return those that begin a match."""
+        """Add tuples of roots; return the tuples that begin a match."""
         begun = []
         piece = len(self._pieces)
         self._pieces.append(hits)

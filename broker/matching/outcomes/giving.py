@@ -103,7 +103,7 @@ class Outcomes:
                         yield made
 
     def _by_source(self, query: Query) -> dict[Source, list[Topic]]:
-        """Return the topics of a query by their source; forget those that nobody has."""
+        """Return the topics of a query by their source; forget topics that nobody has."""
         found: dict[Source, list[Topic]] = {}
         for each in self._queries.topics(query.id):
             found.setdefault(source_of(each), []).append(each)

@@ -4,7 +4,7 @@ A row stands where the first match of its value that ends at its time is decided
 matches that are there then.  So matches are taken position by position: all that stand at one are
 added to the series of their keys, then the rows that begin there are read off the series.
 
-Those who ask for rows of one source share the series.  Where they are many and HAVING compares
+Assignments that ask for rows of one source share the series.  Where these are many and HAVING compares
 aggregates with numbers, it is asked for all of them at once, in columns.
 
 A match that comes later than `T + A` behind its end is in no row and has none: what it would stand
@@ -38,7 +38,7 @@ HELD_MIN = 1_000
 """Of fewer matches none is forgotten: to look through them costs more than they do."""
 
 MANY = 8
-"""From so many on, those who ask are asked in columns."""
+"""From so many assignments on, HAVING is asked in columns."""
 
 _SCALAR: dict[str, Callable[[float, float], bool]] = {
     "=": operators.eq,
@@ -75,7 +75,7 @@ class FoundWindow(NamedTuple):
 
 
 class _Compared(NamedTuple):
-    """A comparison of an aggregate with a number for each of those who ask."""
+    """A comparison of an aggregate with a number for each assignment."""
 
     aggregate: int
     operator: str
@@ -83,7 +83,7 @@ class _Compared(NamedTuple):
 
 
 class Asking:
-    """Those who ask for rows of one source: their windows, and what HAVING says."""
+    """The assignments that ask for rows of one source: their windows, and what HAVING says."""
 
     def __init__(self, topics: Sequence[Topic]) -> None:
         self.topics = topics
