@@ -4,8 +4,8 @@ A row stands where the first match of its value that ends at its time is decided
 matches that are there then.  So matches are taken position by position: all that stand at one are
 added to the series of their keys, then the rows that begin there are read off the series.
 
-Assignments that ask for rows of one source share the series.  Where these are many and HAVING compares
-aggregates with numbers, it is asked for all of them at once, in columns.
+Assignments that ask for rows of one source share the series.  Where these are many and HAVING
+compares aggregates with numbers, it is asked for all of them at once, in columns.
 
 A match that comes later than `T + A` behind its end is in no row and has none: what it would stand
 with need not be remembered (semantics, section 1.1).
