@@ -26,11 +26,14 @@ from aiohttp import web
 
 from broker.api.admission.limits import RateLimit
 from broker.api.admission.sessions import COOKIE, Sessions
+from broker.api.body import bytes_of
 from broker.api.problem import Problem
 from broker.delivery.links import read_link_token
 from broker.registry.tokens import TOKEN_PREFIX, AccessToken, Scope, Tokens
 
 __all__ = [
+    "FORMS",
+    "FORM_TOKEN",
     "GATE",
     "LIMIT",
     "LINKS_KEY",
@@ -42,8 +45,10 @@ __all__ = [
     "access",
     "caller_of",
     "check_named",
+    "form_token",
     "is_still_admitted",
     "name_of",
+    "operation_of",
 ]
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -115,12 +120,35 @@ PAGES = frozenset(
         "GET /",
         "GET /audit",
         "GET /queries/{id}",
+        "GET /queries/{id}/edit",
+        "GET /register",
         "GET /subscriptions/{id}",
         "GET /tables",
         "GET /tables/{name}",
     }
 )
 """What people see in a browser, where a session does instead of a token.  They change nothing."""
+
+FORMS = {
+    "POST /register": "PUT /v1/queries/{id}",
+    "POST /queries/{id}": "PUT /v1/queries/{id}",
+    "POST /queries/{id}/pause": "POST /v1/queries/{id}/pause",
+    "POST /queries/{id}/resume": "POST /v1/queries/{id}/resume",
+    "POST /queries/{id}/remove": "DELETE /v1/queries/{id}",
+    "POST /subscribe": "POST /v1/subscriptions",
+    "POST /subscriptions/{id}/pause": "POST /v1/subscriptions/{id}/pause",
+    "POST /subscriptions/{id}/resume": "POST /v1/subscriptions/{id}/resume",
+    "POST /subscriptions/{id}/remove": "DELETE /v1/subscriptions/{id}",
+    "POST /subscriptions/{id}/test": "POST /v1/subscriptions/{id}/test",
+    "POST /subscriptions/{id}/retry": "POST /v1/subscriptions/{id}/retry",
+}
+"""What the forms of pages are sent to, and the operation of the API that each asks for.
+
+Who may use that, may send the form; it is done and noted as that operation.
+"""
+
+FORM_TOKEN = "xscl_form"
+"""The field of a form, and the header `X-Xscl-Form` of a script, with the token of its page."""
 
 _SCOPES = {
     Rule.PUBLISH: Scope.PUBLISH,
@@ -150,6 +178,9 @@ LINKS_KEY = web.AppKey("links_key", bytes)
 LIMIT = web.AppKey("limit", RateLimit)
 SESSIONS = web.AppKey("sessions", Sessions)
 _CALLER = web.RequestKey("caller", AccessToken)
+_SESSION = web.RequestKey("session", str)
+_FORM_HEADER = "X-Xscl-Form"
+_OWN_SITES = ("same-origin", "none")
 
 
 def caller_of(request: web.Request) -> AccessToken | None:
@@ -190,13 +221,27 @@ async def access(request: web.Request, handler: _Handler) -> web.StreamResponse:
             limit.admit(address)
             raise
         limit.admit(f"token {caller.name}")
+        if _SESSION in request and name_of(request) not in PAGES:
+            await _check_form(request)
         _check_scope(request, caller, rule)
         request[_CALLER] = caller
     return await handler(request)
 
 
 def _rule(request: web.Request) -> Rule:
-    return RULES.get(name_of(request), Rule.ADMIN)
+    return RULES.get(operation_of(request), Rule.ADMIN)
+
+
+def operation_of(request: web.Request) -> str:
+    """Return the name of what is asked for, of a form the operation that it stands for."""
+    name = name_of(request)
+    return FORMS.get(name, name)
+
+
+def form_token(request: web.Request) -> str:
+    """Return the token with which forms of a page may be sent, "" where none is needed."""
+    sessions, session = request.app.get(SESSIONS), request.get(_SESSION)
+    return sessions.form_token(session) if sessions is not None and session is not None else ""
 
 
 def name_of(request: web.Request) -> str:
@@ -230,11 +275,33 @@ def _caller(request: web.Request, gate: Gate, rule: Rule) -> AccessToken:
 
 
 def _session(request: web.Request) -> str | None:
-    """Return the secret that a browser's session stands for; pages only."""
-    sessions = request.app.get(SESSIONS)
-    if sessions is None or name_of(request) not in PAGES:
+    """Return the secret that a browser's session stands for.
+
+    Beside pages it needs the token of one, which a script sends in a header, a form as a field.
+    """
+    sessions, name = request.app.get(SESSIONS), name_of(request)
+    if sessions is None or not (name in PAGES or name in FORMS or _FORM_HEADER in request.headers):
         return None
-    return sessions.secret(request.cookies.get(COOKIE, ""))
+    session = request.cookies.get(COOKIE, "")
+    secret = sessions.secret(session)
+    if secret is not None:
+        request[_SESSION] = session
+    return secret
+
+
+async def _check_form(request: web.Request) -> None:
+    """Refuse what a session asks for that no page of it has sent."""
+    given = request.headers.get(_FORM_HEADER, "")
+    if not given and name_of(request) in FORMS:
+        await bytes_of(request)
+        given = str((await request.post()).get(FORM_TOKEN, ""))
+    is_elsewhere = request.headers.get("Sec-Fetch-Site", "same-origin") not in _OWN_SITES
+    if is_elsewhere or not request.app[SESSIONS].is_form_token(request[_SESSION], given):
+        raise Problem(
+            HTTPStatus.FORBIDDEN,
+            "that form was not ours, or is older than your login; nothing has changed",
+            extra={"hint": "go back, load the page again and send it once more"},
+        )
 
 
 def _bearer(request: web.Request) -> str | None:

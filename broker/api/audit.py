@@ -19,7 +19,7 @@ from typing import Any
 
 from aiohttp import web
 
-from broker.api.access import RULES, Rule, caller_of, name_of
+from broker.api.access import RULES, Rule, caller_of, operation_of
 from broker.api.backend import in_thread
 from broker.api.description import description
 from broker.api.problem import Problem, status_of
@@ -53,6 +53,10 @@ UNAUDITED = frozenset(
         "POST /v1/queries/{id}/estimate",
         "POST /v1/queries/{id}/rehearsal",
         "POST /v1/feeds/check",
+        "POST /v1/language/check",
+        "POST /v1/language/completions",
+        "POST /v1/language/hover",
+        "POST /v1/language/format",
     }
 )
 """Requests that are no GET, and change nothing that an operator has set."""
@@ -96,8 +100,9 @@ async def recorded(request: web.Request, who: str) -> AsyncIterator[None]:
     if trail is None:  # an application that is tried without one
         yield
         return
-    action = _operations().get(name_of(request), name_of(request))
+    action = _operations().get(operation_of(request), operation_of(request))
     subject = without_secrets(_subject(request))
+    request.setdefault(_NOTED, {})
     kept = await in_thread(lambda: trail.begin(who, action, subject, address=request.remote))
     try:
         yield  # of a request that is given up meanwhile nothing more is known
@@ -124,7 +129,7 @@ def _complete(trail: AuditTrail, kept: int, request: web.Request, outcome: Audit
 
 
 def _is_audited(request: web.Request) -> bool:
-    name = name_of(request)
+    name = operation_of(request)
     if name in AUDITED_READS:
         return True
     if not name or RULES.get(name) is Rule.PUBLIC:

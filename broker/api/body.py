@@ -12,7 +12,10 @@ from aiohttp import web
 
 from broker.api.problem import Problem
 
-__all__ = ["bytes_of", "json_object", "text_of"]
+__all__ = ["FORM_BODY", "bytes_of", "json_object", "text_of"]
+
+FORM_BODY = web.RequestKey("form_body", str)
+"""What a form of a page stands for: the body that a program would have sent instead."""
 
 
 WAIT_S = 30.0
@@ -36,6 +39,8 @@ async def bytes_of(request: web.Request) -> bytes:
 
 async def text_of(request: web.Request) -> str:
     """Return the body as text."""
+    if FORM_BODY in request:
+        return request[FORM_BODY]
     await bytes_of(request)  # which keeps it
     try:
         return await request.text()

@@ -35,6 +35,7 @@ from broker.api.backend import BACKEND, Backend
 from broker.api.pickup import PICKUP, Pickup
 from broker.api.problem import problems
 from broker.api.querystring import known_parameters
+from broker.api.writing import language
 from broker.registry.audit import AuditTrail
 
 __all__ = [
@@ -53,6 +54,7 @@ MODULES = (
     queries,
     questions,
     dryruns,
+    language,
     subscriptions,
     matches,
     tokens,
@@ -104,6 +106,7 @@ def make_application(
         application[AUDIT] = trail
     application[LIMIT] = limit or RateLimit(0)
     application[dryruns.RUNNING] = asyncio.Lock()
+    language.install(application)
     application[LINKS_KEY] = backend.registry.key("links")
     for module in MODULES:
         application.add_routes(module.ROUTES)

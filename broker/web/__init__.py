@@ -1,9 +1,14 @@
-"""The page for people: shows what runs, what was found and what fails, and changes nothing.
+"""The page for people: shows what runs, what was found and what fails, and has forms to change it.
 
-`pages` answers requests with templates; `pagedata` makes the values that these show, which are
-bounded, newest or worst first.
+`pages` answers requests with templates (`rendering`); `pagedata` makes the values that these show,
+which are bounded, newest or worst first.  `editpages` has the pages on which queries are written,
+`forms` does what forms ask for, as the API would.
 
-Invariant: what others have written is text on every page, and no page asks for anything elsewhere.
+In `assets/`, `codemirror.js` and `xscl.js` are made: by `editors/page/` and `editors/grammars.py`.
+`editor.js` is an editor for any page, the other scripts are of one page each.
+
+Invariants: what others have written is text on every page, no page asks for anything elsewhere, and
+each can be read and its forms sent without scripts.
 
 Begin with `pages`.
 """

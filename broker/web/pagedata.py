@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Iterable, Sequence
@@ -39,6 +40,7 @@ from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.audit import AuditTrail
 from broker.registry.file import RegistryError
 from broker.registry.queries import QueryState, RegisteredText
+from broker.registry.registered import parsed
 from broker.registry.subscription import Subscription, SubscriptionState
 from broker.tables.store import RowChange
 from feeds import FeedStore
@@ -55,6 +57,7 @@ __all__ = [
     "has_text",
     "messages",
     "moment",
+    "offers",
     "one_query",
     "one_subscription",
     "one_table",
@@ -124,13 +127,16 @@ def overview(backend: Backend, wanted: str = "") -> dict[str, Any]:
 def one_query(backend: Backend, query: RegisteredText) -> dict[str, Any]:
     """Return a query and its latest matches."""
     matches = backend.outbox.matches.newest(query.id, limit=_MATCHES_MAX)
+    subscriptions = backend.registry.subscriptions.count(query.id)
     return {
         "query": query,
         "text": _coloured(backend.registry.source(query), XsclLexer()),
         "total": backend.outbox.matches.count(query.id),
         "matches": [_shown(match) for match in matches],
+        "parameters": parsed(query).parameters,
         "subscriptions": backend.registry.subscriptions.find(query=query.id, limit=_ROWS_MAX),
-        "subscriptions_left": max(0, backend.registry.subscriptions.count(query.id) - _ROWS_MAX),
+        "subscriptions_total": subscriptions,
+        "subscriptions_left": max(0, subscriptions - _ROWS_MAX),
     }
 
 
@@ -191,6 +197,19 @@ def own_subscriptions(backend: Backend, names: Iterable[str]) -> list[dict[str, 
         for each in found
         if each.state is not SubscriptionState.REMOVED
     ]
+
+
+def offers(backend: Backend, names: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the queries and tables, among some, that are there: id, comments, parameters."""
+    found = []
+    for name in sorted(names)[:_ROWS_MAX]:
+        with contextlib.suppress(RegistryError):
+            query = backend.registry.query(name)
+            if query.state is not QueryState.REMOVED:
+                said = said_of(backend.registry.source(query))["description"]
+                parameters = parsed(query).parameters
+                found.append({"id": name, "description": said, "parameters": parameters})
+    return found
 
 
 def feed_store(application: web.Application) -> FeedStore | None:

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from importlib import resources
-from typing import Any
 
-import jinja2
 from aiohttp import web
 
-from broker.api.access import GATE, PAGES, SESSIONS, caller_of, name_of
+from broker.api.access import FORMS, GATE, PAGES, SESSIONS, caller_of, name_of
 from broker.api.admission.sessions import COOKIE, Sessions
 from broker.api.audit import AUDIT
 from broker.api.backend import BACKEND, in_thread
@@ -24,41 +22,32 @@ from broker.api.pickup import PICKUP
 from broker.api.problem import Problem, problems
 from broker.api.queries import present_query
 from broker.api.querystring import number
+from broker.pipeline.backfill import LookBackError
 from broker.registry.file import RegistryError
-from broker.registry.tokens import AccessToken, Scope
-from broker.web import pagedata
+from broker.registry.subscription import SubscriptionError
+from broker.registry.tokens import Scope
+from broker.web import editpages, forms, pagedata
+from broker.web.rendering import HEADERS, login_page, page, problem_page
+from xscl import XsclError
 
 __all__ = ["ROUTES", "install"]
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self';"
-        " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
 _WANTED_MAX = 200
 """Characters that are looked for."""
 
 _KINDS = {
     "style.css": "text/css",
+    "codemirror.js": "text/javascript",
+    "codemirror.txt": "text/plain",
+    "edit.js": "text/javascript",
+    "editor.js": "text/javascript",
+    "highlight.js": "text/javascript",
     "live.js": "text/javascript",
+    "xscl.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
-_ENVIRONMENT = jinja2.Environment(
-    loader=jinja2.PackageLoader("broker.web"),
-    autoescape=True,
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-_ENVIRONMENT.filters.update(
-    ago=pagedata.ago, moment=pagedata.moment, count=pagedata.count, spelled=pagedata.spelled
-)
 
 
 def install(application: web.Application) -> None:
@@ -72,19 +61,21 @@ def install(application: web.Application) -> None:
 
 @web.middleware
 async def _problem_pages(request: web.Request, handler: _Handler) -> web.StreamResponse:
-    if name_of(request) not in PAGES:
+    if name_of(request) not in PAGES and name_of(request) not in FORMS:
         return await handler(request)
     try:
         return await handler(request)
     except RegistryError as error:
-        problem = Problem(HTTPStatus.NOT_FOUND, str(error))
+        return problem_page(request, HTTPStatus.NOT_FOUND, str(error))
     except Problem as found:
-        problem = found
-    if problem.status is HTTPStatus.UNAUTHORIZED:
-        return _login_page("", problem.status, problem.headers)
-    shown = {"status": int(problem.status), "title": problem.status.phrase}
-    values = {**shown, "detail": problem.detail, "hint": problem.extra.get("hint", "")}
-    return _page("problem.html.j2", values, status=problem.status, headers=problem.headers)
+        if forms.SENT_TEXT in request and found.status is HTTPStatus.UNPROCESSABLE_ENTITY:
+            return forms.not_registered(request, found.detail)
+        hint = found.extra.get("hint", "")
+        return problem_page(request, found.status, found.detail, hint=hint, headers=found.headers)
+    except (SubscriptionError, LookBackError, XsclError) as error:
+        if forms.SENT_TEXT in request:
+            return forms.not_registered(request, str(error))
+        return problem_page(request, HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
 
 
 async def show_overview(request: web.Request) -> web.Response:
@@ -92,7 +83,8 @@ async def show_overview(request: web.Request) -> web.Response:
     backend, pickup, caller = request.app[BACKEND], request.app[PICKUP], caller_of(request)
     if caller is not None and Scope.ADMIN not in caller.scopes:
         own = await in_thread(pagedata.own_subscriptions, backend, caller.subscriptions)
-        return _page("own.html.j2", {"subscriptions": own}, caller)
+        offers = await in_thread(pagedata.offers, backend, caller.queries)
+        return page(request, "own.html.j2", {"subscriptions": own, "offers": offers})
     found = await pickup.write(lambda: pagedata.failing_deliveries(pickup.deliveries))
     failing = await in_thread(pagedata.with_subscriptions, backend, found)
     feeds = await in_thread(pagedata.feeds, pagedata.feed_store(request.app))
@@ -101,7 +93,7 @@ async def show_overview(request: web.Request) -> web.Response:
     failing = [each for each in failing if _is_wanted(each, wanted)]
     shown = pagedata.wanted_feeds(feeds, wanted)
     values = {**overview, **shown, "deliveries": failing, "wanted": wanted}
-    return _page("overview.html.j2", values, caller)
+    return page(request, "overview.html.j2", values)
 
 
 def _is_wanted(failing: pagedata.Failing, wanted: str) -> bool:
@@ -116,7 +108,7 @@ async def show_query(request: web.Request) -> web.Response:
     backend = request.app[BACKEND]
     query = await in_thread(present_query, backend, request.match_info["id"])
     values = await in_thread(pagedata.one_query, backend, query)
-    return _page("query.html.j2", values, caller_of(request))
+    return page(request, "query.html.j2", values)
 
 
 async def show_subscription(request: web.Request) -> web.Response:
@@ -124,7 +116,9 @@ async def show_subscription(request: web.Request) -> web.Response:
     backend, pickup, name = request.app[BACKEND], request.app[PICKUP], request.match_info["id"]
     values = await in_thread(pagedata.one_subscription, backend, name)
     values |= await pickup.write(lambda: pagedata.messages(pickup, name))
-    return _page("subscription.html.j2", values, caller_of(request))
+    caller = caller_of(request)
+    values["may_change"] = caller is None or bool(caller.queries) or Scope.ADMIN in caller.scopes
+    return page(request, "subscription.html.j2", values)
 
 
 async def show_changes(request: web.Request) -> web.Response:
@@ -135,13 +129,13 @@ async def show_changes(request: web.Request) -> web.Response:
     chosen = {name: request.query.get(name, "").strip()[:_WANTED_MAX] for name in ("by", "subject")}
     before = number(request, "before", 1 << 62)
     values = await in_thread(lambda: pagedata.changes(trail, **chosen, before=before))
-    return _page("audit.html.j2", {**values, **chosen}, caller_of(request))
+    return page(request, "audit.html.j2", {**values, **chosen})
 
 
 async def show_tables(request: web.Request) -> web.Response:
     """Show the tables that are registered."""
     values = await in_thread(pagedata.tables, request.app[BACKEND])
-    return _page("tables.html.j2", values, caller_of(request))
+    return page(request, "tables.html.j2", values)
 
 
 async def show_table(request: web.Request) -> web.Response:
@@ -150,18 +144,18 @@ async def show_table(request: web.Request) -> web.Response:
     wanted = request.query.get("find", "").strip()[:_WANTED_MAX]
     after = request.query.get("after", "")
     values = await in_thread(lambda: pagedata.one_table(backend, name, wanted, after))
-    return _page("table.html.j2", values, caller_of(request))
+    return page(request, "table.html.j2", values)
 
 
 async def show_login(request: web.Request) -> web.Response:
     """Show the form that takes a token."""
-    return _login_page("", HTTPStatus.OK)
+    return login_page(request, "", HTTPStatus.OK)
 
 
 async def log_in(request: web.Request) -> web.Response:
     """Begin a session for a token that sees something, and go to the first page."""
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
-        return _login_page("That form was not ours.", HTTPStatus.FORBIDDEN)
+        return login_page(request, "That form was not ours.", HTTPStatus.FORBIDDEN)
     await bytes_of(request)
     try:
         secret = str((await request.post()).get("token", "")).strip()
@@ -170,11 +164,11 @@ async def log_in(request: web.Request) -> web.Response:
     found = request.app[GATE].find(secret) if secret else None
     if found is None:
         said = "That is not, or no longer, a token of this broker."
-        return _login_page(said, HTTPStatus.UNAUTHORIZED)
+        return login_page(request, said, HTTPStatus.UNAUTHORIZED)
     if not found.scopes & {Scope.ADMIN, Scope.SUBSCRIBE}:
         said = "That token sees nothing here."
-        return _login_page(said, HTTPStatus.FORBIDDEN)
-    answer = web.Response(status=HTTPStatus.SEE_OTHER, headers={**_HEADERS, "Location": "/"})
+        return login_page(request, said, HTTPStatus.FORBIDDEN)
+    answer = web.Response(status=HTTPStatus.SEE_OTHER, headers={**HEADERS, "Location": "/"})
     answer.set_cookie(
         COOKIE,
         request.app[SESSIONS].begin(secret),
@@ -188,7 +182,7 @@ async def log_in(request: web.Request) -> web.Response:
 async def log_out(request: web.Request) -> web.Response:
     """End the session."""
     request.app[SESSIONS].end(request.cookies.get(COOKIE, ""))
-    answer = web.Response(status=HTTPStatus.SEE_OTHER, headers={**_HEADERS, "Location": "/login"})
+    answer = web.Response(status=HTTPStatus.SEE_OTHER, headers={**HEADERS, "Location": "/login"})
     answer.del_cookie(COOKIE)
     return answer
 
@@ -199,26 +193,8 @@ async def get_asset(request: web.Request) -> web.Response:
     if name not in _KINDS:
         raise Problem(HTTPStatus.NOT_FOUND, f"no asset {name!r}")
     body = resources.files("broker.web").joinpath("assets", name).read_bytes()
-    headers = {**_HEADERS, "Cache-Control": "public, max-age=300"}
+    headers = {**HEADERS, "Cache-Control": "public, max-age=300"}
     return web.Response(body=body, content_type=_KINDS[name], charset="utf-8", headers=headers)
-
-
-def _login_page(said: str, status: HTTPStatus, headers: Any | None = None) -> web.Response:
-    return _page("login.html.j2", {"said": said}, status=status, headers=headers)
-
-
-def _page(
-    template: str,
-    values: dict[str, Any],
-    caller: AccessToken | None = None,
-    *,
-    status: HTTPStatus = HTTPStatus.OK,
-    headers: Any | None = None,
-) -> web.Response:
-    text = _ENVIRONMENT.get_template(template).render(**values, caller=caller)
-    return web.Response(
-        text=text, content_type="text/html", status=status, headers={**(headers or {}), **_HEADERS}
-    )
 
 
 ROUTES = [
@@ -232,4 +208,6 @@ ROUTES = [
     web.post("/login", log_in),
     web.post("/logout", log_out),
     web.get("/assets/{name}", get_asset),
+    *editpages.ROUTES,
+    *forms.ROUTES,
 ]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from aiohttp.test_utils import TestClient
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser
 from support.api_house import House, open_house
 from support.api_room import Room
+from support.browser import launched, open_page
 from support.page_room import hostile_match, open_pages
 
 from broker.api.admission.sessions import COOKIE
@@ -19,8 +19,6 @@ from broker.registry.queries import QueryState
 
 # A browser takes a second to start, and lives in the loop that began it.
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -37,12 +35,8 @@ async def open_client(tmp_path: Path) -> AsyncIterator[tuple[TestClient, Room]]:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def chromium() -> AsyncIterator[Browser]:
-    if not CHROMIUM:
-        pytest.skip("the page is tested in a browser, and there is none: apt install chromium")
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    async with launched() as browser:
         yield browser
-        await browser.close()
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -50,16 +44,6 @@ async def browser(chromium: Browser) -> AsyncIterator[Browser]:
     yield chromium
     for context in chromium.contexts:
         await context.close()
-
-
-async def open_page(browser: Browser, **options: object) -> tuple[Page, list[str]]:
-    """Return a page and what goes wrong in it."""
-    context = await browser.new_context(**options)
-    page = await context.new_page()
-    wrong: list[str] = []
-    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    return page, wrong
 
 
 async def test_a_person_logs_in_reads_a_match_and_sees_the_next_one_come(
@@ -100,8 +84,8 @@ async def test_the_page_is_the_same_without_scripts(
     page, wrong = await open_page(browser, java_script_enabled=False)
     await page.goto(str(client.make_url("/")))
     await page.get_by_role("link", name="same").first.click()
-    await page.locator("summary").click()
-    assert "<item>" in await page.locator("details pre").inner_text()
+    await page.locator("#output-1 summary").click()
+    assert "<item>" in await page.locator("#output-1 pre").inner_text()
     assert not wrong
 
 

@@ -1,0 +1,133 @@
+"""What the forms of pages are sent to: each is done as the operation of the API it stands for.
+
+A form becomes the request that a program would have made, and the handler of that operation answers
+it, so that a page can do nothing that the API would refuse.  Whoever may not, or has no token of
+the page, was turned away before (`broker.api.access`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+from aiohttp import web
+
+from broker.api import deliveries, queries, subscriptions
+from broker.api.access import FORMS, name_of
+from broker.api.backend import BACKEND
+from broker.api.body import FORM_BODY, bytes_of
+from broker.registry.registered import parsed
+from broker.web.editpages import edit_page
+from broker.web.rendering import HEADERS, page
+
+__all__ = ["ROUTES", "SENT_TEXT", "not_registered"]
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+SENT_TEXT = web.RequestKey("sent_text", str)
+"""The text that a form wants registered."""
+
+_OPERATIONS: Mapping[str, _Handler] = {
+    f"{route.method} {route.path}": route.handler
+    for module in (queries, subscriptions, deliveries)
+    for route in module.ROUTES
+}
+_PARAMETER = "parameter."
+"""Fields of a subscription's form that are parameters begin so."""
+
+
+async def send_form(request: web.Request) -> web.StreamResponse:
+    """Do what a form asks for, and lead to where it is seen."""
+    fields = await _fields(request)
+    operation = FORMS[name_of(request)]
+    if operation == "PUT /v1/queries/{id}":
+        return await _register(request, fields)
+    if operation == "POST /v1/subscriptions":
+        return await _subscribe(request, fields)
+    answer = await _ask(request, operation)
+    if operation.endswith(("/test", "/retry")):
+        return _said(request, json.loads(answer.text or ""))
+    is_gone = operation.startswith("DELETE")
+    return _go("/" if is_gone else request.path.rpartition("/")[0])
+
+
+async def _register(request: web.Request, fields: Mapping[str, str]) -> web.StreamResponse:
+    request.match_info.setdefault("id", fields.get("id", "").strip())
+    request[SENT_TEXT] = fields.get("text", "").replace("\r\n", "\n")
+    await _ask(request, FORMS[name_of(request)], request[SENT_TEXT])
+    return _go(f"/queries/{quote(request.match_info['id'], safe='')}")
+
+
+def not_registered(request: web.Request, wrong: str) -> web.Response:
+    """Return the form with the text that was sent, and why it was not registered."""
+    return edit_page(request, request.match_info["id"], request[SENT_TEXT], wrong=wrong)
+
+
+async def _subscribe(request: web.Request, fields: Mapping[str, str]) -> web.StreamResponse:
+    asked: dict[str, Any] = {
+        "query": fields.get("query", ""),
+        "destination": fields.get("destination", "").strip(),
+        "parameters": _parameters(request, fields),
+    }
+    if fields.get("since"):
+        asked["since"] = fields["since"]
+    answer = await _ask(request, "POST /v1/subscriptions", json.dumps(asked))
+    made = json.loads(answer.text or "")
+    if made["secret"] is None and not made["reason"]:
+        return _go(f"/subscriptions/{quote(made['id'], safe='')}")
+    values = {"made": made, "back": f"/subscriptions/{quote(made['id'], safe='')}"}
+    return page(request, "subscribed.html.j2", values, status=HTTPStatus.CREATED)
+
+
+def _parameters(request: web.Request, fields: Mapping[str, str]) -> dict[str, str | float]:
+    """Return the values of a query's parameters, numbers as such."""
+    given = {
+        name.removeprefix(_PARAMETER): text
+        for name, text in fields.items()
+        if name.startswith(_PARAMETER)
+    }
+    if not given:
+        return {}
+    registered = queries.present_query(request.app[BACKEND], fields.get("query", ""))
+    types = dict(parsed(registered).parameters)
+    return {
+        name: _number(text) if types.get(name) in ("number", "value") else text
+        for name, text in given.items()
+    }
+
+
+def _number(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+async def _fields(request: web.Request) -> dict[str, str]:
+    await bytes_of(request)
+    form = await request.post()
+    return {name: value for name, value in form.items() if isinstance(value, str)}
+
+
+async def _ask(request: web.Request, operation: str, body: str = "") -> web.Response:
+    """Return what the API answers to the request that a form stands for."""
+    request[FORM_BODY] = body
+    answer = await _OPERATIONS[operation](request)
+    assert isinstance(answer, web.Response), "no form asks for a stream"
+    return answer
+
+
+def _said(request: web.Request, answer: Mapping[str, Any]) -> web.Response:
+    back = request.path.rpartition("/")[0]
+    return page(request, "done.html.j2", {"answer": answer, "back": back})
+
+
+def _go(path: str) -> web.Response:
+    # What was changed is asked for again, and a reload changes nothing once more.
+    return web.Response(status=HTTPStatus.SEE_OTHER, headers={**HEADERS, "Location": path})
+
+
+ROUTES = [web.post(name.partition(" ")[2], send_form) for name in FORMS]

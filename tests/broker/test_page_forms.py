@@ -1,0 +1,166 @@
+"""Forms of pages: sent by whom they were given to, done as the API would do it, and noted."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import AsyncIterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lxml import html
+from support.api_house import SAME, House, open_house
+
+from broker.api.access import FORM_TOKEN, FORMS, RULES, Rule
+from broker.api.audit import AUDIT
+from broker.registry.audit import AuditOutcome
+from broker.registry.queries import QueryState
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    async with open_house(tmp_path) as house:
+        yield house
+
+
+async def log_in(house: House, token: str) -> str:
+    """Log in, and return what forms of this session say."""
+    form = {"token": house.secrets.get(token, token)}
+    async with house.client.post("/login", data=form, allow_redirects=False) as answer:
+        assert answer.status == 303
+    async with house.client.get("/") as answer:
+        (found,) = html.fromstring(await answer.text()).xpath("//meta[@name='xscl-form']/@content")
+    return str(found)
+
+
+async def send(house: House, path: str, token: str, **fields: str) -> tuple[int, str]:
+    form = {FORM_TOKEN: token, **fields}
+    async with house.client.post(path, data=form, allow_redirects=False) as answer:
+        return answer.status, answer.headers.get("Location") or await answer.text()
+
+
+async def test_a_session_changes_nothing_without_the_token_of_one_of_its_pages(
+    house: House,
+) -> None:
+    first = await log_in(house, "admin")
+    house.client.session.cookie_jar.clear()
+    own = await log_in(house, "admin")
+    before = house.state()
+    for wrong in ("", "x", first, own[:-1] + ("0" if own[-1] != "0" else "1")):
+        status, said = await send(house, "/queries/same/pause", wrong)
+        assert status == 403
+        assert "was not ours" in said
+        headers = {"X-Xscl-Form": wrong} if wrong else {}
+        async with house.client.post("/v1/queries/same/pause", headers=headers) as answer:
+            assert answer.status in (401, 403)
+    cross = {"Sec-Fetch-Site": "same-site"}
+    form = {FORM_TOKEN: own}
+    async with house.client.post("/queries/same/pause", data=form, headers=cross) as answer:
+        assert answer.status == 403
+    assert house.state() == before
+    assert await send(house, "/queries/same/pause", own) == (303, "/queries/same")
+    assert house.room.registry.query("same").state is QueryState.PAUSED
+    async with house.client.post("/logout", allow_redirects=False):
+        assert (await send(house, "/queries/same/resume", own))[0] == 401
+
+
+async def test_a_script_of_a_page_uses_the_api_as_its_caller(house: House) -> None:
+    headers = {"X-Xscl-Form": await log_in(house, "subscribe")}
+    async with house.client.get(f"/v1/subscriptions/{house.mine}", headers=headers) as answer:
+        assert answer.status == 200
+    async with house.client.get(f"/v1/subscriptions/{house.theirs}", headers=headers) as answer:
+        assert answer.status == 404
+    async with house.client.get("/v1/queries", headers=headers) as answer:
+        assert answer.status == 403
+    async with house.client.get(f"/v1/subscriptions/{house.mine}") as answer:
+        assert answer.status == 401, "a cookie alone opens pages to read"
+
+
+@pytest.mark.parametrize("path", [name.partition(" ")[2] for name in FORMS])
+async def test_who_may_not_use_an_operation_may_not_send_its_form(house: House, path: str) -> None:
+    token = await log_in(house, "subscribe")
+    before = house.state()
+    status, _ = await send(house, path.format(id=house.theirs, docid=1, url="u"), token)
+    assert status in (403, 404)
+    assert house.state() == before
+
+
+def test_every_form_stands_for_an_operation_that_is_not_for_everyone() -> None:
+    assert all(RULES.get(operation, Rule.ADMIN) is not Rule.PUBLIC for operation in FORMS.values())
+
+
+async def test_what_a_form_did_is_noted_as_the_operation_it_stands_for(house: House) -> None:
+    token = await log_in(house, "admin")
+    assert await send(house, "/register?since=all", token, id="mine", text=SAME) == (
+        *(303, "/queries/mine"),
+    )
+    assert (await send(house, "/register", token, id="mine", text="news//"))[0] == 422
+    trail = house.client.app[AUDIT]
+    wrong, right = trail.entries(subject="mine")[:2]
+    assert (wrong.action, wrong.outcome) == ("put_query", AuditOutcome.REFUSED)
+    assert (right.action, right.outcome) == ("put_query", AuditOutcome.DONE)
+    assert right.detail["since"] == "all"
+    assert right.who == "admin"
+
+
+async def test_an_id_that_cannot_be_one_keeps_the_text(house: House) -> None:
+    token = await log_in(house, "admin")
+    status, said = await send(house, "/register", token, id="not an id", text=SAME)
+    assert status == 422
+    (text,) = html.fromstring(said).xpath("//textarea")
+    assert text.text_content().strip() == SAME
+    assert "cannot be the id" in said
+
+
+async def test_a_webhooks_key_is_shown_once(house: House) -> None:
+    token = await log_in(house, "admin")
+    fields = {"query": "same", "destination": "https://example.org/hook"}
+    status, said = await send(house, "/subscribe", token, **fields)
+    assert status == 201
+    (key,) = html.fromstring(said).xpath("//pre/text()")
+    assert key.startswith("whsec_")
+    (back,) = html.fromstring(said).xpath("//main//a/@href")
+    async with house.client.get(back) as answer:
+        assert key not in await answer.text()
+
+
+def test_the_editor_is_the_file_that_its_notice_speaks_of() -> None:
+    assets = resources.files("broker.web").joinpath("assets")
+    notice = assets.joinpath("codemirror.txt").read_text()
+    (said,) = re.findall("sha256 ([0-9a-f]{64})", notice)
+    assert hashlib.sha256(assets.joinpath("codemirror.js").read_bytes()).hexdigest() == said
+    assert "Marijn Haverbeke" in notice
+
+
+async def test_help_of_the_language_comes_with_places_in_characters(house: House) -> None:
+    headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
+
+    async def asked(path: str, text: str) -> Any:
+        url = f"/v1/language/{path}"
+        async with house.client.post(url, data=text.encode(), headers=headers) as answer:
+            assert answer.status == 200, await answer.text()
+            return await answer.json()
+
+    text = "-- 😀\nnews//item->who WHERE whom = 'x'"
+    (found,) = (await asked("check", text))["diagnostics"]
+    assert text[found["start"] : found["end"]] == "whom"
+    (fix,) = found["fixes"]
+    assert fix["text"] == "who"
+    table = "ON MATCH SET author[a/x].posts = 1"
+    written = f"news//item->a {table}"
+    assert (await asked("check?id=mine", written))["diagnostics"], "there is no such table"
+    assert "cannot" not in str(await asked("check?id=mine", SAME))
+    await house.client.post(
+        "/v1/streams/news/documents",
+        data=b"<item xmlns:d='urn:d' at='1'><d:date/><title/></item>",
+        headers=headers,
+    )
+    offered = (await asked("completions?offset=7", "news//i"))["completions"]
+    assert [each["text"] for each in offered] == ["item"]
+    offered = (await asked("completions", "news//item->a["))["completions"]
+    assert {"title", "@at", "*:date"} <= {each["text"] for each in offered}
+    assert "window" in (await asked("hover?offset=14", SAME))["hover"]["text"]
+    assert (await asked("hover?offset=0", "  "))["hover"] is None
+    assert (await asked("format", "news  //item->a"))["text"] == "news//item->a\n"

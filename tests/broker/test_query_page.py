@@ -1,0 +1,176 @@
+"""Queries are written, changed and subscribed to on the page, in a browser, as a person does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import grammars
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+from pygments.token import STANDARD_TYPES
+from support.api_house import SAME, House, open_house
+from support.browser import launched, log_in, open_page
+
+from broker.registry.queries import QueryState
+from xscl.highlight import XsclLexer
+
+ROOT = Path(__file__).parents[2]
+
+# A browser takes a second to start, and lives in the loop that began it.
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+NEWS = b"""<item id="7"><title>Hello</title><author>Ann</author><link>https://a.example</link></item>"""
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    async with open_house(tmp_path) as house:
+        yield house
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def chromium() -> AsyncIterator[Browser]:
+    async with launched() as browser:
+        yield browser
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def browser(chromium: Browser) -> AsyncIterator[Browser]:
+    yield chromium
+    for context in chromium.contexts:
+        await context.close()
+
+
+def url_of(house: House) -> str:
+    return str(house.client.make_url("")).rstrip("/")
+
+
+async def entered(
+    house: House, browser: Browser, token: str = "admin", **options: object
+) -> tuple[Page, list[str]]:
+    page, wrong = await open_page(browser, **options)
+    await log_in(page, url_of(house), house.secrets.get(token, token))
+    wrong.clear()
+    return page, wrong
+
+
+async def test_a_query_is_written_with_help_mended_registered_paused_and_removed(
+    house: House, browser: Browser
+) -> None:
+    headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
+    await house.client.post("/v1/streams/news/documents", data=NEWS, headers=headers)
+    page, wrong = await entered(house, browser)
+    await page.get_by_role("link", name="New query").click()
+    await page.get_by_label("Id").fill("mine")
+    await page.locator(".cm-content").wait_for()
+    editor = page.get_by_role("textbox", name="Query, in XSCL")
+    await editor.click()
+    await page.keyboard.type("news//item->a WHERE b/")
+    await expect(page.locator("#diagnostics li.error").first).to_contain_text("Line 1")
+    await page.keyboard.press("Control+a")
+    await page.keyboard.type("news//item->abc[")
+    await page.keyboard.press("Control+Space")
+    await expect(page.get_by_role("option").first).to_be_visible()
+    offered = await page.get_by_role("option").all_inner_texts()
+    assert {"author", "link", "title", "@id"} <= {
+        each.split("element")[0].split("attribute")[0].strip() for each in offered
+    }
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Control+a")
+    await page.keyboard.type("news//item->who WHERE whom = 'x'")
+    await page.locator("#diagnostics").get_by_role("button", name="Change to who").click()
+    await expect(editor).to_contain_text("WHERE who =")
+    await page.keyboard.press("Control+z")
+    await expect(editor).to_contain_text("WHERE whom =")
+    await page.keyboard.press("Control+a")
+    await page.keyboard.type("news//item->a FOLLOWED BY {a/title=b/title, 2 days} news//item->b")
+    await page.get_by_role("button", name="Format").click()
+    await expect(editor).to_contain_text("a/title = b/title")
+    await page.get_by_role("button", name="Register", exact=True).click()
+    await page.wait_for_url("**/queries/mine")
+    assert house.room.registry.query("mine").state is QueryState.ACTIVE
+    await page.get_by_role("button", name="Pause").click()
+    await expect(page.locator(".badge.paused")).to_be_visible()
+    await page.get_by_role("button", name="Resume").click()
+    await expect(page.locator(".badge.active")).to_be_visible()
+    await page.get_by_text("Remove", exact=True).click()
+    await page.get_by_role("button", name="Remove it").click()
+    await page.wait_for_url("**/")
+    assert house.room.registry.query("mine").state is QueryState.REMOVED
+    # The browser itself would style what is typed over a selection, and is not let.
+    assert [each for each in wrong if not each.startswith("Applying inline style")] == []
+
+
+async def test_without_scripts_a_wrong_text_is_shown_again_with_what_is_wrong(
+    house: House, browser: Browser
+) -> None:
+    page, _ = await entered(house, browser, java_script_enabled=False)
+    await page.goto(f"{url_of(house)}/register?text=news%2F%2Fitem-%3E")
+    await page.get_by_label("Id").fill("plain")
+    await page.get_by_role("button", name="Register", exact=True).click()
+    assert "^" in await page.locator("#diagnostics").inner_text()
+    text = page.get_by_label("Query, in XSCL")
+    assert await text.input_value() == "news//item->"
+    assert await page.get_by_label("Id").input_value() == "plain"
+    await text.fill(SAME)
+    await page.get_by_role("button", name="Register", exact=True).click()
+    await page.wait_for_url("**/queries/plain")
+    await page.get_by_role("link", name="Edit").click()
+    assert await page.get_by_label("Query, in XSCL").input_value() == SAME
+    await page.get_by_label("Query, in XSCL").fill("news//item->a")
+    await page.get_by_role("button", name="Replace the text").click()
+    assert house.room.registry.query("plain").text == "news//item->a"
+
+
+async def test_who_may_subscribe_to_a_query_does_so_and_ends_it(
+    house: House, browser: Browser
+) -> None:
+    text = "news//item->a[author = $who] FOLLOWED BY {a/price > $low, $within} news//item->b"
+    house.room.registry.register("asked", text, version="1", point=0)
+    secret = house.tokens.create("ann", ["subscribe:asked"])[1]
+    page, wrong = await entered(house, browser, secret)
+    await page.get_by_text("asked").click()
+    await page.get_by_label("Send its matches to").fill("pull")
+    await page.get_by_label("$who").fill("Ann")
+    await page.get_by_label("$low").fill("3")
+    await page.get_by_label("$within").fill("6 hours")
+    await page.get_by_role("button", name="Subscribe").click()
+    await page.wait_for_url("**/subscriptions/*")
+    assert "low = 3, who = Ann" in await page.locator("main").inner_text()
+    await page.get_by_role("button", name="Pause").click()
+    await expect(page.locator(".badge.paused")).to_be_visible()
+    await page.get_by_text("End", exact=True).click()
+    await page.get_by_role("button", name="End it").click()
+    await page.wait_for_url("**/")
+    assert not house.room.registry.subscriptions.find(query="asked")
+    answer = await page.goto(f"{url_of(house)}/register")
+    assert answer is not None
+    assert answer.status == 403
+    wrong.clear()
+
+
+HIGHLIGHTED = """async (texts) => {
+  const { parts } = await import("/assets/highlight.js");
+  return texts.map((text) => parts(text).map(([from, to, kind]) => [text.slice(from, to), kind]));
+}"""
+
+
+async def test_the_editor_highlights_all_examples_as_pygments_does(
+    house: House, browser: Browser
+) -> None:
+    assert grammars.RULES.read_text() == grammars.script(), "run editors/grammars.py"
+    texts = [path.read_text() for path in sorted(ROOT.glob("examples/**/*.xscl"))]
+    texts += [path.read_text() for path in sorted(ROOT.glob("tests/cases/**/*.xscl"))]
+    assert len(texts) >= 15
+    page, _ = await open_page(browser)
+    await page.goto(f"{url_of(house)}/login")
+    found = await page.evaluate(HIGHLIGHTED, texts)
+    for text, parts in zip(texts, found, strict=True):
+        wanted = [
+            [value, STANDARD_TYPES[kind]]
+            for _, kind, value in XsclLexer().get_tokens_unprocessed(text)
+            if STANDARD_TYPES[kind]
+        ]
+        assert parts == wanted

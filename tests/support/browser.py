@@ -1,0 +1,42 @@
+"""The Chromium of the machine, and pages in it that say what goes wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import AsyncIterator
+
+import pytest
+from playwright.async_api import Browser, Page, async_playwright
+
+__all__ = ["launched", "log_in", "open_page"]
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@contextlib.asynccontextmanager
+async def launched() -> AsyncIterator[Browser]:
+    if not CHROMIUM:
+        pytest.skip("the page is tested in a browser, and there is none: apt install chromium")
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        await browser.close()
+
+
+async def open_page(browser: Browser, **options: object) -> tuple[Page, list[str]]:
+    """Return a page and what goes wrong in it."""
+    context = await browser.new_context(**options)
+    page = await context.new_page()
+    wrong: list[str] = []
+    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    return page, wrong
+
+
+async def log_in(page: Page, url: str, secret: str) -> None:
+    """Log in as a person does; the page is the first one then."""
+    await page.goto(f"{url}/login")
+    await page.get_by_label("Access token").fill(secret)
+    await page.keyboard.press("Enter")
+    await page.wait_for_url(f"{url}/")
