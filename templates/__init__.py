@@ -6,7 +6,7 @@ is joined, and `decisioncompiler` for what is decided (`ordered`, `decision`).  
 class (`queryclass`), and what is the query's own.  It starts as a join graph, whose minor
 (`joingraph`) has a form, the template (`template`); engines evaluate that as conjunctive queries
 (`conjunctive`).  The sets of words that a class compares are made of many texts at once
-(`wordcolumns`).
+(`wordcolumns`), with the extra `fast` by compiled loops (`compiling`, `wordkernels`).
 
 Invariant: what is compiled depends on the query, its registration point, the variables of the
 catalog, and the streams that are published; on no other query.

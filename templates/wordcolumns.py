@@ -60,28 +60,48 @@ class HashedSets(NamedTuple):
     hashes: Hashes
 
 
-def hashed_sets(kind: SetKind, texts: Sequence[str]) -> HashedSets:
-    """Return the sets that a kind makes of texts, in their order."""
+def hashed_sets(kind: SetKind, texts: Sequence[str], *, kernels: bool = False) -> HashedSets:
+    """Return the sets that a kind makes of texts, in their order.
+
+    With `kernels` they are made by compiled loops (`wordkernels`).
+    """
     length = _shingle_length(kind)
     if length is None:
         return _by_hand(kind, range(len(texts)), texts)
-    words = _Words.of(texts)
+    make = _sets_by_kernels if kernels else _sets_by_arrays
+    found, apart = make(_Folded.of(texts), length)
+    if not len(apart):
+        return found
+    others = set(apart.tolist())
+    left = ["" if i in others else text for i, text in enumerate(texts)]
+    rest = hashed_sets(kind, left, kernels=kernels)
+    return _merged(rest, _by_hand(kind, apart.tolist(), texts))
+
+
+def _sets_by_arrays(folded: _Folded, length: int) -> tuple[HashedSets, Ints]:
+    """Return sets of runs of words, and the texts that have different runs of one hash."""
+    words = _Words.of(folded)
     runs = words.runs(length)
     order = _ordered(runs.texts, runs.hashes)
     of, hashes = runs.texts[order], runs.hashes[order]
     again = np.flatnonzero((of[1:] == of[:-1]) & (hashes[1:] == hashes[:-1])) + 1
     is_same = words.are_equal(runs, order[again - 1], order[again])
-    if not is_same.all():
-        apart = np.unique(of[again[~is_same]])
-        return _merged(_without(kind, texts, apart), _by_hand(kind, apart.tolist(), texts))
     kept = np.ones(len(of), np.bool_)
     kept[again] = False
-    return _counted(of[kept], hashes[kept])
+    return _counted(of[kept], hashes[kept]), np.unique(of[again[~is_same]])
 
 
-def _without(kind: SetKind, texts: Sequence[str], apart: Ints) -> HashedSets:
-    left_out = set(apart.tolist())
-    return hashed_sets(kind, ["" if i in left_out else text for i, text in enumerate(texts)])
+def _sets_by_kernels(folded: _Folded, length: int) -> tuple[HashedSets, Ints]:
+    from templates.wordkernels import sets_of_parts
+
+    order = np.argsort(folded.texts, kind="stable")
+    powers = _powers(int(folded.counts.max(initial=0)) + 2)
+    sizes, hashes, apart = sets_of_parts(
+        folded.codes, np.cumsum(folded.counts), order, length, powers, np.array(_MIXERS)
+    )
+    texts = folded.texts[order]
+    there = sizes > 0
+    return HashedSets(texts[there], sizes[there], hashes), np.unique(texts[apart])
 
 
 def _merged(one: HashedSets, other: HashedSets) -> HashedSets:
@@ -153,9 +173,8 @@ class _Words(NamedTuple):
     texts: Ints
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> _Words:
-        """Return the words of texts, in order."""
-        folded = _Folded.of(texts)
+    def of(cls, folded: _Folded) -> _Words:
+        """Return the words of folded texts, in order."""
         is_word = folded.codes != _NO_WORD
         is_first = is_word.copy()
         is_first[1:] &= ~is_word[:-1]

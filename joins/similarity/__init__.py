@@ -1,8 +1,11 @@
 """Joins by similarity: which pairs of texts have enough words in common, found by rare words.
 
-    bounds       what a threshold asks of the sizes of two sets
-    settable     the sets of one variable's values: their words as hashes, indexed by the rare ones
-    candidates   the pairs of instances that a similarity join may hold on
+    bounds         what a threshold asks of the sizes of two sets
+    sets           sets in columns: words as hashes
+    settable       the sets of one variable's values, indexed by their rare words
+    arraytable     the search for similar ones by array operations
+    compiledtable  the same by compiled loops (`kernels`), over another index (`chains`)
+    candidates     the pairs of instances that a similarity join may hold on
 
 Invariant: every pair on which a class holds is found; others may be found as well, where words have
 one hash.  What is reported is tested by its strings, as exact fractions (`xscl.measures`).

@@ -20,13 +20,13 @@ import numpy.typing as npt
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 
-__all__ = ["Asked", "Doubles", "least_overlap", "may_hold"]
+__all__ = ["MARGIN", "MOST", "Asked", "Doubles", "least_overlap", "may_hold"]
 
 Doubles = npt.NDArray[np.float64]
 
 MARGIN = 1e-9
 
-_MOST = 1e12
+MOST = 1e12
 """More words than any text has."""
 
 
@@ -70,7 +70,7 @@ def least_overlap(measure: str, sizes: Ints, threshold: float, *, is_first: bool
         asked = np.ones(len(sizes))
     else:
         asked = sizes * min(threshold, 2.0)
-    least: Ints = np.ceil(np.clip(asked - MARGIN, 1, _MOST)).astype(np.int64)
+    least: Ints = np.ceil(np.clip(asked - MARGIN, 1, MOST)).astype(np.int64)
     return least
 
 

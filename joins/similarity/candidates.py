@@ -5,9 +5,9 @@ alike (the same sets of the same variables, the same measure) is looked for once
 threshold in force**; each subscription compares the score with its own (`broker.matching.boxes`).
 
     sets       every value under a variable is made a set when its instance comes, and indexed
-    look up    the sets of new instances are looked up in the index of the other side (`settable`)
-    bits       most of what is found is refused by 64 bits of each set
-    count      of the rest the shared words are counted
+    look up    the sets of new instances are looked up among those of the other side, by array
+               operations (`arraytable`), with the extra `fast` by compiled ones (`compiledtable`)
+    in time    of the pairs that may be similar those in the window are candidates
 
 Lowering the threshold is for new documents: a subscription sees documents after its registration
 point only, and both of a pair are then indexed by the lower one.  At a threshold of 0 or below
@@ -20,9 +20,9 @@ and matches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -30,16 +30,22 @@ import pyarrow as pa
 from joins.budget.groups import ClassGroup
 from joins.budget.pairs import PairBudget
 from joins.budget.probe import Partners
-from joins.memory.remembered import Hashes, Remembered
+from joins.memory.remembered import Remembered
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, Layouts, ranges
-from joins.memory.times import Flags, Pairs, pair_codes
-from joins.similarity.bounds import Asked, may_hold
-from joins.similarity.settable import Indexed, Sets, SetTable, shared_words
+from joins.memory.times import Pairs, pair_codes
+from joins.similarity.arraytable import ArrayTable
+from joins.similarity.bounds import Asked
+from joins.similarity.sets import Sets
+from joins.similarity.settable import Indexed, SetTable
+from templates.compiling import can_compile
 from templates.queryclass import QueryClass, SetKind, Sides, SimilarPair
 from templates.wordcolumns import hashed_sets
 
-__all__ = ["Everything", "SimilarityCandidates", "tallied"]
+__all__ = ["Everything", "SimilarityCandidates"]
+
+
+AnyTable = SetTable[Any]
 
 
 class Everything(Protocol):
@@ -83,7 +89,7 @@ class SimilarityCandidates:
         self._lateness_us = lateness_us
         self._listed = listed
         self._asked: dict[int, dict[tuple[SimilarPair, Sides], _Asked]] = {}
-        self._tables: dict[SetKind, SetTable] = {}
+        self._tables: dict[SetKind, AnyTable] = {}
 
     @property
     def memory_bytes(self) -> int:
@@ -103,7 +109,7 @@ class SimilarityCandidates:
         asked.thresholds[number] = least[0] if least else 0.0
         for kind in _kinds(key[0]):
             if kind not in self._tables:
-                self._tables[kind] = SetTable()
+                self._tables[kind] = _table()
 
     def drop(self, number: int, query_class: QueryClass) -> None:
         """Take away a class that is there."""
@@ -159,7 +165,7 @@ class SimilarityCandidates:
         for kind, table in self._tables.items():
             owners, places = self._places(kind.variable, layouts, starts)
             texts = values.take(pa.array(places)).fill_null("").to_pylist()
-            found = hashed_sets(kind, texts)
+            found = hashed_sets(kind, texts, kernels=can_compile())
             new = (owners + first)[found.texts]
             table.add(new, found.sizes, found.hashes, self._indexed(kind), self._remembered.base)
 
@@ -238,34 +244,12 @@ class SimilarityCandidates:
         mine, oldest = self._looking(own.sets, owners, reach_us)
         if not len(mine):
             return
-        newer, sizes, words = own.sets.take(mine)
+        newer = own.sets.owners(mine)
         look = _of_side(pair, asked.threshold, is_right=is_right)
-        unseen = sizes - look.prefixes(sizes)
-
-        def may_be(which: Ints, found: Ints, shared: Ints) -> Flags:
-            sides = (sizes[which], other.sets.sizes(found))
-            first, second = sides if look.is_first else sides[::-1]
-            return may_hold(pair.measure, asked.threshold, shared, first, second)
-
-        def alike(parts: Iterable[tuple[Ints, Ints]]) -> Iterator[tuple[Ints, Ints]]:
-            for which, found in parts:
-                sides = (sizes[which], other.sets.sizes(found))
-                apart = own.sets.bits(mine[which]) ^ other.sets.bits(found)
-                most = np.minimum(np.minimum(*sides), (sides[0] + sides[1] - _ones(apart)) >> 1)
-                passed = may_be(which, found, most)
-                passed &= other.sets.owners(found) < newer[which]
-                rows = np.flatnonzero(passed)
-                yield which[rows], found[rows]
-
-        hits = other.find(words, sizes, look.turned(), oldest, self._listed)
-        for which, found, seen in tallied(alike(hits), other.sets.end):
-            there = other.unseen(other.sets.sizes(found), look.turned())
-            passed = may_be(which, found, seen + np.maximum(unseen[which], there))
-            rows = np.flatnonzero(passed & self._remembered.are_there(other.sets.owners(found)))
-            which, found = which[rows], found[rows]
-            shared = shared_words(own.sets, mine[which], other.sets, found, self._listed)
-            held = may_be(which, found, shared)
-            yield newer[which[held]], other.sets.owners(found[held])
+        for which, found in other.similar(own.sets, mine, look, oldest, self._listed):
+            partners = other.sets.owners(found)
+            rows = np.flatnonzero(self._remembered.are_there(partners))
+            yield newer[which[rows]], partners[rows]
 
     def _looking(self, sets: Sets, owners: Ints, reach_us: int) -> tuple[Ints, Ints]:
         """Return the sets of some owners, and the oldest instance that each looks for.
@@ -281,6 +265,16 @@ class SimilarityCandidates:
         return ranges(first, counts), np.repeat(oldest, counts)
 
 
+def _table() -> AnyTable:
+    """Return a table without sets."""
+    if not can_compile():
+        return ArrayTable()
+    # Imported when it is first of use: numba takes half a second.
+    from joins.similarity.compiledtable import CompiledTable
+
+    return CompiledTable()
+
+
 def _kinds(pair: SimilarPair) -> tuple[SetKind, SetKind]:
     return pair.left, pair.right
 
@@ -288,26 +282,3 @@ def _kinds(pair: SimilarPair) -> tuple[SetKind, SetKind]:
 def _of_side(pair: SimilarPair, threshold: float, *, is_right: bool) -> Asked:
     """Return what a pair asks of the set on one side."""
     return Asked(pair.measure, threshold, is_right == pair.is_turned)
-
-
-def tallied(parts: Iterable[tuple[Ints, Ints]], numbers: int) -> Iterator[tuple[Ints, Ints, Ints]]:
-    """Yield each pair once, with how often it comes; the second of a pair is below `numbers`.
-
-    In a part the first ones ascend, so of a pair that comes in two parts they are the last of one.
-    """
-    kept, kept_counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    for which, found in parts:
-        if not len(which):
-            continue
-        codes = np.concatenate([kept, which * numbers + found])
-        counts = np.concatenate([kept_counts, np.ones_like(which)])
-        codes, inverse = np.unique(codes, return_inverse=True)
-        counts = np.bincount(inverse, counts, len(codes)).astype(np.int64)
-        last = int(np.searchsorted(codes, which[-1] * numbers))
-        kept, kept_counts = codes[last:], counts[last:]
-        yield *np.divmod(codes[:last], numbers), counts[:last]
-    yield *np.divmod(kept, numbers), kept_counts
-
-
-def _ones(bits: Hashes) -> Ints:
-    return np.bitwise_count(bits).astype(np.int64)

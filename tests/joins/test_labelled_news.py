@@ -14,7 +14,13 @@ def test_four_hundred_pairs_were_read_twice() -> None:
     assert len({(pair.earlier, pair.later) for pair in PAIRS}) == 400
     assert {pair.first for pair in PAIRS} == {pair.second for pair in PAIRS} == set(LABELS)
     # Beyond 0.8 agreement is called almost perfect (Landis and Koch, 1977).
-    assert 0.8 < kappa(PAIRS) < 1
+    assert 0.8 < kappa([(pair.first, pair.second) for pair in PAIRS]) < 1
+
+
+def test_two_readers_agree() -> None:
+    assert {pair.other for pair in PAIRS} == set(LABELS)
+    # Beyond 0.6 it is called substantial.
+    assert 0.6 < kappa([(pair.label, pair.other) for pair in PAIRS]) < 1
 
 
 @pytest.mark.slow

@@ -9,11 +9,13 @@ import pytest
 from generators.choosers import RandomChooser
 from generators.similar_cases import similar_case
 from support.examples import examples, size, some
+from support.kernels import needs_kernels
 from support.kit import Case, cases, check, parse_case
 from support.runners import ENGINES, EngineName, lines, run_engine, run_oracle
 
 from broker.matching.match import Match
 from broker.pipeline.shards import Join
+from joins.similarity import candidates
 
 ALL = {name: text for name, text in cases() if name.startswith("similarity:")}
 
@@ -38,7 +40,14 @@ def test_shards_find_it_too() -> None:
         check(text, in_shards)
 
 
-def test_the_engine_finds_what_the_oracle_finds() -> None:
+@pytest.mark.parametrize("kernels", [False, True])
+def test_the_engine_finds_what_the_oracle_finds(
+    kernels: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kernels:
+        needs_kernels()
+    else:
+        monkeypatch.setattr(candidates, "can_compile", lambda: False)
     wrong: list[int] = []
     for seed in range(examples(15)):
         case = parse_case(similar_case(RandomChooser(seed)))

@@ -8,68 +8,33 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from generators.choosers import RandomChooser
-from generators.similar_cases import similar_text
 from oracle.similarity import score
 from support.examples import examples, size
+from support.word_sets import (
+    KINDS,
+    MANY,
+    MEASURES,
+    THRESHOLDS,
+    columns,
+    random_sets,
+    random_text,
+)
 
 from joins.similarity import settable
+from joins.similarity.arraytable import ArrayTable, tallied
 from joins.similarity.bounds import Asked, may_hold
-from joins.similarity.candidates import tallied
-from joins.similarity.settable import Indexed, SetTable, shared_words
+from joins.similarity.sets import shared_words
+from joins.similarity.settable import Indexed
 from templates import wordcolumns
-from templates.queryclass import SetKind
 from templates.wordcolumns import HashedSets, hash_strings, hashed_sets
 from xscl.measures import comparable
-from xscl.path import Literal
-from xscl.query import Call, VariableValue
-
-MEASURES = ("jaccard", "containment", "overlap")
-MANY = 1 << 62
-"""As many hashes as words of a test have none in common."""
-
-KINDS = [
-    SetKind(1, Call(function, (VariableValue("x"), *map(Literal, others))))
-    for function, *others in (
-        ("words",),
-        ("shingles", 1.0),
-        ("shingles", 2.0),
-        ("shingles", 3.0),
-        ("tokenize", " "),
-    )
-]
-THRESHOLDS = {
-    "jaccard": ("0.3", "0.5", "0.6", "0.75", "0.8", "1"),
-    "containment": ("0.3", "0.5", "0.75", "1"),
-    "overlap": ("1", "2", "5"),
-}
-
-
-def random_sets(seed: int, count: int) -> list[frozenset[str]]:
-    random_ = random.Random(seed)
-    words = [f"w{i}" for i in range(random_.choice([5, 30, 200]))]
-    weights = [1 / (i + 1) for i in range(len(words))]
-    sets: list[frozenset[str]] = []
-    for _ in range(count):
-        size = random_.choice([1, 2, 4, 8, 8, 12, 70])
-        sets.append(frozenset(random_.choices(words, weights, k=size)))
-        if random_.random() < 0.3:
-            sets.append(random_.choice(sets))
-    return sets
-
-
-def columns(sets: Sequence[frozenset[str]], hashes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sizes of sets, and their words as hashes; there are `hashes` different ones."""
-    sizes = np.array([len(each) for each in sets], np.int64)
-    words = hash_strings([word for each in sets for word in each]) % np.uint64(hashes)
-    return sizes, words[np.lexsort((words, np.repeat(np.arange(len(sets)), sizes)))]
 
 
 def found_by_table(
     sets: Sequence[frozenset[str]], measure: str, threshold: float, seed: int, hashes: int
 ) -> set[tuple[int, int]]:
     """Return the pairs (earlier, later) that the index finds, the later as the first set."""
-    table = SetTable()
+    table = ArrayTable()
     cut = random.Random(seed)
     found: set[tuple[int, int]] = set()
     as_first, as_other = (Asked(measure, threshold, is_first) for is_first in (True, False))
@@ -156,14 +121,6 @@ def test_every_character_is_folded_as_in_a_text() -> None:
             for i, text in enumerate(texts)
             for each in KINDS[0].sets(text)
         ]
-
-
-def random_text(random_: random.Random) -> str:
-    if random_.random() < 0.5:
-        return similar_text(RandomChooser(random_.randrange(1 << 30)))
-    ranges = ((32, 0x250), (0x20, 0x3000), (0xA000, 0xD7FF), (0x1F000, 0x20000), (97, 100))
-    codes = (random_.randrange(*random_.choice(ranges)) for _ in range(random_.randrange(9)))
-    return "".join(map(chr, codes))
 
 
 def read(found: HashedSets) -> list[tuple[int, list[int]]]:

@@ -6,9 +6,12 @@ The pairs were drawn by bands of the score, at random within a band, from all pa
 `support.similar_news` at 0.3.  The question was: *would somebody who has read one of them want to
 be told of the other?*  `yes`, `no` or `unclear`.  They were read twice by one reader, in two orders
 and without a look at the first labels; the second time with the feeds and the hours between.  A
-pair is of the same story if both readings say so, of different ones if both say that.
+pair is of the same story if both readings say so, of different ones if both say that.  Another
+reader, who knew neither labels nor scores, read the titles alone, in an order of its own, and asked
+whether they tell of the same event.
 
-It prints how far the readings agree, and the precision and the recall of thresholds and residuals.
+It prints how far readings and readers agree, and the precision and the recall of thresholds and
+residuals.
 Each band stands for all of its pairs; recall is of the pairs at 0.3 and above.
 """
 
@@ -36,17 +39,21 @@ LABELS = ("yes", "no", "unclear")
 
 
 class LabelledPair(NamedTuple):
-    """Two documents by number, the share of words that both titles have, and two labels."""
+    """Two documents by number, the share of words that both titles have, and labels.
+
+    `first` and `second` are of one reader, `other` is of the other one.
+    """
 
     earlier: int
     later: int
     score: float
     first: str
     second: str
+    other: str
 
     @property
     def label(self) -> str:
-        """What both readings say."""
+        """What both readings of the first reader say."""
         return self.first if self.first == self.second else "unclear"
 
     @property
@@ -61,12 +68,11 @@ def labelled_pairs() -> list[LabelledPair]:
     return [LabelledPair(int(a), int(b), float(score), *labels) for a, b, score, *labels in rows]
 
 
-def kappa(pairs: Sequence[LabelledPair]) -> float:
-    """Return Cohen's kappa of the two readings: how far they agree beyond chance."""
-    agreed = sum(pair.first == pair.second for pair in pairs) / len(pairs)
+def kappa(labels: Sequence[tuple[str, str]]) -> float:
+    """Return Cohen's kappa of two labels of each pair: how far they agree beyond chance."""
+    agreed = sum(one == other for one, other in labels) / len(labels)
     shares = [
-        [sum(label == each for label in labels) / len(pairs) for each in LABELS]
-        for labels in zip(*((pair.first, pair.second) for pair in pairs), strict=True)
+        [own.count(label) / len(labels) for label in LABELS] for own in zip(*labels, strict=True)
     ]
     by_chance = sum(a * b for a, b in zip(*shares, strict=True))
     return (agreed - by_chance) / (1 - by_chance)
@@ -101,8 +107,16 @@ RESIDUALS: dict[str, Callable[[str, str], bool]] = {
 def main() -> None:
     """Print agreement, precision and recall."""
     pairs = labelled_pairs()
-    agreed = sum(pair.first == pair.second for pair in pairs)
-    print(f"{len(pairs)} pairs, {agreed} labelled alike, kappa {kappa(pairs):.2f}")
+    compared = {
+        "one reader, twice": [(pair.first, pair.second) for pair in pairs],
+        "two readers": [(pair.label, pair.other) for pair in pairs],
+        "two readers, both sure": [
+            (pair.label, pair.other) for pair in pairs if "unclear" not in (pair.label, pair.other)
+        ],
+    }
+    for what, labels in compared.items():
+        agreed = sum(one == other for one, other in labels)
+        print(f"{what}: {len(labels)} pairs, {agreed} alike, kappa {kappa(labels):.2f}")
     documents = news()
     read = {pair: titles(documents, pair) for pair in pairs}
     drawn = {band: sum(pair.band == band for pair in pairs) for band in DRAWN_FROM}

@@ -1,0 +1,82 @@
+"""An index of words as chains of entries, the newest first: for loops that are compiled.
+
+A word has a **mark**, the first half of its hash.  Marks that begin alike share a head, and from it
+a chain goes back from entry to entry, each of which says whose it is.  Sets come in the order of
+their numbers.  So a chain is followed until a set is older than what is looked for, and entries of
+sets that are gone stand in front of all others: they give their memory back at once.
+
+An entry takes 12 bytes, and heads 4 each, of which there are as many as entries, or up to twice.
+Two words with one mark are taken for one: then a pair is found that shares a word less than is
+counted, and none is lost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from joins.memory.column import Column
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
+from joins.memory.remembered import Hashes
+from joins.memory.slots import Ints
+from joins.memory.valueindex import AreThere
+from joins.similarity.kernels import ChainColumns, Marks, link
+
+__all__ = ["Chains"]
+
+_FIRST_HEADS = 1 << 10
+
+_NUMBERS = 3
+"""The numbers of an entry: its mark, its set, and how far back the next one of its chain is."""
+
+_MOST = (1 << 32) - 1
+"""How far entries of one head, and sets, are apart at most."""
+
+
+class Chains:
+    """Entries (mark, set) in the order of sets."""
+
+    def __init__(self, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS) -> None:
+        self._entries = Column(np.uint32, limits=limits)
+        self._heads: Marks = np.zeros(_FIRST_HEADS, np.uint32)
+        self._first = 0
+        self._set_base = 0
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory that entries take."""
+        return self._entries.memory_bytes + self._heads.nbytes
+
+    def columns(self) -> ChainColumns:
+        """Return the heads, and the entries that are there, as they lie in memory."""
+        lowest = self._entries.start // _NUMBERS - self._first
+        return ChainColumns(self._heads, self._there(), lowest, self._set_base)
+
+    def _there(self) -> Marks:
+        column = self._entries
+        values: Marks = column.values[column.start - column.origin :]
+        return values
+
+    def add(self, keys: Hashes, instances: Ints, base: int, are_there: AreThere) -> None:
+        """Add entries of sets, whose numbers ascend; those below `base` are gone."""
+        sets = self._there()[1::_NUMBERS]
+        gone = int(np.searchsorted(sets, max(0, base - self._set_base)))
+        self._entries.drop(self._entries.start + _NUMBERS * gone)
+        if not len(keys):
+            return
+        if instances[-1] - self._set_base > _MOST:
+            self._count_from(base)
+        before = len(self._there()) // _NUMBERS
+        new = np.zeros((len(keys), _NUMBERS), np.uint32)
+        new[:, 0] = keys >> np.uint64(32)
+        new[:, 1] = instances - self._set_base
+        self._entries.append(new.ravel())
+        entries = before + len(keys)
+        if entries > len(self._heads) or self._entries.end // _NUMBERS - self._first > _MOST:
+            self._heads = np.zeros(1 << (entries - 1).bit_length(), np.uint32)
+            self._first, before = self._entries.start // _NUMBERS, 0
+        link(self.columns(), before)
+
+    def _count_from(self, base: int) -> None:
+        """Count sets from one on that is before all that are there."""
+        self._there()[1::_NUMBERS] -= np.uint32(base - self._set_base)
+        self._set_base = base

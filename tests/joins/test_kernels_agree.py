@@ -1,0 +1,117 @@
+"""Compiled loops agree with the array operations that they stand in for."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from oracle.similarity import score
+from support.examples import examples
+from support.kernels import needs_kernels
+from support.word_sets import (
+    KINDS,
+    MANY,
+    MEASURES,
+    THRESHOLDS,
+    columns,
+    random_sets,
+    random_text,
+)
+
+from joins.memory.limits import MemoryLimits
+from joins.similarity import settable
+from joins.similarity.arraytable import ArrayTable
+from joins.similarity.bounds import Asked
+from joins.similarity.settable import Indexed, SetTable
+from templates import wordcolumns
+from templates.wordcolumns import hashed_sets
+
+
+@pytest.fixture(autouse=True)
+def _kernels() -> None:
+    needs_kernels()
+
+
+def test_the_sets_of_texts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    for base in (wordcolumns.BASE, 1, 0):
+        # With such a base many words of one text have the same hash.
+        monkeypatch.setattr(wordcolumns, "BASE", base)
+        for seed in range(examples(10)):
+            random_ = random.Random(seed)
+            texts = [random_text(random_) for _ in range(random_.randint(0, 12))]
+            texts.append(
+                " ".join(f"w{random_.randrange(99)}" for _ in range(random_.randrange(99)))
+            )
+            for kind in KINDS:
+                arrays, kernels = (hashed_sets(kind, texts, kernels=own) for own in (False, True))
+                for one, other in zip(arrays, kernels, strict=True):
+                    assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("hashes", [MANY, 7])
+def test_the_same_sets_are_similar(
+    measure: str, hashes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settable, "FIRST_LOOK", 12)
+    for seed in range(examples(1)):
+        for text in THRESHOLDS[measure][::2]:
+            arrays, kernels = (found(own, measure, float(text), seed, hashes) for own in (0, 1))
+            # Of words with one hash each counts in its own way, and loses none.
+            assert arrays == kernels or hashes != MANY
+
+
+def found(
+    compiled: int, measure: str, threshold: float, seed: int, hashes: int
+) -> set[tuple[int, int]]:
+    """Return the pairs of sets that a table finds, each set as the first and as the second.
+
+    Those that are similar are among them.
+    """
+    from joins.similarity.compiledtable import CompiledTable
+
+    limits = MemoryLimits(column_rows=16, run_entries=64)
+    table: SetTable = CompiledTable(limits) if compiled else ArrayTable(limits)  # type: ignore[type-arg]
+    cut = random.Random(seed)
+    sets = random_sets(seed, 50)
+    asked = [Asked(measure, threshold, is_first) for is_first in (True, False)]
+    pairs: set[tuple[int, int]] = set()
+    similar: set[tuple[int, int]] = set()
+    first_there = start = 0
+    while start < len(sets):
+        part = sets[start : start + cut.randint(1, 20)]
+        owners = np.arange(start, start + len(part))
+        table.add(owners, *columns(part, hashes), Indexed(frozenset(asked)), first_there)
+        mine = np.arange(table.sets.end - len(part), table.sets.end)
+        for look in asked:
+            first = first_there + cut.randint(0, 3)
+            oldest = np.full(len(mine), first)
+            similar |= {
+                (i if look.is_first else -i - 1, j)
+                for i in mine.tolist()
+                for j in range(first, i)
+                if is_similar(look, sets[i], sets[j])
+            }
+            listed = cut.choice([1, 7, 1_000])
+            for which, those in table.similar(table.sets, mine, look, oldest, listed):
+                some = list(zip(mine[which].tolist(), those.tolist(), strict=True))
+                assert len(set(some)) == len(some)
+                pairs |= {(a if look.is_first else -a - 1, b) for a, b in some}
+        start += len(part)
+        first_there = max(first_there, start - 30)
+    assert similar <= pairs
+    return pairs
+
+
+def is_similar(look: Asked, own: frozenset[str], other: frozenset[str]) -> bool:
+    first, second = (own, other) if look.is_first else (other, own)
+    return score(look.measure, set(first), set(second)) >= Fraction(repr(look.threshold))
+
+
+def test_numba_is_not_imported_before_it_is_of_use() -> None:
+    program = "import sys, broker.matching.engine; sys.exit('numba' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)
