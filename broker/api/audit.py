@@ -57,6 +57,7 @@ UNAUDITED = frozenset(
         "POST /v1/language/completions",
         "POST /v1/language/hover",
         "POST /v1/language/format",
+        "POST /v1/language/trial",
     }
 )
 """Requests that are no GET, and change nothing that an operator has set."""

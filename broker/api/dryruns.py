@@ -25,7 +25,7 @@ from broker.pipeline.backfill import upstream
 from broker.pipeline.dryrun import DOCUMENTS_MAX, SECONDS_MAX, DryRun
 from broker.registry.registered import check_among, queries_of
 
-__all__ = ["ROUTES", "RUNNING"]
+__all__ = ["ROUTES", "RUNNING", "dry_run_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +49,15 @@ async def dry_run_query(request: web.Request) -> web.StreamResponse:
     backend, query_id = request.app[BACKEND], request.match_info["id"]
     await in_thread(check_id, backend, query_id)
     query = await in_thread(one_query, await text_of(request), query_id)
-    asked = await in_thread(_asked, backend, query, request)
+    asked = await in_thread(
+        lambda: dry_run_of(
+            backend,
+            query,
+            parameters=request.query.get("parameters"),
+            documents_max=number(request, "documents", DOCUMENTS_MAX),
+            seconds_max=number(request, "seconds", int(SECONDS_MAX)),
+        )
+    )
     running = request.app[RUNNING]
     try:
         async with asyncio.timeout(_WAIT_S):
@@ -64,9 +72,21 @@ async def dry_run_query(request: web.Request) -> web.StreamResponse:
         running.release()
 
 
-def _asked(backend: Backend, query: xscl.Query, request: web.Request) -> DryRun:
+def dry_run_of(
+    backend: Backend,
+    query: xscl.Query,
+    *,
+    parameters: str | None,
+    documents_max: int,
+    seconds_max: float,
+) -> DryRun:
+    """Return what is asked of the documents that are kept, with those whose streams it reads.
+
+    `parameters` is a JSON object with the values of a query that has some.  What cannot be
+    registered beside the others ends the request with 422.
+    """
     check_among(backend.registry, query)
-    values = values_of(request.query.get("parameters"))
+    values = values_of(parameters)
     present = queries_of(backend.registry, backend.registry.revision())
     behind = upstream(RegisteredQuery(query), [q for q in present if q.query.id != query.id])
     return DryRun(
@@ -75,8 +95,8 @@ def _asked(backend: Backend, query: xscl.Query, request: web.Request) -> DryRun:
         upstream=tuple((each.query.id, each.query.text) for each in behind),
         lateness_us=backend.lateness_us,
         parameters=None if values is None else xscl.assignment(query, values),
-        documents_max=max(1, min(number(request, "documents", DOCUMENTS_MAX), _DOCUMENTS_MOST)),
-        seconds_max=max(1, min(number(request, "seconds", int(SECONDS_MAX)), _SECONDS_MOST)),
+        documents_max=max(1, min(documents_max, _DOCUMENTS_MOST)),
+        seconds_max=max(1, min(seconds_max, _SECONDS_MOST)),
         budget=asdict(backend.budget),
     )
 

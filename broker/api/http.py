@@ -35,7 +35,7 @@ from broker.api.backend import BACKEND, Backend
 from broker.api.pickup import PICKUP, Pickup
 from broker.api.problem import problems
 from broker.api.querystring import known_parameters
-from broker.api.writing import language
+from broker.api.writing import language, trials
 from broker.registry.audit import AuditTrail
 
 __all__ = [
@@ -55,6 +55,7 @@ MODULES = (
     questions,
     dryruns,
     language,
+    trials,
     subscriptions,
     matches,
     tokens,
@@ -107,6 +108,7 @@ def make_application(
     application[LIMIT] = limit or RateLimit(0)
     application[dryruns.RUNNING] = asyncio.Lock()
     language.install(application)
+    trials.install(application)
     application[LINKS_KEY] = backend.registry.key("links")
     for module in MODULES:
         application.add_routes(module.ROUTES)

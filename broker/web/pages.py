@@ -45,6 +45,7 @@ _KINDS = {
     "editor.js": "text/javascript",
     "highlight.js": "text/javascript",
     "live.js": "text/javascript",
+    "trial.js": "text/javascript",
     "xscl.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }

@@ -136,7 +136,7 @@ CHECKS = [
 ENDLESS = {"GET /v1/subscriptions/{id}/stream"}
 """Their answers have no end; tests/broker/test_pull.py reads them."""
 
-SLOW = {"POST /v1/queries/{id}/rehearsal"}
+SLOW = {"POST /v1/queries/{id}/rehearsal", "POST /v1/language/trial"}
 """Each starts a process."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import quote
 
 import grammars
 import pytest
@@ -149,6 +150,35 @@ async def test_who_may_subscribe_to_a_query_does_so_and_ends_it(
     assert answer is not None
     assert answer.status == 403
     wrong.clear()
+
+
+async def test_near_misses_mend_a_query_while_it_is_written(house: House, browser: Browser) -> None:
+    headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
+    for time, title, by in (
+        ("10:00", "Flood", "ann"),
+        ("10:30", "Flood", "bob"),
+        ("13:00", "Flood", "cid"),
+    ):
+        url = f"/v1/streams/news/documents?time=2026-01-01T{time}:00Z"
+        item = f"<item><title>{title}</title><by>{by}</by></item>"
+        await house.client.post(url, data=item.encode(), headers=headers)
+    page, wrong = await entered(house, browser)
+    text = "news//item->a FOLLOWED BY {a/title = b/title AND a/by != b/by, 1 hour} news//item->b"
+    await page.goto(f"{url_of(house)}/register?text={quote(text)}")
+    said = page.locator("#trial-said")
+    await expect(said).to_contain_text(
+        "Matched 1, nearly 2, of 3 documents since 2026-01-01 10:00", timeout=30_000
+    )
+    await expect(page.get_by_role("img", name="1 within the window, 2 beyond it")).to_be_visible()
+    await page.locator("#trial-near").get_by_role("button", name="Change to 3 hours").first.click()
+    await expect(said).to_contain_text("Matched 3, nearly 0", timeout=30_000)
+    slider = page.get_by_role("slider")
+    await slider.focus()
+    for _ in range(3):
+        await page.keyboard.press("ArrowLeft")
+    await expect(page.locator(".cm-content")).to_contain_text("177 minutes} news//item->b")
+    assert await slider.evaluate("slider => slider === document.activeElement")
+    assert not wrong
 
 
 HIGHLIGHTED = """async (texts) => {

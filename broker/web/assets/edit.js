@@ -1,16 +1,19 @@
 // The page of one query's text: its editor, what is wrong with it, and its form.
 import { apply, ask, edit, replace } from "./editor.js";
+import { trial } from "./trial.js";
 
 const form = document.querySelector("#edit");
 const said = document.querySelector("#diagnostics");
 const id = () => form.elements.id?.value.trim() || decodeURIComponent(form.getAttribute("action").split("/")[2] || "");
 
-const view = edit(form.elements.text, { id, checked: show });
+const attempt = trial(document.querySelector("#trial"), { id, make: (change, hasFocus) => apply(view, change, hasFocus) });
+const view = edit(form.elements.text, { id, checked: show, changed: attempt.stop });
 form.elements.id?.addEventListener("change", () => view.dispatch({}));
 document.body.classList.add("has-scripts");
 
-function show(found, text) {
+function show(found, text = "") {
   said.replaceChildren();
+  if (text.trim() && !found.some((each) => each.severity === "error")) attempt.start(text);
   if (!found.length) return;
   const list = document.createElement("ul");
   for (const each of found) {

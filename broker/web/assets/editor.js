@@ -163,16 +163,16 @@ export function edit(textarea, { id = () => "", checked = () => {}, changed = ()
 }
 
 // Makes an edit that the API proposes, as one step that can be undone.
-export function apply(view, { start, end, text }) {
+export function apply(view, { start, end, text }, hasFocus = true) {
   const before = view.state.doc.toString();
-  change(view, { from: units(before, start), to: units(before, end), insert: text });
+  change(view, { from: units(before, start), to: units(before, end), insert: text }, hasFocus);
 }
 
 export function replace(view, text) {
-  change(view, { from: 0, to: view.state.doc.length, insert: text });
+  change(view, { from: 0, to: view.state.doc.length, insert: text }, true);
 }
 
-function change(view, changes) {
+function change(view, changes, hasFocus) {
   view.dispatch({ changes, annotations: isolateHistory.of("full") });
-  view.focus();
+  if (hasFocus) view.focus();
 }

@@ -1,0 +1,188 @@
+"""`/v1/language/trial`: what a text would match and just miss, told while documents are looked at.
+
+One process beside the broker looks (`broker.pipeline.trial`), for one text at a time.  It is
+started when it is first asked, and ended when nobody has asked for a while.  Who goes away ends the
+question; it is noticed with the next line that cannot be sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import sys
+from collections.abc import AsyncGenerator
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Any
+
+from aiohttp import web
+
+from broker.api.backend import BACKEND, in_thread
+from broker.api.body import text_of
+from broker.api.dryruns import dry_run_of
+from broker.api.problem import Problem
+from broker.api.queries import check_id, one_query
+from broker.api.querystring import bounded
+from broker.pipeline.trial import DOCUMENTS_MAX, SECONDS_MAX
+
+__all__ = ["ROUTES", "TRIALS", "Trials", "install"]
+
+_log = logging.getLogger(__name__)
+
+_IDLE_S = 600.0
+_GRACE_S = 20.0
+_WAIT_S = 5.0
+_LINE_BYTES_MAX = 1 << 24
+
+
+class Trials:
+    """The process that tries texts, and whose turn it is."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._process: asyncio.subprocess.Process | None = None
+        self._ending: asyncio.TimerHandle | None = None
+
+    async def tried(self, question: dict[str, Any]) -> AsyncGenerator[bytes, None]:
+        """Yield the lines that are told of a question; closing the iterator ends the question.
+
+        Raise `TimeoutError` where another one, or this one, takes long.
+        """
+        async with asyncio.timeout(_WAIT_S):
+            await self._turn.acquire()
+        try:
+            process = await self._started()
+            _write(process, question)
+            async for line in _lines(process):
+                yield line
+        except GeneratorExit:
+            await self._interrupt()
+            raise
+        except BaseException:
+            await self.close()
+            raise
+        finally:
+            self._end_later()
+            self._turn.release()
+
+    async def _interrupt(self) -> None:
+        """End the question in hand, and keep the process for the next one."""
+        assert self._process is not None
+        try:
+            _write(self._process, None)
+            for _ in range(2):  # the question that is interrupted, and the one that does so
+                async for _ in _lines(self._process):
+                    pass
+        except (TimeoutError, ConnectionError):
+            await self.close()
+
+    async def close(self) -> None:
+        """End the process, if there is one."""
+        process, self._process = self._process, None
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+        if self._ending is not None:
+            self._ending.cancel()
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        if self._ending is not None:
+            self._ending.cancel()
+        if self._process is None or self._process.returncode is not None:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-m", "broker.pipeline.trial"),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                limit=_LINE_BYTES_MAX,
+            )
+        return self._process
+
+    def _end_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._ending is not None:
+            self._ending.cancel()
+        self._ending = loop.call_later(_IDLE_S, self._end)
+
+    def _end(self) -> None:
+        if self._process is not None and not self._turn.locked():
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            self._process = None
+
+
+def _write(process: asyncio.subprocess.Process, question: dict[str, Any] | None) -> None:
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(question).encode() + b"\n")
+
+
+async def _lines(process: asyncio.subprocess.Process) -> AsyncGenerator[bytes, None]:
+    """Yield what is told of one question."""
+    assert process.stdout is not None
+    while True:
+        async with asyncio.timeout(SECONDS_MAX + _GRACE_S):
+            line = await process.stdout.readline()
+        if not line:
+            raise ConnectionError("the process that tries texts has ended")
+        if line.startswith(b'{"is_ready"'):
+            return
+        yield line
+
+
+TRIALS = web.AppKey("trials", Trials)
+
+
+def install(application: web.Application) -> None:
+    """Give an application the process that tries texts; it ends with the application."""
+    application[TRIALS] = Trials()
+
+    async def close(application: web.Application) -> None:
+        await application[TRIALS].close()
+
+    application.on_cleanup.append(close)
+
+
+async def try_text(request: web.Request) -> web.StreamResponse:
+    """Answer what the text in the body would match among the newest documents, and just misses.
+
+    The answer is lines of JSON, each with all that is known by then; the last one has `is_done`.
+    429 where another text takes long.
+    """
+    backend, query_id = request.app[BACKEND], request.query.get("id") or "query"
+    documents = bounded(request, "documents", DOCUMENTS_MAX, DOCUMENTS_MAX)
+    source = await text_of(request)
+    await in_thread(check_id, backend, query_id)
+    query = await in_thread(one_query, source, query_id)
+    asked = await in_thread(
+        lambda: dry_run_of(
+            backend,
+            query,
+            parameters=request.query.get("parameters"),
+            documents_max=documents,
+            seconds_max=SECONDS_MAX,
+        )
+    )
+    response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+    lines = request.app[TRIALS].tried({**asdict(asked), "source": source})
+    async with contextlib.aclosing(lines):
+        try:
+            line = await anext(lines)
+        except TimeoutError as error:
+            detail = "another text is being tried; try again later"
+            retry_after = {"Retry-After": "5"}
+            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, detail, headers=retry_after) from error
+        try:
+            await response.prepare(request)
+            await response.write(line)
+            async for line in lines:
+                await response.write(line)
+        except TimeoutError:
+            await response.write(b'{"error": "it took too long", "is_done": true}\n')
+        except ConnectionError:
+            _log.debug("who tried a text did not wait for the answer")
+    return response
+
+
+ROUTES = [web.post("/v1/language/trial", try_text)]

@@ -1,0 +1,317 @@
+"""What a text would match among the newest documents, and what it just misses, while it is typed.
+
+A process beside the broker, with a low priority, that lives on between questions, so that none of
+them waits for a start: `python -m broker.pipeline.trial` reads a question, as a line of JSON, from
+standard input, and writes lines of JSON: what is known after so many documents, at last with
+`is_done`.  Whatever comes in meanwhile ends the question in hand.
+
+The query and its *loosenings* (`xscl.editing.loosening`) go into one engine, so they share the
+patterns and much of the join.  What a loosening finds and the query does not is a near-miss: it
+fails that one condition.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import xscl
+from broker.documents.document import CLOCK, parse_time, render_time
+from broker.documents.spool import Spool
+from broker.matching.costs.budget import Budget
+from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.match import FoundMatch
+from broker.pipeline.backfill import retained_documents
+from broker.pipeline.dryrun import DryRun
+from xpath_eval.catalog import EvaluationPlan
+from xpath_eval.stage import evaluate_batches
+from xpath_eval.witnesses import WITNESS_SCHEMA
+from xscl.editing.loosening import Loosening, loosenings, spelled
+
+__all__ = ["DOCUMENTS_MAX", "SECONDS_MAX", "Trial", "try_query"]
+
+DOCUMENTS_MAX = 50_000
+SECONDS_MAX = 10.0
+
+_SHOWN_MAX = 10
+_NEAR_MAX = 20
+_COUNTED_MAX = 20_000
+"""Matches, near ones among them, after which it ends: such a text is not finished."""
+
+_STEP = 5_000
+"""Documents after which it says what it knows."""
+
+_PLANS_KEPT = 3
+_BINS = 24
+_PRIORITY = 10
+
+
+@dataclass(slots=True)
+class Trial:
+    """What is known so far.  Of a match its documents tell it from others."""
+
+    loosenings: list[Loosening]
+    documents: int = 0
+    dead_letters: int = 0
+    oldest_us: int | None = None
+    matched: set[tuple[int, ...]] = field(default_factory=set)
+    newest: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_SHOWN_MAX))
+    measured: list[list[float]] = field(default_factory=list)
+    near: dict[tuple[int, ...], tuple[int, dict[str, Any]]] = field(default_factory=dict)
+    pauses: list[str] = field(default_factory=list)
+
+
+class _Kept:
+    """Witnesses of documents by the plan that found them, of the plans used last.
+
+    While windows and conditions between blocks are edited, a text asks documents for the same.
+    """
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[str, dict[tuple[int, int], pa.Table]] = OrderedDict()
+
+    def evaluated(self, plan: EvaluationPlan, batch: pa.RecordBatch) -> pa.Table:
+        """Return the witnesses of documents, found anew only where they are not kept."""
+        known = self._found.setdefault(plan.version, {})
+        self._found.move_to_end(plan.version)
+        while len(self._found) > _PLANS_KEPT:
+            self._found.popitem(last=False)
+        place = (batch.column("docid")[0].as_py(), batch.num_rows)
+        if place not in known:
+            batches = evaluate_batches(plan, [batch])
+            known[place] = pa.Table.from_batches(batches, WITNESS_SCHEMA)
+        return known[place]
+
+
+def try_query(
+    asked: DryRun,
+    source: str,
+    tell: Callable[[dict[str, Any]], None],
+    is_over: Callable[[], bool] = lambda: False,
+    kept: _Kept | None = None,
+) -> None:
+    """Tell what a text matches and just misses, as documents are looked at, oldest first."""
+    started = time.monotonic()
+    found = Trial(_valid(asked.query[0], source))
+    found.measured = [[] for _ in found.loosenings]
+    spool = _spool(asked.spool)
+    wanted = min(sum(each.documents for each in spool.all_segments()), asked.documents_max)
+    kept = _Kept() if kept is None else kept
+    engine = Engine(
+        list(_registered(asked, source, found.loosenings)),
+        lateness_us=asked.lateness_us,
+        budget=Budget(**asked.budget),
+    )
+    last, told = spool.last_docid, 0
+    for batch in retained_documents(spool, last - wanted + 1, last):
+        for part in (batch.slice(at, _STEP) for at in range(0, batch.num_rows, _STEP)):
+            if is_over():
+                return None
+            witnesses = kept.evaluated(engine.plan, part)
+            step = engine.process(witnesses, spool.documents)
+            _note(found, asked.query[0], part, step.matches)
+            found.dead_letters += len(step.dead_letters)
+            found.pauses += [each.reason for each in step.pauses if each.query == asked.query[0]]
+            is_late = time.monotonic() - started > asked.seconds_max
+            if found.pauses or is_late or len(found.matched) + len(found.near) > _COUNTED_MAX:
+                return tell({**_told(found, source), "of": wanted, "is_done": True})
+            if found.documents - told >= _STEP:
+                told = found.documents
+                tell({**_told(found, source), "of": wanted, "is_done": False})
+    return tell({**_told(found, source), "of": wanted, "is_done": True})
+
+
+_SPOOLS: dict[str, Spool] = {}
+
+
+def _spool(directory: str) -> Spool:
+    """Return a spool, whose files stay mapped between questions."""
+    spool = _SPOOLS.setdefault(directory, Spool(Path(directory)))
+    spool.refresh()
+    return spool
+
+
+def _valid(name: str, source: str) -> list[Loosening]:
+    """Return the loosenings that are queries."""
+    return [each for each in loosenings(source) if _parsed(name, each.edited(source))]
+
+
+def _parsed(name: str, text: str) -> list[xscl.Query]:
+    queries, found = xscl.check(text, id=name)
+    return [] if any(each.is_error for each in found) else queries
+
+
+def _registered(asked: DryRun, source: str, loosened: list[Loosening]) -> Iterator[RegisteredQuery]:
+    for query_id, text in asked.upstream:
+        yield from map(RegisteredQuery, xscl.parse(text, id=query_id))
+    assignments = () if asked.parameters is None else (dict(asked.parameters),)
+    name = asked.query[0]
+    texts = [(name, source)]
+    texts += [(f"{name} {at}", each.edited(source)) for at, each in enumerate(loosened)]
+    for query_id, text in texts:
+        (query,) = xscl.parse(text, id=query_id)
+        yield RegisteredQuery(query, assignments=assignments)
+
+
+def _note(found: Trial, name: str, batch: pa.RecordBatch, matches: Sequence[FoundMatch]) -> None:
+    if not batch.num_rows:
+        return
+    ticks = pc.sum(pc.equal(batch.column("stream"), CLOCK)).as_py()
+    found.documents += batch.num_rows - ticks
+    oldest_us = pc.min(batch.column("end_us")).as_py()
+    found.oldest_us = oldest_us if found.oldest_us is None else min(found.oldest_us, oldest_us)
+    loose = []
+    for match in matches:
+        if match.query == name:
+            line = json.loads(match.line)
+            found.matched.add(_documents(line))
+            found.newest.append(line)
+            for values, loosening in zip(found.measured, found.loosenings, strict=True):
+                value = _measured(loosening, line)
+                values.extend(() if value is None else (value,))
+        elif match.query.startswith(f"{name} "):
+            loose.append((int(match.query.rpartition(" ")[2]), match))
+    for at, match in loose:
+        line = json.loads(match.line)
+        key = _documents(line)
+        if key not in found.matched:
+            found.near.setdefault(key, (at, line))
+
+
+def _documents(line: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple(each["docid"] for each in line["documents"])
+
+
+def _told(found: Trial, source: str) -> dict[str, Any]:
+    near = [(at, line) for key, (at, line) in found.near.items() if key not in found.matched]
+    misses = [_miss(found.loosenings[at], line) for at, line in near]
+    misses.sort(key=lambda miss: (miss["by"] is None, miss["by"] or 0.0))
+    return {
+        "documents": found.documents,
+        "since": None if found.oldest_us is None else render_time(found.oldest_us),
+        "matched": len(found.matched),
+        "near": len(near),
+        "dead_letters": found.dead_letters,
+        "paused": found.pauses[0] if found.pauses else None,
+        "matches": list(reversed(found.newest)),
+        "misses": misses[:_NEAR_MAX],
+        "histograms": list(_histograms(found, near)),
+    }
+
+
+def _miss(loosening: Loosening, line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a near-miss: what it failed, by which share of a bound, and what would take it."""
+    measured = _measured(loosening, line)
+    edit = {"start": loosening.span.start, "end": loosening.span.end, "text": loosening.text}
+    said, by = f"fails {loosening.condition}", None
+    if measured is not None and loosening.bound is not None:
+        by = abs(measured - loosening.bound) / loosening.bound
+        if loosening.kind == "window":
+            edit["text"] = _rounded(int(measured))
+            said = f"{_about(int(measured - loosening.bound))} too long"
+        else:
+            edit["text"] = f"{int(measured * 100) / 100:.2f}"
+            said = f"{loosening.bound - measured:.2f} too low"
+    return {
+        "kind": loosening.kind,
+        "condition": loosening.condition,
+        "said": said,
+        "by": by,
+        "edit": edit,
+        "match": line,
+    }
+
+
+def _measured(loosening: Loosening, line: Mapping[str, Any]) -> float | None:
+    """Return what a match has of what is bounded, None where its line does not tell it."""
+    if loosening.kind == "window" and len(line["documents"]) == 2:
+        times = [parse_time(each["time"]) for each in line["documents"]]
+        return float(max(times) - min(times))
+    if loosening.kind == "threshold":
+        scores = [
+            each["score"] for witness in line["witnesses"] for each in witness.get("similar", ())
+        ]
+        return max(scores) if scores else None
+    return None
+
+
+def _rounded(length_us: int) -> str:
+    """Return a length that is not shorter, in full units of about its size."""
+    for unit_us in (86_400_000_000, 3_600_000_000, 60_000_000):
+        if length_us >= 2 * unit_us:
+            return spelled(-(-length_us // unit_us) * unit_us)
+    return spelled(-(-length_us // 1_000_000) * 1_000_000)
+
+
+def _about(length_us: int) -> str:
+    for unit_us, name in ((86_400_000_000, "day"), (3_600_000_000, "hour"), (60_000_000, "minute")):
+        if length_us >= 2 * unit_us:
+            return f"{length_us / unit_us:.1f} {name}s"
+    return f"{length_us / 1e6:.1f} seconds"
+
+
+def _histograms(found: Trial, near: list[tuple[int, dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """Yield for each bounded condition how many matches, near ones too, have how much of it."""
+    for at, loosening in enumerate(found.loosenings):
+        if loosening.bound is None:
+            continue
+        missed = (_measured(loosening, line) for which, line in near if which == at)
+        values = found.measured[at] + [value for value in missed if value is not None]
+        if not values:
+            continue
+        most = loosening.bound * 3 if loosening.kind == "window" else 1.0
+        counts = [0] * _BINS
+        for value in values:
+            counts[min(_BINS - 1, int(value / most * _BINS))] += 1
+        yield {
+            "kind": loosening.kind,
+            "condition": loosening.condition,
+            "bound": loosening.bound,
+            "most": most,
+            "counts": counts,
+            "start": loosening.span.start,
+            "end": loosening.span.end,
+        }
+
+
+def _main() -> None:
+    os.nice(_PRIORITY)
+    asked: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in sys.stdin:
+            asked.put(line)
+        asked.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+
+    def write(line: Mapping[str, Any]) -> None:
+        sys.stdout.write(json.dumps(line) + "\n")
+        sys.stdout.flush()
+
+    kept = _Kept()
+    while (line := asked.get()) is not None:
+        question = json.loads(line)
+        if question is not None:
+            source = question.pop("source")
+            try:
+                try_query(DryRun(**question), source, write, lambda: not asked.empty(), kept)
+            except Exception as error:  # the next question is another text
+                write({"error": f"{type(error).__name__}: {error}", "is_done": True})
+        write({"is_ready": True})
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,165 @@
+// Shows what the text in the editor would have matched and just missed, on each pause of typing.
+// What is typed next ends what is being asked.
+import { ask } from "./editor.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const WIDTH = 480;
+const HEIGHT = 90;
+const UNITS = [["day", 86400e6], ["hour", 3600e6], ["minute", 60e6], ["second", 1e6]];
+
+export function trial(section, { id, make }) {
+  const said = section.querySelector("#trial-said");
+  const bounds = section.querySelector("#trial-bounds");
+  const near = section.querySelector("#trial-near");
+  const matches = section.querySelector("#trial-matches");
+  let asking = new AbortController();
+
+  function stop() {
+    asking.abort();
+    section.classList.add("old");
+  }
+
+  async function start(text) {
+    stop();
+    asking = new AbortController();
+    const { signal } = asking;
+    const asked = id() ? `?id=${encodeURIComponent(id())}` : "";
+    try {
+      const answer = await ask(`/v1/language/trial${asked}`, { body: text, signal });
+      if (!answer.ok) return refused(await answer.json());
+      for await (const line of lines(answer.body)) show(line);
+    } catch (error) {
+      if (error.name !== "AbortError") said.textContent = "The broker does not answer.";
+    }
+  }
+
+  function refused(problem) {
+    section.hidden = false;
+    said.textContent = `It cannot be tried: ${problem.detail}`;
+  }
+
+  function show(found) {
+    section.hidden = false;
+    section.classList.toggle("old", false);
+    if (found.error) { said.textContent = `It cannot be tried: ${found.error}`; return; }
+    const among = `of ${number(found.documents)} document${found.documents === 1 ? "" : "s"}`;
+    const since = found.since ? ` since ${found.since.slice(0, 16).replace("T", " ")}` : "";
+    const rest = found.is_done || found.documents >= found.of ? "" : `, ${number(found.of - found.documents)} to go`;
+    said.textContent = `Matched ${number(found.matched)}, nearly ${number(found.near)}, ${among}${since}${rest}.`
+      + (found.paused ? ` It would be paused: ${found.paused}` : "");
+    if (!bounds.contains(document.activeElement)) bounds.replaceChildren(...found.histograms.map(histogram));
+    near.hidden = !found.misses.length;
+    near.querySelector("ol").replaceChildren(...found.misses.map(miss));
+    matches.hidden = !found.matches.length;
+    matches.querySelector("ol").replaceChildren(...found.matches.map((match) => listed(match)));
+  }
+
+  function miss(each) {
+    const item = listed(each.match, `${each.said}: ${each.condition}`);
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = each.kind === "condition" ? `Leave out ${each.condition}` : `Change to ${each.edit.text}`;
+    button.addEventListener("click", () => make(each.edit));
+    item.append(button);
+    return item;
+  }
+
+  function histogram(each) {
+    const figure = document.createElement("figure");
+    const caption = document.createElement("figcaption");
+    caption.textContent = each.kind === "window" ? `Time between documents; the window is ${each.condition}` : `Scores; the bound is ${each.bound}`;
+    const svg = element("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": spoken(each) });
+    const most = Math.max(...each.counts);
+    const wide = WIDTH / each.counts.length;
+    each.counts.forEach((count, at) => {
+      const high = count && Math.max(2, (count / most) * (HEIGHT - 10));
+      const isIn = each.kind === "window" ? (at + 0.5) * wide < x(each, each.bound) : (at + 0.5) * wide > x(each, each.bound);
+      svg.append(element("rect", { x: at * wide + 1, y: HEIGHT - high, width: wide - 2, height: high, class: isIn ? "in" : "out" }));
+    });
+    const line = element("line", { x1: x(each, each.bound), x2: x(each, each.bound), y1: 0, y2: HEIGHT });
+    svg.append(line);
+    const label = document.createElement("label");
+    const input = document.createElement("input");
+    const output = document.createElement("output");
+    const step = each.kind === "window" ? unitOf(each.most) : 0.01;
+    Object.assign(input, { type: "range", min: step, max: each.most, step, value: each.bound });
+    label.append(each.kind === "window" ? "Window " : "Bound ", input, output);
+    const spelled = () => (each.kind === "window" ? length(Number(input.value), step) : Number(input.value).toFixed(2));
+    output.textContent = each.kind === "window" ? each.condition : String(each.bound);
+    input.addEventListener("input", () => {
+      line.setAttribute("x1", x(each, input.value));
+      line.setAttribute("x2", x(each, input.value));
+      output.textContent = spelled();
+      input.setAttribute("aria-valuetext", spelled());
+    });
+    input.addEventListener("change", () => {
+      const text = spelled();
+      make({ start: each.start, end: each.end, text }, false);
+      each.end = each.start + text.length; // The bars wait while the slider has the focus.
+    });
+    figure.append(caption, svg, label);
+    return figure;
+  }
+
+  return { start, stop };
+}
+
+const x = (each, value) => (value / each.most) * WIDTH;
+const number = (value) => value.toLocaleString("en");
+
+function spoken({ counts, bound, most, kind }) {
+  const at = Math.round((bound / most) * counts.length);
+  const sum = (some) => some.reduce((total, count) => total + count, 0);
+  const [below, above] = [sum(counts.slice(0, at)), sum(counts.slice(at))];
+  return kind === "window" ? `${below} within the window, ${above} beyond it` : `${above} above the bound, ${below} below it`;
+}
+
+function element(name, attributes) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+// The unit of which the axis has enough to choose among.
+function unitOf(us) {
+  return (UNITS.find(([, each]) => us >= 24 * each) ?? UNITS.at(-1))[1];
+}
+
+// A length as XSCL has it, to a unit, in the largest one that says it.
+function length(us, unit) {
+  const exact = Math.max(1, Math.round(us / unit)) * unit;
+  const [name, each] = UNITS.find(([, larger]) => exact % larger === 0);
+  return `${exact / each} ${name}${exact === each ? "" : "s"}`;
+}
+
+function listed(match, why = "") {
+  const item = document.createElement("li");
+  const head = document.createElement("p");
+  const names = match.documents.map((each) => `${each.stream} ${each.key}`).join(" + ");
+  head.textContent = `${match.end.replace("T", " ").replace("Z", "")}  ${names}`;
+  item.append(head);
+  const values = Object.entries(match.witnesses[0] ?? {}).filter(([, node]) => node?.value).slice(0, 6);
+  if (values.length) {
+    const list = document.createElement("p");
+    list.className = "meta";
+    list.textContent = values.map(([name, node]) => `${name} = ${node.value}`).join("; ");
+    item.append(list);
+  }
+  if (why) {
+    const reason = document.createElement("p");
+    reason.className = "failed";
+    reason.textContent = why;
+    item.append(reason);
+  }
+  return item;
+}
+
+async function* lines(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    const whole = (rest + part.value).split("\n");
+    rest = whole.pop();
+    for (const line of whole) if (line) yield JSON.parse(line);
+  }
+}

@@ -1,0 +1,140 @@
+"""What a text would match while it is typed: right, with near-misses that its edits take."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient
+from support.api_room import Room
+
+import xscl
+from broker.api.writing.trials import TRIALS
+from broker.pipeline.dryrun import DryRun, dry_run
+from broker.pipeline.trial import try_query
+from xscl.editing.loosening import loosenings
+
+TEXT = "news//item->a FOLLOWED BY {a/title = b/title AND a/by != b/by, 1 hour} news//item->b"
+ITEMS = [
+    ("10:00", "Flood", "ann"),
+    ("10:30", "Flood", "bob"),
+    ("12:30", "Flood", "cid"),
+    ("12:40", "Flood", "cid"),
+    ("15:00", "Storm", "ann"),
+]
+
+
+@pytest.fixture
+async def tried(client: TestClient, room: Room) -> TestClient:
+    for time, title, by in ITEMS:
+        xml = f"<item><title>{title}</title><by>{by}</by></item>"
+        url = f"/v1/streams/news/documents?time=2026-01-01T{time}:00Z"
+        async with client.post(url, data=xml.encode()) as answer:
+            assert answer.status == 200
+    return client
+
+
+async def asked(client: TestClient, text: str, **query: str) -> list[dict[str, Any]]:
+    url = "/v1/language/trial"
+    async with client.post(url, data=text.encode(), params=query) as answer:
+        assert answer.status == 200, await answer.text()
+        return [json.loads(line) for line in (await answer.text()).splitlines()]
+
+
+async def test_matches_and_near_misses_are_told_with_what_they_fail(tried: TestClient) -> None:
+    last = (await asked(tried, TEXT))[-1]
+    assert last["is_done"]
+    assert (last["documents"], last["matched"], last["near"]) == (5, 1, 5)
+    assert last["since"] == "2026-01-01T10:00:00Z"
+    (match,) = last["matches"]
+    assert [each["docid"] for each in match["documents"]] == [1, 2]
+    said = {
+        tuple(each["docid"] for each in miss["match"]["documents"]): miss["said"]
+        for miss in last["misses"]
+    }
+    assert said == {
+        (2, 3): "60.0 minutes too long",
+        (2, 4): "70.0 minutes too long",
+        (1, 3): "90.0 minutes too long",
+        (1, 4): "100.0 minutes too long",
+        (3, 4): "fails a/by != b/by",
+    }
+    (histogram,) = last["histograms"]
+    assert sum(histogram["counts"]) == 5
+
+
+async def test_each_near_miss_is_a_match_of_the_text_that_its_edit_makes(
+    tried: TestClient,
+) -> None:
+    misses = (await asked(tried, TEXT))[-1]["misses"]
+    assert {each["kind"] for each in misses} == {"window", "condition"}
+    for miss in misses:
+        edit = miss["edit"]
+        text = TEXT[: edit["start"]] + edit["text"] + TEXT[edit["end"] :]
+        matches = (await asked(tried, text))[-1]["matches"]
+        found = [[each["docid"] for each in match["documents"]] for match in matches]
+        assert [each["docid"] for each in miss["match"]["documents"]] in found
+
+
+async def test_it_agrees_with_a_rehearsal(tried: TestClient, room: Room) -> None:
+    directory = str(room.spool.directory)
+    run = DryRun(spool=directory, query=("q", TEXT), lateness_us=86_400_000_000)
+    told: list[dict[str, Any]] = []
+    try_query(run, TEXT, told.append)
+    wanted = dry_run(run, lambda documents, of: None)
+    assert told[-1]["matched"] == wanted["matches"]
+    ids = [
+        [match["id"] for match in found]
+        for found in (told[-1]["matches"], wanted["newest_matches"])
+    ]
+    assert ids[0] == ids[1]
+
+
+async def test_a_question_that_is_given_up_ends_and_the_next_is_answered(
+    tried: TestClient, room: Room
+) -> None:
+    trials = tried.app[TRIALS]
+    question = {
+        "spool": str(room.spool.directory),
+        "query": ["q", TEXT],
+        "lateness_us": 0,
+        "upstream": [],
+        "parameters": None,
+        "budget": {},
+        "source": TEXT,
+    }
+    lines = trials.tried(question)
+    assert json.loads(await anext(lines))["is_done"]
+    await lines.aclose()
+    process = trials._process
+    assert (await asked(tried, TEXT))[-1]["matched"] == 1
+    assert trials._process is process is not None
+    process.kill()
+    await process.wait()
+    assert (await asked(tried, TEXT))[-1]["matched"] == 1
+
+
+async def test_what_is_no_query_or_lacks_values_is_refused(tried: TestClient) -> None:
+    for text in (
+        "news//",
+        "news//item->a[b = $x]; news//item",
+        "news//item->a ON MATCH SET t[a/x].n = 1",
+    ):
+        async with tried.post("/v1/language/trial", data=text.encode()) as answer:
+            assert answer.status == 422
+    with_values = "news//item->a[title = $t]"
+    (last,) = await asked(tried, with_values, parameters='{"t": "Storm"}')
+    assert last["matched"] == 1
+
+
+def test_every_loosening_of_the_examples_is_a_query() -> None:
+    count = 0
+    for path in sorted(Path("examples").glob("**/*.xscl")):
+        text = path.read_text()
+        for each in loosenings(text):
+            count += 1
+            assert not any(found.is_error for found in xscl.check(each.edited(text))[1]), each
+    assert count > 10
+    assert loosenings("S; T") == []
