@@ -27,10 +27,10 @@ from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.rendering.matches import BuiltMatch
 from broker.matching.rendering.matchrows import MatchRows
 from joins.memory.slots import Ints
-from joins.sequences.clock import Clock
+from joins.sequences.clock import WatermarkSteps
 from joins.sequences.contenders import StreamRows
 from joins.sequences.evaluation import Evaluation
-from joins.sequences.plan import Classes, Plan
+from joins.sequences.plan import ClassOutputs, Plan
 from templates.compiler import compile_query
 from templates.decision import Decided, Decision, TupleStream
 from xpath_eval.catalog import PatternCatalog
@@ -142,9 +142,9 @@ def decide(all_decided: list[Decided], rows: pa.Table, rows_each: int) -> float:
     plan = Plan()
     for each in all_decided:
         plan.take(each.decision, 0)
-    classes = Classes.of([plan.hand_on(i, each) for i, each in enumerate(all_decided)])
+    classes = ClassOutputs.of([plan.hand_on(i, each) for i, each in enumerate(all_decided)])
     evaluation = Evaluation(plan, LATENESS_US)
-    clock = Clock()
+    clock = WatermarkSteps()
     started = time.process_time()
     for start in range(0, rows.num_rows, BATCH):
         clock.begin_batch()

@@ -28,7 +28,7 @@ from feeds.hints import linked
 from feeds.hosts import Pauses
 from feeds.item import ParsedFeed
 from feeds.missing import missing
-from feeds.reading import ItemDocument, Reading, Received, read
+from feeds.reading import FeedReading, ItemDocument, Received, read
 from feeds.robots import Robots
 from feeds.schedule import Check, PollPolicy
 from feeds.state import FeedState
@@ -133,7 +133,9 @@ class Checker:
             return FeedError(Fault.ROBOTS, request.url, "its robots.txt asks us to stay away")
         return await fetch(self.session, request, self.limits)
 
-    async def _read(self, feed: Feed, state: FeedState, received: Received) -> Reading | FeedError:
+    async def _read(
+        self, feed: Feed, state: FeedState, received: Received
+    ) -> FeedReading | FeedError:
         work = partial(read, self.store, feed, state, received)
         return await asyncio.get_running_loop().run_in_executor(self.worker, work)
 
@@ -172,7 +174,7 @@ class Checker:
         return _report(feed, state, outcome, status=answer.status, elapsed_s=answer.elapsed_s)
 
     async def _take_in(
-        self, feed: Feed, state: FeedState, answer: Response, reading: Reading
+        self, feed: Feed, state: FeedState, answer: Response, reading: FeedReading
     ) -> PollReport:
         fresh, new = reading.news, len(reading.documents)
         await self._hand_over(feed, reading.documents)

@@ -15,7 +15,7 @@ from feeds.fetcher import Limits, Request, Response, fetch, same_origin
 from feeds.item import ParsedFeed
 from feeds.parser import parse
 
-__all__ = ["Candidate", "FoundFeed", "discover", "links_in_page"]
+__all__ = ["FoundFeed", "NamedFeed", "discover", "links_in_page"]
 
 FEED_TYPES = (
     "application/atom+xml",
@@ -32,7 +32,7 @@ _CANDIDATES_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class NamedFeed:
     """A feed that a page names."""
 
     url: str
@@ -50,7 +50,7 @@ class FoundFeed:
     url: str
     answer: Response
     feed: ParsedFeed
-    others: tuple[Candidate, ...] = ()
+    others: tuple[NamedFeed, ...] = ()
 
 
 async def discover(
@@ -64,7 +64,7 @@ async def discover(
     if isinstance(found, ParsedFeed):
         return FoundFeed(request.url, answer, found)
     named = links_in_page(answer.body, answer.url)
-    usual = [Candidate(urljoin(answer.url, place)) for place in USUAL_PLACES] if not named else []
+    usual = [NamedFeed(urljoin(answer.url, place)) for place in USUAL_PLACES] if not named else []
     for number, candidate in enumerate((*named, *usual)):
         attempt = await fetch(session, _elsewhere(request, candidate.url), limits)
         feed = attempt if isinstance(attempt, FeedError) else _parsed(attempt)
@@ -84,7 +84,7 @@ def _parsed(answer: Response) -> ParsedFeed | FeedError:
     return parse(answer.body, url=answer.url, content_type=content_type)
 
 
-def links_in_page(body: bytes, url: str) -> tuple[Candidate, ...]:
+def links_in_page(body: bytes, url: str) -> tuple[NamedFeed, ...]:
     """Return the feeds that an HTML page names, in its order; comment feeds go last."""
     try:
         root = lxml_html.document_fromstring(body)
@@ -93,17 +93,17 @@ def links_in_page(body: bytes, url: str) -> tuple[Candidate, ...]:
     base = next((each.get("href", "") for each in root.iter("base")), "")
     start = urljoin(url, base)
     found = [
-        Candidate(urljoin(start, link.get("href", "")), link.get("title", ""), kind)
+        NamedFeed(urljoin(start, link.get("href", "")), link.get("title", ""), kind)
         for link in root.iter("link")
         if (kind := link.get("type", "").lower().partition(";")[0].strip()) in FEED_TYPES
         and "alternate" in link.get("rel", "").lower().split()
         and link.get("href")
     ]
-    unique: dict[str, Candidate] = {}
+    unique: dict[str, NamedFeed] = {}
     for candidate in found:
         unique.setdefault(candidate.url, candidate)
     return tuple(sorted(unique.values(), key=_is_of_comments)[:_CANDIDATES_MAX])
 
 
-def _is_of_comments(candidate: Candidate) -> bool:
+def _is_of_comments(candidate: NamedFeed) -> bool:
     return "comment" in f"{candidate.url} {candidate.title}".lower()

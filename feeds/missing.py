@@ -8,13 +8,13 @@ feed's entries typically are.
 
 from __future__ import annotations
 
-from feeds.reading import Reading
+from feeds.reading import FeedReading
 from feeds.state import FeedState
 
 __all__ = ["missing", "share_lost"]
 
 
-def missing(state: FeedState, reading: Reading) -> tuple[bool, int]:
+def missing(state: FeedState, reading: FeedReading) -> tuple[bool, int]:
     """Return whether a check has no entry with those before in common, and what it has missed.
 
     `state` is what the checks before have left.  Where times are not known none are counted.

@@ -9,7 +9,7 @@ import aiohttp
 
 from feeds import schedule
 from feeds.checker import learnt
-from feeds.discovery import Candidate, FoundFeed, discover
+from feeds.discovery import FoundFeed, NamedFeed, discover
 from feeds.document import item_document
 from feeds.errors import FeedError
 from feeds.feed import Feed
@@ -36,7 +36,7 @@ class Preview:
     elapsed_s: float
     body_bytes: int
     has_validators: bool
-    others: tuple[Candidate, ...] = ()
+    others: tuple[NamedFeed, ...] = ()
 
     def documents(self) -> list[bytes]:
         """Return the item documents, oldest first."""

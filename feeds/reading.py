@@ -17,7 +17,7 @@ from feeds.parser import parse
 from feeds.state import FeedState
 from feeds.store import FeedStore
 
-__all__ = ["ItemDocument", "Reading", "Received", "read"]
+__all__ = ["FeedReading", "ItemDocument", "Received", "read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ItemDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class FeedReading:
     """What a feed document holds: `documents` are due, oldest first."""
 
     found: ParsedFeed
@@ -49,7 +49,9 @@ class Reading:
     documents: tuple[ItemDocument, ...]
 
 
-def read(store: FeedStore, feed: Feed, state: FeedState, received: Received) -> Reading | FeedError:
+def read(
+    store: FeedStore, feed: Feed, state: FeedState, received: Received
+) -> FeedReading | FeedError:
     """Return what `received` brings to a feed of which `state` is remembered."""
     found = parse(
         received.body,
@@ -66,7 +68,7 @@ def read(store: FeedStore, feed: Feed, state: FeedState, received: Received) -> 
     fresh = _compare(store, feed, state, found, identity)
     title = feed.options.title or found.title or state.title
     documents = (_document(feed, title, entry) for entry in _due(feed, state, fresh))
-    return Reading(found, identity, fresh, tuple(documents))
+    return FeedReading(found, identity, fresh, tuple(documents))
 
 
 def _compare(

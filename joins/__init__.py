@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from joins.memory.instancetable import hash_values
     from joins.memory.shapes import tuple_edges
     from joins.memory.slots import ranges
-    from joins.memory.tupletable import ClassTuple, Position, TupleTable, in_tables
+    from joins.memory.tupletable import ClassTuple, TuplePosition, TupleTable, in_tables
     from joins.sequences.processor import DecidingProcessor
     from joins.sequences.runs import ELEMENTS_MAX, RUNS_MAX
     from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
@@ -58,10 +58,10 @@ __all__ = [
     "Instance",
     "Largest",
     "Overrun",
-    "Position",
     "Processor",
     "QueryClass",
     "SignatureLimits",
+    "TuplePosition",
     "TupleTable",
     "UseKind",
     "hash_values",
@@ -89,7 +89,7 @@ _HOMES = {
     "joins.memory.instancetable": ("hash_values",),
     "joins.memory.shapes": ("tuple_edges",),
     "joins.memory.slots": ("ranges",),
-    "joins.memory.tupletable": ("ClassTuple", "Position", "TupleTable", "in_tables"),
+    "joins.memory.tupletable": ("ClassTuple", "TuplePosition", "TupleTable", "in_tables"),
     "joins.sequences.processor": ("DecidingProcessor",),
     "joins.signature.limits": ("DEFAULT_LIMITS", "SignatureLimits"),
     "joins.sql.render": ("template_sql",),

@@ -44,7 +44,7 @@ _ALWAYS = (Disjunct(),)
 
 
 @dataclass(frozen=True, slots=True)
-class _Link:
+class _ChainLink:
     """A step as it is written, with what the operator before it asks."""
 
     unit: Node
@@ -108,7 +108,7 @@ class ChainReading:
 
     def _step(
         self,
-        link: _Link,
+        link: _ChainLink,
         unit: RepeatedUnit,
         units: tuple[RepeatedUnit, ...],
         keys: Sequence[Key],
@@ -140,7 +140,7 @@ class ChainReading:
             INFINITE_US if operator is None else _length_us(operator.window),
         )
 
-    def _handed_on(self, link: _Link, unit: RepeatedUnit) -> Disjuncts:
+    def _handed_on(self, link: _ChainLink, unit: RepeatedUnit) -> Disjuncts:
         """Return what is asked of a tuple that is handed on: of plain units as of a join."""
         if link.operator is None:
             return _ALWAYS
@@ -205,7 +205,7 @@ class ChainReading:
         )
 
 
-def _links(node: Node) -> tuple[list[_Link], list[tuple[int, Absence]]]:
+def _links(node: Node) -> tuple[list[_ChainLink], list[tuple[int, Absence]]]:
     """Return the steps of a chain, and its absences with the steps behind which they stand."""
     match node:
         case Absence(operand=operand):
@@ -214,9 +214,9 @@ def _links(node: Node) -> tuple[list[_Link], list[tuple[int, Absence]]]:
         case Operator(left=left, right=right):
             links, absences = _links(left)
             unit, repetition = _repeated(right)
-            return [*links, _Link(unit, repetition, node)], absences
+            return [*links, _ChainLink(unit, repetition, node)], absences
     unit, repetition = _repeated(node)
-    return [_Link(unit, repetition, None)], []
+    return [_ChainLink(unit, repetition, None)], []
 
 
 def _repeated(node: Node) -> tuple[Node, Repetition | None]:

@@ -14,23 +14,23 @@ from templates.decision import TupleStream
 from xscl.comparison import operands_below
 from xscl.evaluation import StepReading, Values, compile_conjunction, compile_operand
 from xscl.query import Disjunct, Elements, Operand
-from xscl.runvalues import Bound, Element, Run, RunAtHand, RunReading, UnboundError
+from xscl.runvalues import Run, RunAtHand, RunElement, RunReading, TermNode, UnboundError
 
 __all__ = [
     "AbsentElement",
     "Begin",
-    "Bound",
     "DecidedRuns",
     "Disjuncts",
-    "Element",
     "ElementStream",
     "FoldValue",
     "LookUp",
     "Run",
     "RunAtHand",
     "RunDecision",
+    "RunElement",
     "RunReading",
     "StepReading",
+    "TermNode",
     "Test",
     "Values",
     "compile_disjuncts",
@@ -170,7 +170,7 @@ class LookUp:
     """An equality by which elements are looked up: a value of what stands before, and theirs."""
 
     left: Callable[[StepReading], Values]
-    element: Callable[[Element], Values]
+    element: Callable[[RunElement], Values]
 
 
 def compile_disjuncts(disjuncts: tuple[Disjunct, ...]) -> Test:

@@ -101,3 +101,23 @@ def test_a_package_has_what_its_face_names(package: str) -> None:
 
 def test_joins_has_rooms_and_few_modules_beside_them() -> None:
     assert modules(ROOT / "joins") == {"classes", "engines"}
+
+
+NAMED_TWICE = {"Match", "MatchDocument", "Message", "Receipt"}
+"""A program that talks to a broker has its own values, under the names that people know."""
+
+
+def test_a_class_name_means_one_class() -> None:
+    found: dict[str, list[Path]] = {}
+    for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(path)
+    client = ROOT / "xscl" / "client"
+    twice = {name: [*paths] for name, paths in found.items() if len(paths) > 1}
+    assert twice.keys() == NAMED_TWICE, {name: twice[name] for name in twice.keys() - NAMED_TWICE}
+    assert all(
+        {path.is_relative_to(client) for path in twice[name]} == {True, False}
+        and len(twice[name]) == 2
+        for name in NAMED_TWICE
+    )

@@ -22,10 +22,10 @@ from xscl.opaque import positions_as_variables
 from xscl.path import (
     And,
     Axis,
-    Call,
     Comparison,
     Condition,
     Exists,
+    FunctionValue,
     Literal,
     Not,
     Opaque,
@@ -203,7 +203,7 @@ class Conditions:
                 return [self.value(n) for n in self.select(path, node)]
             case Literal(constant):
                 return (constant,)
-            case Call(function, arguments):
+            case FunctionValue(function, arguments):
                 return functions.apply(function, [self._values(a, node) for a in arguments])
             case Parameter(name):
                 raise AssertionError(f"${name} has no value: parameters are put in before")

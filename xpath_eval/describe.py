@@ -27,10 +27,10 @@ from xscl.path import (
     ANY,
     And,
     Axis,
-    Call,
     Comparison,
     Condition,
     Exists,
+    FunctionValue,
     Literal,
     NodeTest,
     Not,
@@ -201,7 +201,7 @@ def _value(value: Value) -> str:
             return render_string(text)
         case Literal(float() as number):
             return render_number(number)
-        case Call(function, arguments):
+        case FunctionValue(function, arguments):
             return f"{function}({', '.join(map(_value, arguments))})"
         case Parameter(name):
             return f"${name}"

@@ -45,7 +45,7 @@ _RANK = {"=": 0, "contains": 1, "starts-with": 1, "ends-with": 1, "!=": 3}
 _ORDER_RANK = 2
 
 
-class Test(NamedTuple):
+class AccessTest(NamedTuple):
     """`operand test constant`; `is_all` if it says all that its condition says."""
 
     operand: Value
@@ -54,7 +54,7 @@ class Test(NamedTuple):
     is_all: bool = True
 
 
-def access_tests(filters: Iterable[Condition]) -> tuple[Test, ...]:
+def access_tests(filters: Iterable[Condition]) -> tuple[AccessTest, ...]:
     """Return tests of which one must hold at a node that passes all filters; none if unknown."""
     choices = [tests for condition in filters if (tests := _tests(condition))]
     if not choices:
@@ -63,16 +63,16 @@ def access_tests(filters: Iterable[Condition]) -> tuple[Test, ...]:
     return best if len(choices) == 1 else tuple(test._replace(is_all=False) for test in best)
 
 
-def _rank(test: Test) -> int:
+def _rank(test: AccessTest) -> int:
     return _RANK.get(test.kind, _ORDER_RANK)
 
 
-def _tests(condition: Condition) -> tuple[Test, ...]:
+def _tests(condition: Condition) -> tuple[AccessTest, ...]:
     match condition:
         case Comparison(operand, operator, Literal(constant)):
-            return (Test(operand, operator, constant),)
+            return (AccessTest(operand, operator, constant),)
         case StringTest(function, operand, Literal(str() as constant)):
-            return (Test(operand, function, constant),) if function in _WORD_TESTS else ()
+            return (AccessTest(operand, function, constant),) if function in _WORD_TESTS else ()
         case And(conditions):
             return tuple(t._replace(is_all=False) for t in access_tests(conditions))
         case Or(conditions):
@@ -83,7 +83,7 @@ def _tests(condition: Condition) -> tuple[Test, ...]:
     return ()
 
 
-def _tests_of_end(path: Path) -> tuple[Test, ...]:
+def _tests_of_end(path: Path) -> tuple[AccessTest, ...]:
     """`a[. = 'x']` and `a[contains(., 'x')]` are tests of `a`."""
     if not path.steps or len(path.steps[-1].predicates) != 1:
         return ()
@@ -154,7 +154,7 @@ class _Tests:
     different: dict[Atom, list[int]] = field(default_factory=lambda: defaultdict(list))
     bounds: dict[str, list[tuple[float, int]]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, test: Test, variable: int) -> None:
+    def add(self, test: AccessTest, variable: int) -> None:
         self.size += 1
         self.numbers += _is_number(test)
         if test.kind in _WORD_TESTS:
@@ -164,7 +164,7 @@ class _Tests:
         elif (bound := to_double(test.constant)) == bound:
             insort(self.bounds[test.kind], (bound, variable))
 
-    def remove(self, test: Test, variable: int) -> None:
+    def remove(self, test: AccessTest, variable: int) -> None:
         self.size -= 1
         self.numbers -= _is_number(test)
         if test.kind in _WORD_TESTS:
@@ -208,7 +208,7 @@ class _Tests:
             found.update(variable for _, variable in _passed(kind, bounds, value))
 
 
-def _is_number(test: Test) -> bool:
+def _is_number(test: AccessTest) -> bool:
     """Whether a test compares numbers."""
     return test.kind in ("<", "<=", ">", ">=") or isinstance(test.constant, float)
 

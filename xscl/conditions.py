@@ -13,10 +13,10 @@ from xscl.path import (
     ANY,
     And,
     Axis,
-    Call,
     Comparison,
     Condition,
     Exists,
+    FunctionValue,
     Literal,
     NodeTest,
     Not,
@@ -326,14 +326,16 @@ class PatternBuilder:
                 return self._call(syntax, is_positive, allowed)
         raise OutsideFragmentError(syntax.span, "this value")
 
-    def _call(self, syntax: FunctionCall, is_positive: bool, allowed: frozenset[str]) -> Call:
+    def _call(
+        self, syntax: FunctionCall, is_positive: bool, allowed: frozenset[str]
+    ) -> FunctionValue:
         check_arity(syntax, self.report)
         check_pattern(syntax, self.report)
         arguments = tuple(
             self._value(each, is_positive, allowed, parameter_type(syntax.name, index))
             for index, each in enumerate(syntax.arguments)
         )
-        return Call(syntax.name, arguments or (PathValue(Path(())),))
+        return FunctionValue(syntax.name, arguments or (PathValue(Path(())),))
 
     def allowed_functions(self, syntax: Expression) -> frozenset[str]:
         """Return the functions that the fragment has here.

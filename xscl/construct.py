@@ -13,14 +13,14 @@ import elementpath
 from elementpath.datatypes import DateTime10, DayTimeDuration
 from lxml import etree
 
-from xscl.constructor import Element, Enclosed, read_constructor
+from xscl.constructor import ConstructedElement, Enclosed, read_constructor
 from xscl.enclosed import translate, xpath_variable
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.nodes import AttributeNode, Node, NumberedTree, copy_of
 from xscl.query import Constructor
 from xscl.splicing import mark, spliced
-from xscl.xpath2 import ExpressionParser, MeteredContext
+from xscl.xpath2 import MeteredContext, XPath2Parser
 from xscl.xpathnodes import xpath_node
 
 __all__ = ["ConstructionError", "compiled_expression", "construct"]
@@ -88,7 +88,9 @@ class _Compiled:
         self.expressions: dict[int, Any] = {}
         self._compile(self.element, self.namespaces, known)
 
-    def _compile(self, element: Element, scope: dict[str, str], known: tuple[str, ...]) -> None:
+    def _compile(
+        self, element: ConstructedElement, scope: dict[str, str], known: tuple[str, ...]
+    ) -> None:
         scope = {**scope, **dict(element.namespaces)}
         pairs = tuple(sorted(scope.items()))
         parts = [part for each in element.attributes for part in each.parts]
@@ -96,7 +98,7 @@ class _Compiled:
             if isinstance(part, Enclosed):
                 translated = translate(part.expression, known)
                 self.expressions[part.start] = compiled_expression(translated.text, pairs)
-            elif isinstance(part, Element):
+            elif isinstance(part, ConstructedElement):
                 self._compile(part, scope, known)
 
 
@@ -109,7 +111,7 @@ def compiled_expression(text: str, namespaces: tuple[tuple[str, str], ...]) -> A
     prefixes = {**KNOWN_PREFIXES, **dict(namespaces)}
     default = prefixes.pop("", "")
     try:
-        parser = ExpressionParser(namespaces=prefixes, default_namespace=default)
+        parser = XPath2Parser(namespaces=prefixes, default_namespace=default)
         return parser.parse(text)
     except Exception as error:  # it evaluates what is constant, and Python's errors come through
         raise ConstructionError(_message(error)) from error
@@ -152,7 +154,7 @@ class _Construction:
             # decimal's); whichever it is, the match must not be lost.
             raise ConstructionError(_message(error)) from error
 
-    def element(self, syntax: Element, scope: Mapping[str, str], parent: Any) -> Any:
+    def element(self, syntax: ConstructedElement, scope: Mapping[str, str], parent: Any) -> Any:
         declared = dict(syntax.namespaces)
         scope = {**scope, **declared}
         name = _expanded(syntax.name, scope, is_element=True)
@@ -169,7 +171,7 @@ class _Construction:
             value = "".join(map(self.attribute_text, attribute.parts))
             made.set(_expanded(attribute.name, scope, is_element=False), value)
         for part in syntax.content:
-            if isinstance(part, Element):
+            if isinstance(part, ConstructedElement):
                 self.element(part, scope, made)
             elif isinstance(part, Enclosed):
                 self.add_sequence(made, part)

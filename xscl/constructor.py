@@ -15,9 +15,9 @@ from xscl.report import Report
 
 __all__ = [
     "Attribute",
+    "ConstructedElement",
     "ConstructorError",
     "Content",
-    "Element",
     "Enclosed",
     "constructor_end",
     "read_constructor",
@@ -44,7 +44,7 @@ class Attribute:
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class ConstructedElement:
     """A constructed element; `namespaces` are the declarations on it."""
 
     name: str
@@ -54,7 +54,7 @@ class Element:
     start: int
 
 
-Content = str | Enclosed | Element
+Content = str | Enclosed | ConstructedElement
 
 
 class ConstructorError(ValueError):
@@ -88,7 +88,7 @@ def _resume(text: str, position: int) -> int:
     return clause.start() if clause else len(text)
 
 
-def read_constructor(text: str) -> Element:
+def read_constructor(text: str) -> ConstructedElement:
     """Return the tree of a constructor's text, which `constructor_end` has accepted."""
     return _Reader(text, 0).element(0)
 
@@ -141,7 +141,7 @@ class _Reader:
         self.position = found.end()
         return found.group()
 
-    def element(self, depth: int) -> Element:
+    def element(self, depth: int) -> ConstructedElement:
         start = self.position
         if depth > DEPTH_LIMIT:
             raise self.fail(f"elements nested more than {DEPTH_LIMIT} levels deep")
@@ -153,7 +153,7 @@ class _Reader:
             if not self.take(">"):
                 raise self.fail(f"expected `>` to end the tag `<{name}`", start=start)
             content = self.content(name, start, depth)
-        return Element(name, namespaces, attributes, content, start)
+        return ConstructedElement(name, namespaces, attributes, content, start)
 
     def attributes(self, owner: str) -> tuple[tuple[tuple[str, str], ...], tuple[Attribute, ...]]:
         namespaces: list[tuple[str, str]] = []

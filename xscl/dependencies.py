@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from xscl.query import Query
 
-__all__ = ["Node", "Part", "dependencies", "groups"]
+__all__ = ["Node", "NodeKind", "dependencies", "groups"]
 
 
-class Part(enum.Enum):
+class NodeKind(enum.Enum):
     """What a node stands for."""
 
     GUARD = "guard"
@@ -31,7 +31,7 @@ class Part(enum.Enum):
 class Node(NamedTuple):
     """A part of a query, by the query's id; or a table or a stream, by its name."""
 
-    part: Part
+    part: NodeKind
     name: str
 
 
@@ -50,21 +50,21 @@ def dependencies(queries: Iterable[Query]) -> dict[Node, list[Node]]:
         edges.setdefault(end, [])
 
     for query in queries:
-        guard, actions = Node(Part.GUARD, query.id), Node(Part.ACTIONS, query.id)
+        guard, actions = Node(NodeKind.GUARD, query.id), Node(NodeKind.ACTIONS, query.id)
         edges.setdefault(guard, [])
         for stream in sorted(published.intersection(each.stream for each in query.blocks)):
-            lead(Node(Part.STREAM, stream), guard)
+            lead(Node(NodeKind.STREAM, stream), guard)
         if query.publish is not None:
-            lead(guard, Node(Part.STREAM, query.publish))
+            lead(guard, Node(NodeKind.STREAM, query.publish))
         for table in sorted(query.guards):
-            lead(Node(Part.TABLE, table), guard)
+            lead(Node(NodeKind.TABLE, table), guard)
         if query.actions:
             lead(guard, actions)
             written = {use.table for use in query.tables if use.is_written}
             for table in sorted(query.table_names):
-                lead(Node(Part.TABLE, table), actions)
+                lead(Node(NodeKind.TABLE, table), actions)
                 if table in written:
-                    lead(actions, Node(Part.TABLE, table))
+                    lead(actions, Node(NodeKind.TABLE, table))
     return edges
 
 

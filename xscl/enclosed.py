@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from xscl.lexer import NAME
 
-__all__ = ["Mention", "Translation", "translate", "xpath_variable"]
+__all__ = ["MentionedName", "Translation", "translate", "xpath_variable"]
 
 MATCH_FUNCTIONS = {
     "start": "xscl.start",
@@ -40,7 +40,7 @@ _TYPES = frozenset({"instance", "treat", "castable", "cast"})
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class MentionedName:
     """A name at an offset of the expression."""
 
     name: str
@@ -57,8 +57,8 @@ class Translation:
 
     text: str = ""
     variables: list[str] = field(default_factory=list)
-    parameters: list[Mention] = field(default_factory=list)
-    unknown: list[Mention] = field(default_factory=list)
+    parameters: list[MentionedName] = field(default_factory=list)
+    unknown: list[MentionedName] = field(default_factory=list)
 
 
 def xpath_variable(name: str) -> str:
@@ -130,7 +130,7 @@ class _Translator:
         # Where an operand can stand `*` is a step, else a multiplication.
         is_any = text[0] == "*" and self.expects_operand
         if (is_any or text in _CONTEXT_STARTS) and self.expects_operand and not self.has_context():
-            self.result.unknown.append(Mention(text, start))
+            self.result.unknown.append(MentionedName(text, start))
         if text in ("(", "["):
             self.brackets.append(text == "[" or self.in_context() or (self.last in _STEP_LEADERS))
             self.expects_operand = True
@@ -180,7 +180,7 @@ class _Translator:
     def leading(self, text: str, start: int) -> str:
         """Return a name that begins an expression without context item: a variable."""
         if text not in self.known:
-            self.result.unknown.append(Mention(text, start))
+            self.result.unknown.append(MentionedName(text, start))
             return f"${xpath_variable(text)}"
         self.mention(text)
         return f"${xpath_variable(text)}"
@@ -193,7 +193,7 @@ class _Translator:
             self.last = ")"
             return f"${clock}", empty.end()
         if text in _NODE_TYPES and not self.in_context():
-            self.result.unknown.append(Mention(text, end - len(text)))
+            self.result.unknown.append(MentionedName(text, end - len(text)))
         self.expects_operand = True
         return text, end
 
@@ -206,7 +206,7 @@ class _Translator:
         if name in self.known:
             self.mention(name)
         elif all(each.name != name for each in self.result.parameters):
-            self.result.parameters.append(Mention(name, start))
+            self.result.parameters.append(MentionedName(name, start))
         return f"${xpath_variable(name)}", end
 
     def with_primes(self, text: str, start: int) -> tuple[str, int]:

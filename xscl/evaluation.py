@@ -35,7 +35,7 @@ from xscl.comparison import (
     term,
 )
 from xscl.path import Literal, Parameter
-from xscl.runvalues import Element, RunAtHand, RunReading, UnboundError, aggregate, read_run
+from xscl.runvalues import RunAtHand, RunElement, RunReading, UnboundError, aggregate, read_run
 from xscl.signatures import MEASURES
 
 __all__ = [
@@ -289,7 +289,7 @@ def _of_elements(operand: Elements) -> _Reader:
         return lambda reading: at_hand(reading).folds[name]
     if operand.operand is None:
         return lambda reading: (float(len(at_hand(reading).before)),)
-    of: Callable[[Element], Values] = compile_operand(operand.operand)
+    of: Callable[[RunElement], Values] = compile_operand(operand.operand)
     otherwise = _unbound if operand.otherwise is None else compile_operand(operand.otherwise)
 
     def values(reading: Reading) -> Values:

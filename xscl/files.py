@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from xscl.dependencies import Part, dependencies, groups
+from xscl.dependencies import NodeKind, dependencies, groups
 from xscl.diagnostics import Diagnostic, Severity, XsclError
 from xscl.path import Span
 from xscl.query import Query
@@ -196,13 +196,13 @@ def check_table_cycles(located: Sequence[tuple[Query, str, str]]) -> Iterator[Di
     streams = {
         node.name: nodes
         for nodes in groups(dependencies(query for query, _, _ in located))
-        if any(node.part is Part.TABLE for node in nodes)
+        if any(node.part is NodeKind.TABLE for node in nodes)
         for node in nodes
-        if node.part is Part.STREAM
+        if node.part is NodeKind.STREAM
     }
     for query, path, source in located:
         if query.publish in streams:
-            tables = sorted(n.name for n in streams[query.publish] if n.part is Part.TABLE)
+            tables = sorted(n.name for n in streams[query.publish] if n.part is NodeKind.TABLE)
             named = " and ".join(f"`{name}`" for name in tables)
             yield _finding(
                 "XS706",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from xscl.canonical import render_expression, render_row, render_string, render_window
 from xscl.diagnostics import XsclError
-from xscl.lines import INDENT, WIDTH, Line, Piece, from_lines, joined, predicate_pieces
+from xscl.lines import INDENT, WIDTH, Line, LinePiece, from_lines, joined, predicate_pieces
 from xscl.parser import parse_file
 from xscl.path import Span
 from xscl.report import Report
@@ -72,29 +72,29 @@ def _lines(statement: Statement, notes: Sequence[int] = ()) -> Iterator[Line]:
     yield from from_lines(statement.source, "", "FROM ", notes)
     yield from _clauses(statement)
     if publish is not None:
-        yield Line("", [Piece(f"PUBLISH {publish.name}", publish.span.start)])
+        yield Line("", [LinePiece(f"PUBLISH {publish.name}", publish.span.start)])
 
 
-def _declaration(declaration: NamespaceDeclaration) -> Piece:
+def _declaration(declaration: NamespaceDeclaration) -> LinePiece:
     prefix = declaration.prefix
     what = f"NAMESPACE {prefix}" if prefix else "DEFAULT ELEMENT NAMESPACE"
     text = f"DECLARE {what} = {render_string(declaration.uri)};"
-    return Piece(text, declaration.span.start)
+    return LinePiece(text, declaration.span.start)
 
 
 def _table(table: TableSyntax) -> Iterator[Line]:
-    start = Piece(f"CREATE TABLE {table.name} (", table.span.start)
-    columns = [Piece(_column(each), each.span.start) for each in table.columns]
-    flat = [start, columns[0], *(Piece(f", {each.text}", each.offset) for each in columns[1:])]
-    line = Line("", [*flat[:-1], Piece(f"{flat[-1].text})", flat[-1].offset)])
+    start = LinePiece(f"CREATE TABLE {table.name} (", table.span.start)
+    columns = [LinePiece(_column(each), each.span.start) for each in table.columns]
+    flat = [start, columns[0], *(LinePiece(f", {each.text}", each.offset) for each in columns[1:])]
+    line = Line("", [*flat[:-1], LinePiece(f"{flat[-1].text})", flat[-1].offset)])
     if line.width <= WIDTH:
         yield line
         return
     yield Line("", [start])
     for each in columns[:-1]:
-        yield Line(INDENT, [Piece(f"{each.text},", each.offset)])
+        yield Line(INDENT, [LinePiece(f"{each.text},", each.offset)])
     yield Line(INDENT, columns[-1:])
-    yield Line("", [Piece(")", table.span.end - 1)])
+    yield Line("", [LinePiece(")", table.span.end - 1)])
 
 
 def _column(column: ColumnSyntax) -> str:
@@ -105,21 +105,23 @@ def _column(column: ColumnSyntax) -> str:
 
 def _select_lines(select: SelectSyntax | None, start: int) -> Iterator[Line]:
     if select is None:
-        yield Line("", [Piece("SELECT *", start)])
+        yield Line("", [LinePiece("SELECT *", start)])
         return
     keyword = f"SELECT {select.kind}".rstrip()
     offset = select.span.start
     constructor = select.constructor
     if constructor is not None and "\n" in constructor.text:  # its own lines stay as they are
-        yield Line("", [Piece(keyword, offset)])
-        yield Line(INDENT, [Piece(constructor.text, constructor.span.start)])
+        yield Line("", [LinePiece(keyword, offset)])
+        yield Line(INDENT, [LinePiece(constructor.text, constructor.span.start)])
     elif constructor is not None:
-        yield Line("", [Piece(f"{keyword} {constructor.text}", offset)])
+        yield Line("", [LinePiece(f"{keyword} {constructor.text}", offset)])
     elif not select.items:
-        yield Line("", [Piece(keyword if select.kind == "COMPRESSED" else f"{keyword} *", offset)])
+        yield Line(
+            "", [LinePiece(keyword if select.kind == "COMPRESSED" else f"{keyword} *", offset)]
+        )
     else:
-        pieces = [Piece(f"{keyword} {item_text(select.items[0])}", offset)]
-        pieces += [Piece(f", {item_text(item)}", item.span.start) for item in select.items[1:]]
+        pieces = [LinePiece(f"{keyword} {item_text(select.items[0])}", offset)]
+        pieces += [LinePiece(f", {item_text(item)}", item.span.start) for item in select.items[1:]]
         yield Line("", pieces)
 
 
@@ -128,38 +130,38 @@ def _clauses(statement: Statement) -> Iterator[Line]:
     window, limit = statement.window, statement.limit
     if window is not None:
         text = f"WINDOW {render_window(window.length)}"
-        pieces = [Piece(text, window.span.start), *_by(window.keys)]
+        pieces = [LinePiece(text, window.span.start), *_by(window.keys)]
         if window.having is not None and window.having_span is not None:
-            having = [Piece("HAVING", window.having_span.start)]
+            having = [LinePiece("HAVING", window.having_span.start)]
             pieces = joined(pieces, joined(having, predicate_pieces(window.having)))
         yield Line("", pieces)
     if limit is not None:
         text = f"LIMIT {render_expression(limit.count)} PER {render_window(limit.length)}"
-        yield Line("", [Piece(text, limit.span.start), *_by(limit.keys)])
+        yield Line("", [LinePiece(text, limit.span.start), *_by(limit.keys)])
     if statement.confidence is not None and statement.confidence_span is not None:
         text = f"CONFIDENCE {render_expression(statement.confidence)}"
-        yield Line("", [Piece(text, statement.confidence_span.start)])
+        yield Line("", [LinePiece(text, statement.confidence_span.start)])
     if statement.grace is not None and statement.grace_span is not None:
         text = f"GRACE {render_window(statement.grace)}"
-        yield Line("", [Piece(text, statement.grace_span.start)])
+        yield Line("", [LinePiece(text, statement.grace_span.start)])
     if statement.actions and statement.actions_span is not None:
         yield Line("", _actions(statement.actions, statement.actions_span.start))
 
 
-def _by(keys: Sequence[Expression]) -> list[Piece]:
+def _by(keys: Sequence[Expression]) -> list[LinePiece]:
     return [
-        Piece(f"{', ' if index else ' BY '}{item_text(key)}", key.span.start)
+        LinePiece(f"{', ' if index else ' BY '}{item_text(key)}", key.span.start)
         for index, key in enumerate(keys)
     ]
 
 
-def _actions(actions: Sequence[ActionSyntax], start: int) -> list[Piece]:
-    pieces = [Piece("ON MATCH ", start)]
+def _actions(actions: Sequence[ActionSyntax], start: int) -> list[LinePiece]:
+    pieces = [LinePiece("ON MATCH ", start)]
     for index, action in enumerate(actions):
         target = render_row(action.target)
         if action.value is None:
             text = f"DELETE {target}"
         else:
             text = f"SET {target} = {render_expression(action.value, 5)}"
-        pieces.append(Piece(f"{', ' if index else ''}{text}", action.span.start))
+        pieces.append(LinePiece(f"{', ' if index else ''}{text}", action.span.start))
     return pieces

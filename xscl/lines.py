@@ -33,7 +33,7 @@ from xscl.statement import (
 )
 from xscl.syntax import BlockSyntax, Expression, Junction, LossSyntax
 
-__all__ = ["INDENT", "WIDTH", "Line", "Piece", "from_lines", "joined", "predicate_pieces"]
+__all__ = ["INDENT", "WIDTH", "Line", "LinePiece", "from_lines", "joined", "predicate_pieces"]
 
 WIDTH = 100
 """Columns of a line, where the text has a place to break."""
@@ -44,7 +44,7 @@ Notes = Sequence[int]
 """Where the `--` comments of a text stand."""
 
 
-class Piece(NamedTuple):
+class LinePiece(NamedTuple):
     """A part of a line, and where it came from."""
 
     text: str
@@ -55,7 +55,7 @@ class Line(NamedTuple):
     """The pieces of a line."""
 
     indent: str
-    pieces: list[Piece]
+    pieces: list[LinePiece]
 
     @property
     def width(self) -> int:
@@ -114,11 +114,11 @@ def _has_note(part: PartSyntax | AbsenceSyntax, notes: Notes) -> bool:
     return has_predicate and any(span.start < note < span.end for note in notes)
 
 
-def _prefixed(pieces: list[Piece], prefix: str) -> list[Piece]:
-    return [Piece(prefix + pieces[0].text, pieces[0].offset), *pieces[1:]]
+def _prefixed(pieces: list[LinePiece], prefix: str) -> list[LinePiece]:
+    return [LinePiece(prefix + pieces[0].text, pieces[0].offset), *pieces[1:]]
 
 
-def joined(first: list[Piece], second: list[Piece]) -> list[Piece]:
+def joined(first: list[LinePiece], second: list[LinePiece]) -> list[LinePiece]:
     """Return pieces behind others, with a space between them."""
     return [*first, *_prefixed(second, " ")]
 
@@ -126,21 +126,21 @@ def joined(first: list[Piece], second: list[Piece]) -> list[Piece]:
 # -- on one line -------------------------------------------------------------------------------
 
 
-def _flat(source: FromSyntax) -> list[Piece]:
+def _flat(source: FromSyntax) -> list[LinePiece]:
     pieces = _flat_parts(source.parts)
     for clause in _clauses(source):
         pieces = joined(pieces, clause)
     return pieces
 
 
-def _flat_parts(parts: Sequence[PartSyntax | AbsenceSyntax]) -> list[Piece]:
+def _flat_parts(parts: Sequence[PartSyntax | AbsenceSyntax]) -> list[LinePiece]:
     pieces = _flat_part(parts[0])
     for part in parts[1:]:
         pieces = joined(pieces, _flat_part(part))
     return pieces
 
 
-def _flat_part(part: PartSyntax | AbsenceSyntax) -> list[Piece]:
+def _flat_part(part: PartSyntax | AbsenceSyntax) -> list[LinePiece]:
     if isinstance(part, AbsenceSyntax):
         return joined(_operator(part), _unit(part.unit))
     pieces = _flat_operand(part.operand)
@@ -151,7 +151,7 @@ def _flat_part(part: PartSyntax | AbsenceSyntax) -> list[Piece]:
     return pieces
 
 
-def _flat_operand(operand: OperandSyntax) -> list[Piece]:
+def _flat_operand(operand: OperandSyntax) -> list[LinePiece]:
     if isinstance(operand, UnitSyntax):
         return _unit(operand)
     if isinstance(operand, RepetitionSyntax):
@@ -160,61 +160,61 @@ def _flat_operand(operand: OperandSyntax) -> list[Piece]:
             first = joined(first, other)
         return first
     pieces = _prefixed(_flat(operand), "(")
-    pieces[-1] = Piece(f"{pieces[-1].text})", pieces[-1].offset)
+    pieces[-1] = LinePiece(f"{pieces[-1].text})", pieces[-1].offset)
     return pieces
 
 
-def _operator(part: PartSyntax | AbsenceSyntax) -> list[Piece]:
-    return _with_braces(Piece(part.keyword, part.keyword_span.start), part.braces)
+def _operator(part: PartSyntax | AbsenceSyntax) -> list[LinePiece]:
+    return _with_braces(LinePiece(part.keyword, part.keyword_span.start), part.braces)
 
 
-def _with_braces(keyword: Piece, braces: BracesSyntax | None) -> list[Piece]:
+def _with_braces(keyword: LinePiece, braces: BracesSyntax | None) -> list[LinePiece]:
     if braces is None or (braces.predicate is None and braces.window is None):
         return [keyword]
-    pieces = [Piece(f"{keyword.text} {{".lstrip(), keyword.offset), *_inside(braces)]
-    pieces[-1] = Piece(pieces[-1].text + "}", pieces[-1].offset)
+    pieces = [LinePiece(f"{keyword.text} {{".lstrip(), keyword.offset), *_inside(braces)]
+    pieces[-1] = LinePiece(pieces[-1].text + "}", pieces[-1].offset)
     return pieces
 
 
-def _inside(braces: BracesSyntax) -> list[Piece]:
+def _inside(braces: BracesSyntax) -> list[LinePiece]:
     pieces = [] if braces.predicate is None else predicate_pieces(braces.predicate)
     if braces.window is not None:
-        pieces.append(Piece(f", {render_window(braces.window)}", braces.window.span.start))
+        pieces.append(LinePiece(f", {render_window(braces.window)}", braces.window.span.start))
     return pieces
 
 
-def predicate_pieces(predicate: Expression) -> list[Piece]:
+def predicate_pieces(predicate: Expression) -> list[LinePiece]:
     """Return a predicate, a piece for each of its terms."""
     if not isinstance(predicate, Junction):
-        return [Piece(render_predicate(predicate), predicate.span.start)]
+        return [LinePiece(render_predicate(predicate), predicate.span.start)]
     word, level = predicate.word.upper(), 2 if predicate.word == "or" else 3
     pieces = []
     for index, term in enumerate(predicate.terms):
         text = render_predicate(term, level)
-        pieces.append(Piece(f" {word} {text}" if index else text, term.span.start))
+        pieces.append(LinePiece(f" {word} {text}" if index else text, term.span.start))
     return pieces
 
 
-def _unit(unit: UnitSyntax) -> list[Piece]:
+def _unit(unit: UnitSyntax) -> list[LinePiece]:
     if len(unit.blocks) == 1:
         return _block(unit.blocks[0])
     pieces = _prefixed(_block(unit.blocks[0]), "(")
     for block in unit.blocks[1:]:
         pieces += _prefixed(_block(block), " | ")
-    pieces[-1] = Piece(f"{pieces[-1].text})", pieces[-1].offset)
+    pieces[-1] = LinePiece(f"{pieces[-1].text})", pieces[-1].offset)
     return pieces
 
 
-def _block(block: BlockSyntax) -> list[Piece]:
-    loss = [] if block.loss is None else [Piece(_loss(block.loss), block.loss.span.start)]
+def _block(block: BlockSyntax) -> list[LinePiece]:
+    loss = [] if block.loss is None else [LinePiece(_loss(block.loss), block.loss.span.start)]
     if block.variable is not None:
-        return [Piece(bound(block.stream, block.variable), block.span.start), *loss]
-    pieces = [Piece(block.stream, block.span.start)]
+        return [LinePiece(bound(block.stream, block.variable), block.span.start), *loss]
+    pieces = [LinePiece(block.stream, block.span.start)]
     for step in block.steps:
         slash = "//" if step.is_deep else "/"
-        pieces.append(Piece(slash + render_binding(step), step.span.start))
+        pieces.append(LinePiece(slash + render_binding(step), step.span.start))
         for each in step.predicates:
-            pieces.append(Piece(f"[{render_expression(each)}]", each.span.start))
+            pieces.append(LinePiece(f"[{render_expression(each)}]", each.span.start))
     return [*pieces, *loss]
 
 
@@ -227,47 +227,47 @@ def _loss(loss: LossSyntax) -> str:
     return f" LOSS {render_expression(loss.probability)} DELAY {delay}"
 
 
-def _repetition(repetition: RepetitionSyntax) -> list[list[Piece]]:
+def _repetition(repetition: RepetitionSyntax) -> list[list[LinePiece]]:
     """Return what a repetition is made of: its unit, braces, WHILE and FOLD."""
     unit = _unit(repetition.unit)
-    unit[-1] = Piece(f"{unit[-1].text}+", unit[-1].offset)
+    unit[-1] = LinePiece(f"{unit[-1].text}+", unit[-1].offset)
     found = [unit]
     braces = repetition.braces
     if braces is not None and (braces.predicate is not None or braces.window is not None):
-        found.append(_with_braces(Piece("", braces.span.start), braces))
+        found.append(_with_braces(LinePiece("", braces.span.start), braces))
     if repetition.condition is not None and repetition.condition_span is not None:
         span = repetition.condition_span
         condition = BracesSyntax(repetition.condition, None, span)
-        found.append(_with_braces(Piece("WHILE", span.start), condition))
+        found.append(_with_braces(LinePiece("WHILE", span.start), condition))
     if repetition.folds and repetition.fold_span is not None:
         found.append(_folds(repetition.folds, repetition.fold_span))
     return found
 
 
-def _folds(folds: Sequence[FoldSyntax], span: Span) -> list[Piece]:
-    pieces = [Piece("FOLD {", span.start)]
+def _folds(folds: Sequence[FoldSyntax], span: Span) -> list[LinePiece]:
+    pieces = [LinePiece("FOLD {", span.start)]
     for index, fold in enumerate(folds):
         first, following = render_expression(fold.first, 5), render_expression(fold.next, 5)
         text = f"{', ' if index else ''}{fold.name} = {first} THEN {following}"
-        pieces.append(Piece(text, fold.span.start))
-    pieces[-1] = Piece(pieces[-1].text + "}", pieces[-1].offset)
+        pieces.append(LinePiece(text, fold.span.start))
+    pieces[-1] = LinePiece(pieces[-1].text + "}", pieces[-1].offset)
     return pieces
 
 
 # -- clauses -----------------------------------------------------------------------------------
 
 
-def _clauses(source: FromSyntax) -> Iterator[list[Piece]]:
+def _clauses(source: FromSyntax) -> Iterator[list[LinePiece]]:
     if source.within is not None and source.within_span is not None:
-        yield [Piece(f"WITHIN {render_window(source.within)}", source.within_span.start)]
+        yield [LinePiece(f"WITHIN {render_window(source.within)}", source.within_span.start)]
     if source.same and source.same_span is not None:
-        pieces = [Piece(f"SAME ({_key(source.same[0])}", source.same_span.start)]
-        pieces += [Piece(f", {_key(key)}", key.span.start) for key in source.same[1:]]
-        yield [*pieces[:-1], Piece(f"{pieces[-1].text})", pieces[-1].offset)]
+        pieces = [LinePiece(f"SAME ({_key(source.same[0])}", source.same_span.start)]
+        pieces += [LinePiece(f", {_key(key)}", key.span.start) for key in source.same[1:]]
+        yield [*pieces[:-1], LinePiece(f"{pieces[-1].text})", pieces[-1].offset)]
     if source.match is not None:
-        yield [Piece(f"MATCH {source.match.strategy}", source.match.span.start)]
+        yield [LinePiece(f"MATCH {source.match.strategy}", source.match.span.start)]
     if source.where is not None and source.where_span is not None:
-        keyword = Piece("WHERE", source.where_span.start)
+        keyword = LinePiece("WHERE", source.where_span.start)
         yield joined([keyword], predicate_pieces(source.where))
 
 
@@ -329,12 +329,12 @@ def _operand_lines(operand: OperandSyntax, indent: str, notes: Notes) -> Iterato
             yield Line(indent + INDENT, pieces)
         return
     start = (operand.opening_span or operand.span).start
-    yield Line(indent, [Piece("(", start)])
+    yield Line(indent, [LinePiece("(", start)])
     last = operand.span.start
     for line in from_lines(operand, indent + INDENT, "", notes):
         last = line.pieces[-1].offset
         yield line
-    yield Line(indent, [Piece(")", last)])
+    yield Line(indent, [LinePiece(")", last)])
 
 
 def _operator_lines(part: PartSyntax | AbsenceSyntax, indent: str, notes: Notes) -> Iterator[Line]:
@@ -352,9 +352,9 @@ def _operator_lines(part: PartSyntax | AbsenceSyntax, indent: str, notes: Notes)
     terms = predicate_pieces(braces.predicate)
     comma = "," if braces.window is not None else ""
     for term in terms[:-1]:
-        yield Line(indent + INDENT, [Piece(term.text.lstrip(), term.offset)])
-    yield Line(indent + INDENT, [Piece(f"{terms[-1].text.lstrip()}{comma}", terms[-1].offset)])
+        yield Line(indent + INDENT, [LinePiece(term.text.lstrip(), term.offset)])
+    yield Line(indent + INDENT, [LinePiece(f"{terms[-1].text.lstrip()}{comma}", terms[-1].offset)])
     if braces.window is not None:
         window = braces.window
-        yield Line(indent + INDENT, [Piece(render_window(window), window.span.start)])
-    yield Line(indent, [Piece("}", braces.span.end - 1)])
+        yield Line(indent + INDENT, [LinePiece(render_window(window), window.span.start)])
+    yield Line(indent, [LinePiece("}", braces.span.end - 1)])

@@ -32,7 +32,7 @@ __all__ = ["normalise", "query_version"]
 def normalise(statement: Statement, query_id: str, report: Report) -> Query | None:
     """Return the query that a statement is; `None` when it has an error, which is reported."""
     errors = report.errors
-    builder = _Builder(statement, report)
+    builder = _QueryBuilder(statement, report)
     query = builder.build(query_id)
     if query is None or statement.is_broken or report.errors > errors:
         return None
@@ -56,7 +56,7 @@ class _BlockDraft:
     loss: Loss | None
 
 
-class _Builder:
+class _QueryBuilder:
     def __init__(self, statement: Statement, report: Report) -> None:
         self.statement = statement
         self.report = report

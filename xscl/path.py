@@ -16,11 +16,11 @@ __all__ = [
     "ANY",
     "And",
     "Axis",
-    "Call",
     "Comparison",
     "ComparisonOperator",
     "Condition",
     "Exists",
+    "FunctionValue",
     "Literal",
     "NodeTest",
     "Not",
@@ -106,7 +106,7 @@ class PathValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionValue:
     """A function of values, by its XPath 2.0 name without prefix; `host` is ours.
 
     Mapped over sequences: `lower-case(author)` has one value for each author.
@@ -116,7 +116,7 @@ class Call:
     arguments: tuple[Value, ...]
 
 
-Value = PathValue | Call | Literal | Parameter
+Value = PathValue | FunctionValue | Literal | Parameter
 """What a predicate of a step compares."""
 
 
@@ -266,7 +266,7 @@ def value_paths(value: Value) -> Iterator[Path]:
     match value:
         case PathValue(path):
             yield path
-        case Call(arguments=arguments):
+        case FunctionValue(arguments=arguments):
             for each in arguments:
                 yield from value_paths(each)
 
@@ -300,6 +300,6 @@ def _value_parameters(value: Value) -> Iterator[Parameter]:
         case PathValue(path):
             for predicate in (each for step in path.steps for each in step.predicates):
                 yield from condition_parameters(predicate)
-        case Call(arguments=arguments):
+        case FunctionValue(arguments=arguments):
             for each in arguments:
                 yield from _value_parameters(each)

@@ -32,10 +32,10 @@ from xscl.path import (
     ANY,
     And,
     Axis,
-    Call,
     Comparison,
     Condition,
     Exists,
+    FunctionValue,
     Literal,
     NodeTest,
     Parameter,
@@ -48,7 +48,7 @@ from xscl.path import (
     value_paths,
 )
 from xscl.query import Block, Derived, PathFrom, VariableValue, operand_variables
-from xscl.query import Call as DerivedCall
+from xscl.query import FunctionValue as DerivedCall
 from xscl.rewriting import strip_variables, without_predicates
 
 Filters = tuple[Condition, ...]
@@ -343,6 +343,6 @@ def _replace_paths(value: Value) -> Value:
     match value:
         case PathValue():
             return PathValue(Path(()))
-        case Call(function, arguments):
-            return Call(function, tuple(map(_replace_paths, arguments)))
+        case FunctionValue(function, arguments):
+            return FunctionValue(function, tuple(map(_replace_paths, arguments)))
     return value

@@ -19,7 +19,7 @@ from xscl.support import NOT_RUN, check_support, refused
 from xscl.table import Table
 from xscl.tables import build_table, check_tables
 
-__all__ = ["Reading", "check", "is_run", "parse", "read"]
+__all__ = ["TextReading", "check", "is_run", "parse", "read"]
 
 DEFAULT_ID = "query"
 """The stem of the ids of statements in a text that is no file and has no PUBLISH name."""
@@ -32,7 +32,7 @@ TEXT_LIMIT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TextReading:
     """What a text says: its queries and tables without errors, and all diagnostics.
 
     Of a table that it creates there is also the query that loads it.  What a query says of tables
@@ -91,18 +91,18 @@ def read(
     *,
     id: str | None = None,  # noqa: A002
     path: str | None = None,
-) -> Reading:
+) -> TextReading:
     """Return all that a text says.  Never raise."""
     if len(text) > CACHED_LENGTH:
         return _read_anew(text, id, path)
     return _read_once(text, id, path)
 
 
-def _read_anew(text: str, given: str | None, path: str | None) -> Reading:
+def _read_anew(text: str, given: str | None, path: str | None) -> TextReading:
     report = Report(text, path)
     if len(text) > TEXT_LIMIT:
         report.error("XS112", Span(0, 1), f"longer than {TEXT_LIMIT:,} characters", "split it")
-        return Reading((), (), tuple(report.sorted()))
+        return TextReading((), (), tuple(report.sorted()))
     statements, _ = parse_file(text, report)
     if not statements and not report.errors:
         report.error(
@@ -121,7 +121,7 @@ def _read_anew(text: str, given: str | None, path: str | None) -> Reading:
         query = normalise(statement, _id(statement, index, len(statements), given, path), report)
         if query is not None and not _has_error(statement, report):
             queries.append(query)
-    return Reading(tuple(queries), tuple(tables), tuple(report.sorted()))
+    return TextReading(tuple(queries), tuple(tables), tuple(report.sorted()))
 
 
 def _has_error(statement: Statement, report: Report) -> bool:

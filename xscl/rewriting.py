@@ -8,10 +8,10 @@ from functools import partial
 
 from xscl.path import (
     And,
-    Call,
     Comparison,
     Condition,
     Exists,
+    FunctionValue,
     Not,
     Or,
     Path,
@@ -134,6 +134,8 @@ def _value_with_paths(value: Value, rewrite: Callable[[Path], Path]) -> Value:
     match value:
         case PathValue(path):
             return PathValue(rewrite(path))
-        case Call(function, arguments):
-            return Call(function, tuple(_value_with_paths(each, rewrite) for each in arguments))
+        case FunctionValue(function, arguments):
+            return FunctionValue(
+                function, tuple(_value_with_paths(each, rewrite) for each in arguments)
+            )
     return value

@@ -18,9 +18,9 @@ from xscl.functions import Atom, to_double
 
 __all__ = [
     "Atoms",
-    "Element",
     "Run",
     "RunAtHand",
+    "RunElement",
     "RunReading",
     "UnboundError",
     "aggregate",
@@ -36,7 +36,7 @@ class UnboundError(Exception):
     """A value rests on a variable that the tuple does not bind."""
 
 
-class Bound(NamedTuple):
+class TermNode(NamedTuple):
     """The node of a term, and its value."""
 
     node: int
@@ -44,13 +44,13 @@ class Bound(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class RunElement:
     """One element: its block, its times, and what its terms are bound to."""
 
     block: int
     start_us: int
     end_us: int
-    terms: Mapping[str, Bound]
+    terms: Mapping[str, TermNode]
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -69,8 +69,8 @@ class Element:
 class RunAtHand:
     """A run that may go on: its elements so far, the candidate, and the values of FOLD."""
 
-    before: Sequence[Element]
-    candidate: Element | None
+    before: Sequence[RunElement]
+    candidate: RunElement | None
     folds: Mapping[str, Atoms]
 
 
@@ -82,7 +82,7 @@ class RunReading:
     a tuple is complete; `runs` are those of a chain's other steps, by their terms.
     """
 
-    terms: Mapping[str, Bound]
+    terms: Mapping[str, TermNode]
     start_us: int
     end_us: int
     run: RunAtHand
@@ -104,7 +104,7 @@ class RunReading:
 class Run:
     """A run that is complete, with its values of FOLD."""
 
-    elements: tuple[Element, ...]
+    elements: tuple[RunElement, ...]
     folds: Mapping[str, Atoms]
 
     def spell(self) -> str:
@@ -126,13 +126,15 @@ def read_run(text: str) -> Run:
     """Return the run that `Run.spell` wrote."""
     rows, folds = json.loads(text)
     elements = tuple(
-        Element(block, start, end, {t: Bound(*b) for t, b in terms.items()})
+        RunElement(block, start, end, {t: TermNode(*b) for t, b in terms.items()})
         for block, start, end, terms in rows
     )
     return Run(elements, folds)
 
 
-def aggregate(function: str, of: Callable[[Element], Atoms], elements: Sequence[Element]) -> Atoms:
+def aggregate(
+    function: str, of: Callable[[RunElement], Atoms], elements: Sequence[RunElement]
+) -> Atoms:
     """Return an aggregate of the values of all elements that bind what it is of.
 
     Sums are taken from the first element to the last: rounding depends on it.

@@ -10,9 +10,9 @@ from xscl.canonical import render_expression
 from xscl.conditions import ParameterUse
 from xscl.constructor import (
     Attribute,
+    ConstructedElement,
     ConstructorError,
     Content,
-    Element,
     Enclosed,
     read_constructor,
 )
@@ -131,7 +131,9 @@ class _Checker:
         text = "".join([*pieces, text[last:]])
         return Constructor(text, tuple(dict.fromkeys(mentioned)), self.namespaces.pairs())
 
-    def element(self, element: Element, offset: int, outer: Mapping[str, str]) -> Iterator[str]:
+    def element(
+        self, element: ConstructedElement, offset: int, outer: Mapping[str, str]
+    ) -> Iterator[str]:
         """Check an element of a constructor; yield the variables that it mentions."""
         scope = {**outer, **dict(element.namespaces)}
         self.prefixes(element, offset, scope)
@@ -140,13 +142,13 @@ class _Checker:
             if isinstance(part, Enclosed):
                 start = offset + part.start
                 yield from self.expression(part.expression, start, scope=scope)
-            elif isinstance(part, Element):
+            elif isinstance(part, ConstructedElement):
                 yield from self.element(part, offset, scope)
 
-    def prefixes(self, element: Element, offset: int, scope: Mapping[str, str]) -> None:
+    def prefixes(self, element: ConstructedElement, offset: int, scope: Mapping[str, str]) -> None:
         """Report prefixes in constructed names that stand for nothing."""
         start = offset + element.start + 1
-        names: list[Element | Attribute] = [element, *element.attributes]
+        names: list[ConstructedElement | Attribute] = [element, *element.attributes]
         for each in names:
             prefix, colon, _ = each.name.partition(":")
             if colon and prefix not in scope:
@@ -265,14 +267,14 @@ class _Checker:
             self.report.error("XS310", span, f"not an XPath 2.0 expression: {wrong}")
 
 
-def enclosed_in(element: Element) -> Iterator[Enclosed]:
+def enclosed_in(element: ConstructedElement) -> Iterator[Enclosed]:
     """Yield what stands in braces in an element, in the order of the text."""
     for attribute in element.attributes:
         yield from (part for part in attribute.parts if isinstance(part, Enclosed))
     for part in element.content:
         if isinstance(part, Enclosed):
             yield part
-        elif isinstance(part, Element):
+        elif isinstance(part, ConstructedElement):
             yield from enclosed_in(part)
 
 

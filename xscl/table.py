@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from xscl.comparison import Cell, Operand, Row
 from xscl.path import Literal, Span
 
-__all__ = ["Action", "Column", "DeleteRow", "SetCell", "Table", "TableUse"]
+__all__ = ["Action", "DeleteRow", "SetCell", "Table", "TableColumn", "TableUse"]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column and what it has in a row that is not there; the key has no default."""
 
     name: str
@@ -23,7 +23,7 @@ class Table:
     """`CREATE TABLE`: the first of `columns` is the key."""
 
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     text: str
     span: Span | None = field(default=None, compare=False)
 

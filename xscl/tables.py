@@ -12,7 +12,7 @@ from xscl.report import Report
 from xscl.spelling import did_you_mean
 from xscl.statement import ColumnSyntax, TableSyntax
 from xscl.syntax import ParameterRef
-from xscl.table import Column, Table, TableUse
+from xscl.table import Table, TableColumn, TableUse
 
 __all__ = ["build_table", "check_graces", "check_tables"]
 
@@ -49,14 +49,14 @@ def _is_no_key(column: ColumnSyntax) -> bool:
     return column.default is not None
 
 
-def _column(syntax: ColumnSyntax, report: Report) -> Column:
+def _column(syntax: ColumnSyntax, report: Report) -> TableColumn:
     default = syntax.default
     if isinstance(default, ParameterRef):
         report.error(
             "XS605", default.span, "a table has no parameters", "write a literal: `DEFAULT 0`"
         )
-        return Column(syntax.name, Literal(""))
-    return Column(syntax.name, None if default is None else Literal(default.value))
+        return TableColumn(syntax.name, Literal(""))
+    return TableColumn(syntax.name, None if default is None else Literal(default.value))
 
 
 Located = tuple[Query, str | None, str]

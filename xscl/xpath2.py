@@ -19,7 +19,7 @@ from xscl import functions
 from xscl.meter import Meter
 from xscl.patterns import Pattern, PatternError, compile_pattern
 
-__all__ = ["ExpressionParser", "MeteredContext"]
+__all__ = ["MeteredContext", "XPath2Parser"]
 
 
 RANGE_LIMIT = 100_000
@@ -59,7 +59,7 @@ class MeteredContext(elementpath.XPathContext):
             yield values
 
 
-class ExpressionParser(elementpath.XPath2Parser):
+class XPath2Parser(elementpath.XPath2Parser):
     """Reads an XPath 2.0 expression whose regular expressions take bounded time."""
 
 
@@ -123,14 +123,14 @@ def _in_document_order(path: Any) -> Any:
 
 
 for _name in ("/", "//"):
-    ExpressionParser.symbol_table[_name] = _in_document_order(
+    XPath2Parser.symbol_table[_name] = _in_document_order(
         elementpath.XPath2Parser.symbol_table[_name]
     )
 
 _OWN = {"matches": _matches, "replace": _replace, "tokenize": _tokenize, "to": _range}
 for _name, _evaluate in _OWN.items():
     _token: Any = elementpath.XPath2Parser.symbol_table[_name]
-    ExpressionParser.symbol_table[_name] = type(_token.__name__, (_token,), {"evaluate": _evaluate})
+    XPath2Parser.symbol_table[_name] = type(_token.__name__, (_token,), {"evaluate": _evaluate})
 
 
 def _compared(self: Any, context: Any) -> Iterator[Any]:
@@ -141,7 +141,7 @@ def _compared(self: Any, context: Any) -> Iterator[Any]:
 
 
 for _name in ("=", "!=", "<", "<=", ">", ">="):
-    _token = ExpressionParser.symbol_table[_name]
-    ExpressionParser.symbol_table[_name] = type(
+    _token = XPath2Parser.symbol_table[_name]
+    XPath2Parser.symbol_table[_name] = type(
         _token.__name__, (_token,), {"iter_comparison_data": _compared}
     )

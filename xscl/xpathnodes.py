@@ -31,7 +31,7 @@ def xpath_node(tree: NumberedTree, block: int, node: Node) -> Any:
     elementpath's tree is kept beside ours, for each block that the document has stood in.
     """
     if block not in tree.xpath:
-        tree.xpath[block] = _Builder(block * _POSITIONS + 1).tree(tree.root)
+        tree.xpath[block] = _NodeBuilder(block * _POSITIONS + 1).tree(tree.root)
     elements = tree.xpath[block].tree.elements
     if isinstance(node, AttributeNode):
         return next(each for each in elements[node.owner].attributes if each.name == node.name)
@@ -42,7 +42,7 @@ def xpath_node(tree: NumberedTree, block: int, node: Node) -> Any:
     return elements[node]
 
 
-class _Builder:
+class _NodeBuilder:
     """Makes a tree of elementpath's nodes, counted from a position on."""
 
     def __init__(self, position: int) -> None:

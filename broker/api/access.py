@@ -29,7 +29,7 @@ from broker.api.admission.sessions import COOKIE, Sessions
 from broker.api.body import bytes_of
 from broker.api.problem import Problem
 from broker.delivery.links import read_link_token
-from broker.registry.tokens import TOKEN_PREFIX, AccessToken, Scope, Tokens
+from broker.registry.tokens import TOKEN_PREFIX, AccessToken, Tokens, TokenScope
 
 __all__ = [
     "FORMS",
@@ -40,8 +40,8 @@ __all__ = [
     "PAGES",
     "RULES",
     "SESSIONS",
+    "AccessRule",
     "Gate",
-    "Rule",
     "access",
     "caller_of",
     "check_named",
@@ -54,7 +54,7 @@ __all__ = [
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Rule(Enum):
+class AccessRule(Enum):
     """Who may use a resource; an admin may use each."""
 
     PUBLIC = "anyone"
@@ -70,48 +70,48 @@ class Rule(Enum):
 _CONSUMER = "/v1/subscriptions/{id}/consumers/{name}"
 
 RULES = {
-    "GET /healthz": Rule.PUBLIC,
-    "GET /readyz": Rule.PUBLIC,
-    "GET /v1/openapi.json": Rule.PUBLIC,
-    "GET /assets/{name}": Rule.PUBLIC,
-    "GET /login": Rule.PUBLIC,
-    "POST /login": Rule.PUBLIC,
-    "POST /logout": Rule.PUBLIC,
-    "GET /": Rule.OWN,
-    "GET /subscriptions/{id}": Rule.OWN,
+    "GET /healthz": AccessRule.PUBLIC,
+    "GET /readyz": AccessRule.PUBLIC,
+    "GET /v1/openapi.json": AccessRule.PUBLIC,
+    "GET /assets/{name}": AccessRule.PUBLIC,
+    "GET /login": AccessRule.PUBLIC,
+    "POST /login": AccessRule.PUBLIC,
+    "POST /logout": AccessRule.PUBLIC,
+    "GET /": AccessRule.OWN,
+    "GET /subscriptions/{id}": AccessRule.OWN,
     # The token in these addresses is for one thing, and is all that mail programs and hubs have.
-    "GET /v1/unsubscribe/{token}": Rule.PUBLIC,
-    "POST /v1/unsubscribe/{token}": Rule.PUBLIC,
-    "GET /v1/alerts/{token}": Rule.PUBLIC,
-    "POST /v1/alerts/{token}": Rule.PUBLIC,
-    "GET /v1/confirm/{token}": Rule.PUBLIC,
-    "POST /v1/confirm/{token}": Rule.PUBLIC,
-    "GET /websub/{token}": Rule.PUBLIC,
-    "POST /websub/{token}": Rule.PUBLIC,
-    "POST /v1/streams/{stream}/documents": Rule.PUBLISH,
-    "GET /v1/documents/{docid}/evaluation": Rule.PUBLISH,
-    "GET /metrics": Rule.METRICS,
-    "GET /v1/queries/{id}": Rule.CHOSEN,
+    "GET /v1/unsubscribe/{token}": AccessRule.PUBLIC,
+    "POST /v1/unsubscribe/{token}": AccessRule.PUBLIC,
+    "GET /v1/alerts/{token}": AccessRule.PUBLIC,
+    "POST /v1/alerts/{token}": AccessRule.PUBLIC,
+    "GET /v1/confirm/{token}": AccessRule.PUBLIC,
+    "POST /v1/confirm/{token}": AccessRule.PUBLIC,
+    "GET /websub/{token}": AccessRule.PUBLIC,
+    "POST /websub/{token}": AccessRule.PUBLIC,
+    "POST /v1/streams/{stream}/documents": AccessRule.PUBLISH,
+    "GET /v1/documents/{docid}/evaluation": AccessRule.PUBLISH,
+    "GET /metrics": AccessRule.METRICS,
+    "GET /v1/queries/{id}": AccessRule.CHOSEN,
     # A table is registered under its name, like a query.
-    "GET /v1/tables": Rule.SELF,
-    "GET /v1/tables/{name}/rows": Rule.CHOSEN,
-    "GET /v1/subscriptions": Rule.OWN,
-    "POST /v1/subscriptions": Rule.SELF,
-    "DELETE /v1/subscriptions/{id}": Rule.SELF,
-    "POST /v1/subscriptions/{id}/pause": Rule.SELF,
-    "POST /v1/subscriptions/{id}/resume": Rule.SELF,
-    "POST /v1/subscriptions/{id}/test": Rule.SELF,
-    "GET /v1/subscriptions/{id}/token": Rule.SELF,
-    "GET /v1/subscriptions/{id}": Rule.OWN,
-    "GET /v1/subscriptions/{id}/matches": Rule.READ,
-    "GET /v1/subscriptions/{id}/stream": Rule.READ,
-    "GET /v1/subscriptions/{id}/feed.atom": Rule.READ,
-    "GET /v1/subscriptions/{id}/consumers": Rule.READ,
-    f"PUT {_CONSUMER}": Rule.READ,
-    f"GET {_CONSUMER}": Rule.READ,
-    f"DELETE {_CONSUMER}": Rule.READ,
-    f"POST {_CONSUMER}/fetch": Rule.READ,
-    f"POST {_CONSUMER}/answer": Rule.READ,
+    "GET /v1/tables": AccessRule.SELF,
+    "GET /v1/tables/{name}/rows": AccessRule.CHOSEN,
+    "GET /v1/subscriptions": AccessRule.OWN,
+    "POST /v1/subscriptions": AccessRule.SELF,
+    "DELETE /v1/subscriptions/{id}": AccessRule.SELF,
+    "POST /v1/subscriptions/{id}/pause": AccessRule.SELF,
+    "POST /v1/subscriptions/{id}/resume": AccessRule.SELF,
+    "POST /v1/subscriptions/{id}/test": AccessRule.SELF,
+    "GET /v1/subscriptions/{id}/token": AccessRule.SELF,
+    "GET /v1/subscriptions/{id}": AccessRule.OWN,
+    "GET /v1/subscriptions/{id}/matches": AccessRule.READ,
+    "GET /v1/subscriptions/{id}/stream": AccessRule.READ,
+    "GET /v1/subscriptions/{id}/feed.atom": AccessRule.READ,
+    "GET /v1/subscriptions/{id}/consumers": AccessRule.READ,
+    f"PUT {_CONSUMER}": AccessRule.READ,
+    f"GET {_CONSUMER}": AccessRule.READ,
+    f"DELETE {_CONSUMER}": AccessRule.READ,
+    f"POST {_CONSUMER}/fetch": AccessRule.READ,
+    f"POST {_CONSUMER}/answer": AccessRule.READ,
 }
 """The rule of each resource that is not for admins only."""
 
@@ -151,11 +151,13 @@ FORM_TOKEN = "xscl_form"
 """The field of a form, and the header `X-Xscl-Form` of a script, with the token of its page."""
 
 _SCOPES = {
-    Rule.PUBLISH: Scope.PUBLISH,
-    Rule.METRICS: Scope.METRICS,
-    **dict.fromkeys((Rule.OWN, Rule.READ, Rule.SELF, Rule.CHOSEN), Scope.SUBSCRIBE),
+    AccessRule.PUBLISH: TokenScope.PUBLISH,
+    AccessRule.METRICS: TokenScope.METRICS,
+    **dict.fromkeys(
+        (AccessRule.OWN, AccessRule.READ, AccessRule.SELF, AccessRule.CHOSEN), TokenScope.SUBSCRIBE
+    ),
 }
-_SELF_SERVICE = frozenset({Rule.SELF, Rule.CHOSEN})
+_SELF_SERVICE = frozenset({AccessRule.SELF, AccessRule.CHOSEN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +209,7 @@ async def access(request: web.Request, handler: _Handler) -> web.StreamResponse:
     """Let through whom the rules admit; answer others with 401, 403, 404 or 429."""
     rule, gate, limit = _rule(request), request.app[GATE], request.app[LIMIT]
     address = f"address {request.remote}"
-    if rule is Rule.PUBLIC:
+    if rule is AccessRule.PUBLIC:
         limit.admit(address)
     elif gate.is_open():
         _check_local(request)
@@ -228,8 +230,8 @@ async def access(request: web.Request, handler: _Handler) -> web.StreamResponse:
     return await handler(request)
 
 
-def _rule(request: web.Request) -> Rule:
-    return RULES.get(operation_of(request), Rule.ADMIN)
+def _rule(request: web.Request) -> AccessRule:
+    return RULES.get(operation_of(request), AccessRule.ADMIN)
 
 
 def operation_of(request: web.Request) -> str:
@@ -251,18 +253,18 @@ def name_of(request: web.Request) -> str:
     return f"{method} {resource.canonical}" if resource else ""
 
 
-def _caller(request: web.Request, gate: Gate, rule: Rule) -> AccessToken:
+def _caller(request: web.Request, gate: Gate, rule: AccessRule) -> AccessToken:
     secret = _bearer(request) or _session(request)
     link = request.query.get("token") if secret is None else secret
     if secret is not None and secret.startswith(TOKEN_PREFIX):
         found = gate.find(secret)
-    elif link is not None and rule is Rule.READ:
+    elif link is not None and rule is AccessRule.READ:
         # The token that one subscription's links carry; access tokens never stand in addresses.
         read = read_link_token(request.app[LINKS_KEY], "read", link)
         found = None
         if read is not None:
             found = AccessToken(
-                f"link of {read}", frozenset({Scope.SUBSCRIBE}), frozenset({read}), 0
+                f"link of {read}", frozenset({TokenScope.SUBSCRIBE}), frozenset({read}), 0
             )
     elif secret is None:
         raise _unauthorized("this needs a token", 'Bearer realm="xscl"')
@@ -309,27 +311,27 @@ def _bearer(request: web.Request) -> str | None:
     return secret.strip() if kind.lower() == "bearer" else None
 
 
-def _check_scope(request: web.Request, caller: AccessToken, rule: Rule) -> None:
-    if Scope.ADMIN in caller.scopes:
+def _check_scope(request: web.Request, caller: AccessToken, rule: AccessRule) -> None:
+    if TokenScope.ADMIN in caller.scopes:
         return
-    needed = _SCOPES.get(rule, Scope.ADMIN)
+    needed = _SCOPES.get(rule, TokenScope.ADMIN)
     if needed not in caller.scopes:
         raise _insufficient(caller, needed)
     if rule in _SELF_SERVICE and not caller.queries:
-        raise _insufficient(caller, f"{Scope.SUBSCRIBE}:QUERY")
+        raise _insufficient(caller, f"{TokenScope.SUBSCRIBE}:QUERY")
     stream, name = request.match_info.get("stream"), request.match_info.get("id")
-    if rule is Rule.CHOSEN and name is None:
+    if rule is AccessRule.CHOSEN and name is None:
         name = request.match_info.get("name")
-    if rule is Rule.PUBLISH and stream is not None and caller.streams:
-        check_named(caller, Scope.PUBLISH, stream, caller.streams)
-    if rule is Rule.CHOSEN and name is not None:
-        check_named(caller, Scope.SUBSCRIBE, name, caller.queries)
-    elif needed is Scope.SUBSCRIBE and name is not None and name not in caller.subscriptions:
+    if rule is AccessRule.PUBLISH and stream is not None and caller.streams:
+        check_named(caller, TokenScope.PUBLISH, stream, caller.streams)
+    if rule is AccessRule.CHOSEN and name is not None:
+        check_named(caller, TokenScope.SUBSCRIBE, name, caller.queries)
+    elif needed is TokenScope.SUBSCRIBE and name is not None and name not in caller.subscriptions:
         # Another's and none are answered alike: whether an id exists is not told.
         raise Problem(HTTPStatus.NOT_FOUND, f"no subscription {name!r} for this token")
 
 
-def check_named(caller: AccessToken, scope: Scope, name: str, names: Collection[str]) -> None:
+def check_named(caller: AccessToken, scope: TokenScope, name: str, names: Collection[str]) -> None:
     """Refuse a name that the scope of a token is not narrowed to, whether or not there is one."""
     if name not in names:
         raise _insufficient(caller, f"{scope}:{name}")

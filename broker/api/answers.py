@@ -17,7 +17,7 @@ from broker.api.pickup import PICKUP, Pickup
 from broker.api.problem import Problem
 from broker.api.subscriptions import remove
 from broker.delivery.alerts.answers import NotSentError
-from broker.delivery.confirmation import Question, questions
+from broker.delivery.confirmation import ConfirmationQuestion, questions
 from broker.delivery.deliveries import DeliveryError
 from broker.delivery.links import Purpose
 from broker.documents.document import parse_time, render_time
@@ -92,7 +92,7 @@ async def confirm(request: web.Request) -> web.Response:
     return _page("<p>It is confirmed: matches are sent once another address says so, too.</p>")
 
 
-async def _say_yes(pickup: Pickup, asked: Question, subscription: Subscription) -> bool:
+async def _say_yes(pickup: Pickup, asked: ConfirmationQuestion, subscription: Subscription) -> bool:
     """Note that an address has confirmed, and ask the next; return whether it was the last."""
     subscriptions, last = pickup.registry.subscriptions, questions(subscription)[-1]
     if asked == last:
@@ -105,7 +105,7 @@ async def _say_yes(pickup: Pickup, asked: Question, subscription: Subscription) 
     return False
 
 
-async def _asked(request: web.Request) -> tuple[Question, Subscription]:
+async def _asked(request: web.Request) -> tuple[ConfirmationQuestion, Subscription]:
     """Return the question that a link answers, and the subscription that it is about."""
     pickup, token = request.app[PICKUP], request.match_info["token"]
     for purpose in ("confirm", "confirm escalation"):

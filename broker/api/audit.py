@@ -19,7 +19,7 @@ from typing import Any
 
 from aiohttp import web
 
-from broker.api.access import RULES, Rule, caller_of, operation_of
+from broker.api.access import RULES, AccessRule, caller_of, operation_of
 from broker.api.backend import in_thread
 from broker.api.description import description
 from broker.api.problem import Problem, status_of
@@ -133,7 +133,7 @@ def _is_audited(request: web.Request) -> bool:
     name = operation_of(request)
     if name in AUDITED_READS:
         return True
-    if not name or RULES.get(name) is Rule.PUBLIC:
+    if not name or RULES.get(name) is AccessRule.PUBLIC:
         return False
     return request.method not in ("GET", "HEAD") and name not in UNAUDITED
 

@@ -29,7 +29,7 @@ from broker.documents.document import (
 from broker.documents.ingest import LOADS, IngestOutcome, Receipt
 from broker.documents.late import late_data
 from broker.documents.spool import Spool
-from broker.registry.tokens import Scope
+from broker.registry.tokens import TokenScope
 from feeds.dates import usable
 
 __all__ = ["ROUTES"]
@@ -47,9 +47,9 @@ async def post_documents(request: web.Request) -> web.Response:
     """
     stream, caller = request.match_info["stream"], caller_of(request)
     check_stream(stream)
-    if stream.startswith(LOADS) and caller is not None and Scope.ADMIN not in caller.scopes:
+    if stream.startswith(LOADS) and caller is not None and TokenScope.ADMIN not in caller.scopes:
         # Who may publish anything may not write what queries go by.
-        check_named(caller, Scope.PUBLISH, stream, caller.streams)
+        check_named(caller, TokenScope.PUBLISH, stream, caller.streams)
     body = await bytes_of(request)
     if request.content_type in _LINES:
         return await _post_lines(request, body)
@@ -88,14 +88,14 @@ def _parse_line(line: bytes, stream: str) -> DocumentLine | Receipt:
     return parsed
 
 
-class _Parser(threading.local):
+class _ThreadParser(threading.local):
     """One parser for each thread: making one costs a third of reading a news item."""
 
     def __init__(self) -> None:
         self.parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
 
 
-_OF_THREAD = _Parser()
+_OF_THREAD = _ThreadParser()
 
 
 def _check_xml(xml: bytes) -> None:

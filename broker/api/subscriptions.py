@@ -30,7 +30,7 @@ from broker.registry.subscription import (
     Subscription,
     SubscriptionState,
 )
-from broker.registry.tokens import AccessToken, Scope, Tokens
+from broker.registry.tokens import AccessToken, Tokens, TokenScope
 
 __all__ = ["ROUTES", "remove"]
 
@@ -51,7 +51,7 @@ async def list_subscriptions(request: web.Request) -> web.Response:
     registry, caller = request.app[BACKEND].registry, caller_of(request)
     query, after = request.query.get("query"), request.query.get("after", "")
     limit = bounded(request, "limit", _LIMIT_MAX, _LIMIT_MAX)
-    if caller is None or Scope.ADMIN in caller.scopes:
+    if caller is None or TokenScope.ADMIN in caller.scopes:
         found = await in_thread(
             lambda: registry.subscriptions.find(query=query, after=after, limit=limit)
         )
@@ -82,9 +82,9 @@ async def post_subscription(request: web.Request) -> web.Response:
     note(request, query=asked["query"], destination=destination.shown)
     options = Options.parse(json.dumps(asked.get("options", {})))
     caller = caller_of(request)
-    serves_itself = caller is not None and Scope.ADMIN not in caller.scopes
+    serves_itself = caller is not None and TokenScope.ADMIN not in caller.scopes
     if caller is not None and serves_itself:
-        check_named(caller, Scope.SUBSCRIBE, asked["query"], caller.queries)
+        check_named(caller, TokenScope.SUBSCRIBE, asked["query"], caller.queries)
         _check_own(request, destination, options)
     parameters = await in_thread(_assignment, backend, asked, options)
     await _check_ways(request, destination, options)

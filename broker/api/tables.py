@@ -16,7 +16,7 @@ from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.problem import Problem
 from broker.api.querystring import bounded
 from broker.registry.registered import tables_of
-from broker.registry.tokens import Scope
+from broker.registry.tokens import TokenScope
 from broker.tables.store import RowChange
 
 __all__ = ["ROUTES", "described_tables"]
@@ -28,7 +28,7 @@ async def list_tables(request: web.Request) -> web.Response:
     """Answer the tables that are registered, with how many rows each has and who uses it."""
     caller = caller_of(request)
     found = await in_thread(described_tables, request.app[BACKEND])
-    if caller is not None and Scope.ADMIN not in caller.scopes:
+    if caller is not None and TokenScope.ADMIN not in caller.scopes:
         found = [each for each in found if each["name"] in caller.queries]
     return web.json_response({"tables": found})
 

@@ -49,7 +49,7 @@ def quickstart(directory: Path) -> None:
       xscl quickstart ~/my-broker
     """
     began = time.monotonic()
-    place = _Place(directory.absolute())
+    place = _Workplace(directory.absolute())
     try:
         place.prepare()
         place.start()
@@ -62,7 +62,7 @@ def quickstart(directory: Path) -> None:
 
 
 @dataclass
-class _Place:
+class _Workplace:
     """A directory, and what runs on it."""
 
     directory: Path
@@ -152,7 +152,7 @@ def _free_port(*wanted: int) -> int:
     return found
 
 
-def _show(place: _Place, match: dict[str, Any]) -> None:
+def _show(place: _Workplace, match: dict[str, Any]) -> None:
     from rich.console import Console
 
     from broker.demo.screen import match_block, read_item
@@ -164,7 +164,7 @@ def _show(place: _Place, match: dict[str, Any]) -> None:
     echo(f"\n{block.get()}".rstrip())
 
 
-def _explain(place: _Place, seconds: float) -> None:
+def _explain(place: _Workplace, seconds: float) -> None:
     numbers = " ".join(str(process.pid) for process in place.processes)
     token = (place.settings.data / TOKEN_FILE).relative_to(place.directory)
     echo(f"\nA broker runs at {place.url}/, after {seconds:.0f} s. Go on with:\n")

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from broker.delivery.links import Purpose
 from broker.registry.subscription import Destination, DestinationKind, Subscription
 
-__all__ = ["Question", "questions", "waiting_for"]
+__all__ = ["ConfirmationQuestion", "questions", "waiting_for"]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ConfirmationQuestion:
     """What one address is asked, and the purpose of the link with which it says yes."""
 
     address: str
@@ -35,24 +35,26 @@ class Question:
         )
 
 
-def questions(subscription: Subscription) -> list[Question]:
+def questions(subscription: Subscription) -> list[ConfirmationQuestion]:
     """Return what is to be asked before anything is mailed, in this order."""
     return list(_questions(subscription))
 
 
-def waiting_for(subscription: Subscription) -> Question:
+def waiting_for(subscription: Subscription) -> ConfirmationQuestion:
     """Return which question of an unconfirmed subscription has not been answered."""
     asked = questions(subscription)
     return asked[-1] if subscription.reason else asked[0]
 
 
-def _questions(subscription: Subscription) -> Iterator[Question]:
+def _questions(subscription: Subscription) -> Iterator[ConfirmationQuestion]:
     own, query = subscription.destination, subscription.query
     if own.kind is DestinationKind.EMAIL:
         subject = f"Do you want the matches of {query}?"
-        yield Question(own.address, "confirm", subject, f"the matches of the query {query}")
+        yield ConfirmationQuestion(
+            own.address, "confirm", subject, f"the matches of the query {query}"
+        )
     second = subscription.options.escalate and Destination.parse(subscription.options.escalate)
     if second and second.kind is DestinationKind.EMAIL and second != own:
         subject = f"Do you want the matches of {query} that nobody acknowledges?"
         offer = f"what nobody acknowledges of the matches of the query {query}"
-        yield Question(second.address, "confirm escalation", subject, offer)
+        yield ConfirmationQuestion(second.address, "confirm escalation", subject, offer)

@@ -16,7 +16,7 @@ from enum import Enum
 
 from broker.delivery.attempt import Outcome, OutcomeKind
 
-__all__ = ["Decision", "EndpointHealth", "Fate", "RetryPolicy", "decide"]
+__all__ = ["Consequence", "EndpointHealth", "Fate", "RetryPolicy", "decide"]
 
 _US = timedelta(microseconds=1)
 SECOND_US = 1_000_000
@@ -87,7 +87,7 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Consequence:
     """What follows from an outcome: for the delivery, and for its subscription.
 
     `disable` is the reason for which the subscription is to be disabled, or empty.
@@ -107,23 +107,23 @@ def decide(
     health: EndpointHealth,
     now_us: int,
     random: Callable[[], float],
-) -> Decision:
+) -> Consequence:
     """Return what follows from the outcome of a delivery's attempt `number` (from 1).
 
     `random` gives numbers in [0, 1).
     """
     if outcome.kind is OutcomeKind.DELIVERED:
-        return Decision(Fate.DELIVERED, now_us)
+        return Consequence(Fate.DELIVERED, now_us)
     if outcome.kind is OutcomeKind.REFUSED:
         # The message, not the endpoint: a refusal says nothing about the others.
-        return Decision(Fate.DEAD, now_us, health)
+        return Consequence(Fate.DEAD, now_us, health)
     later = _after_failure(policy, outcome, health, now_us, random)
     disable = _reason_to_disable(policy, outcome, later, now_us)
     if number > len(policy.delays_us):
-        return Decision(Fate.DEAD, now_us, later, disable)
+        return Consequence(Fate.DEAD, now_us, later, disable)
     delay_us = _jittered(policy, policy.delays_us[number - 1], random)
     next_us = max(now_us + max(delay_us, _retry_after(policy, outcome)), later.paused_until_us)
-    return Decision(Fate.RETRY, next_us, later, disable)
+    return Consequence(Fate.RETRY, next_us, later, disable)
 
 
 def _after_failure(

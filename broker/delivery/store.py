@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from broker.delivery.attempt import Outcome
-from broker.delivery.schedule import Decision, EndpointHealth
+from broker.delivery.schedule import Consequence, EndpointHealth
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.subscription import Subscription
 from broker.settings.database import connect
@@ -156,7 +156,7 @@ class Finished:
     taken: Taken
     at_us: int
     outcome: Outcome | None
-    decision: Decision
+    decision: Consequence
 
 
 def delivery_id(subscription_id: str, match_id: str) -> str:

@@ -23,7 +23,7 @@ from broker.delivery.alerts.escalation import is_escalation
 from broker.delivery.attempt import Attempt, Channel, Notifier, Outcome, OutcomeKind
 from broker.delivery.dispatch import Dispatch
 from broker.delivery.endpoints import Claim, EndpointLimits, Endpoints
-from broker.delivery.schedule import Decision, Fate, RetryPolicy, decide
+from broker.delivery.schedule import Consequence, Fate, RetryPolicy, decide
 from broker.delivery.store import Finished, Taken
 from broker.pipeline.matchlog import CommittedMatch
 from broker.pipeline.outbox import Outbox
@@ -200,7 +200,7 @@ class DeliveryWorker:
         claims, now_us = self._claims(taken.subscription), self._now_us()
         turn_us = self._endpoints.admit(claims, now_us)
         if turn_us is not None:
-            parked = Decision(Fate.RETRY, turn_us, taken.health)
+            parked = Consequence(Fate.RETRY, turn_us, taken.health)
             self._finished.append(Finished(taken, now_us, None, parked))
             return
         task = asyncio.create_task(self._attempt(taken, claims))

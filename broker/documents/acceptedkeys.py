@@ -25,7 +25,7 @@ from broker.documents.keys import LIKE_DOCID, docid_of, document_key, is_like_an
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
 
-__all__ = ["AcceptedKeys", "HashedLine", "Hashes", "Key", "Repetition", "SegmentKeys"]
+__all__ = ["AcceptedKeys", "DocumentKey", "HashedLine", "Hashes", "RepeatedDocument", "SegmentKeys"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ class HashedLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Repetition:
+class RepeatedDocument:
     """A line repeats a document: its number."""
 
     docid: int
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class DocumentKey:
     """The key of a new document; `revision` counts the earlier ones with its publisher's key."""
 
     text: str
@@ -152,7 +152,7 @@ class AcceptedKeys:
 
 
 @dataclass(slots=True)
-class _Known:
+class _KnownDocuments:
     """The documents of one publisher's key in the segment in hand: numbers by content."""
 
     revision: int = 0
@@ -168,25 +168,29 @@ class SegmentKeys:
     def __init__(self, accepted: AcceptedKeys, past: dict[bytes, KnownDocuments]) -> None:
         self._accepted = accepted
         self._past = past
-        self._known: dict[tuple[str, str], _Known] = {}
+        self._known: dict[tuple[str, str], _KnownDocuments] = {}
         self._keys: set[tuple[str, str]] = set()
 
-    def take(self, hashed: HashedLine, docid: int) -> Key | Repetition:
+    def take(self, hashed: HashedLine, docid: int) -> DocumentKey | RepeatedDocument:
         """Return the document that a line repeats, else the key that it has from now on."""
         line, hashes = hashed.line, hashed.hashes
         if line.key is None or hashes is None:
             return self._free(line, docid, 0)
-        known = self._known.setdefault((line.stream, line.key), _Known())
+        known = self._known.setdefault((line.stream, line.key), _KnownDocuments())
         past = self._past.get(hashes.identity)
         if (earlier := self._earlier(line, hashes.content, known, past)) is not None:
-            return Repetition(earlier)
+            return RepeatedDocument(earlier)
         self._accepted.note(line.key)
         key = self._free(line, docid, self._next_revision(line, known, past))
         known.docids[line.xml], known.revision = docid, key.revision
         return key
 
     def _earlier(
-        self, line: DocumentLine, content: bytes, known: _Known, past: KnownDocuments | None
+        self,
+        line: DocumentLine,
+        content: bytes,
+        known: _KnownDocuments,
+        past: KnownDocuments | None,
     ) -> int | None:
         """Return the number of the document that a line repeats, None if it is new."""
         if line.xml in known.docids:
@@ -196,7 +200,9 @@ class SegmentKeys:
                 return docid
         return None
 
-    def _next_revision(self, line: DocumentLine, known: _Known, past: KnownDocuments | None) -> int:
+    def _next_revision(
+        self, line: DocumentLine, known: _KnownDocuments, past: KnownDocuments | None
+    ) -> int:
         if known.docids:
             return known.revision + 1
         for docid, revision in past.newest_first() if past else ():
@@ -208,7 +214,7 @@ class SegmentKeys:
         """Return whether a stored document has the stream and the key of a line."""
         return self._accepted.is_called(docid, line.stream, document_key(line.key, docid, revision))
 
-    def _free(self, line: DocumentLine, docid: int, revision: int) -> Key:
+    def _free(self, line: DocumentLine, docid: int, revision: int) -> DocumentKey:
         """Return the first key from a revision on that no other document has; it is taken now."""
         text = document_key(line.key, docid, revision)
         if self._accepted.may_be_taken(line.key, revision):
@@ -216,4 +222,4 @@ class SegmentKeys:
                 revision += 1
                 text = document_key(line.key, docid, revision)
         self._keys.add((line.stream, text))
-        return Key(text, revision)
+        return DocumentKey(text, revision)

@@ -17,7 +17,13 @@ from enum import Enum
 
 import pyarrow as pa
 
-from broker.documents.acceptedkeys import AcceptedKeys, HashedLine, Key, Repetition, SegmentKeys
+from broker.documents.acceptedkeys import (
+    AcceptedKeys,
+    DocumentKey,
+    HashedLine,
+    RepeatedDocument,
+    SegmentKeys,
+)
 from broker.documents.dedup import DEDUP_HORIZON_US
 from broker.documents.document import (
     CLOCK,
@@ -151,7 +157,7 @@ class Ingest:
         if arrival_us is None:
             arrival_us = self._recorded_arrival(line)
         key = keys.take(hashed, rows.next_docid)
-        if isinstance(key, Repetition):
+        if isinstance(key, RepeatedDocument):
             return Receipt(IngestOutcome.DUPLICATE, docid=key.docid)
         return rows.add(hashed, key, arrival_us)
 
@@ -200,7 +206,7 @@ class _AcceptedRows:
         """The number of the next document."""
         return self._first_docid + len(self._rows)
 
-    def add(self, hashed: HashedLine, key: Key, arrival_us: int) -> Receipt:
+    def add(self, hashed: HashedLine, key: DocumentKey, arrival_us: int) -> Receipt:
         """Add a document; return its receipt."""
         docid = self.next_docid
         line, hashes = hashed.line, hashed.hashes

@@ -19,8 +19,8 @@ __all__ = [
     "ComparisonView",
     "DecisionView",
     "NodeView",
-    "Note",
     "QueryView",
+    "SharingNote",
     "SideView",
     "Survey",
     "TemplateView",
@@ -170,7 +170,7 @@ class DecisionView:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class SharingNote:
     """Something that is not shared with other queries, and why; `code` is stable."""
 
     code: str
@@ -203,7 +203,7 @@ class QueryView:
     parameters: tuple[tuple[str, str], ...]
     blocks: tuple[BlockView, ...]
     alternatives: tuple[tuple[ClauseView, ...], ...]
-    notes: tuple[Note, ...] = ()
+    notes: tuple[SharingNote, ...] = ()
     decisions: tuple[DecisionView, ...] = ()
     says_grace: bool = False
     given: tuple[str, ...] = ()

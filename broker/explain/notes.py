@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from broker.explain.model import ClauseView, DecisionView, Note
+from broker.explain.model import ClauseView, DecisionView, SharingNote
 from broker.explain.spelling import spell_condition
 from xscl.path import (
     And,
@@ -30,7 +30,7 @@ def notes_on(
     query: Query,
     alternatives: Sequence[Sequence[ClauseView]],
     decisions: Sequence[DecisionView] = (),
-) -> Iterator[Note]:
+) -> Iterator[SharingNote]:
     """Yield the notes on a query, each once."""
     seen: set[str] = set()
     for note in _notes(query, alternatives, decisions):
@@ -43,13 +43,13 @@ def _notes(
     query: Query,
     alternatives: Sequence[Sequence[ClauseView]],
     decisions: Sequence[DecisionView],
-) -> Iterator[Note]:
+) -> Iterator[SharingNote]:
     for block in query.blocks:
         for step in _steps(block.path):
             for predicate in step.predicates:
                 yield from _condition_notes(predicate, is_positive=True)
     if len(alternatives) > 1 and not decisions:
-        yield Note(
+        yield SharingNote(
             "alternatives",
             f"{_sources(query)} {len(alternatives)} alternatives: each is a query class of its own,"
             " and their witnesses are united",
@@ -61,13 +61,13 @@ def _notes(
         yield from _decision_notes(decision)
     if query.parameters and decisions:
         names = ", ".join(f"${name}" for name, _ in query.parameters)
-        yield Note(
+        yield SharingNote(
             "decided-parameters",
             f"{names}: each assignment has decisions of its own, because something is decided",
         )
     elif query.parameters:
         names = ", ".join(f"${name}" for name, _ in query.parameters)
-        yield Note(
+        yield SharingNote(
             "parameters",
             f"{names}: equal assignments are one; different ones share all but these values",
         )
@@ -83,19 +83,19 @@ def _sources(query: Query) -> str:
     )
 
 
-def _decision_notes(decision: DecisionView) -> Iterator[Note]:
+def _decision_notes(decision: DecisionView) -> Iterator[SharingNote]:
     name = f"decision {decision.number}"
     asked = [decision.asked, *(absence.asked for absence in decision.absences)]
     if not any("=" in text.replace("!=", "").replace("<=", "").replace(">=", "") for text in asked):
-        yield Note(
+        yield SharingNote(
             "no-value-join",
             f"{name} without an equality passes over all that its window holds",
         )
     if decision.is_unbounded:
-        yield Note("unbounded", f"{name} has no window: what it reads is never forgotten")
+        yield SharingNote("unbounded", f"{name} has no window: what it reads is never forgotten")
 
 
-def _clause_notes(clause: ClauseView) -> Iterator[Note]:
+def _clause_notes(clause: ClauseView) -> Iterator[SharingNote]:
     for comparison in clause.comparisons:
         if comparison.tested == "tuple":
             reason = "not a comparison of one value with one value or with a string"
@@ -103,18 +103,18 @@ def _clause_notes(clause: ClauseView) -> Iterator[Note]:
                 reason = "a comparison of numbers"
             elif comparison.operator[0] not in "=!":
                 reason = "a test"
-            yield Note(
+            yield SharingNote(
                 "residual",
                 f"`{comparison.text}` is {reason}: it is looked at tuple by tuple, after the join",
             )
     if clause.is_join and not clause.has_value_join:
-        yield Note(
+        yield SharingNote(
             "no-value-join",
             f"{clause.kind} without a value join tries each pair of documents within"
             f" {clause.window}: its cost is the product of both sides",
         )
     if clause.is_unbounded:
-        yield Note(
+        yield SharingNote(
             "unbounded", f"{clause.kind} within {clause.window}: what it reads is never forgotten"
         )
 
@@ -127,11 +127,11 @@ def _steps(path: Path) -> Iterator[Step]:
                 yield from _steps(below)
 
 
-def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[Note]:
+def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[SharingNote]:
     match condition:
         case Opaque(expression, is_positional=is_positional):
             place = ", position and size" if is_positional else ""
-            yield Note(
+            yield SharingNote(
                 "opaque",
                 f"`{expression}` is outside the shared fragment: XPath 1.0 evaluates it, once for"
                 f" each distinct condition and node{place}",
@@ -142,7 +142,7 @@ def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[Not
             yield _position_note(condition)
         case Or(conditions):
             if any(map(_compares, conditions)):
-                yield Note(
+                yield SharingNote(
                     "or",
                     f"`{spell_condition(condition)}` may hold in several ways: its outcome is part"
                     " of the shape, its constants are not data",
@@ -151,7 +151,7 @@ def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[Not
                 yield from _condition_notes(each, is_positive=False)
         case Not(inner):
             if _compares(inner):
-                yield Note(
+                yield SharingNote(
                     "not",
                     f"`{spell_condition(condition)}`: its outcome is part of the shape, its"
                     " constants are not data",
@@ -162,8 +162,8 @@ def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[Not
                 yield from _condition_notes(each, is_positive=is_positive)
 
 
-def _position_note(condition: Condition) -> Note:
-    return Note(
+def _position_note(condition: Condition) -> SharingNote:
+    return SharingNote(
         "position",
         f"`[{spell_condition(condition)}]` counts what is left before it: the step's"
         " conditions up to there are part of its definition, constants too",

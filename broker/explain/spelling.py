@@ -11,10 +11,10 @@ from xscl.path import (
     ANY,
     And,
     Axis,
-    Call,
     Comparison,
     Condition,
     Exists,
+    FunctionValue,
     Literal,
     NodeTest,
     Not,
@@ -28,7 +28,6 @@ from xscl.path import (
     StringTest,
     Value,
 )
-from xscl.query import Call as DerivedCall
 from xscl.query import (
     Cell,
     Conditional,
@@ -41,6 +40,7 @@ from xscl.query import (
     ValueJoin,
     VariableValue,
 )
+from xscl.query import FunctionValue as DerivedCall
 
 __all__ = [
     "ParameterNumber",
@@ -178,7 +178,7 @@ def spell_value(value: Value) -> str:
     match value:
         case PathValue(path):
             return spell_path(path)
-        case Call(function, arguments):
+        case FunctionValue(function, arguments):
             return f"{function}({', '.join(map(spell_value, arguments))})"
         case Literal() | Parameter():
             return _spell_literal(value)

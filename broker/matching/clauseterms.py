@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from broker.matching.rendering.form import Form, Forms
+from broker.matching.rendering.form import MatchForm, MatchForms
 from templates.clause import Clause, Place, Test
 from templates.factor import Factor
 from xscl.query import Query, Variable, term
@@ -37,8 +37,8 @@ class ClauseTerms:
     names: tuple[str, ...]
     places: tuple[Place, ...]
     instants: tuple[Instant, ...]
-    forms: Forms | None
-    form: Form | None
+    forms: MatchForms | None
+    form: MatchForm | None
     runs: tuple[int, ...]
     visible: tuple[int, ...]
     compared: tuple[tuple[int, int], ...]
@@ -58,7 +58,7 @@ class ClauseTerms:
         }
         names = (*(name for name in found if name not in instants), *instants)
         at = {name: i for i, name in enumerate(names)}
-        forms = None if clause.stream else Forms(query)
+        forms = None if clause.stream else MatchForms(query)
         runs = forms.run_terms(clause.blocks) if forms else []
         form = forms.of(clause.blocks, []) if forms and not runs else None
         compared = [

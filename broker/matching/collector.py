@@ -18,7 +18,7 @@ from broker.matching.innertuples import InnerTuples
 from broker.matching.outcomes.gathered import Gathered
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matchrows import MatchRows
-from broker.matching.rules.candidates import Candidates
+from broker.matching.rules.candidates import RuleCandidates
 from broker.matching.usegroups import CommonUse, GroupColumns, UseGroup
 from joins import UNBOUNDED
 from templates.clause import Clause
@@ -42,7 +42,7 @@ class Collector:
         self,
         accounts: Accounts,
         shape_of: Callable[[Clause], int],
-        candidates: Candidates,
+        candidates: RuleCandidates,
         gathered: Gathered,
         *,
         is_known: bool,

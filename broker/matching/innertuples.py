@@ -41,7 +41,7 @@ class InnerTuples:
     def __init__(self, shape_of: Callable[[Clause], int]) -> None:
         self._shape_of = shape_of
         self._numbers: dict[bytes, int] = {}
-        self._parts: list[_Rows] = []
+        self._parts: list[_TupleRows] = []
         self._texts: dict[str, int] = {}
         self._queries: dict[str, int] = {}
         self._found: set[int] = set()
@@ -83,7 +83,7 @@ class InnerTuples:
         self._parts.append(rows.take(own[distinct >= before]))
         return numbers[inverse]
 
-    def _read(self, hits: Hits) -> _Rows:
+    def _read(self, hits: Hits) -> _TupleRows:
         points, operands = hits.points, hits.points.operands
         newest = points.newest(hits.rows)
         depths, watermarks = (operands.column(n)[newest] for n in ("depth", "watermark_us"))
@@ -111,7 +111,7 @@ class InnerTuples:
         leaves, leaf_counts = hits.leaves
         is_leaf = np.arange(leaves.shape[1]) < leaf_counts[:, None]
         behind = _Lists(leaves[is_leaf], leaf_counts)
-        return _Rows(names, match_ids, np.stack(whole), behind, *self._carried(hits))
+        return _TupleRows(names, match_ids, np.stack(whole), behind, *self._carried(hits))
 
     def _carried(self, hits: Hits) -> tuple[_Lists, _Lists]:
         """Return the nodes and values that each tuple carries, those of its root first."""
@@ -152,7 +152,7 @@ class InnerTuples:
         """
         if not self._parts:
             return
-        rows = _Rows.concat(self._parts)
+        rows = _TupleRows.concat(self._parts)
         numbers, queries = np.divmod(np.array([*self._found], np.int64), _QUERIES)
         limits = np.array([limit_of(query) for query in self._queries], np.int64)
         is_below = np.zeros(len(rows), np.bool_)
@@ -199,7 +199,7 @@ class _Lists(NamedTuple):
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), flat)
 
 
-class _Rows(NamedTuple):
+class _TupleRows(NamedTuple):
     """Tuples as rows: of whole numbers there is a column for each of `_WHOLE`."""
 
     streams: list[str]
@@ -213,7 +213,7 @@ class _Rows(NamedTuple):
         return len(self.streams)
 
     @classmethod
-    def concat(cls, parts: list[_Rows]) -> _Rows:
+    def concat(cls, parts: list[_TupleRows]) -> _TupleRows:
         """Return the rows of all parts."""
         return cls(
             [name for part in parts for name in part.streams],
@@ -242,10 +242,10 @@ class _Rows(NamedTuple):
                 keys[row] = key
         return keys
 
-    def take(self, some: Ints) -> _Rows:
+    def take(self, some: Ints) -> _TupleRows:
         """Return some of the rows."""
         rows = some.tolist()
-        return _Rows(
+        return _TupleRows(
             [self.streams[row] for row in rows],
             [self.match_ids[row] for row in rows],
             self.whole[:, some],

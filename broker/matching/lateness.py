@@ -44,7 +44,7 @@ _Span = tuple[str, int]
 
 
 @dataclass(slots=True)
-class _Asked:
+class _AskedSpans:
     """What a query asks: the spans under each of its assignments, by name, and its grace."""
 
     query: Query
@@ -60,7 +60,7 @@ class Lateness:
 
     def __init__(self, lateness_us: int) -> None:
         self._lateness_us = lateness_us
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, _AskedSpans] = {}
         self._spans: dict[str, Durations] = defaultdict(Durations)
         # The queries of one block that publish: what their stream's documents become.
         self._passed_on: dict[str, dict[str, str]] = defaultdict(dict)
@@ -125,7 +125,7 @@ class Lateness:
 
     def _add(self, registered: RegisteredQuery) -> None:
         query = registered.query
-        asked = self._asked[query.id] = _Asked(query)
+        asked = self._asked[query.id] = _AskedSpans(query)
         if query.publish is not None:
             for stream in _passed_on(query):
                 self._passed_on[stream][query.id] = query.publish
@@ -161,7 +161,7 @@ class Lateness:
         if asked.query.publish is not None:
             _take_out(self._published_graces, asked.query.publish, asked.grace_us)
 
-    def _assign(self, asked: _Asked, values: Assignment, *, is_wanted: bool) -> None:
+    def _assign(self, asked: _AskedSpans, values: Assignment, *, is_wanted: bool) -> None:
         name = name_of(values)
         self._forget(asked.spans.pop(name, []))
         if not is_wanted:

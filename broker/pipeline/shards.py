@@ -20,7 +20,7 @@ import pyarrow as pa
 from joins import UNBOUNDED, Processor
 from joins.shards.driver import Answerer, ShardedProcessor
 from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
-from joins.shards.orders import Answer, Catalog, Order, Store
+from joins.shards.orders import Answer, ClassCatalog, Order, Store
 from joins.shards.shard import Shard
 
 __all__ = ["DirectoryStore", "Join", "MemoryStore", "RunTasks", "ShardTask", "Tasks", "carry_out"]
@@ -150,15 +150,15 @@ class DirectoryStore:
         """Return a table."""
         return pa.ipc.open_file((self._directory / name).read_bytes()).read_all()
 
-    def put_catalog(self, name: str, catalog: Catalog) -> None:
+    def put_catalog(self, name: str, catalog: ClassCatalog) -> None:
         """Keep a catalog."""
         path = self._new_file(name)
         path.write_bytes(pickle.dumps(catalog, protocol=pickle.HIGHEST_PROTOCOL))
         path.rename(self._directory / name)
 
-    def get_catalog(self, name: str) -> Catalog:
+    def get_catalog(self, name: str) -> ClassCatalog:
         """Return a catalog."""
-        catalog: Catalog = pickle.loads((self._directory / name).read_bytes())
+        catalog: ClassCatalog = pickle.loads((self._directory / name).read_bytes())
         return catalog
 
     def remove(self, names: Sequence[str]) -> None:
@@ -186,7 +186,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._tables: dict[str, pa.Table] = {}
-        self._catalogs: dict[str, Catalog] = {}
+        self._catalogs: dict[str, ClassCatalog] = {}
 
     def names(self) -> set[str]:
         """Return the names of all that is there."""
@@ -200,17 +200,17 @@ class MemoryStore:
         """Return a table."""
         return self._tables[name]
 
-    def put_catalog(self, name: str, catalog: Catalog) -> None:
+    def put_catalog(self, name: str, catalog: ClassCatalog) -> None:
         """Keep a catalog."""
         # The driver's own mappings change; what an order names does not.
-        self._catalogs[name] = Catalog(
+        self._catalogs[name] = ClassCatalog(
             dict(catalog.classes),
             dict(catalog.epochs),
             dict(catalog.retention),
             dict(catalog.thresholds),
         )
 
-    def get_catalog(self, name: str) -> Catalog:
+    def get_catalog(self, name: str) -> ClassCatalog:
         """Return a catalog."""
         return self._catalogs[name]
 

@@ -36,7 +36,7 @@ from broker.pipeline.compaction import (
     stream_facts,
 )
 from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
-from joins.files.variablenames import Asked, VariableNames
+from joins.files.variablenames import AskedNames, VariableNames
 from joins.files.witnessfile import (
     Header,
     WitnessFileError,
@@ -77,7 +77,7 @@ class _Named(NamedTuple):
     """A plan by names, which costs a microsecond for each thing that it asks for."""
 
     plan: EvaluationPlan
-    asked: Asked
+    asked: AskedNames
     names: dict[int, bytes]
 
 
@@ -184,7 +184,7 @@ class Snapshot:
 
     def _publish(self, plan: EvaluationPlan, witnesses: pa.Table) -> None:
         if self._named is None or self._named.plan is not plan:
-            self._named = _Named(plan, Asked.of(plan, self._names), self._names.of(plan))
+            self._named = _Named(plan, AskedNames.of(plan, self._names), self._names.of(plan))
         asked = self._named.asked
         path = self._directory / f"{asked.id}.asked"
         if not path.exists():
@@ -309,7 +309,7 @@ class _Sufficiency:
     def _point(self, asked: str) -> float:
         """Return the last docid up to which no query needs more than was asked for."""
         try:
-            before = Asked.read((self._directory / f"{asked}.asked").read_bytes())
+            before = AskedNames.read((self._directory / f"{asked}.asked").read_bytes())
         except (OSError, ValueError):
             return 0
         if before.id != asked:

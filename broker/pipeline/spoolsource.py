@@ -47,7 +47,7 @@ class SpoolSource(DataSource):
 
 
 @dataclass
-class _Part(InputPartition):
+class _SlicesPart(InputPartition):
     slices: list[Slice]
 
 
@@ -76,16 +76,16 @@ class _SpoolReader(DataSourceStreamReader):
         self._is_warm = self._is_warm or last is not None
         return {"segment": after if last is None else last.last}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[_Part]:
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[_SlicesPart]:
         # A checkpoint behind the commit asks for segments that may have been pruned.
         after, through = max(start["segment"], self._through), end["segment"]
         if after >= through:
-            return [_Part([])]
+            return [_SlicesPart([])]
         parts = slice_segments(self._refreshed(through), after, through, self._parallelism)
-        return [_Part(slices) for slices in parts]
+        return [_SlicesPart(slices) for slices in parts]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        assert isinstance(partition, _Part)
+        assert isinstance(partition, _SlicesPart)
         return iter([tuple(each) for each in partition.slices])
 
     def _refreshed(self, through: int | None = None) -> Spool:

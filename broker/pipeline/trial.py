@@ -40,7 +40,7 @@ from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 from xscl.editing.loosening import Loosening, loosenings, spelled
 
-__all__ = ["DOCUMENTS_MAX", "SECONDS_MAX", "Trial", "try_query"]
+__all__ = ["DOCUMENTS_MAX", "SECONDS_MAX", "TrialProgress", "try_query"]
 
 DOCUMENTS_MAX = 50_000
 SECONDS_MAX = 10.0
@@ -59,7 +59,7 @@ _PRIORITY = 10
 
 
 @dataclass(slots=True)
-class Trial:
+class TrialProgress:
     """What is known so far.  Of a match its documents tell it from others."""
 
     loosenings: list[Loosening]
@@ -104,7 +104,7 @@ def try_query(
 ) -> None:
     """Tell what a text matches and just misses, as documents are looked at, oldest first."""
     started = time.monotonic()
-    found = Trial(_valid(asked.query[0], source))
+    found = TrialProgress(_valid(asked.query[0], source))
     found.measured = [[] for _ in found.loosenings]
     spool = _spool(asked.spool)
     wanted = min(sum(each.documents for each in spool.all_segments()), asked.documents_max)
@@ -165,7 +165,9 @@ def _registered(asked: DryRun, source: str, loosened: list[Loosening]) -> Iterat
         yield RegisteredQuery(query, assignments=assignments)
 
 
-def _note(found: Trial, name: str, batch: pa.RecordBatch, matches: Sequence[FoundMatch]) -> None:
+def _note(
+    found: TrialProgress, name: str, batch: pa.RecordBatch, matches: Sequence[FoundMatch]
+) -> None:
     if not batch.num_rows:
         return
     ticks = pc.sum(pc.equal(batch.column("stream"), CLOCK)).as_py()
@@ -194,7 +196,7 @@ def _documents(line: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(each["docid"] for each in line["documents"])
 
 
-def _told(found: Trial, source: str) -> dict[str, Any]:
+def _told(found: TrialProgress, source: str) -> dict[str, Any]:
     near = [(at, line) for key, (at, line) in found.near.items() if key not in found.matched]
     misses = [_miss(found.loosenings[at], line) for at, line in near]
     misses.sort(key=lambda miss: (miss["by"] is None, miss["by"] or 0.0))
@@ -262,7 +264,9 @@ def _about(length_us: int) -> str:
     return f"{length_us / 1e6:.1f} seconds"
 
 
-def _histograms(found: Trial, near: list[tuple[int, dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+def _histograms(
+    found: TrialProgress, near: list[tuple[int, dict[str, Any]]]
+) -> Iterator[dict[str, Any]]:
     """Yield for each bounded condition how many matches, near ones too, have how much of it."""
     for at, loosening in enumerate(found.loosenings):
         if loosening.bound is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from broker.registry.tokens import Scope, TokenError, Tokens
+from broker.registry.tokens import TokenError, Tokens, TokenScope
 from broker.settings.directory import TOKEN_FILE, write_private
 
 __all__ = ["OWNER", "keep_owner_token"]
@@ -28,10 +28,10 @@ def keep_owner_token(data: Path) -> Path:
     tokens = Tokens(data / "tokens.db")
     try:
         found = tokens.find(_read(path))
-        if found is None or Scope.ADMIN not in found.scopes:
+        if found is None or TokenScope.ADMIN not in found.scopes:
             with contextlib.suppress(TokenError):
                 tokens.revoke(OWNER)
-            _, secret = tokens.create(OWNER, [Scope.ADMIN])
+            _, secret = tokens.create(OWNER, [TokenScope.ADMIN])
             write_private(path, secret + "\n")
     finally:
         tokens.close()

@@ -30,7 +30,7 @@ from typing import Any
 
 from broker.settings.database import connect, transaction
 
-__all__ = ["TOKEN_PREFIX", "AccessToken", "Scope", "TokenError", "Tokens", "check_scopes"]
+__all__ = ["TOKEN_PREFIX", "AccessToken", "TokenError", "TokenScope", "Tokens", "check_scopes"]
 
 TOKEN_PREFIX = "xscl_"
 """What every secret begins with, so that leaked ones can be searched for."""
@@ -66,7 +66,7 @@ class TokenError(ValueError):
     """A token cannot be made or revoked as asked."""
 
 
-class Scope(StrEnum):
+class TokenScope(StrEnum):
     """What a token is good for.  `ADMIN` is good for everything."""
 
     ADMIN = "admin"
@@ -75,7 +75,7 @@ class Scope(StrEnum):
     METRICS = "metrics"
 
 
-_NARROWED = (Scope.PUBLISH, Scope.SUBSCRIBE)
+_NARROWED = (TokenScope.PUBLISH, TokenScope.SUBSCRIBE)
 """Scopes that may be for some names only."""
 
 
@@ -88,7 +88,7 @@ class AccessToken:
     """
 
     name: str
-    scopes: frozenset[Scope]
+    scopes: frozenset[TokenScope]
     subscriptions: frozenset[str]
     created_us: int
     expires_us: int | None = None
@@ -99,7 +99,7 @@ class AccessToken:
     @property
     def narrowed_scopes(self) -> list[str]:
         """The scopes as they are asked for, each with its name where it has one."""
-        names = {Scope.PUBLISH: self.streams, Scope.SUBSCRIBE: self.queries}
+        names = {TokenScope.PUBLISH: self.streams, TokenScope.SUBSCRIBE: self.queries}
         return sorted(
             text
             for scope in self.scopes
@@ -130,7 +130,7 @@ class Tokens:
     ) -> tuple[AccessToken, str]:
         """Return a new token and its secret, which is not kept.
 
-        A scope is one of `Scope`, `publish:` and a stream, or `subscribe:` and the id of a query.
+        A scope is one of `TokenScope`, `publish:` and a stream, or `subscribe:` and a query's id.
         """
         granted = _granted(scopes)
         token = AccessToken(
@@ -139,14 +139,14 @@ class Tokens:
             frozenset(subscriptions),
             self._now_us(),
             expires_us,
-            streams=frozenset(granted.get(Scope.PUBLISH, ())),
-            queries=frozenset(granted.get(Scope.SUBSCRIBE, ())),
+            streams=frozenset(granted.get(TokenScope.PUBLISH, ())),
+            queries=frozenset(granted.get(TokenScope.SUBSCRIBE, ())),
         )
         _check(token)
         token_id, rest = secrets.token_hex(6), secrets.token_urlsafe(32)
         secret = f"{TOKEN_PREFIX}{token_id}_{rest}"
         with self._lock, transaction(self._db):
-            if Scope.ADMIN not in token.scopes and not self._has_admin(token.created_us):
+            if TokenScope.ADMIN not in token.scopes and not self._has_admin(token.created_us):
                 raise TokenError(
                     "make a token with the scope 'admin' first: once there are tokens, nobody "
                     "without one can manage the broker"
@@ -198,7 +198,7 @@ class Tokens:
         rows = self._db.execute(
             "SELECT scopes FROM token WHERE expires_us IS NULL OR expires_us > ?", (now_us,)
         )
-        return any(Scope.ADMIN in scopes.split() for (scopes,) in rows)
+        return any(TokenScope.ADMIN in scopes.split() for (scopes,) in rows)
 
     def _insert(self, token: AccessToken, token_id: str, hashed: bytes) -> None:
         try:
@@ -240,15 +240,15 @@ def check_scopes(scopes: Iterable[str]) -> None:
     _granted(scopes)
 
 
-def _granted(scopes: Iterable[str]) -> dict[Scope, list[str]]:
+def _granted(scopes: Iterable[str]) -> dict[TokenScope, list[str]]:
     """Return the names that each scope is narrowed to, none where it is not."""
-    granted: dict[Scope, list[str]] = {}
+    granted: dict[TokenScope, list[str]] = {}
     whole = set()
     for text in scopes:
         kind, colon, name = text.partition(":")
-        if kind not in list(Scope):
+        if kind not in list(TokenScope):
             raise TokenError(f"{text!r} is not a valid Scope: {_SCOPES}")
-        scope = Scope(kind)
+        scope = TokenScope(kind)
         names = granted.setdefault(scope, [])
         if not colon:
             whole.add(scope)
@@ -256,7 +256,7 @@ def _granted(scopes: Iterable[str]) -> dict[Scope, list[str]]:
             raise TokenError(f"{text!r} is no scope: {_SCOPES}")
         else:
             names.append(name)
-    if Scope.PUBLISH in whole and granted[Scope.PUBLISH]:
+    if TokenScope.PUBLISH in whole and granted[TokenScope.PUBLISH]:
         raise TokenError("'publish' is for all streams: leave it out, or the names of streams")
     return granted
 
@@ -270,7 +270,7 @@ def _check(token: AccessToken) -> None:
         raise TokenError("a token has a scope: admin, publish, subscribe or metrics")
     if token.queries and token.subscriptions:
         raise TokenError("a token that subscribes by itself names no subscriptions")
-    reads = Scope.SUBSCRIBE in token.scopes and not token.queries
+    reads = TokenScope.SUBSCRIBE in token.scopes and not token.queries
     if reads != bool(token.subscriptions):
         raise TokenError("a token with the scope 'subscribe', and no other, names subscriptions")
     if any(not each or " " in each for each in token.subscriptions):
@@ -287,7 +287,7 @@ def _token(row: tuple[Any, ...]) -> AccessToken:
     name, scopes, subscriptions, created_us, expires_us, used_us, streams, queries = row
     return AccessToken(
         name,
-        frozenset(map(Scope, scopes.split())),
+        frozenset(map(TokenScope, scopes.split())),
         frozenset(subscriptions.split()),
         created_us,
         expires_us,

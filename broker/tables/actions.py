@@ -64,7 +64,7 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
-class _Compiled:
+class _CompiledAction:
     """One action; it removes a row where it has no column."""
 
     row: Row
@@ -81,17 +81,17 @@ class Actions:
 
     def __init__(self, actions: Sequence[Action]) -> None:
         operands: list[Operand] = []
-        self._compiled: list[_Compiled] = []
+        self._compiled: list[_CompiledAction] = []
         for action in actions:
             if isinstance(action, SetCell):
                 row, column = action.cell.row, action.cell.column
                 operands += [row.key, action.value]
                 value = compile_operand(action.value)
-                self._compiled.append(_Compiled(row, column, key_reader(row), value))
+                self._compiled.append(_CompiledAction(row, column, key_reader(row), value))
             else:
                 operands.append(action.row.key)
                 row = action.row
-                self._compiled.append(_Compiled(row, "", key_reader(row), None))
+                self._compiled.append(_CompiledAction(row, "", key_reader(row), None))
         self._terms = dict.fromkeys(each for operand in operands for each in operand_terms(operand))
         self.reads = LockReader(dict.fromkeys(row for each in operands for row in _rows_in(each)))
         self.writes = LockReader(dict.fromkeys(each.row for each in self._compiled))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from xscl.dependencies import Node, Part, dependencies, groups
+from xscl.dependencies import Node, NodeKind, dependencies, groups
 from xscl.query import Query
 
 __all__ = ["Group", "groups_of", "table_graces"]
@@ -39,14 +39,14 @@ def groups_of(queries: Iterable[Query], stratum_of: Callable[[str], int]) -> lis
     behind: dict[Node, int] = {}
     found: list[Group] = []
     for nodes in groups(edges):
-        named = {part: frozenset(n.name for n in nodes if n.part is part) for part in Part}
-        guards = frozenset(name for name in named[Part.GUARD] if by_id[name].guards)
-        actors = named[Part.ACTIONS]
+        named = {part: frozenset(n.name for n in nodes if n.part is part) for part in NodeKind}
+        guards = frozenset(name for name in named[NodeKind.GUARD] if by_id[name].guards)
+        actors = named[NodeKind.ACTIONS]
         # A stream is compiled into the strata of its readers.
-        own = [stratum_of(name) for name in (*named[Part.GUARD], *actors)]
+        own = [stratum_of(name) for name in (*named[NodeKind.GUARD], *actors)]
         stratum = max((*own, *(behind.get(node, 0) for node in nodes)), default=0)
         if guards or actors:
-            found.append(Group(stratum, guards, actors, named[Part.TABLE]))
+            found.append(Group(stratum, guards, actors, named[NodeKind.TABLE]))
         for node in nodes:
             for each in edges[node]:
                 behind[each] = max(stratum, behind.get(each, 0))

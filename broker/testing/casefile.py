@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import xscl
 from broker.documents.document import DocumentError, DocumentLine, check_stream, parse_time
 from broker.registry.parameters import parameters
-from broker.testing.lines import CaseStatement, Line, read_lines, statements
+from broker.testing.lines import CaseLine, CaseStatement, read_lines, statements
 from xpath_eval.structure import XmlError, parse_xml
 from xscl.diagnostics import Diagnostic, Severity, XsclError
 from xscl.durations import DurationError, read_duration
@@ -199,7 +199,7 @@ class _CaseReader:
             text = f"the document is not XML: {error}" if xml else "the document has no XML"
             self._wrong("XT006", place.span, text, hint)
 
-    def _time(self, text: str | None, line: Line) -> int:
+    def _time(self, text: str | None, line: CaseLine) -> int:
         if text is None:
             return self._time_us + _SECOND_US
         if text[0] in "+-":
@@ -276,7 +276,7 @@ class _CaseReader:
                 self._wrong("XT001", detail.line.span, "this says nothing of a match", hint)
         return replace(expected, variables=variables, output=output, parameters=assigned)
 
-    def _check_variable(self, query: Query, name: str, line: Line) -> None:
+    def _check_variable(self, query: Query, name: str, line: CaseLine) -> None:
         labels = [v.label for v in query.variables if not v.label.startswith("#")]
         if name not in labels:
             hint = did_you_mean(name, labels) or f"it compares {_listed(labels)}"
@@ -297,7 +297,7 @@ class _CaseReader:
             self._wrong("XT010", span, f"there is no query `{named[1]}` here", f"there are {ids}")
         return query, named[2]
 
-    def _assignment(self, query: Query, text: str, line: Line) -> Mapping[str, Any]:
+    def _assignment(self, query: Query, text: str, line: CaseLine) -> Mapping[str, Any]:
         try:
             return xscl.assignment(query, parameters(text))
         except XsclError as error:
@@ -306,7 +306,7 @@ class _CaseReader:
         except ValueError as error:
             return self._wrong("XT011", line.span, str(error), 'as in `who=Ann within="6 h"`')
 
-    def _part(self, line: Line, text: str) -> Span:
+    def _part(self, line: CaseLine, text: str) -> Span:
         found = re.search(rf"(?<![^\s(]){re.escape(text)}", line.text)
         start = line.start + (found.start() if found else 0)
         return Span(start, start + len(text))

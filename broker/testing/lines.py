@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from xscl.path import Span
 
-__all__ = ["CaseStatement", "Line", "read_lines", "statements"]
+__all__ = ["CaseLine", "CaseStatement", "read_lines", "statements"]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CaseLine:
     """One line that says something: where it begins in the text, how far in, and what it says."""
 
     number: int
@@ -30,8 +30,8 @@ class Line:
 class CaseStatement:
     """A line, and the lines that are indented below it, as they stand in the file."""
 
-    line: Line
-    body: tuple[Line, ...]
+    line: CaseLine
+    body: tuple[CaseLine, ...]
 
     @property
     def word(self) -> str:
@@ -53,17 +53,17 @@ class CaseStatement:
         return textwrap.dedent("\n".join(" " * line.indent + line.text for line in self.body))
 
 
-def read_lines(source: str) -> list[Line]:
+def read_lines(source: str) -> list[CaseLine]:
     """Return all lines of a text."""
     found, start = [], 0
     for number, line in enumerate(source.splitlines(keepends=True), 1):
         indent = len(line) - len(line.lstrip())
-        found.append(Line(number, start + indent, indent, line.strip()))
+        found.append(CaseLine(number, start + indent, indent, line.strip()))
         start += len(line)
     return found
 
 
-def statements(lines: Sequence[Line], flat: Sequence[str] = ()) -> Iterator[CaseStatement]:
+def statements(lines: Sequence[CaseLine], flat: Sequence[str] = ()) -> Iterator[CaseStatement]:
     """Yield the statements; those whose first word is in `flat` have nothing below them.
 
     Between statements, empty lines and comments (`#`) say nothing; below one they belong to it.
@@ -84,5 +84,5 @@ def statements(lines: Sequence[Line], flat: Sequence[str] = ()) -> Iterator[Case
         at = end
 
 
-def _says_something(line: Line) -> bool:
+def _says_something(line: CaseLine) -> bool:
     return bool(line.text) and not line.text.startswith("#")

@@ -25,7 +25,7 @@ from broker.api.querystring import number
 from broker.pipeline.backfill import LookBackError
 from broker.registry.file import RegistryError
 from broker.registry.subscription import SubscriptionError
-from broker.registry.tokens import Scope
+from broker.registry.tokens import TokenScope
 from broker.web import editpages, forms, pagedata
 from broker.web.rendering import HEADERS, login_page, page, problem_page
 from xscl import XsclError
@@ -82,7 +82,7 @@ async def _problem_pages(request: web.Request, handler: _Handler) -> web.StreamR
 async def show_overview(request: web.Request) -> web.Response:
     """Show what runs and what fails; to who has only subscriptions, these."""
     backend, pickup, caller = request.app[BACKEND], request.app[PICKUP], caller_of(request)
-    if caller is not None and Scope.ADMIN not in caller.scopes:
+    if caller is not None and TokenScope.ADMIN not in caller.scopes:
         own = await in_thread(pagedata.own_subscriptions, backend, caller.subscriptions)
         offers = await in_thread(pagedata.offers, backend, caller.queries)
         return page(request, "own.html.j2", {"subscriptions": own, "offers": offers})
@@ -118,7 +118,9 @@ async def show_subscription(request: web.Request) -> web.Response:
     values = await in_thread(pagedata.one_subscription, backend, name)
     values |= await pickup.write(lambda: pagedata.messages(pickup, name))
     caller = caller_of(request)
-    values["may_change"] = caller is None or bool(caller.queries) or Scope.ADMIN in caller.scopes
+    values["may_change"] = (
+        caller is None or bool(caller.queries) or TokenScope.ADMIN in caller.scopes
+    )
     return page(request, "subscription.html.j2", values)
 
 
@@ -166,7 +168,7 @@ async def log_in(request: web.Request) -> web.Response:
     if found is None:
         said = "That is not, or no longer, a token of this broker."
         return login_page(request, said, HTTPStatus.UNAUTHORIZED)
-    if not found.scopes & {Scope.ADMIN, Scope.SUBSCRIBE}:
+    if not found.scopes & {TokenScope.ADMIN, TokenScope.SUBSCRIBE}:
         said = "That token sees nothing here."
         return login_page(request, said, HTTPStatus.FORBIDDEN)
     answer = web.Response(status=HTTPStatus.SEE_OTHER, headers={**HEADERS, "Location": "/"})

@@ -10,7 +10,7 @@ import jinja2
 from aiohttp import web
 
 from broker.api.access import FORM_TOKEN, caller_of, form_token
-from broker.registry.tokens import Scope
+from broker.registry.tokens import TokenScope
 from broker.web import pagedata
 
 __all__ = ["HEADERS", "login_page", "page", "problem_page"]
@@ -50,7 +50,7 @@ def page(
     text = _ENVIRONMENT.get_template(template).render(
         **values,
         caller=caller,
-        is_admin=caller is None or Scope.ADMIN in caller.scopes,
+        is_admin=caller is None or TokenScope.ADMIN in caller.scopes,
         form_name=FORM_TOKEN,
         form_token=form_token(request),
     )

@@ -34,7 +34,7 @@ from xscl.path import (
 )
 from xscl.pattern import DOCUMENT, PatternNode, TreePattern
 
-__all__ = ["BINDINGS_MAX", "Binding", "BlockOnDocument", "Bound"]
+__all__ = ["BINDINGS_MAX", "Binding", "BlockOnDocument", "BoundNode"]
 
 BINDINGS_MAX = 10_000
 """Bindings of one block that are looked at; a document with more is cut there."""
@@ -43,14 +43,14 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundNode:
     """A node of a document, and its string value."""
 
     number: int
     value: str
 
 
-Binding = dict[str, Bound]
+Binding = dict[str, BoundNode]
 _Nodes = frozenset[tuple[str, int]]
 
 
@@ -71,13 +71,15 @@ class BlockOnDocument:
         An optional path is bound to the node that it leads from, with all its values.
         """
         found = [
-            {name: Bound(number, self._conditions.value(number)) for name, number in nodes}
+            {name: BoundNode(number, self._conditions.value(number)) for name, number in nodes}
             for nodes in self._matches()
         ]
         for path in optional:
             for binding in found:
                 node = binding[path.variable].number
-                binding[term(path)] = Bound(node, optional_values(self._values(path.path, node)))
+                binding[term(path)] = BoundNode(
+                    node, optional_values(self._values(path.path, node))
+                )
         return found
 
     def _matches(self) -> list[_Nodes]:

@@ -15,7 +15,7 @@ from broker.documents.document import CLOCK, LAST_US, Document
 from broker.explain.spelling import spell_comparison, spell_operand
 from broker.matching.engine import Engine
 from broker.matching.registration import RegisteredQuery
-from broker.matching.rules.candidates import Candidate, Found
+from broker.matching.rules.candidates import FoundTuple, RuleCandidate
 from broker.tables.actions import Beside
 from broker.tables.store import Order, RowChange, Tables
 from broker.whynot.reason import Reason, quote
@@ -81,7 +81,7 @@ def cell_reason(
 
     `query` has no parameters.
     """
-    asked = _Asked(query, {document.docid for document in named}, known)
+    asked = _AskedRows(query, {document.docid for document in named}, known)
     queries = known.queries if isinstance(known, Rules) else [query]
     outside = [document for document in around if not document.depth]
     last = outside[-1]
@@ -108,7 +108,7 @@ def cell_reason(
     return Reason("tables", all(p.holds for p in parts), text, None, {"decided": decided}, parts)
 
 
-class _Asked:
+class _AskedRows:
     """Hears of what is asked of tables, and keeps what comes furthest of some documents."""
 
     def __init__(self, query: Query, named: set[int], known: KnownRows | Rules) -> None:
@@ -118,7 +118,7 @@ class _Asked:
         self._known = known
         self._labels = {variable.name: variable.label for variable in query.variables}
 
-    def hear(self, candidate: Candidate, docids: Sequence[int], tables: Tables) -> None:
+    def hear(self, candidate: RuleCandidate, docids: Sequence[int], tables: Tables) -> None:
         """Take what a candidate has asked."""
         if candidate.topic.query.id != self._query.id or set(docids) != self._named:
             return
@@ -130,7 +130,7 @@ class _Asked:
             ):
                 self.best = reasons, candidate.order[0]
 
-    def _reasons(self, found: Found, order: Order, tables: Tables) -> tuple[Reason, ...]:
+    def _reasons(self, found: FoundTuple, order: Order, tables: Tables) -> tuple[Reason, ...]:
         guard = found.reads.guard
         if guard is None:
             return ()

@@ -40,7 +40,7 @@ from xscl.query import (
     term,
 )
 
-__all__ = ["Joining", "Side", "StreamAt"]
+__all__ = ["Joining", "NamedOperand", "StreamAt"]
 
 StreamAt = Callable[[int], str | None]
 """Returns the stream of the first document with an event time, None where that is not known."""
@@ -52,7 +52,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Side:
+class NamedOperand:
     """One operand on given documents: its tuples, and what it is called."""
 
     name: str
@@ -79,7 +79,7 @@ def _position(document: Document) -> tuple[int, int, str]:
     return document.docid, document.depth, document.match_id
 
 
-def _is_later(one: Side, other: Side) -> bool:
+def _is_later(one: NamedOperand, other: NamedOperand) -> bool:
     return _position(one.newest) > _position(other.newest)
 
 
@@ -91,8 +91,8 @@ class Joining:
     disjunct: Disjunct
     window_us: int
     lateness_us: int
-    left: Side
-    right: Side
+    left: NamedOperand
+    right: NamedOperand
     labels: Mapping[str, str]
     stream_at: StreamAt = lambda end_us: None
 

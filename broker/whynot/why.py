@@ -17,11 +17,11 @@ from itertools import islice, permutations
 from typing import Any
 
 from broker.documents.document import Document, render_time
-from broker.whynot.blocks import Binding, BlockOnDocument, Bound
+from broker.whynot.blocks import Binding, BlockOnDocument, BoundNode
 from broker.whynot.cells import KnownRows, Rules, cell_reason, without_tables
 from broker.whynot.decided import among, decision_reason, open_form
 from broker.whynot.given import no_row, of_outcome, without_outcome
-from broker.whynot.operators import Joining, Side, StreamAt
+from broker.whynot.operators import Joining, NamedOperand, StreamAt
 from broker.whynot.reason import Reason
 from broker.whynot.surroundings import Surroundings, reason_among
 from templates.ordered import choices
@@ -213,7 +213,7 @@ class _Attempts:
         if all(reason.holds for reason in parts):
             tuples = [bindings for _, bindings in found]
             sides = {
-                block: Side(f"document {document.docid}", (document,), bindings)
+                block: NamedOperand(f"document {document.docid}", (document,), bindings)
                 for block, document, bindings in zip(self.asked, documents, tuples, strict=True)
             }
             reading = _AskedDocuments(self, choice, sides)
@@ -288,7 +288,7 @@ class _Attempts:
 def _times(read: frozenset[Term], document: Document) -> Binding:
     """Return the times of a document that are asked for, as if they were values of its root."""
     return {
-        term(each): Bound(
+        term(each): BoundNode(
             0, str(document.start_us if each.function == "start" else document.end_us)
         )
         for each in read
@@ -325,7 +325,7 @@ class _AskedDocuments:
 
     attempts: _Attempts
     choice: Mapping[int, Disjunct]
-    sides: Mapping[int, Side]
+    sides: Mapping[int, NamedOperand]
     reasons: list[Reason] = field(default_factory=list)
 
     def source(self, root: Node) -> None:
@@ -335,13 +335,18 @@ class _AskedDocuments:
         elif isinstance(root, From):
             assert isinstance(root.node, int)
             side = self.sides[root.node]
-            alone = Side(side.name, side.documents, [{}])
+            alone = NamedOperand(side.name, side.documents, [{}])
             self.reasons += self._joining(
                 OperatorKind.JOIN, self.choice[id(root)], 0, side, alone
             ).conditions()
 
     def _joining(
-        self, kind: OperatorKind, disjunct: Disjunct, window_us: int, left: Side, right: Side
+        self,
+        kind: OperatorKind,
+        disjunct: Disjunct,
+        window_us: int,
+        left: NamedOperand,
+        right: NamedOperand,
     ) -> Joining:
         attempts = self.attempts
         return Joining(
@@ -355,7 +360,7 @@ class _AskedDocuments:
             attempts.stream_at,
         )
 
-    def operand(self, node: Node) -> Side | None:
+    def operand(self, node: Node) -> NamedOperand | None:
         """Return an operand's tuples, and note the reasons; None where it has none."""
         if isinstance(node, int):
             return self.sides[node]
@@ -380,7 +385,7 @@ class _AskedDocuments:
             return None
         documents = left.documents + right.documents
         side = f"documents {', '.join(str(d.docid) for d in documents)}"
-        return Side(side, documents, joining.tuples())
+        return NamedOperand(side, documents, joining.tuples())
 
 
 def _name(node: Node) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Set
 
 from xpath_eval.catalog import Definition, EvaluationPlan
 
-__all__ = ["NAME_BYTES", "Asked", "VariableNames"]
+__all__ = ["NAME_BYTES", "AskedNames", "VariableNames"]
 
 NAME_BYTES = 16
 
@@ -37,7 +37,7 @@ class VariableNames:
         return _digest(above, repr((definition.stream, step)).encode())
 
 
-class Asked:
+class AskedNames:
     """The edges and values that a plan asks for, by names that hold in every process.
 
     Witnesses of one plan serve any other plan that asks for no more.
@@ -48,13 +48,13 @@ class Asked:
         self.id = _digest(*sorted(self._digests)).hex()
 
     @classmethod
-    def of(cls, plan: EvaluationPlan, names: VariableNames) -> Asked:
+    def of(cls, plan: EvaluationPlan, names: VariableNames) -> AskedNames:
         """Return the edges and values that a plan asks for."""
         edges, valued = _asked(plan, names)
         return cls(edges.keys() | valued.keys())
 
     @classmethod
-    def read(cls, content: bytes) -> Asked:
+    def read(cls, content: bytes) -> AskedNames:
         """Return the value of bytes that `written` made; raises `ValueError` for others."""
         if len(content) % NAME_BYTES:
             raise ValueError("is cut short")

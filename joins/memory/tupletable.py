@@ -15,13 +15,13 @@ import numpy as np
 
 from joins.memory.slots import Ints, ranges
 
-__all__ = ["ClassTuple", "Position", "TupleTable", "in_tables"]
+__all__ = ["ClassTuple", "TuplePosition", "TupleTable", "in_tables"]
 
 NO_INSTANCE = 0
 """The right side of a tuple of one block; instances are numbered from 1."""
 
 
-class Position(NamedTuple):
+class TuplePosition(NamedTuple):
     """Where a decided tuple stands, and when it ends: its instances do not say."""
 
     docid: int
@@ -43,7 +43,7 @@ class ClassTuple:
     right: int | None
     span_us: int
     nodes: tuple[int, ...]
-    position: Position | None = None
+    position: TuplePosition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class TupleTable:
     `right` is 0 in a row of a class of one block.  The nodes of row `i` are `flat_nodes[starts[p]]`
     and those behind it up to `flat_nodes[starts[p + 1]]`, with `p = patterns[i]`: as numbered in
     the witness shapes of its instances, one for each meta-variable.  `decided` has a row for
-    each row: the fields of its `Position`, 0 as its docid where there is none.
+    each row: the fields of its `TuplePosition`, 0 as its docid where there is none.
     """
 
     classes: Ints
@@ -128,14 +128,14 @@ class TupleTable:
     def decided_or_zeros(self) -> Ints:
         """Return `decided`, as zeros where no tuple was."""
         if self.decided is None:
-            return np.zeros((len(self), len(Position._fields)), np.int64)
+            return np.zeros((len(self), len(TuplePosition._fields)), np.int64)
         return self.decided
 
-    def position(self, row: int) -> Position | None:
+    def position(self, row: int) -> TuplePosition | None:
         """Return the position of a row that was decided."""
         if self.decided is None or not self.decided[row, 0]:
             return None
-        return Position(*self.decided[row].tolist())
+        return TuplePosition(*self.decided[row].tolist())
 
     def __len__(self) -> int:
         return len(self.classes)

@@ -25,7 +25,7 @@ from joins.memory.remembered import EMPTY, Hashes
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 
-__all__ = ["Hits", "ValueIndex", "entry_keys"]
+__all__ = ["SortedRunHits", "ValueIndex", "entry_keys"]
 
 _FILTER_BITS = 8
 _KEY_BITS = 64
@@ -245,7 +245,7 @@ class ValueIndex:
             order = order[~found_here]
         return found
 
-    def find(self, keys: Hashes) -> list[Hits]:
+    def find(self, keys: Hashes) -> list[SortedRunHits]:
         """Return where keys are, run by run, each in the order of `keys`.
 
         Entries of instances that have been evicted may be among them.
@@ -253,7 +253,11 @@ class ValueIndex:
         order = np.argsort(keys)
         needles = keys[order]
         found = ((run, *run.find(needles)) for run in self._runs)
-        return [Hits.of(run, order[hit], starts, n) for run, hit, starts, n in found if len(hit)]
+        return [
+            SortedRunHits.of(run, order[hit], starts, n)
+            for run, hit, starts, n in found
+            if len(hit)
+        ]
 
     def look_up(self, keys: Hashes, hits_max: int) -> Iterator[tuple[Ints, Ints]]:
         """Yield all hits as (indices into `keys`, instances), about `hits_max` at a time."""
@@ -263,7 +267,7 @@ class ValueIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class Hits:
+class SortedRunHits:
     """Where keys are in one run: the key at `indices[i]` has `counts[i]` entries."""
 
     run: _SortedRun
@@ -272,17 +276,17 @@ class Hits:
     counts: Ints
 
     @classmethod
-    def of(cls, run: _SortedRun, indices: Ints, starts: Ints, counts: Ints) -> Hits:
+    def of(cls, run: _SortedRun, indices: Ints, starts: Ints, counts: Ints) -> SortedRunHits:
         """Return hits in the order of the keys."""
         order = np.argsort(indices)
         return cls(run, indices[order], starts[order], counts[order])
 
-    def since(self, instances: Ints) -> Hits:
+    def since(self, instances: Ints) -> SortedRunHits:
         """Return the hits of the key at `indices[i]` from the instance `instances[i]` on."""
         starts, ends = self._first_from(instances), self.starts + self.counts
         return replace(self, starts=starts, counts=ends - starts).some(starts < ends)
 
-    def before(self, instances: Ints) -> Hits:
+    def before(self, instances: Ints) -> SortedRunHits:
         """Return the hits of the key at `indices[i]` before the instance `instances[i]`."""
         ends = self._first_from(instances)
         return replace(self, counts=ends - self.starts).some(self.starts < ends)
@@ -298,9 +302,11 @@ class Hits:
             high = np.where(is_before, high, np.minimum(middle, high))
         return low
 
-    def some(self, chosen: Flags) -> Hits:
+    def some(self, chosen: Flags) -> SortedRunHits:
         """Return the hits of some of the keys."""
-        return Hits(self.run, self.indices[chosen], self.starts[chosen], self.counts[chosen])
+        return SortedRunHits(
+            self.run, self.indices[chosen], self.starts[chosen], self.counts[chosen]
+        )
 
     def listed(self, hits_max: int) -> Iterator[tuple[Ints, Ints, Ints]]:
         """Yield all as (indices of keys, hits of each, instances), about `hits_max` at a time.

@@ -13,14 +13,14 @@ import numpy as np
 from joins.memory.limits import MemoryLimits
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
-from joins.sequences.conditions import Conditions
+from joins.sequences.conditions import RuleConditions
 from joins.sequences.contenders import Contenders
 from joins.sequences.pairs import DecidedTuples
 from joins.sequences.plan import KINDS, Plan
 from joins.sequences.timeline import SortedRun, Timeline
 from templates.decision import DecisionKind
 
-__all__ = ["Absence"]
+__all__ = ["AbsentContenders"]
 
 _BEFORE, _AFTER, _AROUND = (
     KINDS.index(kind) for kind in (DecisionKind.BEFORE, DecisionKind.AFTER, DecisionKind.AROUND)
@@ -51,11 +51,11 @@ class _Asked:
         )
 
 
-class Absence:
+class AbsentContenders:
     """The contenders of all absent units."""
 
     def __init__(
-        self, plan: Plan, contenders: Contenders, conditions: Conditions, limits: MemoryLimits
+        self, plan: Plan, contenders: Contenders, conditions: RuleConditions, limits: MemoryLimits
     ) -> None:
         self._plan = plan
         self._contenders = contenders

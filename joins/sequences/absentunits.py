@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from joins.sequences.runparts import Part, Parts
 from templates.rundecision import AbsentElement
 
-__all__ = ["INFINITE_US", "AbsentUnit", "Key", "Line", "is_remembered"]
+__all__ = ["INFINITE_US", "AbsentTuples", "Key", "KeyedElements", "is_remembered"]
 
 INFINITE_US = 1 << 62
 
 Key = tuple[str, ...]
 
 
-class Line:
+class KeyedElements:
     """Elements under one key, by end; `longest_us` is the length of the longest."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Line:
         del self.ends_us[:low], self.parts[:low]
 
 
-class AbsentUnit:
+class AbsentTuples:
     """The tuples of one unit under their keys."""
 
     def __init__(self, absent: AbsentElement, reach_us: int, lateness_us: int) -> None:
@@ -66,7 +66,7 @@ class AbsentUnit:
         self.parts = Parts(of_elements=True)
         self._keys = {each.block: each.keys for each in absent.elements}
         self._reach_us = INFINITE_US if reach_us >= INFINITE_US else reach_us + lateness_us
-        self.lines: dict[Key, Line] = defaultdict(Line)
+        self.lines: dict[Key, KeyedElements] = defaultdict(KeyedElements)
 
     def take_new(self) -> int:
         """Take the tuples that came in the batch; return how many these are."""

@@ -12,10 +12,10 @@ from joins.sequences.columns import Columns
 from joins.sequences.terms import Terms
 from templates.rule import Condition, Rule
 
-__all__ = ["Asked"]
+__all__ = ["AskedRules"]
 
 
-class Asked:
+class AskedRules:
     """The rules by number."""
 
     def __init__(self, terms: Terms) -> None:

@@ -23,10 +23,10 @@ import numpy as np
 
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
-from joins.sequences.absentunits import INFINITE_US, Key, Line
+from joins.sequences.absentunits import INFINITE_US, Key, KeyedElements
 from joins.sequences.chainparts import ChainHead, DecidedChain, WaitingHeads
-from joins.sequences.chainsteps import ChainAbsence, ChainStep
-from joins.sequences.clock import Clock
+from joins.sequences.chainsteps import ChainAbsence, StepEvaluation
+from joins.sequences.clock import WatermarkSteps
 from joins.sequences.runparts import Part, Parts, Roles
 from joins.sequences.runs import ELEMENTS_MAX, RUNS_MAX, SWEPT_MIN
 from templates.chaindecision import ChainDecision
@@ -48,7 +48,7 @@ class ChainEvaluation:
     def __init__(self, decision: ChainDecision, lateness_us: int) -> None:
         self.decision = decision
         self._steps = [
-            ChainStep(decision, number, lateness_us) for number in range(len(decision.links))
+            StepEvaluation(decision, number, lateness_us) for number in range(len(decision.links))
         ]
         self._absent = [ChainAbsence(decision, each, lateness_us) for each in decision.absences]
         self._is_contiguous = decision.is_contiguous
@@ -67,7 +67,7 @@ class ChainEvaluation:
         self._document_keys = {each.block: each.keys for each in decision.documents}
         self._waiting: list[tuple[int, int, int, Part]] = []
         self._serial = count()
-        self._lines: dict[_Place, Line] = defaultdict(Line)
+        self._lines: dict[_Place, KeyedElements] = defaultdict(KeyedElements)
         self._heads: dict[_Place, WaitingHeads] = defaultdict(WaitingHeads)
         self._of_document: dict[tuple[int, ...], list[tuple[int, Part]]] = defaultdict(list)
         self._size = 0
@@ -99,7 +99,7 @@ class ChainEvaluation:
 
     # -- a batch -------------------------------------------------------------------------------
 
-    def decide(self, clock: Clock) -> list[DecidedChain]:
+    def decide(self, clock: WatermarkSteps) -> list[DecidedChain]:
         """Return the runs that are decided in the batch, in no order."""
         self._counts.clear()
         self._head_counts.clear()
@@ -108,7 +108,7 @@ class ChainEvaluation:
         found = self._contiguous(entering) if self._is_contiguous else self._next(entering)
         return [one for one in map(self._decided, found) if one is not None]
 
-    def _entering(self, clock: Clock) -> list[tuple[int, Part]]:
+    def _entering(self, clock: WatermarkSteps) -> list[tuple[int, Part]]:
         """Return what counts from documents of the batch on, each with its step; by end.
 
         Documents are in the step behind the last.
@@ -243,7 +243,7 @@ class ChainEvaluation:
         return found
 
     def _nearest(
-        self, head: ChainHead, own: ChainStep, step: ChainStep, parts: Iterable[Part]
+        self, head: ChainHead, own: StepEvaluation, step: StepEvaluation, parts: Iterable[Part]
     ) -> list[ChainHead]:
         """Return the runs with the elements that fit with the least (document, end)."""
         best: tuple[int, int] | None = None
@@ -262,7 +262,7 @@ class ChainEvaluation:
             found.append(longer)
         return found
 
-    def _known(self, head: ChainHead, own: ChainStep, step: ChainStep) -> Iterator[Part]:
+    def _known(self, head: ChainHead, own: StepEvaluation, step: StepEvaluation) -> Iterator[Part]:
         """Yield what has entered behind a run that it may take in a step, by end."""
         place = 2 * step.number + (own is step)
         lines = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from joins.sequences.absentunits import INFINITE_US, AbsentUnit, Key, is_remembered
+from joins.sequences.absentunits import INFINITE_US, AbsentTuples, Key, is_remembered
 from joins.sequences.chainparts import ChainHead
 from joins.sequences.runparts import Part
 from templates.chaindecision import ChainDecision, ChainLink, chain_look_ups
@@ -20,7 +20,7 @@ from templates.rundecision import (
     compile_values,
 )
 
-__all__ = ["ChainAbsence", "ChainStep"]
+__all__ = ["ChainAbsence", "StepEvaluation"]
 
 
 class _LookUp:
@@ -49,7 +49,7 @@ def _choices(sides: Sequence[Values]) -> list[Key]:
     return [tuple(choice) for choice in product(*texts)]
 
 
-class ChainStep:
+class StepEvaluation:
     """A step of a chain."""
 
     def __init__(self, decision: ChainDecision, number: int, lateness_us: int) -> None:
@@ -85,7 +85,7 @@ class ChainStep:
         found = self._looked_up[not is_first].of_element(part.element)
         return [(*same, *each) for each in dict.fromkeys(found)]
 
-    def places_for(self, head: ChainHead, before: ChainStep) -> list[tuple[str, ...]]:
+    def places_for(self, head: ChainHead, before: StepEvaluation) -> list[tuple[str, ...]]:
         """Return the keys of the elements that a run may take in this step.
 
         `before` is the step where it is: this one, or the one before.
@@ -96,7 +96,7 @@ class ChainStep:
 
     # -- what may be taken ---------------------------------------------------------------------
 
-    def reading(self, head: ChainHead, before: ChainStep, part: Part | None) -> RunReading:
+    def reading(self, head: ChainHead, before: StepEvaluation, part: Part | None) -> RunReading:
         """Return what conditions of this step read of a run and a candidate."""
         element = None if part is None else part.element
         runs = head.runs if before is self else before.complete(head)
@@ -124,7 +124,7 @@ class ChainStep:
             None, part, 0, 1, part, part.start_us, part.docid, same, self._next_folds(reading), {}
         )
 
-    def longer(self, head: ChainHead, before: ChainStep, part: Part) -> ChainHead | None:
+    def longer(self, head: ChainHead, before: StepEvaluation, part: Part) -> ChainHead | None:
         """Return a run with one element more, in this step; None where that does not fit."""
         last = head.part
         if last.end_us >= part.start_us:
@@ -157,7 +157,7 @@ class ChainStep:
             reading.runs,
         )
 
-    def until_us(self, head: ChainHead, before: ChainStep) -> int:
+    def until_us(self, head: ChainHead, before: StepEvaluation) -> int:
         """Return when the last element that a run may take in this step may end."""
         is_further = before is self
         left_us = head.left_us if is_further else head.part.end_us
@@ -180,7 +180,7 @@ class ChainStep:
         return {name: tuple(following(reading)) for name, _, following in self._folds}
 
 
-class ChainAbsence(AbsentUnit):
+class ChainAbsence(AbsentTuples):
     """A unit that must be absent before a step of a chain."""
 
     def __init__(self, decision: ChainDecision, absent: AbsentElement, lateness_us: int) -> None:

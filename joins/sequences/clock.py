@@ -11,12 +11,12 @@ import numpy as np
 
 from joins.memory.slots import Ints
 
-__all__ = ["Clock"]
+__all__ = ["WatermarkSteps"]
 
 _BEGINNING_US = -(1 << 63)
 
 
-class Clock:
+class WatermarkSteps:
     """The steps of `W` in the batch in hand; `through` is the last document so far."""
 
     def __init__(self) -> None:

@@ -21,13 +21,13 @@ from joins.sequences.contenders import Contenders
 from joins.sequences.plan import Plan
 from joins.sequences.terms import Terms
 
-__all__ = ["Conditions", "RowView", "mixed"]
+__all__ = ["RowView", "RuleConditions", "mixed"]
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 
 
-class Conditions:
+class RuleConditions:
     """The rules of a plan, asked of rows of contenders: side by side, one column for each side."""
 
     def __init__(self, plan: Plan, contenders: Contenders) -> None:

@@ -23,12 +23,12 @@ from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 from joins.memory.tupletable import TupleTable
-from joins.sequences.absence import Absence
-from joins.sequences.clock import Clock
-from joins.sequences.conditions import Conditions
+from joins.sequences.absence import AbsentContenders
+from joins.sequences.clock import WatermarkSteps
+from joins.sequences.conditions import RuleConditions
 from joins.sequences.contenders import Contenders, StreamRows
-from joins.sequences.pairs import DecidedTuples, Pairs
-from joins.sequences.plan import KINDS, Classes, Plan, Role
+from joins.sequences.pairs import ContenderPairs, DecidedTuples
+from joins.sequences.plan import KINDS, ClassOutputs, Plan, Role
 from joins.sequences.waiting import Waiting
 from templates.decision import DecisionKind
 
@@ -50,9 +50,9 @@ class Evaluation:
     ) -> None:
         self.plan = plan
         self._contenders = Contenders(plan, lateness_us)
-        self._conditions = Conditions(plan, self._contenders)
-        self._pairs = Pairs(plan, self._contenders, self._conditions, limits)
-        self._absence = Absence(plan, self._contenders, self._conditions, limits)
+        self._conditions = RuleConditions(plan, self._contenders)
+        self._pairs = ContenderPairs(plan, self._contenders, self._conditions, limits)
+        self._absence = AbsentContenders(plan, self._contenders, self._conditions, limits)
         self._came: dict[int, list[StreamRows]] = defaultdict(list)
         self._waiting: dict[int, Waiting] = defaultdict(Waiting)
         self._swept = self._contenders_min = limits.contenders
@@ -82,7 +82,7 @@ class Evaluation:
 
     # -- a batch -------------------------------------------------------------------------------
 
-    def decide(self, stratum: int, clock: Clock) -> DecidedTuples:
+    def decide(self, stratum: int, clock: WatermarkSteps) -> DecidedTuples:
         """Return what decisions of a stratum decide in the batch; their contenders are there."""
         came = [self._contenders.add(rows, stratum) for rows in self._came.pop(stratum, [])]
         rows = np.concatenate([np.zeros(0, np.int64), *came])
@@ -141,7 +141,7 @@ class Evaluation:
         is_own = (kinds == _BEFORE) | (kinds == _SETTLED)
         return np.where(is_own, end_us, np.minimum(until_us, UNBOUNDED))
 
-    def _settled(self, stratum: int, clock: Clock) -> Ints:
+    def _settled(self, stratum: int, clock: WatermarkSteps) -> Ints:
         """Return the rows that count from documents of the batch on, in no order."""
         times_us, rows = self._waiting[stratum].take(clock.newest_us)
         at = np.maximum(clock.settling(times_us), self._contenders["docid"][rows])
@@ -155,7 +155,7 @@ class Evaluation:
         at = self._contenders["counts_from"][rows]
         return DecidedTuples(decisions, rows, nothing, self._until_us(rows, decisions), at)
 
-    def _graded(self, rows: Ints, stratum: int, clock: Clock) -> Iterator[DecidedTuples]:
+    def _graded(self, rows: Ints, stratum: int, clock: WatermarkSteps) -> Iterator[DecidedTuples]:
         """Yield the tuples that contenders become, each for one window after the other.
 
         What takes a contender away under a window does so under all that are longer.  So it is
@@ -190,7 +190,7 @@ class Evaluation:
 
     # -- what is handed on ---------------------------------------------------------------------
 
-    def rows(self, tuples: DecidedTuples, classes: Classes) -> TupleTable:
+    def rows(self, tuples: DecidedTuples, classes: ClassOutputs) -> TupleTable:
         """Return the rows of decided tuples that classes hand on."""
         which, at = classes.of_decisions(self.plan.decisions["whole"][tuples.decision])
         which, at, left = self._of_seats(tuples.left, which, at, classes.left)

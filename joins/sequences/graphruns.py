@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from joins.memory.durations import UNBOUNDED
-from joins.sequences.rungraph import Anchor, Grown
+from joins.sequences.rungraph import Grown, RunGraph
 from joins.sequences.runparts import DecidedRun, Head, Part
 from joins.sequences.runs import ELEMENTS_MAX, INFINITE_US, RUNS_MAX, RunEvaluation
 from templates.rundecision import RunAtHand, RunDecision, RunReading
@@ -28,7 +28,7 @@ class _Begun:
 
     head: Head
     first: Part
-    anchor: Anchor
+    anchor: RunGraph
     until_us: int
     known: set[int] = field(default_factory=set)
 
@@ -119,7 +119,7 @@ class GraphRunEvaluation(RunEvaluation):
             run = RunAtHand((one.element,), other.element, {})
             return conditions.each(RunReading(row.terms, first.start_us, other.end_us, run))
 
-        begun = _Begun(head, first, Anchor(is_next), until_us)
+        begun = _Begun(head, first, RunGraph(is_next), until_us)
         for place in self._places(head):
             insort(self._graphs.setdefault(place, []), begun, key=_until_us)
             self._graphs_size += 1

@@ -22,15 +22,15 @@ from joins.memory.instancetable import Hashes
 from joins.memory.limits import MemoryLimits
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
-from joins.sequences.clock import Clock
-from joins.sequences.conditions import Conditions
+from joins.sequences.clock import WatermarkSteps
+from joins.sequences.conditions import RuleConditions
 from joins.sequences.contenders import Contenders
 from joins.sequences.plan import KINDS, Plan
 from joins.sequences.served import Groups, Served
-from joins.sequences.timeline import SortedRun, Spans, Timeline
+from joins.sequences.timeline import RunSpans, SortedRun, Timeline
 from templates.decision import DecisionKind
 
-__all__ = ["DecidedTuples", "Pairs"]
+__all__ = ["ContenderPairs", "DecidedTuples"]
 
 _CALL_COST = 64
 """How many times as much as to list a pair it costs to call a condition for it."""
@@ -127,11 +127,11 @@ class _Questions:
         )
 
 
-class Pairs:
+class ContenderPairs:
     """The left and the right contenders of all decisions that have both."""
 
     def __init__(
-        self, plan: Plan, contenders: Contenders, conditions: Conditions, limits: MemoryLimits
+        self, plan: Plan, contenders: Contenders, conditions: RuleConditions, limits: MemoryLimits
     ) -> None:
         self._plan = plan
         self._contenders = contenders
@@ -143,7 +143,7 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.lefts) + len(self.rights)
 
-    def decide(self, lefts: Ints, rights: Ints, clock: Clock) -> DecidedTuples:
+    def decide(self, lefts: Ints, rights: Ints, clock: WatermarkSteps) -> DecidedTuples:
         """Return the pairs that are decided in the batch.
 
         `lefts` are the rows that came, and `rights` the ones that enter, whose `counts_from` says
@@ -176,7 +176,7 @@ class Pairs:
 
     # -- lefts that come -----------------------------------------------------------------------
 
-    def _ahead(self, come: _Entries, clock: Clock) -> DecidedTuples:
+    def _ahead(self, come: _Entries, clock: WatermarkSteps) -> DecidedTuples:
         """Have lefts that came look at the rights that count already."""
         if not len(come):
             return DecidedTuples.none()
@@ -228,7 +228,7 @@ class Pairs:
             found.append(self._tuples(lefts, rights, self._contenders["docid"][lefts]))
         return DecidedTuples.concat(found).distinct()
 
-    def _spans(self, asked: _Questions) -> Spans:
+    def _spans(self, asked: _Questions) -> RunSpans:
         return self.rights.between(asked.entries.keys, asked.first_us, asked.last_us)
 
     def _fit_ahead(self, asked: _Questions, questions: Ints, run: SortedRun, places: Ints) -> Flags:
@@ -239,7 +239,9 @@ class Pairs:
 
     # -- rights that enter ---------------------------------------------------------------------
 
-    def _behind(self, enter: _Entries, first_new: int, clock: Clock) -> Iterator[DecidedTuples]:
+    def _behind(
+        self, enter: _Entries, first_new: int, clock: WatermarkSteps
+    ) -> Iterator[DecidedTuples]:
         """Have rights that enter look at the lefts that are there, in the order of entering."""
         if not len(enter):
             return
@@ -258,7 +260,7 @@ class Pairs:
             if self.lefts.sweep(self.are_open):
                 spans, counts = self._lefts_before(enter)
 
-    def _lefts_before(self, enter: _Entries) -> tuple[Spans, Ints]:
+    def _lefts_before(self, enter: _Entries) -> tuple[RunSpans, Ints]:
         """Return where the lefts stand that rights may follow, and how many each has."""
         end_us, start_us = (self._contenders[n][enter.rows] for n in ("end_us", "start_us"))
         first_us = end_us - self._of_decision("window_us", enter.rows)
@@ -280,7 +282,9 @@ class Pairs:
         is_next = np.logical_or.reduce([column[some:] != column[some - 1] for column in columns])
         return some + int(np.argmax(is_next)) if is_next.any() else len(enter)
 
-    def _taken(self, enter: _Entries, spans: Spans, first_new: int, clock: Clock) -> DecidedTuples:
+    def _taken(
+        self, enter: _Entries, spans: RunSpans, first_new: int, clock: WatermarkSteps
+    ) -> DecidedTuples:
         """Return the pairs of some rights; lefts of a NEXT that have one are done."""
         contenders, found = self._contenders, [DecidedTuples.none()]
         for questions, run, places in spans.listed(UNBOUNDED):

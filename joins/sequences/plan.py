@@ -21,13 +21,13 @@ import numpy as np
 
 from joins.memory.durations import UNBOUNDED
 from joins.memory.slots import Ints, ranges
-from joins.sequences.asked import Asked
+from joins.sequences.asked import AskedRules
 from joins.sequences.columns import Columns
 from joins.sequences.terms import Terms
 from templates.decision import Conjunction, Decided, Decision, DecisionKind, TupleStream
 from templates.rule import Rule
 
-__all__ = ["KINDS", "Classes", "HandedOn", "Plan", "Role"]
+__all__ = ["KINDS", "ClassOutput", "ClassOutputs", "Plan", "Role"]
 
 KINDS = list(DecisionKind)
 """Kinds by their numbers in columns."""
@@ -41,7 +41,7 @@ class Role(enum.IntEnum):
     ABSENT = 2
 
 
-class HandedOn(NamedTuple):
+class ClassOutput(NamedTuple):
     """What a class hands on of a decision: the rows of one or two seats that a rule holds of.
 
     `right` is -1 in a class of one operand.
@@ -55,7 +55,7 @@ class HandedOn(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Classes:
+class ClassOutputs:
     """What classes hand on, in columns, in the order of decisions."""
 
     numbers: Ints
@@ -65,10 +65,10 @@ class Classes:
     rules: Ints
 
     @classmethod
-    def of(cls, handed_on: Sequence[HandedOn]) -> Classes:
+    def of(cls, handed_on: Sequence[ClassOutput]) -> ClassOutputs:
         """Return what classes hand on as columns."""
         rows = np.array(sorted(handed_on, key=lambda each: each.decision), np.int64)
-        return cls(*rows.reshape(-1, len(HandedOn._fields)).T)
+        return cls(*rows.reshape(-1, len(ClassOutput._fields)).T)
 
     def of_decisions(self, decisions: Ints) -> tuple[Ints, Ints]:
         """Return, for each of some decisions, its classes: which of them it is, and the place."""
@@ -126,7 +126,7 @@ class Plan:
             | dict.fromkeys(("layout", "keys", "key_count"), np.int64)
         )
         self._seat_keys = Columns({"place": np.int64})
-        self.asked = Asked(self.terms)
+        self.asked = AskedRules(self.terms)
         self._seat_rules = Columns({"rule": np.int64})
         self.streams: list[TupleStream] = []
         self.numbers: dict[Decision, int] = {}
@@ -227,14 +227,14 @@ class Plan:
             )
             self._sit(number, own, self._operand(), Role.ABSENT, case.stream, [rule])
 
-    def hand_on(self, query_class: int, decided: Decided) -> HandedOn:
+    def hand_on(self, query_class: int, decided: Decided) -> ClassOutput:
         """Take what a class hands on of a decision that is there."""
         number = self.numbers[decided.decision]
         own = self._operands[number]
         left, right = self._seat(number, own, own.left, Role.LEFT, decided.left), -1
         if decided.right is not None:
             right = self._seat(number, own, own.right, Role.RIGHT, decided.right)
-        return HandedOn(query_class, number, left, right, self._rule(number, decided.asked))
+        return ClassOutput(query_class, number, left, right, self._rule(number, decided.asked))
 
     def remove(self, decision: Decision) -> None:
         """Leave a decision out from now on."""

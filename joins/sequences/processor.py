@@ -24,11 +24,11 @@ from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.shapes import Edge
 from joins.memory.slots import Ints
 from joins.memory.tupletable import ClassTuple, TupleTable
-from joins.sequences.clock import Clock
+from joins.sequences.clock import WatermarkSteps
 from joins.sequences.contenders import StreamRows
 from joins.sequences.evaluation import Evaluation
 from joins.sequences.pairs import DecidedTuples
-from joins.sequences.plan import Classes, HandedOn, Plan
+from joins.sequences.plan import ClassOutput, ClassOutputs, Plan
 from joins.sequences.repetitions import Repetitions
 from templates.chaindecision import DecidedChains
 from templates.decision import Decided, Decision
@@ -49,13 +49,13 @@ class DecidingProcessor:
         self, inner: Processor, lateness_us: int, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS
     ) -> None:
         self.inner = inner
-        self._clock = Clock()
+        self._clock = WatermarkSteps()
         self._windows: dict[int, Counter[int]] = defaultdict(Counter)
         self._classes: dict[int, QueryClass] = {}
         self._plan = Plan()
         self._evaluation = Evaluation(self._plan, lateness_us, limits)
-        self._handed_on: dict[int, HandedOn] = {}
-        self._of_strata: dict[int, Classes] = {}
+        self._handed_on: dict[int, ClassOutput] = {}
+        self._of_strata: dict[int, ClassOutputs] = {}
         self._decided: list[DecidedTuples] = []
         self._repetitions = Repetitions(inner, lateness_us)
         self._overruns: list[Overrun] = []
@@ -150,10 +150,10 @@ class DecidingProcessor:
         for number, each in self._classes.items():
             if isinstance(each.decided, Decided) and number not in self._handed_on:
                 self._handed_on[number] = self._plan.hand_on(number, each.decided)
-        of_strata: dict[int, list[HandedOn]] = {}
+        of_strata: dict[int, list[ClassOutput]] = {}
         for number, handed_on in self._handed_on.items():
             of_strata.setdefault(self._classes[number].stratum, []).append(handed_on)
-        self._of_strata = {stratum: Classes.of(own) for stratum, own in of_strata.items()}
+        self._of_strata = {stratum: ClassOutputs.of(own) for stratum, own in of_strata.items()}
         self._repetitions.follow()
         self._has_changed = False
 

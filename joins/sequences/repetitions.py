@@ -16,7 +16,7 @@ from joins.memory.instance import read_instances
 from joins.memory.shapes import tuple_edges
 from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.sequences.chains import ChainEvaluation
-from joins.sequences.clock import Clock
+from joins.sequences.clock import WatermarkSteps
 from joins.sequences.graphruns import GraphRunEvaluation
 from joins.sequences.runrows import ChainRows, FoundRows, RunRows
 from joins.sequences.runs import RunEvaluation
@@ -143,14 +143,14 @@ class Repetitions:
                 for evaluation in self._read_by[row.stream]:
                     evaluation.add(row.stream, row)
 
-    def tables(self, stratum: int, clock: Clock) -> Iterator[TupleTable]:
+    def tables(self, stratum: int, clock: WatermarkSteps) -> Iterator[TupleTable]:
         """Yield the tuples of classes that are found in a stratum; their runs become instances."""
         for number in self._of_strata.get(stratum, ()):
             tuples = self._tuples(number, clock)
             if tuples:
                 yield TupleTable.of_tuples(tuples)
 
-    def _tuples(self, number: int, clock: Clock) -> list[ClassTuple]:
+    def _tuples(self, number: int, clock: WatermarkSteps) -> list[ClassTuple]:
         decision = self._classes[number].decision
         found = self._found.get(decision)
         if found is None:

@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 
 from joins.sequences.runparts import Part
 
-__all__ = ["Anchor", "GraphNode", "Grown"]
+__all__ = ["Grown", "RunGraph", "RunNode"]
 
 
 @dataclass(slots=True, eq=False)
-class GraphNode:
+class RunNode:
     """An element in a graph; `begins` says that a run may begin with it.
 
     `ways` is the number of paths to it, `longest` the number of elements of the longest.
@@ -32,13 +32,13 @@ class GraphNode:
     part: Part
     serial: int
     begins: bool
-    before: list[GraphNode] = field(default_factory=list)
-    behind: list[GraphNode] = field(default_factory=list)
+    before: list[RunNode] = field(default_factory=list)
+    behind: list[RunNode] = field(default_factory=list)
     ways: int = 0
     longest: int = 0
 
 
-class Anchor:
+class RunGraph:
     """The graph of the runs behind one tuple, or of those with one first element.
 
     `is_next` tells whether an element may come behind another.
@@ -47,14 +47,14 @@ class Anchor:
     def __init__(self, is_next: Callable[[Part, Part], bool]) -> None:
         self._is_next = is_next
         self._ends_us: list[int] = []
-        self._nodes: list[GraphNode] = []
+        self._nodes: list[RunNode] = []
 
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def add(self, part: Part, serial: int, *, begins: bool) -> GraphNode:
+    def add(self, part: Part, serial: int, *, begins: bool) -> RunNode:
         """Add an element with its edges, and count the ways to it and to all behind it."""
-        node = GraphNode(part, serial, begins)
+        node = RunNode(part, serial, begins)
         low = bisect_left(self._ends_us, part.start_us)
         node.before = [each for each in self._nodes[:low] if self._is_next(each.part, part)]
         later = [each for each in self._nodes[low:] if each.part.start_us > part.end_us]
@@ -73,7 +73,7 @@ class Anchor:
         return node
 
 
-def _count(node: GraphNode) -> None:
+def _count(node: RunNode) -> None:
     node.ways = node.begins + sum(each.ways for each in node.before)
     node.longest = 1 + max((each.longest for each in node.before), default=0)
 
@@ -82,15 +82,15 @@ def _count(node: GraphNode) -> None:
 class Grown:
     """An element that came to a graph: the runs that it is the newest part of."""
 
-    node: GraphNode
+    node: RunNode
 
     def count(self) -> int:
         """Return how many runs there are, without listing them."""
         return self.node.ways * self._onward(self.node, {})
 
-    def _onward(self, node: GraphNode, known: dict[int, int]) -> int:
+    def _onward(self, node: RunNode, known: dict[int, int]) -> int:
         """Return in how many ways a path may go on from a node, or end there."""
-        order: list[GraphNode] = []
+        order: list[RunNode] = []
         stack = [node]
         seen = {id(node)}
         while stack:
@@ -111,9 +111,9 @@ class Grown:
             for behind in onward:
                 yield (*before[::-1], *behind[1:])
 
-    def _paths(self, node: GraphNode, *, is_back: bool) -> Iterator[tuple[Part, ...]]:
+    def _paths(self, node: RunNode, *, is_back: bool) -> Iterator[tuple[Part, ...]]:
         """Yield the paths from a node, back to where a run begins, or on."""
-        stack: list[tuple[GraphNode, tuple[Part, ...]]] = [(node, (node.part,))]
+        stack: list[tuple[RunNode, tuple[Part, ...]]] = [(node, (node.part,))]
         while stack:
             each, path = stack.pop()
             if each.begins or not is_back:

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from joins.memory.instance import INSTANCE_SCHEMA
-from joins.memory.tupletable import ClassTuple, Position
+from joins.memory.tupletable import ClassTuple, TuplePosition
 from joins.sequences.chainparts import DecidedChain
 from joins.sequences.runparts import DecidedRun, Part, PartRow
 from templates.chaindecision import DecidedChains
@@ -31,7 +31,7 @@ _ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
 _Identity = Callable[[tuple[Any, ...]], int]
 
 
-class Found(Protocol):
+class FoundRun(Protocol):
     """A run that has been found, or a run over a chain."""
 
     @property
@@ -43,7 +43,7 @@ class Found(Protocol):
         """Where it stands, if it was decided."""
 
 
-F = TypeVar("F", bound=Found)
+F = TypeVar("F", bound=FoundRun)
 
 
 class FoundRows(ABC, Generic[F]):
@@ -76,13 +76,13 @@ class FoundRows(ABC, Generic[F]):
     def terms(self, one: F, identity: _Identity) -> Iterator[Mapping[str, Bound]]:
         """Yield what the terms of each row of a tuple are bound to."""
 
-    def _position(self, one: F) -> Position | None:
+    def _position(self, one: F) -> TuplePosition | None:
         if one.docid is None:
             return None
         parts = one.parts
         end_us = parts[-1].end_us
         watermark_us = max(part.watermark_us for part in parts)
-        return Position(
+        return TuplePosition(
             one.docid,
             1 + max(part.depth for part in parts),
             max(end_us + self._grace_us, watermark_us),

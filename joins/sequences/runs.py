@@ -27,8 +27,8 @@ import numpy as np
 
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
-from joins.sequences.absentunits import AbsentUnit
-from joins.sequences.clock import Clock
+from joins.sequences.absentunits import AbsentTuples
+from joins.sequences.clock import WatermarkSteps
 from joins.sequences.runparts import DecidedRun, Head, Part, PartRow, Parts, Roles
 from templates.decision import TupleStream
 from templates.rundecision import (
@@ -138,7 +138,7 @@ class RunEvaluation:
         self.limit: int | None = None
         self._counts: Counter[int] = Counter()
         self._absent = [
-            AbsentUnit(each, decision.reach_us, lateness_us) for each in decision.absences
+            AbsentTuples(each, decision.reach_us, lateness_us) for each in decision.absences
         ]
         self._undecided: list[tuple[int, int, Head]] = []
         self._roles = Roles()
@@ -175,7 +175,7 @@ class RunEvaluation:
 
     # -- a batch -------------------------------------------------------------------------------
 
-    def decide(self, clock: Clock) -> list[DecidedRun]:
+    def decide(self, clock: WatermarkSteps) -> list[DecidedRun]:
         """Return the runs that are found in the batch, in no order."""
         self._counts.clear()
         self._size += sum(unit.take_new() for unit in self._absent)
@@ -187,7 +187,7 @@ class RunEvaluation:
             return list(self._any())
         return [one for one in found if not self._is_taken_away(one)]
 
-    def _settled(self, found: Iterable[DecidedRun], clock: Clock) -> list[DecidedRun]:
+    def _settled(self, found: Iterable[DecidedRun], clock: WatermarkSteps) -> list[DecidedRun]:
         """Return the runs whose ends are settled in the batch; those found in it wait."""
         for one in found:
             heappush(self._undecided, (one.parts[-1].end_us, next(self._serial), one.head))
@@ -243,7 +243,7 @@ class RunEvaluation:
 
     # -- NEXT ----------------------------------------------------------------------------------
 
-    def _next(self, clock: Clock) -> Iterator[DecidedRun]:
+    def _next(self, clock: WatermarkSteps) -> Iterator[DecidedRun]:
         touched: dict[int, tuple[Head, list[Part]]] = {}
         for part in self._entering(clock):
             for place in self._enter(part):
@@ -254,7 +254,7 @@ class RunEvaluation:
         for head in list(self._begun()):
             yield from self._advance(head, None)
 
-    def _entering(self, clock: Clock) -> list[Part]:
+    def _entering(self, clock: WatermarkSteps) -> list[Part]:
         """Return the elements that count from documents of the batch on."""
         for part in self._elements.take_new():
             heappush(self._waiting, (part.end_us, next(self._serial), part))

@@ -18,7 +18,7 @@ from joins.memory.instancetable import Hashes
 from joins.memory.limits import MemoryLimits
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
-from joins.sequences.conditions import Conditions, mixed
+from joins.sequences.conditions import RuleConditions, mixed
 from joins.sequences.contenders import Contenders
 from joins.sequences.plan import Plan
 from joins.sequences.timeline import Timeline
@@ -33,7 +33,7 @@ class Served:
     """The lefts that are served by group, and the rights that have served."""
 
     def __init__(
-        self, plan: Plan, contenders: Contenders, conditions: Conditions, limits: MemoryLimits
+        self, plan: Plan, contenders: Contenders, conditions: RuleConditions, limits: MemoryLimits
     ) -> None:
         self._plan = plan
         self._contenders = contenders

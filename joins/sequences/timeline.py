@@ -5,9 +5,9 @@ A timeline is a log-structured set of sorted runs, as the value index is.  They 
 binary searches, made for a whole column of questions at once:
 
     between           where the entries stand that a question asks for, run by run
-    Spans.listed      all of them, some at a time
-    Spans.first       the first of each question that fits, found in rounds of growing width
-    Spans.has         whether any fits, sought from either end
+    RunSpans.listed   all of them, some at a time
+    RunSpans.first    the first of each question that fits, found in rounds of growing width
+    RunSpans.has      whether any fits, sought from either end
 
 A key is 64 bits of a hash: whoever lists entries compares what they stand for.  Rows are numbers of
 the asker's own table.  Entries that are of no use any more are found until their run is written
@@ -27,7 +27,7 @@ from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 
-__all__ = ["Fits", "SortedRun", "Span", "Spans", "Timeline"]
+__all__ = ["Fits", "RunSpan", "RunSpans", "SortedRun", "Timeline"]
 
 Fits = Callable[[Ints, "SortedRun", Ints], Flags]
 """Tells of questions and of entries of a run, given by their places, which fit."""
@@ -84,7 +84,7 @@ def _first_above(values: Ints, starts: Ints, stops: Ints, limits: Ints) -> Ints:
 
 
 @dataclass(slots=True)
-class Span:
+class RunSpan:
     """Where the entries of a run stand that questions ask for: `starts` up to before `stops`."""
 
     run: SortedRun
@@ -93,11 +93,11 @@ class Span:
 
 
 @dataclass(slots=True)
-class Spans:
+class RunSpans:
     """What questions ask for, run by run."""
 
     size: int
-    parts: list[Span]
+    parts: list[RunSpan]
 
     def counts(self) -> Ints:
         """Return how many entries each question asks for."""
@@ -106,10 +106,10 @@ class Spans:
             total += part.stops - part.starts
         return total
 
-    def some(self, chosen: Ints | slice) -> Spans:
+    def some(self, chosen: Ints | slice) -> RunSpans:
         """Return what some questions ask for."""
-        parts = [Span(each.run, each.starts[chosen], each.stops[chosen]) for each in self.parts]
-        return Spans(len(np.arange(self.size)[chosen]), parts)
+        parts = [RunSpan(each.run, each.starts[chosen], each.stops[chosen]) for each in self.parts]
+        return RunSpans(len(np.arange(self.size)[chosen]), parts)
 
     def listed(self, most: int) -> Iterator[tuple[Ints, SortedRun, Ints]]:
         """Yield all that is asked for: which question, and the place in a run.
@@ -145,7 +145,7 @@ class Spans:
         return has
 
     def _sought(
-        self, part: Span, questions: Ints, fits: Fits, *, is_last: bool
+        self, part: RunSpan, questions: Ints, fits: Fits, *, is_last: bool
     ) -> tuple[Ints, Ints]:
         """Return the questions that an entry fits, and the place of the first, or last, of each."""
         starts, stops = part.starts[questions], part.stops[questions]
@@ -213,18 +213,18 @@ class Timeline:
         sizes = [len(run) for run in self.runs[-2:]]
         return len(sizes) > 1 and sizes[0] < 2 * sizes[1] and sum(sizes) <= self._entries_max
 
-    def between(self, keys: Hashes, first_us: Ints, last_us: Ints) -> Spans:
+    def between(self, keys: Hashes, first_us: Ints, last_us: Ints) -> RunSpans:
         """Return where the entries under keys stand that end in closed intervals."""
         if not len(keys):
-            return Spans(0, [])
+            return RunSpans(0, [])
         order = np.argsort(keys, kind="stable")
         asked = keys[order], first_us[order], last_us[order]
-        parts: list[Span] = []
+        parts: list[RunSpan] = []
         for run in self.runs:
             starts, stops = np.empty((2, len(keys)), np.int64)
             starts[order], stops[order] = run.between(*asked)
-            parts.append(Span(run, starts, stops))
-        return Spans(len(keys), parts)
+            parts.append(RunSpan(run, starts, stops))
+        return RunSpans(len(keys), parts)
 
     def sweep(self, is_of_use: Callable[[Ints], Flags]) -> bool:
         """Write anew the runs that were looked through in vain too often; return if any was."""

@@ -39,7 +39,15 @@ from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.shards.anchors import Anchors
 from joins.shards.batch import RoutedBatch
 from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
-from joins.shards.orders import SHAPE_SCHEMA, Answer, Catalog, Limit, Order, Question, Store
+from joins.shards.orders import (
+    SHAPE_SCHEMA,
+    Answer,
+    ClassCatalog,
+    ClassLimit,
+    Order,
+    Question,
+    Store,
+)
 from joins.shards.pieces import Pieces
 from joins.shards.retained import RetainedCount, RetainedCounts, merged
 from joins.shards.routing import Router
@@ -160,7 +168,7 @@ class ShardedProcessor(Classified):
 
     def _tuples_of(self, stratum: int, asked: range | None) -> TupleTable:
         limited = self._batch.pair_budget.limits()
-        limits = [Limit(number, *each) for number, own in limited.items() for each in own]
+        limits = [ClassLimit(number, *each) for number, own in limited.items() for each in own]
         shards = self._pieces.shards()
         busy = [shard for shard in shards if self._pieces.last(shard) >= self._batch.first]
         answers = self._ask(
@@ -239,7 +247,7 @@ class ShardedProcessor(Classified):
         *,
         stratum: int | None = None,
         asked: range | None = None,
-        limits: tuple[Limit, ...] = (),
+        limits: tuple[ClassLimit, ...] = (),
         questions: tuple[Question, ...] = (),
         wanted: tuple[int, ...] = (),
     ) -> Order:
@@ -282,7 +290,9 @@ class ShardedProcessor(Classified):
         uses = {n: (c, classes.window_us(n)) for n, c in classes.by_number.items()}
         retention = {n: classes.retention_us(n) for n in classes.by_number}
         thresholds = {n: t for n in classes.by_number if (t := classes.thresholds(n))}
-        self._store.put_catalog(name, Catalog(uses, self._anchors.epochs, retention, thresholds))
+        self._store.put_catalog(
+            name, ClassCatalog(uses, self._anchors.epochs, retention, thresholds)
+        )
 
     def _ask(self, orders: list[Order]) -> list[Answer]:
         """Have orders carried out; note the instances that were read and the merged pieces."""

@@ -25,8 +25,8 @@ from templates.queryclass import QueryClass
 __all__ = [
     "SHAPE_SCHEMA",
     "Answer",
-    "Catalog",
-    "Limit",
+    "ClassCatalog",
+    "ClassLimit",
     "Order",
     "Piece",
     "Question",
@@ -47,10 +47,10 @@ class Store(Protocol):
     def get(self, name: str) -> pa.Table:
         """Return the table of a name."""
 
-    def put_catalog(self, name: str, catalog: Catalog) -> None:
+    def put_catalog(self, name: str, catalog: ClassCatalog) -> None:
         """Keep a catalog under a name that nothing has yet."""
 
-    def get_catalog(self, name: str) -> Catalog:
+    def get_catalog(self, name: str) -> ClassCatalog:
         """Return the catalog of a name."""
 
     def remove(self, names: Sequence[str]) -> None:
@@ -68,7 +68,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Catalog:
+class ClassCatalog:
     """The classes as all shards know them: each with its widest window, and its anchors.
 
     `retention` says for how long instances that can fill a class are kept, `thresholds` what its
@@ -81,7 +81,7 @@ class Catalog:
     thresholds: Mapping[int, tuple[float, ...]]
 
 
-class Limit(NamedTuple):
+class ClassLimit(NamedTuple):
     """From a document on a class is asked for within a window only (`pairs`)."""
 
     query_class: int
@@ -119,7 +119,7 @@ class Order:
     horizon_us: int
     stratum: int | None = None
     asked: range | None = None
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[ClassLimit, ...] = ()
     questions: tuple[Question, ...] = ()
     wanted: tuple[int, ...] = ()
     merged: tuple[Piece, ...] = ()

@@ -24,7 +24,7 @@ from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.memory.tupletable import TupleTable
 from joins.shards.homes import Homes
-from joins.shards.orders import Answer, Catalog, Limit, Order, Piece, Question, Store
+from joins.shards.orders import Answer, ClassCatalog, ClassLimit, Order, Piece, Question, Store
 from joins.shards.routing import is_product, shard_of_class
 from joins.signature.engine import SignatureProcessor
 from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
@@ -58,7 +58,7 @@ class Shard:
         self._homes = Homes(self._number, self._shards, self._processor)
         self._shapes_name = self._catalog_name = ""
         self._shapes: dict[int, list[Edge]] = {}
-        self._catalog: Catalog
+        self._catalog: ClassCatalog
         # What the driver calls a class, and the processor; its window, retention, and thresholds.
         self._classes: dict[int, tuple[int, int, int, tuple[float, ...]]] = {}
         self._last = 0
@@ -99,7 +99,7 @@ class Shard:
         numbers[there] = self._processor.numbers(instances[there])
         return numbers
 
-    def _learn(self, catalog: Catalog) -> None:
+    def _learn(self, catalog: ClassCatalog) -> None:
         self._catalog = catalog
         classes = {number: query_class for number, (query_class, _) in catalog.classes.items()}
         self._homes.follow(classes, catalog.epochs)
@@ -188,7 +188,7 @@ class Shard:
         are_others: Flags = self._processor.numbers(partners) != probe_row.instance
         return are_others & self._homes.counted(number, partners, is_right=is_right)
 
-    def _limit(self, limits: Iterable[Limit]) -> None:
+    def _limit(self, limits: Iterable[ClassLimit]) -> None:
         """Tell the processor within which windows classes are still asked for."""
         for number, docid, window_us in limits:
             if number in self._classes:

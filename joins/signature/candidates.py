@@ -43,7 +43,7 @@ from joins.memory.times import (
     held_ends,
     pair_codes,
 )
-from joins.memory.valueindex import Hits, entry_keys
+from joins.memory.valueindex import SortedRunHits, entry_keys
 from joins.signature.anchoring import Anchoring
 from joins.signature.anchortable import NONE, AnchorTable
 from joins.signature.batch import Batch
@@ -66,13 +66,13 @@ class _LookUps:
     owners: Ints
     as_right: Ints
     as_left: Ints
-    hits: list[Hits]
+    hits: list[SortedRunHits]
 
     def asked(self, which: Ints) -> tuple[Ints, Flags]:
         """Return the windows of some anchors, and which of them are symmetric."""
         return self.anchors.window[which], self.anchors.is_symmetric[which]
 
-    def served(self, hits: Hits) -> Iterator[tuple[Ints, Ints, Ints]]:
+    def served(self, hits: SortedRunHits) -> Iterator[tuple[Ints, Ints, Ints]]:
         """Yield, for each side, (anchor, owner, partners) of the values that have hits there."""
         for which in (self.as_right, self.as_left):
             served = which[hits.indices]

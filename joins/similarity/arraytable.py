@@ -17,7 +17,7 @@ from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 from joins.memory.valueindex import ValueIndex
-from joins.similarity.bounds import Asked, may_hold
+from joins.similarity.bounds import AskedMeasure, may_hold
 from joins.similarity.sets import Sets, shared_words
 from joins.similarity.settable import COUNT_BITS, SetTable
 
@@ -34,7 +34,7 @@ class ArrayTable(SetTable[ValueIndex]):
         return ValueIndex(self._limits)
 
     def similar(
-        self, own: Sets, mine: Ints, look: Asked, oldest: Ints, listed: int
+        self, own: Sets, mine: Ints, look: AskedMeasure, oldest: Ints, listed: int
     ) -> Iterator[tuple[Ints, Ints]]:
         """Yield pairs of sets that may be similar; see `SetTable.similar`."""
         newer, sizes, words = own.take(mine)
@@ -65,7 +65,7 @@ class ArrayTable(SetTable[ValueIndex]):
             yield which[held], found[held]
 
     def find(
-        self, words: Hashes, sizes: Ints, asked: Asked, oldest: Ints, hits_max: int
+        self, words: Hashes, sizes: Ints, asked: AskedMeasure, oldest: Ints, hits_max: int
     ) -> Iterator[tuple[Ints, Ints]]:
         """Yield (which of some sets, which set here) that have a word of both prefixes in common.
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 
-__all__ = ["MARGIN", "MOST", "Asked", "Doubles", "least_overlap", "may_hold"]
+__all__ = ["MARGIN", "MOST", "AskedMeasure", "Doubles", "least_overlap", "may_hold"]
 
 Doubles = npt.NDArray[np.float64]
 
@@ -30,7 +30,7 @@ MOST = 1e12
 """More words than any text has."""
 
 
-class Asked(NamedTuple):
+class AskedMeasure(NamedTuple):
     """What is asked of a set: a measure that is at least a threshold, and whether it stands first.
 
     Of its second set `containment` asks nothing but that a word is shared (`is_any`).
@@ -45,7 +45,7 @@ class Asked(NamedTuple):
         """Whether a set may share any one of its words with a set that it is similar to."""
         return self.measure == "containment" and not self.is_first
 
-    def turned(self) -> Asked:
+    def turned(self) -> AskedMeasure:
         """Return what is asked of the other set."""
         return self._replace(is_first=not self.is_first)
 

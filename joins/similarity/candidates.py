@@ -35,7 +35,7 @@ from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, Layouts, ranges
 from joins.memory.times import Pairs, pair_codes
 from joins.similarity.arraytable import ArrayTable
-from joins.similarity.bounds import Asked
+from joins.similarity.bounds import AskedMeasure
 from joins.similarity.sets import Sets
 from joins.similarity.settable import Indexed, SetTable
 from templates.compiling import can_compile
@@ -56,7 +56,7 @@ class Everything(Protocol):
 
 
 @dataclass(slots=True)
-class _Asked:
+class _AskedClasses:
     """The classes that look for the same, with what each of them asks at least."""
 
     sides: Sides
@@ -88,7 +88,7 @@ class SimilarityCandidates:
         self._everything = everything
         self._lateness_us = lateness_us
         self._listed = listed
-        self._asked: dict[int, dict[tuple[SimilarPair, Sides], _Asked]] = {}
+        self._asked: dict[int, dict[tuple[SimilarPair, Sides], _AskedClasses]] = {}
         self._tables: dict[SetKind, AnyTable] = {}
 
     @property
@@ -104,7 +104,7 @@ class SimilarityCandidates:
         """Pair for a class, or for one that is there in another window or at another threshold."""
         of_stratum = self._asked.setdefault(query_class.stratum, {})
         key = query_class.similar[0], query_class.asked()
-        asked = of_stratum.setdefault(key, _Asked(query_class.asked()))
+        asked = of_stratum.setdefault(key, _AskedClasses(query_class.asked()))
         asked.group.put(number, window_us, is_symmetric=query_class.is_symmetric)
         asked.thresholds[number] = least[0] if least else 0.0
         for kind in _kinds(key[0]):
@@ -207,7 +207,7 @@ class SimilarityCandidates:
         held = (pairs.span <= group.window_us) & (pairs.follows | group.is_symmetric)
         return pair_codes(left[held], right[held], bases)
 
-    def _all_pairs(self, asked: _Asked, owners: Ints) -> Iterator[tuple[Ints, Ints]]:
+    def _all_pairs(self, asked: _AskedClasses, owners: Ints) -> Iterator[tuple[Ints, Ints]]:
         for owner in owners.tolist():
             found = self._everything.of(owner, asked.sides, asked.group.window_us)
             for partners, is_right in found:
@@ -216,7 +216,7 @@ class SimilarityCandidates:
                 yield (earlier, own) if is_right else (own, earlier)
 
     def _similar_pairs(
-        self, pair: SimilarPair, asked: _Asked, owners: Ints
+        self, pair: SimilarPair, asked: _AskedClasses, owners: Ints
     ) -> Iterator[tuple[Ints, Ints]]:
         """Yield (left, right) instances; the newer one is among the owners."""
         left, right = _kinds(pair)
@@ -233,7 +233,13 @@ class SimilarityCandidates:
                 yield newer, older
 
     def _found(
-        self, pair: SimilarPair, asked: _Asked, owners: Ints, reach_us: int, *, is_right: bool
+        self,
+        pair: SimilarPair,
+        asked: _AskedClasses,
+        owners: Ints,
+        reach_us: int,
+        *,
+        is_right: bool,
     ) -> Iterator[tuple[Ints, Ints]]:
         """Yield (owner, partner) where the sets of owners stand on one side of a pair.
 
@@ -279,6 +285,6 @@ def _kinds(pair: SimilarPair) -> tuple[SetKind, SetKind]:
     return pair.left, pair.right
 
 
-def _of_side(pair: SimilarPair, threshold: float, *, is_right: bool) -> Asked:
+def _of_side(pair: SimilarPair, threshold: float, *, is_right: bool) -> AskedMeasure:
     """Return what a pair asks of the set on one side."""
-    return Asked(pair.measure, threshold, is_right == pair.is_turned)
+    return AskedMeasure(pair.measure, threshold, is_right == pair.is_turned)

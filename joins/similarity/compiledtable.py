@@ -13,12 +13,12 @@ import numpy as np
 
 from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints
-from joins.similarity.bounds import Asked
+from joins.similarity.bounds import AskedMeasure
 from joins.similarity.chains import Chains
 from joins.similarity.kernels import (
     MEASURES,
     AskedNumbers,
-    Looking,
+    LookingSets,
     rare_words,
     similar_sets,
 )
@@ -39,14 +39,14 @@ class CompiledTable(SetTable[Chains]):
         return rows, np.repeat(np.arange(len(sizes)), lengths)
 
     def similar(
-        self, own: Sets, mine: Ints, look: Asked, oldest: Ints, listed: int
+        self, own: Sets, mine: Ints, look: AskedMeasure, oldest: Ints, listed: int
     ) -> Iterator[tuple[Ints, Ints]]:
         """Yield pairs of sets that may be similar; see `SetTable.similar`."""
         newer, sizes, words = own.take(mine)
         lengths = look.prefixes(sizes)
         rows, _ = self._rare(words, sizes, lengths)
         window = self.sets.first_of(oldest), self.sets.first_of(newer)
-        looking = Looking(mine, *window, words[rows], np.cumsum(lengths), sizes - lengths)
+        looking = LookingSets(mine, *window, words[rows], np.cumsum(lengths), sizes - lengths)
         columns = own.columns(), self.sets.columns()
         index = self._searched(look.turned()).columns()
         unseen = self.unseen(np.arange(self.sets.largest + 1), look.turned())

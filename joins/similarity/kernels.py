@@ -21,7 +21,7 @@ __all__ = [
     "MEASURES",
     "AskedNumbers",
     "ChainColumns",
-    "Looking",
+    "LookingSets",
     "Marks",
     "link",
     "rare_words",
@@ -45,7 +45,7 @@ class ChainColumns(NamedTuple):
     set_base: int
 
 
-class Looking(NamedTuple):
+class LookingSets(NamedTuple):
     """Sets that look for others, by number: from `oldest` on, and before `before`.
 
     `needles` are the words of their prefixes, those of each before one of `ends`.  Behind its
@@ -131,7 +131,7 @@ def _bits(size: int) -> int:
 @compiled
 def similar_sets(
     begin: int,
-    look: Looking,
+    look: LookingSets,
     own: SetColumns,
     there: SetColumns,
     index: ChainColumns,

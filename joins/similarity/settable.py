@@ -34,7 +34,7 @@ from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.memory.valueindex import AreThere
-from joins.similarity.bounds import Asked
+from joins.similarity.bounds import AskedMeasure
 from joins.similarity.sets import Sets
 
 __all__ = ["Indexed", "SetTable"]
@@ -50,7 +50,7 @@ _MOST = (1 << COUNT_BITS) - 1
 class Indexed(NamedTuple):
     """What sets are found by: prefixes for all that look for so much, and their whole."""
 
-    asked: frozenset[Asked]
+    asked: frozenset[AskedMeasure]
 
     @property
     def is_whole(self) -> bool:
@@ -63,7 +63,7 @@ class Indexed(NamedTuple):
         return np.max(lengths, axis=0) if lengths else np.zeros_like(sizes)
 
 
-class WordIndex(Protocol):
+class SetIndex(Protocol):
     """An index of words: which sets, by number, are found by a word."""
 
     @property
@@ -74,7 +74,7 @@ class WordIndex(Protocol):
         """Add entries of sets, whose numbers ascend; those below `base` are gone."""
 
 
-Index = TypeVar("Index", bound=WordIndex)
+Index = TypeVar("Index", bound=SetIndex)
 
 
 class SetTable(ABC, Generic[Index]):
@@ -96,7 +96,7 @@ class SetTable(ABC, Generic[Index]):
 
     @abstractmethod
     def similar(
-        self, own: Sets, mine: Ints, look: Asked, oldest: Ints, listed: int
+        self, own: Sets, mine: Ints, look: AskedMeasure, oldest: Ints, listed: int
     ) -> Iterator[tuple[Ints, Ints]]:
         """Yield (which of some sets, which set here) that may be similar, each pair once.
 
@@ -163,11 +163,11 @@ class SetTable(ABC, Generic[Index]):
     def _are_there(self, which: Ints) -> Flags:
         return np.greater_equal(which, self.sets.start)
 
-    def _searched(self, asked: Asked) -> Index:
+    def _searched(self, asked: AskedMeasure) -> Index:
         """Return the index by which sets are found that have something asked of them."""
         return self._whole if asked.is_any else self._prefixes
 
-    def unseen(self, sizes: Ints, asked: Asked) -> Ints:
+    def unseen(self, sizes: Ints, asked: AskedMeasure) -> Ints:
         """Return how many words of sets here are not found by: they may be shared unseen."""
         if asked.is_any:
             return np.zeros_like(sizes)

@@ -15,11 +15,11 @@ from support.api_room import Room
 from support.sparkless_broker import Unstarted, running
 
 from broker.api import pull
-from broker.api.access import FORMS, PAGES, RULES, Gate, Rule
+from broker.api.access import FORMS, PAGES, RULES, AccessRule, Gate
 from broker.api.http import add_deliveries, make_application
 from broker.api.pickup import Pickup
 from broker.matching.stepresult import StepResult
-from broker.registry.tokens import Scope, TokenError, Tokens
+from broker.registry.tokens import TokenError, Tokens, TokenScope
 from broker.service import lifecycle as service
 from broker.settings.config import HttpSettings, Settings
 from broker.tables.store import RowChange
@@ -31,13 +31,13 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
         yield house
 
 
-def rule_of(route: Route) -> Rule:
+def rule_of(route: Route) -> AccessRule:
     method = "GET" if route[0] == "HEAD" else route[0]
-    return RULES.get(f"{method} {route[1]}", Rule.ADMIN)
+    return RULES.get(f"{method} {route[1]}", AccessRule.ADMIN)
 
 
 def protected(house: House) -> list[Route]:
-    found = [route for route in house.routes() if rule_of(route) is not Rule.PUBLIC]
+    found = [route for route in house.routes() if rule_of(route) is not AccessRule.PUBLIC]
     assert len(found) > 40
     return found
 
@@ -56,7 +56,7 @@ async def test_without_a_token_every_resource_but_the_public_ones_is_closed(hous
 
 
 async def test_health_is_told_to_everyone(house: House) -> None:
-    assert {f"{m} {p}" for m, p in house.routes() if rule_of((m, p)) is Rule.PUBLIC} == {
+    assert {f"{m} {p}" for m, p in house.routes() if rule_of((m, p)) is AccessRule.PUBLIC} == {
         *("GET /healthz", "HEAD /healthz", "GET /readyz", "HEAD /readyz"),
         *("GET /v1/openapi.json", "HEAD /v1/openapi.json"),
         *("GET /login", "HEAD /login", "POST /login", "POST /logout"),
@@ -94,7 +94,7 @@ async def test_bytes_that_are_no_text_are_a_wrong_token(house: House) -> None:
 async def test_who_publishes_can_do_nothing_else(house: House) -> None:
     before = house.state()
     for route in protected(house):
-        if rule_of(route) is not Rule.PUBLISH:
+        if rule_of(route) is not AccessRule.PUBLISH:
             status, _ = await house.ask(route, "publish")
             assert status == 403, route
     assert house.state() == before
@@ -105,7 +105,7 @@ async def test_who_measures_reads_the_figures_and_nothing_else(house: House) -> 
     before = house.state()
     for route in protected(house):
         status, _ = await house.ask(route, "metrics")
-        assert status == (200 if rule_of(route) is Rule.METRICS else 403), route
+        assert status == (200 if rule_of(route) is AccessRule.METRICS else 403), route
     assert house.state() == before
     with pytest.raises(TokenError, match="'metrics:x' is no scope"):
         house.tokens.create("narrow", ["metrics:x"])
@@ -119,7 +119,9 @@ async def test_who_subscribes_sees_nothing_of_another_and_changes_nothing(house:
             assert status == 200
             assert house.theirs not in text
             continue
-        assert status == (404 if rule_of(route) in (Rule.READ, Rule.OWN) else 403), route
+        assert status == (404 if rule_of(route) in (AccessRule.READ, AccessRule.OWN) else 403), (
+            route
+        )
         assert "other" not in text, route
     assert house.state() == before
 
@@ -132,7 +134,9 @@ async def test_whether_another_s_subscription_exists_is_not_told(house: House) -
 
 
 async def test_who_subscribes_reads_what_is_theirs(house: House) -> None:
-    wanted = [route for route in protected(house) if rule_of(route) in (Rule.READ, Rule.OWN)]
+    wanted = [
+        route for route in protected(house) if rule_of(route) in (AccessRule.READ, AccessRule.OWN)
+    ]
     wanted.sort(key=lambda route: ("PUT", "GET", "HEAD", "POST", "DELETE").index(route[0]))
     for route in wanted:
         status, text = await house.ask(route, "subscribe", subscription=house.mine)
@@ -143,7 +147,7 @@ async def test_who_subscribes_reads_what_is_theirs(house: House) -> None:
 async def test_who_subscribes_cannot_change_even_what_is_theirs(house: House) -> None:
     before = house.state()
     for route in protected(house):
-        if rule_of(route) is Rule.ADMIN:
+        if rule_of(route) is AccessRule.ADMIN:
             status, _ = await house.ask(route, "subscribe", subscription=house.mine)
             assert status == 403, route
     assert house.state() == before
@@ -197,7 +201,7 @@ async def test_a_subscription_s_own_token_reads_it_and_no_other(house: House) ->
     for route in protected(house):
         rule = rule_of(route)
         status, _ = await house.ask(route, link, subscription=house.theirs)
-        assert status == (404 if rule is Rule.READ else 401), route
+        assert status == (404 if rule is AccessRule.READ else 401), route
     for place in ("matches", "feed.atom"):
         path = f"/v1/subscriptions/{house.mine}/{place}?token={link}&after=0"
         assert (await house.client.get(path)).status == 200
@@ -241,7 +245,7 @@ async def test_a_token_made_over_the_api_works_and_is_shown_once(house: House) -
     [
         ({"scopes": ["admin"]}, 422, "'name' must be a string"),
         ({"name": "a", "scopes": "admin"}, 422, "'scopes' must be a list"),
-        ({"name": "a", "scopes": ["root"]}, 422, "'root' is not a valid Scope"),
+        ({"name": "a", "scopes": ["root"]}, 422, "'root' is not a valid TokenScope"),
         ({"name": "a", "scopes": ["admin"], "expires": "soon"}, 422, "soon"),
         ({"name": "a", "scopes": ["admin"], "expires": "2001-01-01T00:00:00Z"}, 422, "end before"),
         ({"name": "a", "scopes": ["subscribe"], "subscriptions": ["sub_x"]}, 404, "sub_x"),
@@ -354,7 +358,7 @@ async def test_a_broker_in_which_no_token_was_made_is_closed(tmp_path: Path) -> 
             answer = await client.put("/v1/queries/pwned", data="news//item->a", headers=headers)
             assert answer.status == 401
         assert room.registry.revision() == 0
-        _, secret = tokens.create("ops", [Scope.ADMIN])
+        _, secret = tokens.create("ops", [TokenScope.ADMIN])
         headers = {"Authorization": f"Bearer {secret}"}
         assert (await client.get("/v1/queries", headers=headers)).status == 200
         tokens.revoke("ops")

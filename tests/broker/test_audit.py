@@ -11,7 +11,7 @@ import pytest
 from support.api_house import SAME, House, open_house
 from support.verbs import xscl
 
-from broker.api.access import RULES, Rule
+from broker.api.access import RULES, AccessRule
 from broker.api.audit import AUDIT, AUDITED_READS, UNAUDITED
 from broker.api.description import description
 from broker.registry.audit import ENTRIES_MAX, AuditOutcome, AuditTrail, local_change
@@ -108,7 +108,7 @@ async def test_every_resource_that_changes_something_is_noted(house: House) -> N
     for method, pattern in house.routes():
         name = f"{method} {pattern}"
         is_change = method not in ("GET", "HEAD") or name in AUDITED_READS
-        if not is_change or name in UNAUDITED or RULES.get(name) is Rule.PUBLIC:
+        if not is_change or name in UNAUDITED or RULES.get(name) is AccessRule.PUBLIC:
             continue
         before = len(await noted(house))
         status, _ = await house.ask((method, pattern), "admin")

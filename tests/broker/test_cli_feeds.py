@@ -21,7 +21,7 @@ from support.small_broker import small_broker
 
 from broker.cli import main
 from broker.documents.spool import SpoolWriter
-from broker.registry.tokens import Scope
+from broker.registry.tokens import TokenScope
 
 Xscl = Callable[..., Awaitable[Result]]
 SESSION = GOLDEN / "feeds" / "session.txt"
@@ -166,7 +166,7 @@ async def test_what_is_no_address_is_refused(xscl, url: str):
 async def test_a_token_without_the_scope_sees_and_changes_no_feed(here, tmp_path):
     async with open_house(tmp_path / "house") as house:
         url = str(house.client.make_url("")).rstrip("/")
-        for scope in (Scope.PUBLISH, Scope.SUBSCRIBE):
+        for scope in (TokenScope.PUBLISH, TokenScope.SUBSCRIBE):
             for command in (["list"], ["add", "https://a.example/", "--no-check"], ["export"]):
                 token = house.secrets[scope.value]
                 refused = await invoke("--broker", url, "--token", token, "feeds", *command)

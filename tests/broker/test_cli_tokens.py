@@ -13,7 +13,7 @@ from support.verbs import xscl
 
 from broker.registry.queries import Registry
 from broker.registry.subscription import Destination
-from broker.registry.tokens import Scope, Tokens
+from broker.registry.tokens import Tokens, TokenScope
 from xscl.client import Client, RefusedError
 
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
@@ -103,7 +103,7 @@ def test_a_broker_that_is_named_is_asked_and_no_other_place(unused_tcp_port: int
 
 
 def test_verbs_need_a_token(served: ServedRoom, tokens: Tokens, tmp_path: Path) -> None:
-    _, secret = tokens.create("ops", [Scope.ADMIN])
+    _, secret = tokens.create("ops", [TokenScope.ADMIN])
     closed = xscl("--broker", served.url, "list")
     assert closed.exit_code == 1
     assert "this needs a token" in closed.stderr
@@ -124,7 +124,7 @@ def test_verbs_need_a_token(served: ServedRoom, tokens: Tokens, tmp_path: Path) 
 def test_who_lost_the_last_token_makes_one_on_the_data_of_the_running_broker(
     served: ServedRoom, tokens: Tokens, tmp_path: Path
 ) -> None:
-    tokens.create("lost", [Scope.ADMIN])
+    tokens.create("lost", [TokenScope.ADMIN])
     path = tmp_path / "xscl.toml"
     path.write_text(f'data = "data"\n[http]\nport = {served.url.rpartition(":")[2]}\n')
     asked = xscl("--config", str(path), "tokens", "create", "ops", "--scope", "admin")
@@ -137,7 +137,7 @@ def test_who_lost_the_last_token_makes_one_on_the_data_of_the_running_broker(
 def test_the_token_file_of_the_settings_is_for_the_broker_of_the_settings(
     served: ServedRoom, tokens: Tokens, tmp_path: Path
 ) -> None:
-    _, secret = tokens.create("ops", [Scope.ADMIN])
+    _, secret = tokens.create("ops", [TokenScope.ADMIN])
     (tmp_path / "admin-token").write_text(secret + "\n")
     path = tmp_path / "xscl.toml"
     port = served.url.rpartition(":")[2]
@@ -191,12 +191,12 @@ def test_a_redirection_does_not_carry_the_token_along() -> None:
 
 
 def test_the_python_client_gives_its_token(served: ServedRoom, tokens: Tokens) -> None:
-    _, secret = tokens.create("ops", [Scope.ADMIN])
+    _, secret = tokens.create("ops", [TokenScope.ADMIN])
     with Client(served.url, token=secret) as client:
         client.register("same", SAME)
         mine = client.subscribe("same").id
         other = client.subscribe("same").id
-    _, own = tokens.create("ann", [Scope.SUBSCRIBE], subscriptions=[mine])
+    _, own = tokens.create("ann", [TokenScope.SUBSCRIBE], subscriptions=[mine])
     with Client(served.url, token=own) as client:
         assert [each.id for each in client.subscriptions()] == [mine]
         assert list(client.matches(mine, after=0, follow=False)) == []

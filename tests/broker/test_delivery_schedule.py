@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from broker.delivery.attempt import Outcome, OutcomeKind
 from broker.delivery.endpoints import EndpointLimits, Endpoints
 from broker.delivery.schedule import (
-    Decision,
+    Consequence,
     EndpointHealth,
     Fate,
     RetryPolicy,
@@ -27,7 +27,7 @@ def judged(
     now_us: int = 0,
     retry_after_us: int | None = None,
     dice: float = 0.0,
-) -> Decision:
+) -> Consequence:
     outcome = Outcome(kind, retry_after_us=retry_after_us)
     return decide(
         POLICY,

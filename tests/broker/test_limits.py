@@ -12,7 +12,7 @@ from support.api_room import Room
 from broker.api.access import Gate
 from broker.api.admission.limits import BURST_S, RateLimit
 from broker.api.http import make_application
-from broker.registry.tokens import Scope, Tokens
+from broker.registry.tokens import Tokens, TokenScope
 
 
 class Clock:
@@ -70,7 +70,7 @@ async def test_an_address_that_asks_too_often_is_told_when_to_come_back(
 
 
 async def test_tokens_have_an_allowance_each(client: TestClient, tokens: Tokens) -> None:
-    secrets = [tokens.create(name, [Scope.ADMIN])[1] for name in ("ann", "ben")]
+    secrets = [tokens.create(name, [TokenScope.ADMIN])[1] for name in ("ann", "ben")]
     for secret in secrets:
         assert await statuses(client, 5, secret) == [200, 200, 200, 200, 429]
 
@@ -78,7 +78,7 @@ async def test_tokens_have_an_allowance_each(client: TestClient, tokens: Tokens)
 async def test_who_guesses_tokens_is_stopped_and_others_are_not(
     client: TestClient, tokens: Tokens
 ) -> None:
-    _, secret = tokens.create("ann", [Scope.ADMIN])
+    _, secret = tokens.create("ann", [TokenScope.ADMIN])
     guesses = [f"xscl_{n:012x}_{'A' * 43}" for n in range(5)]
     found = [(await statuses(client, 1, guess))[0] for guess in guesses]
     assert found == [401, 401, 401, 401, 429]

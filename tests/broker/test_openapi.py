@@ -20,20 +20,20 @@ from schemathesis.specs.openapi import checks
 from support.api_house import House, open_house
 from support.examples import examples
 
-from broker.api.access import RULES, Rule
+from broker.api.access import RULES, AccessRule
 from broker.api.description import description
 from broker.web import pages
 
 METHODS = ("get", "put", "post", "delete")
 SECURITY = {
-    Rule.PUBLIC: [],
-    Rule.PUBLISH: [{"token": ["publish"]}],
-    Rule.METRICS: [{"token": ["metrics"]}],
-    Rule.OWN: [{"token": ["subscribe"]}],
-    Rule.SELF: [{"token": ["subscribe"]}],
-    Rule.CHOSEN: [{"token": ["subscribe"]}],
-    Rule.READ: [{"token": ["subscribe"]}, {"subscription_token": []}],
-    Rule.ADMIN: [{"token": ["admin"]}],
+    AccessRule.PUBLIC: [],
+    AccessRule.PUBLISH: [{"token": ["publish"]}],
+    AccessRule.METRICS: [{"token": ["metrics"]}],
+    AccessRule.OWN: [{"token": ["subscribe"]}],
+    AccessRule.SELF: [{"token": ["subscribe"]}],
+    AccessRule.CHOSEN: [{"token": ["subscribe"]}],
+    AccessRule.READ: [{"token": ["subscribe"]}, {"subscription_token": []}],
+    AccessRule.ADMIN: [{"token": ["admin"]}],
 }
 PROBLEMS = {"400", "401", "403", "404", "409", "413", "422", "429", "503"}
 
@@ -76,12 +76,12 @@ async def test_the_description_is_served_to_everyone(house: House) -> None:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_says_who_may_and_what_may_be_answered(name: str) -> None:
     operation = OPERATIONS[name]
-    rule = RULES.get(name, Rule.ADMIN)
+    rule = RULES.get(name, AccessRule.ADMIN)
     assert operation["security"] == SECURITY[rule]
     statuses = set(operation["responses"])
-    assert statuses >= {"429"} | (set() if rule is Rule.PUBLIC else {"401", "403"})
+    assert statuses >= {"429"} | (set() if rule is AccessRule.PUBLIC else {"401", "403"})
     assert ("413" in statuses) == ("requestBody" in operation)
-    if "{" in name and rule is not Rule.PUBLIC:
+    if "{" in name and rule is not AccessRule.PUBLIC:
         assert statuses & {"404", "422", "200"}
     assert operation["summary"][0].isupper()
 

@@ -14,7 +14,7 @@ from support.sparkless_broker import Unstarted, running
 from support.verbs import xscl
 
 from broker.registry.ownertoken import OWNER, keep_owner_token
-from broker.registry.tokens import Scope, Tokens
+from broker.registry.tokens import Tokens, TokenScope
 from broker.settings.config import parse_settings
 
 
@@ -104,19 +104,19 @@ def test_a_token_that_is_no_good_is_replaced_and_the_old_one_is_worthless(
     elif trouble == "torn":
         path.write_text(old[:20])
     else:
-        path.write_text(tokens.create("crawler", [Scope.PUBLISH])[1])
+        path.write_text(tokens.create("crawler", [TokenScope.PUBLISH])[1])
     new = keep_owner_token(tmp_path).read_text().strip()
     assert tokens.find(old) is None
     found = tokens.find(new)
     assert found is not None
-    assert (found.name, found.scopes) == (OWNER, frozenset({Scope.ADMIN}))
+    assert (found.name, found.scopes) == (OWNER, frozenset({TokenScope.ADMIN}))
     assert keep_owner_token(tmp_path).read_text().strip() == new
     tokens.close()
 
 
 def test_tokens_of_an_earlier_installation_stay_good(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path / "tokens.db")
-    _, secret = tokens.create("ops", [Scope.ADMIN])
+    _, secret = tokens.create("ops", [TokenScope.ADMIN])
     keep_owner_token(tmp_path)
     assert tokens.find(secret) is not None
     assert {token.name for token in tokens.tokens()} == {"ops", OWNER}

@@ -13,7 +13,7 @@ import pytest
 from lxml import html
 from support.api_house import SAME, House, open_house
 
-from broker.api.access import FORM_TOKEN, FORMS, RULES, Rule
+from broker.api.access import FORM_TOKEN, FORMS, RULES, AccessRule
 from broker.api.audit import AUDIT
 from broker.registry.audit import AuditOutcome
 from broker.registry.queries import QueryState
@@ -88,7 +88,10 @@ async def test_who_may_not_use_an_operation_may_not_send_its_form(house: House, 
 
 
 def test_every_form_stands_for_an_operation_that_is_not_for_everyone() -> None:
-    assert all(RULES.get(operation, Rule.ADMIN) is not Rule.PUBLIC for operation in FORMS.values())
+    assert all(
+        RULES.get(operation, AccessRule.ADMIN) is not AccessRule.PUBLIC
+        for operation in FORMS.values()
+    )
 
 
 async def test_what_a_form_did_is_noted_as_the_operation_it_stands_for(house: House) -> None:

@@ -22,7 +22,7 @@ from broker.matching.stepresult import StepResult
 from broker.registry.audit import AuditOutcome
 from broker.registry.queries import QueryState
 from broker.registry.subscription import Destination
-from broker.registry.tokens import Scope
+from broker.registry.tokens import TokenScope
 from broker.tables.store import RowChange
 from broker.web import pagedata
 from feeds import feed_at
@@ -295,7 +295,7 @@ async def test_a_subscriber_sees_with_what_it_has_subscribed(house: House) -> No
     made = house.room.registry.subscribe(
         "who", Destination.parse("pull"), point=0, parameters={"who": "Ann"}
     )
-    _, secret = house.tokens.create("ann", [Scope.SUBSCRIBE], subscriptions=[made.id])
+    _, secret = house.tokens.create("ann", [TokenScope.SUBSCRIBE], subscriptions=[made.id])
     assert await log_in(house, secret) == 303
     assert "who = Ann" in await text_of(house.client, "/")
 

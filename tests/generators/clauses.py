@@ -41,7 +41,7 @@ from xscl.path import (
     StringTest,
     binding_paths,
 )
-from xscl.path import Call as StepCall
+from xscl.path import FunctionValue as StepCall
 from xscl.query import (
     INFINITE_US,
     Block,

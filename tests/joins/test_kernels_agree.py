@@ -25,7 +25,7 @@ from support.word_sets import (
 from joins.memory.limits import MemoryLimits
 from joins.similarity import settable
 from joins.similarity.arraytable import ArrayTable
-from joins.similarity.bounds import Asked
+from joins.similarity.bounds import AskedMeasure
 from joins.similarity.settable import Indexed, SetTable
 from templates import wordcolumns
 from templates.wordcolumns import hashed_sets
@@ -78,7 +78,7 @@ def found(
     table: SetTable = CompiledTable(limits) if compiled else ArrayTable(limits)  # type: ignore[type-arg]
     cut = random.Random(seed)
     sets = random_sets(seed, 50)
-    asked = [Asked(measure, threshold, is_first) for is_first in (True, False)]
+    asked = [AskedMeasure(measure, threshold, is_first) for is_first in (True, False)]
     pairs: set[tuple[int, int]] = set()
     similar: set[tuple[int, int]] = set()
     first_there = start = 0
@@ -107,7 +107,7 @@ def found(
     return pairs
 
 
-def is_similar(look: Asked, own: frozenset[str], other: frozenset[str]) -> bool:
+def is_similar(look: AskedMeasure, own: frozenset[str], other: frozenset[str]) -> bool:
     first, second = (own, other) if look.is_first else (other, own)
     return score(look.measure, set(first), set(second)) >= Fraction(repr(look.threshold))
 

@@ -8,7 +8,7 @@ import pytest
 from support.kit import parse_case
 from support.runners import run_engine
 
-from joins.sequences.rungraph import Anchor, GraphNode, Grown
+from joins.sequences.rungraph import Grown, RunGraph, RunNode
 from joins.sequences.runparts import Part
 
 
@@ -22,11 +22,11 @@ def is_higher(one: Part, other: Part) -> bool:
 
 def test_of_forty_rising_values_all_runs_are_counted() -> None:
     parts = [part(number, number) for number in range(1, 41)]
-    anchors: list[Anchor] = []
+    anchors: list[RunGraph] = []
     counts = []
     for serial, one in enumerate(parts):
         grown = [Grown(anchor.add(one, serial, begins=False)) for anchor in anchors]
-        anchors.append(Anchor(is_higher))
+        anchors.append(RunGraph(is_higher))
         grown.append(Grown(anchors[-1].add(one, serial, begins=True)))
         counts.append(sum(each.count() for each in grown))
     assert sum(map(len, anchors)) == 820
@@ -43,7 +43,7 @@ def test_what_is_counted_is_listed_once(seed: int) -> None:
         return (one.docid, other.docid) in edges
 
     parts = [part(docid, chance.randrange(6)) for docid in range(9)]
-    anchor = Anchor(is_next)
+    anchor = RunGraph(is_next)
     found: list[tuple[int, ...]] = []
     for serial, one in enumerate(chance.sample(parts, 9)):
         grown = Grown(anchor.add(one, serial, begins=one.docid in begins))
@@ -61,7 +61,7 @@ def test_what_is_counted_is_listed_once(seed: int) -> None:
 
 
 def test_a_document_with_too_many_runs_lists_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    listed: list[GraphNode] = []
+    listed: list[RunNode] = []
     runs = Grown.runs
 
     def noted(grown: Grown) -> object:

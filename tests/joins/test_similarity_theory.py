@@ -22,7 +22,7 @@ from support.word_sets import (
 
 from joins.similarity import settable
 from joins.similarity.arraytable import ArrayTable, tallied
-from joins.similarity.bounds import Asked, may_hold
+from joins.similarity.bounds import AskedMeasure, may_hold
 from joins.similarity.sets import shared_words
 from joins.similarity.settable import Indexed
 from templates import wordcolumns
@@ -37,8 +37,11 @@ def found_by_table(
     table = ArrayTable()
     cut = random.Random(seed)
     found: set[tuple[int, int]] = set()
-    as_first, as_other = (Asked(measure, threshold, is_first) for is_first in (True, False))
-    others = [Asked("jaccard", 0.9, is_first=True), Asked("overlap", 3, is_first=False)]
+    as_first, as_other = (AskedMeasure(measure, threshold, is_first) for is_first in (True, False))
+    others = [
+        AskedMeasure("jaccard", 0.9, is_first=True),
+        AskedMeasure("overlap", 3, is_first=False),
+    ]
     first_there = start = 0
     while start < len(sets):
         stop = start + cut.randint(1, 20)

@@ -15,8 +15,8 @@ from support.examples import examples
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
-from joins.sequences.clock import Clock
-from joins.sequences.timeline import SortedRun, Spans, Timeline
+from joins.sequences.clock import WatermarkSteps
+from joins.sequences.timeline import RunSpans, SortedRun, Timeline
 from joins.sequences.waiting import Waiting
 
 NEVER = 1 << 60
@@ -45,7 +45,7 @@ def everything(rows: Ints) -> Flags:
     return np.ones(len(rows), np.bool_)
 
 
-def asked(timeline: Timeline, questions: Sequence[tuple[int, int, int]]) -> Spans:
+def asked(timeline: Timeline, questions: Sequence[tuple[int, int, int]]) -> RunSpans:
     """Return where the answers to questions of (key, first, last) stand."""
     keys, first, last = np.array(questions, np.int64).T
     return timeline.between(keys.astype(np.uint64), first, last)
@@ -150,7 +150,7 @@ def test_what_waits_is_taken_when_its_time_has_passed(pieces: list[list[int]], b
 def test_a_time_is_settled_by_the_first_document_behind_which_w_is_larger(
     ends: list[int], cut: int, asked_us: int
 ) -> None:
-    clock = Clock()
+    clock = WatermarkSteps()
     before = [-1, *np.maximum.accumulate(ends).tolist()]
     for some in (slice(0, cut), slice(cut, None)):
         clock.begin_batch()

@@ -9,7 +9,7 @@ import pytest
 
 from broker.documents.document import Document
 from broker.matching.engine import document_batch
-from joins.files.variablenames import Asked, VariableNames
+from joins.files.variablenames import AskedNames, VariableNames
 from joins.files.witnessfile import WitnessFileError, encode_witnesses, read_header, read_witnesses
 from xpath_eval.catalog import EvaluationPlan, Numbering, PatternCatalog
 from xpath_eval.stage import evaluate_batches
@@ -127,14 +127,14 @@ def test_a_damaged_file_is_noticed(tmp_path: Path, place: int) -> None:
 def test_a_plan_that_asks_for_less_misses_nothing_of_one_that_asked_for_more() -> None:
     more = plan_of("T//z->x[./a->y]", "S//i->x[./a->y]", "S//i->x[./b->y]")
     less = plan_of("S//i->x[./b->y]")
-    asked = Asked.read(Asked.of(more, VariableNames()).written())
-    assert asked.id == Asked.of(more, VariableNames()).id
+    asked = AskedNames.read(AskedNames.of(more, VariableNames()).written())
+    assert asked.id == AskedNames.of(more, VariableNames()).id
     assert asked.missing(less, VariableNames()) == (set(), set())
 
 
 def test_what_a_plan_asks_for_beyond_another_is_named() -> None:
     more = plan_of("S//i->x[./a->y]", "S//i->x[./b->y]")
-    edges, valued = Asked.of(plan_of("S//i->x[./a->y]"), VariableNames()).missing(
+    edges, valued = AskedNames.of(plan_of("S//i->x[./a->y]"), VariableNames()).missing(
         more, VariableNames()
     )
     *_, b = more.valued

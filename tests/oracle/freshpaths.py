@@ -13,7 +13,17 @@ from itertools import product
 
 from oracle.paths import Assignment, select
 from oracle.values import Atom
-from xscl.path import And, Call, Comparison, Condition, Exists, Path, PathValue, StringTest, Value
+from xscl.path import (
+    And,
+    Comparison,
+    Condition,
+    Exists,
+    FunctionValue,
+    Path,
+    PathValue,
+    StringTest,
+    Value,
+)
 
 __all__ = ["FreshPath", "fresh_paths", "with_fresh", "without_fresh"]
 
@@ -94,7 +104,7 @@ def _value_paths(value: Value) -> Iterator[Path]:
     match value:
         case PathValue(path):
             yield path
-        case Call(arguments=arguments):
+        case FunctionValue(arguments=arguments):
             for each in arguments:
                 yield from _value_paths(each)
 
@@ -116,6 +126,6 @@ def _inside_value(value: Value) -> Value:
     match value:
         case PathValue(path):
             return PathValue(without_fresh(path))
-        case Call(arguments=arguments) as call:
+        case FunctionValue(arguments=arguments) as call:
             return replace(call, arguments=tuple(map(_inside_value, arguments)))
     return value

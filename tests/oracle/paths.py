@@ -12,10 +12,10 @@ from xscl.path import (
     ANY,
     And,
     Axis,
-    Call,
     Comparison,
     Condition,
     Exists,
+    FunctionValue,
     Literal,
     NodeTest,
     Not,
@@ -162,7 +162,7 @@ class _Context:
         match value:
             case PathValue(path):
                 return {(n.value, bound) for n, bound in select(path, self.node, self.parameters)}
-            case Call(function, arguments):
+            case FunctionValue(function, arguments):
                 return {
                     (result, _NOTHING.union(*(bound for _, bound in chosen)))
                     for chosen in product(*(self._values(each) for each in arguments))

@@ -17,7 +17,7 @@ from broker.api.http import add_deliveries, make_application
 from broker.api.pickup import Pickup
 from broker.registry.audit import AuditTrail
 from broker.registry.subscription import Destination
-from broker.registry.tokens import Scope, Tokens
+from broker.registry.tokens import Tokens, TokenScope
 from broker.web import pages
 from feeds import FeedStore, networks
 from feeds.push import Push
@@ -117,8 +117,8 @@ async def open_house(directory: Path) -> AsyncIterator[House]:
     )
     await room.commit(match(1), match(2, "other"))
     secrets = {}
-    for scope in Scope:
-        own = [mine] if scope is Scope.SUBSCRIBE else []
+    for scope in TokenScope:
+        own = [mine] if scope is TokenScope.SUBSCRIBE else []
         secrets[scope.value] = tokens.create(scope.value, [scope], subscriptions=own)[1]
     pickup = Pickup(room.outbox, room.registry)
     application = make_application(

@@ -8,9 +8,9 @@ from support.reading import OWN, block, child, codes, predicate, value
 import xscl
 from xscl.path import (
     And,
-    Call,
     Comparison,
     Exists,
+    FunctionValue,
     Literal,
     Not,
     Or,
@@ -61,17 +61,17 @@ def test_matches_takes_flags() -> None:
 
 @pytest.mark.parametrize("function", ["normalize-space", "lower-case", "upper-case", "host"])
 def test_functions_of_a_path_are_compared_with_a_literal(function: str) -> None:
-    call = Call(function, (value("a"),))
+    call = FunctionValue(function, (value("a"),))
     assert predicate(f"{function}(a) = 'x'") == Comparison(call, "=", Literal("x"))
     assert predicate(f"contains({function}(a), 'x')") == StringTest("contains", call, Literal("x"))
 
 
 def test_string_length_is_a_number_of_the_path_or_of_the_node_itself() -> None:
     assert predicate("string-length(a) > 3") == Comparison(
-        Call("string-length", (value("a"),)), ">", Literal(3.0)
+        FunctionValue("string-length", (value("a"),)), ">", Literal(3.0)
     )
     assert predicate("string-length() > 3") == Comparison(
-        Call("string-length", (OWN,)), ">", Literal(3.0)
+        FunctionValue("string-length", (OWN,)), ">", Literal(3.0)
     )
 
 

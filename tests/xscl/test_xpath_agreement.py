@@ -23,10 +23,10 @@ from xscl.path import (
     ANY,
     And,
     Axis,
-    Call,
     Comparison,
     Condition,
     Exists,
+    FunctionValue,
     Literal,
     NodeTest,
     Not,
@@ -142,7 +142,7 @@ def evaluate(value: Value, node: Any) -> list[str | float]:
             return [string_value(NODES[number]) for number in select(path, [node])]
         case Literal(constant):
             return [constant]
-        case Call(function, arguments):
+        case FunctionValue(function, arguments):
             return list(apply(function, [evaluate(each, node) for each in arguments]))
     raise AssertionError(value)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from broker.delivery.alerts.key import key_of
-from broker.delivery.alerts.plan import Found, gather, judge
+from broker.delivery.alerts.plan import WaitingMatch, gather, judge
 from broker.delivery.store import DeliveryState, Taken, delivery_id
 from broker.delivery.taking import Lane, Message, Taking, message_max
 from broker.pipeline.matchlog import CommittedMatch
@@ -106,7 +106,7 @@ class Messages:
             last = max(lane.head, matches[-1].seq) if matches else lane.head
             taking.moved.append((last, None, lane.subscription))
 
-        def begin(first: Found) -> Message:
+        def begin(first: WaitingMatch) -> Message:
             return _new(first, subscription, taking)
 
         def waiting(key: str) -> Message | None:
@@ -212,7 +212,7 @@ def _place(message: Message) -> tuple[int, int]:
     return message.due_us, message.seqs[0]
 
 
-def _new(first: Found, subscription: Subscription, taking: Taking) -> Message:
+def _new(first: WaitingMatch, subscription: Subscription, taking: Taking) -> Message:
     """Return the message that a match begins."""
     # Where the clock went back, not from a time that is still to come.
     found_us = min(first.found_us, taking.now_us)
@@ -229,13 +229,13 @@ def _new(first: Found, subscription: Subscription, taking: Taking) -> Message:
 
 def _found(
     matches: Sequence[CommittedMatch], terms: tuple[str, ...], taking: Taking
-) -> Sequence[Found]:
+) -> Sequence[WaitingMatch]:
     """Return matches with their keys, which lanes of one topic mostly share."""
     # The page is kept for as long as this is.
     of = (terms, id(matches))
     if of not in taking.found:
         taking.found[of] = [
-            Found(match.seq, match.id, key_of(match, terms), match.committed_us)
+            WaitingMatch(match.seq, match.id, key_of(match, terms), match.committed_us)
             for match in matches
         ]
     return taking.found[of]

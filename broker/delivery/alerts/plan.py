@@ -22,11 +22,11 @@ from broker.documents.document import render_time
 from broker.registry.subscription import Options
 from xscl.durations import render_duration
 
-__all__ = ["Found", "gather", "judge"]
+__all__ = ["WaitingMatch", "gather", "judge"]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class WaitingMatch:
     """A match: its number, its id, its key, and when it was found."""
 
     seq: int
@@ -37,8 +37,8 @@ class Found:
 
 def gather(
     waiting: Callable[[str], Message | None],
-    found: Iterable[Found],
-    begin: Callable[[Found], Message],
+    found: Iterable[WaitingMatch],
+    begin: Callable[[WaitingMatch], Message],
     most: int,
 ) -> list[Message]:
     """Put each match into a message of at most `most`; return those that have got any, in order.

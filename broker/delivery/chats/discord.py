@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 
-from broker.delivery.chats.notice import Line, Notice, Span, fit
+from broker.delivery.chats.notice import Line, Notice, TextSpan, fit
 from broker.registry.destination import Destination
 
 __all__ = ["escape", "render", "url"]
@@ -52,7 +52,7 @@ def _render(line: Line) -> str:
     return "".join(map(_span, line))
 
 
-def _span(span: Span) -> str:
+def _span(span: TextSpan) -> str:
     text = f"**{escape(span.text)}**" if span.is_strong else escape(span.text)
     if not span.link:
         return text

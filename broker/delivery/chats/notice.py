@@ -17,7 +17,7 @@ from broker.delivery.letter import duration, is_web, plain
 from broker.delivery.summary import Summary, SummaryPart, summarise
 from broker.documents.document import render_time
 
-__all__ = ["Line", "Notice", "Span", "compose", "fit"]
+__all__ = ["Line", "Notice", "TextSpan", "compose", "fit"]
 
 _TITLE_MAX = 150
 _HEADLINE_MAX = 200
@@ -31,7 +31,7 @@ _PARTS_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TextSpan:
     """A piece of a line: text that is not empty, which may lead somewhere."""
 
     text: str
@@ -39,9 +39,9 @@ class Span:
     is_strong: bool = False
 
 
-Line = tuple[Span, ...]
+Line = tuple[TextSpan, ...]
 
-_CUT: Line = (Span("…"),)
+_CUT: Line = (TextSpan("…"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Notice:
     remarks: tuple[str, ...]
     matches: tuple[tuple[Line, ...], ...]
     matches_name: str
-    answer: Span | None
+    answer: TextSpan | None
 
 
 def compose(attempt: Attempt, alert_url: str = "") -> Notice:
@@ -69,7 +69,7 @@ def compose(attempt: Attempt, alert_url: str = "") -> Notice:
         remarks=tuple(_remarks(attempt)),
         matches=tuple(_lines(summary) for summary in summaries),
         matches_name="of the same key" if options.key else "matches",
-        answer=Span(label, alert_url) if alert_url else None,
+        answer=TextSpan(label, alert_url) if alert_url else None,
     )
 
 
@@ -80,8 +80,8 @@ def fit(
 
     Title, remarks and answer are always among them; what more there is, is counted in a line.
     """
-    head: list[Line] = [(Span(notice.title, is_strong=True),)] if has_title else []
-    head += [(Span(remark),) for remark in notice.remarks]
+    head: list[Line] = [(TextSpan(notice.title, is_strong=True),)] if has_title else []
+    head += [(TextSpan(remark),) for remark in notice.remarks]
     foot: list[Line] = [(notice.answer,)] if notice.answer else []
     room -= sum(map(size, head + foot)) + size(_CUT) + size(_more(len(notice.matches), notice))
     body: list[Line] = []
@@ -114,7 +114,7 @@ def _beginning(lines: list[Line], room: int, size: Callable[[Line], int]) -> lis
 
 def _more(count: int, notice: Notice) -> Line:
     name = "match" if count == 1 and notice.matches_name == "matches" else notice.matches_name
-    return (Span(f"and {count} more {name}"),)
+    return (TextSpan(f"and {count} more {name}"),)
 
 
 def _title(attempt: Attempt, summaries: list[Summary]) -> str:
@@ -139,15 +139,15 @@ def _remarks(attempt: Attempt) -> list[str]:
 def _lines(summary: Summary) -> tuple[Line, ...]:
     lines = [_part(part) for part in summary.parts[:_PARTS_MAX]]
     if not lines:
-        lines.append((Span(_text(summary.headline, _HEADLINE_MAX)),))
+        lines.append((TextSpan(_text(summary.headline, _HEADLINE_MAX)),))
     if len(summary.parts) > _PARTS_MAX:
-        lines.append((Span(f"and {len(summary.parts) - _PARTS_MAX} more documents"),))
+        lines.append((TextSpan(f"and {len(summary.parts) - _PARTS_MAX} more documents"),))
     joined = _text(", ".join(value for _, value in summary.joined), _VALUES_MAX)
     said = [f"joined by {joined}"] if joined else []
     if summary.apart:
         said.append(f"{duration(summary.apart)} apart")
     if said:
-        lines.append((Span(", ".join(said)),))
+        lines.append((TextSpan(", ".join(said)),))
     return tuple(lines)
 
 
@@ -160,8 +160,8 @@ def _part(part: SummaryPart) -> Line:
     byline = " · ".join(
         text for text in (_text(part.source, 60), _text(part.author, 60), _time(part)) if text
     )
-    line = (Span("• "), Span(_text(headline, _HEADLINE_MAX) or "a document", link))
-    return (*line, Span(" — " + _text(byline, _BYLINE_MAX))) if byline else line
+    line = (TextSpan("• "), TextSpan(_text(headline, _HEADLINE_MAX) or "a document", link))
+    return (*line, TextSpan(" — " + _text(byline, _BYLINE_MAX))) if byline else line
 
 
 def _time(part: SummaryPart) -> str:

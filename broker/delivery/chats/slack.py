@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from broker.delivery.chats.notice import Line, Notice, Span, fit
+from broker.delivery.chats.notice import Line, Notice, TextSpan, fit
 from broker.registry.destination import Destination
 
 __all__ = ["escape", "render"]
@@ -66,7 +66,7 @@ def _block(lines: list[Line]) -> dict[str, Any]:
     }
 
 
-def _element(span: Span) -> dict[str, Any]:
+def _element(span: TextSpan) -> dict[str, Any]:
     style: dict[str, Any] = {"style": {"bold": True}} if span.is_strong else {}
     if span.link:
         return {"type": "link", "url": span.link, "text": span.text, **style}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from broker.delivery.chats.notice import Line, Notice, Span, fit
+from broker.delivery.chats.notice import Line, Notice, TextSpan, fit
 from broker.registry.destination import Destination
 
 __all__ = ["render"]
@@ -47,7 +47,7 @@ def _block(line: Line) -> dict[str, Any]:
     return {"type": "RichTextBlock", "inlines": [_run(span) for span in line]}
 
 
-def _run(span: Span) -> dict[str, Any]:
+def _run(span: TextSpan) -> dict[str, Any]:
     run: dict[str, Any] = {"type": "TextRun", "text": span.text}
     if span.is_strong:
         run["weight"] = "Bolder"

@@ -10,7 +10,7 @@ import json
 from dataclasses import replace
 from html import escape
 
-from broker.delivery.chats.notice import Line, Notice, Span, fit
+from broker.delivery.chats.notice import Line, Notice, TextSpan, fit
 from broker.registry.destination import Destination
 
 __all__ = ["html", "render"]
@@ -32,13 +32,13 @@ def render(notice: Notice, destination: Destination) -> tuple[dict[str, str], by
 def html(line: Line) -> str:
     """Return a line as HTML.
 
-    >>> html((Span("a < b", "https://e.example/?a=1&b", is_strong=True),))
+    >>> html((TextSpan("a < b", "https://e.example/?a=1&b", is_strong=True),))
     '<a href="https://e.example/?a=1&amp;b"><b>a &lt; b</b></a>'
     """
     return "".join(map(_span, line))
 
 
-def _span(span: Span) -> str:
+def _span(span: TextSpan) -> str:
     text = escape(span.text, quote=False)
     text = f"<b>{text}</b>" if span.is_strong else text
     return f'<a href="{escape(span.link)}">{text}</a>' if span.link else text

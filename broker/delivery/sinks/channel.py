@@ -39,7 +39,7 @@ class _Kind:
 
 
 @dataclass(slots=True)
-class _Place:
+class _Connection:
     """The connection to one destination, if there is one, and whose turn it is."""
 
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -67,7 +67,7 @@ class SinkChannel:
         self.dialling = Dialling(tuple(allowed))
         self.alert_url = alert_url
         self._timeout_s = timeout_s
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, _Connection] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     async def send(self, attempt: Attempt) -> Outcome:
@@ -103,7 +103,7 @@ class SinkChannel:
         await asyncio.gather(*self._closing, return_exceptions=True)
 
     async def _written(self, destination: Destination, attempt: Attempt) -> tuple[OutcomeKind, str]:
-        place = self._places.setdefault(destination.address, _Place())
+        place = self._places.setdefault(destination.address, _Connection())
         try:
             async with asyncio.timeout(self._timeout_s), place.turn:
                 await self._write(place, destination, attempt)
@@ -118,7 +118,7 @@ class SinkChannel:
             return OutcomeKind.FAILED, f"{type(error).__name__}: {error}"
         return OutcomeKind.DELIVERED, ""
 
-    async def _write(self, place: _Place, destination: Destination, attempt: Attempt) -> None:
+    async def _write(self, place: _Connection, destination: Destination, attempt: Attempt) -> None:
         is_good = False
         try:
             if place.sink is not None and not place.sink.is_open:
@@ -141,7 +141,7 @@ class SinkChannel:
             raise SinkError(missing)
         return await _KINDS[destination.kind].open(self, destination.sink)
 
-    def _rest(self, place: _Place, address: str) -> None:
+    def _rest(self, place: _Connection, address: str) -> None:
         """Have a connection closed, unless it is used again before long."""
         if place.idle is not None:
             place.idle.cancel()
@@ -154,7 +154,7 @@ class SinkChannel:
         del self._places[address]
         self._close(place)
 
-    def _close(self, place: _Place) -> None:
+    def _close(self, place: _Connection) -> None:
         sink, place.sink = place.sink, None
         if sink is not None:
             task = asyncio.create_task(sink.close())

@@ -80,7 +80,7 @@ def of_value(place: Place | Measured) -> Place:
     return place
 
 
-class _Words:
+class _WordsOfBoxes:
     """The words that boxes of a form look for at one place, each with how many do."""
 
     def __init__(self, function: str) -> None:
@@ -133,7 +133,7 @@ class Forms:
         self._forms: dict[int, Form] = {}
         self._clauses: Counter[int] = Counter()
         self._of_class: dict[int, list[int]] = {}
-        self._words: dict[int, list[_Words]] = {}
+        self._words: dict[int, list[_WordsOfBoxes]] = {}
         self._free: list[int] = []
         # By class and clause, so that one more assignment does not make the form again.
         self._known: dict[tuple[int, Clause], _Known] = {}
@@ -154,7 +154,7 @@ class Forms:
             number = self._numbers[form] = self._free.pop() if self._free else len(self._forms)
             self._forms[number] = form
             self._of_class.setdefault(query_class, []).append(number)
-            self._words[number] = [_Words(function) for _, function in form.words]
+            self._words[number] = [_WordsOfBoxes(function) for _, function in form.words]
         self._clauses[number] += 1
         known = self._known[query_class, clause] = _Known(number, form)
         return known
@@ -221,7 +221,7 @@ class _Asking:
     points: Points
     forms: Sequence[Form]
     numbers: Ints
-    words: Sequence[Sequence[_Words]]
+    words: Sequence[Sequence[_WordsOfBoxes]]
 
     def asks(self, rows: Ints, which: Ints) -> Asks:
         """Return what each of some rows asks by one of the forms."""

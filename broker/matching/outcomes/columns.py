@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from xscl.evaluation import Values
 from xscl.functions import Atom, spell, to_double
 
-__all__ = ["Column", "aggregated", "column_of"]
+__all__ = ["AggregateColumn", "aggregated", "column_of"]
 
 COLLECTED_MAX = 100
 """The most values that `collect` gives (semantics, section 18)."""
@@ -26,7 +26,7 @@ COLLECTED_MAX = 100
 Asked = tuple[Values, ...]
 
 
-class Column(Protocol):
+class AggregateColumn(Protocol):
     """An aggregate of a sequence of matches."""
 
     def append(self, asked: Asked) -> None:
@@ -36,7 +36,7 @@ class Column(Protocol):
         """Return the aggregate of matches `[first, last)`, None where it has to be looked at."""
 
 
-def column_of(function: str, count: int) -> Column | None:
+def column_of(function: str, count: int) -> AggregateColumn | None:
     """Return an empty column for an aggregate of so many arguments, None where there is none."""
     if function == "count":
         return _Count() if count else None

@@ -21,7 +21,7 @@ from templates.clause import Clause
 from xscl.comparison import Call, Operand, operand_terms, term
 from xscl.evaluation import UnboundError, Values, compile_operand
 
-__all__ = ["Asked", "Gathered", "Matched", "Rows", "Source"]
+__all__ = ["Asked", "Gathered", "MatchSource", "Matched", "Rows"]
 
 Asked = tuple[Values, ...]
 """The values of one key or aggregate: of each argument."""
@@ -30,7 +30,7 @@ Rows = Callable[[Iterable[int]], Iterator[tuple[Sequence[int], pa.RecordBatch]]]
 """Yields the rows of instances by number."""
 
 
-class Source(NamedTuple):
+class MatchSource(NamedTuple):
     """Whose matches they are: those of a source that several have rows of, or of a topic."""
 
     query: str
@@ -143,7 +143,7 @@ class Gathered:
 
     def __init__(self, long: int) -> None:
         self._long = long
-        self._found: dict[Source, dict[tuple[Any, ...], Matched]] = {}
+        self._found: dict[MatchSource, dict[tuple[Any, ...], Matched]] = {}
         self._documents = _Documents()
         self._pieces: list[Hits] = []
         self._readers: dict[Clause, ClauseReader] = {}
@@ -214,7 +214,7 @@ class Gathered:
             for own, start, end, clause, use in rows
         ]
 
-    def take(self, query: str, rows: Rows) -> dict[Source, list[Matched]]:
+    def take(self, query: str, rows: Rows) -> dict[MatchSource, list[Matched]]:
         """Return the matches of a query by their source; `rows` yields those of documents."""
         found = {
             source: list(self._found.pop(source).values())
@@ -237,9 +237,9 @@ class Gathered:
         return found
 
 
-def source_of(topic: Topic) -> Source:
+def source_of(topic: Topic) -> MatchSource:
     """Return whose matches a topic's are."""
-    return Source(topic.query.id, topic.source or f"#{id(topic)}")
+    return MatchSource(topic.query.id, topic.source or f"#{id(topic)}")
 
 
 def _at(reader: ClauseReader, k: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from broker.matching.costs.accounts import Accounts
 from broker.matching.match import parameters_key
-from broker.matching.outcomes.gathered import Gathered, Matched, Rows, Source, source_of
+from broker.matching.outcomes.gathered import Gathered, Matched, MatchSource, Rows, source_of
 from broker.matching.outcomes.kept import Given, GivenAt, Note, Notes
 from broker.matching.outcomes.rowlines import RowBuilder
 from broker.matching.outcomes.rows import Asking, FoundWindow, RowSource
@@ -54,8 +54,8 @@ class Outcomes:
         self._rows_of = rows_of
         self._long = long
         self._lateness_us = lateness_us
-        self._sources: dict[Source, RowSource] = {}
-        self._asking: dict[Source, Asking] = {}
+        self._sources: dict[MatchSource, RowSource] = {}
+        self._asking: dict[MatchSource, Asking] = {}
 
     def begin_batch(self) -> None:
         """Start a batch."""
@@ -85,7 +85,7 @@ class Outcomes:
     def _rows(
         self,
         query: Query,
-        found: dict[Source, list[Matched]],
+        found: dict[MatchSource, list[Matched]],
         tree_of: Callable[[Leaf], DocumentTree],
         *,
         is_known: bool,
@@ -102,16 +102,16 @@ class Outcomes:
                     if made is not None:
                         yield made
 
-    def _by_source(self, query: Query) -> dict[Source, list[Topic]]:
+    def _by_source(self, query: Query) -> dict[MatchSource, list[Topic]]:
         """Return the topics of a query by their source; forget topics that nobody has."""
-        found: dict[Source, list[Topic]] = {}
+        found: dict[MatchSource, list[Topic]] = {}
         for each in self._queries.topics(query.id):
             found.setdefault(source_of(each), []).append(each)
         for source in [s for s in self._sources if s.query == query.id and s not in found]:
             del self._sources[source], self._asking[source]
         return found
 
-    def _asking_of(self, source: Source, topics: Sequence[Topic]) -> Asking:
+    def _asking_of(self, source: MatchSource, topics: Sequence[Topic]) -> Asking:
         asking = self._asking.get(source)
         if asking is None or not _are_same(asking.topics, topics):
             asking = self._asking[source] = Asking(topics)
@@ -132,7 +132,7 @@ class Outcomes:
     # -- LIMIT, DISJOINT -----------------------------------------------------------------------
 
     def _matches(
-        self, query: Query, found: dict[Source, list[Matched]], build: Build
+        self, query: Query, found: dict[MatchSource, list[Matched]], build: Build
     ) -> list[BuiltMatch]:
         tally = self._accounts.of(query.id)
         kept: list[Matched] = []

@@ -74,7 +74,7 @@ class FoundWindow(NamedTuple):
     values: Sequence[Values]
 
 
-class _Compared(NamedTuple):
+class _ComparedAggregate(NamedTuple):
     """A comparison of an aggregate with a number for each assignment."""
 
     aggregate: int
@@ -104,7 +104,7 @@ class Asking:
         """Return whether HAVING holds of a row."""
         return self._conditions is None or any(each(reading) for each in self._conditions)
 
-    def _in_columns(self) -> list[_Compared] | None:
+    def _in_columns(self) -> list[_ComparedAggregate] | None:
         """Return HAVING as comparisons of aggregates with numbers, None where it is not that."""
         having = self.rows.having
         if having is None or len(having) != 1:
@@ -112,7 +112,7 @@ class Asking:
         (asked,) = having
         if asked.value_joins or asked.similarity_joins or asked.tests:
             return None
-        found: list[_Compared] = []
+        found: list[_ComparedAggregate] = []
         for each in asked.residuals:
             for one, other, operator in (
                 (each.left, each.right, each.operator),
@@ -121,7 +121,7 @@ class Asking:
                 number = numbered_aggregate(one, self.rows)
                 values = self._numbers(other)
                 if number is not None and values is not None and self._is_number(number):
-                    found.append(_Compared(number, operator, values))
+                    found.append(_ComparedAggregate(number, operator, values))
                     break
             else:
                 return None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from broker.matching.boxes.columns import Ints
-from broker.matching.outcomes.columns import Column, aggregated, column_of
+from broker.matching.outcomes.columns import AggregateColumn, aggregated, column_of
 from broker.matching.outcomes.gathered import Matched
 from xscl.comparison import Call
 from xscl.evaluation import Values
@@ -31,7 +31,7 @@ class Series:
         self._first = first
         self.matches: list[Matched] = []
         self.ends = array("q")
-        self._columns: dict[int, Column] = {}
+        self._columns: dict[int, AggregateColumn] = {}
 
     def __len__(self) -> int:
         return len(self.matches)
@@ -84,7 +84,7 @@ class Series:
         place = self._first + number
         return [match.asked(place) for match in self.matches[first:last]]
 
-    def _column(self, number: int) -> Column | None:
+    def _column(self, number: int) -> AggregateColumn | None:
         column = self._columns.get(number)
         if column is None:
             call = self._aggregates[number]

@@ -14,11 +14,11 @@ from xscl.query import Query, SelectAll, Variable
 from xscl.runvalues import Run
 from xscl.sequence import Repetition, nodes_below, units_of
 
-__all__ = ["Form", "Forms"]
+__all__ = ["MatchForm", "MatchForms"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Form:
+class MatchForm:
     """The form of matches: which block and which branch each document has, in order.
 
     `visible` are variables, each with the place of its document among them; of a repeated variable
@@ -60,7 +60,7 @@ class Form:
         return nodes[name]
 
 
-class Forms:
+class MatchForms:
     """The forms of one query's matches."""
 
     def __init__(self, query: Query) -> None:
@@ -77,13 +77,13 @@ class Forms:
             for unit in units_of(node)
         ]
         self._lossy = [b for b in self._place_of if query.blocks[b].loss is not None]
-        self._forms: dict[tuple[tuple[int, ...], ...], Form] = {}
+        self._forms: dict[tuple[tuple[int, ...], ...], MatchForm] = {}
 
     def run_terms(self, blocks: Sequence[int]) -> list[str]:
         """Return the terms of tuples of some blocks whose values are runs."""
         return [f"+{block}" for block in blocks if block in self._repeated]
 
-    def of(self, blocks: tuple[int, ...], runs: Sequence[Run]) -> Form:
+    def of(self, blocks: tuple[int, ...], runs: Sequence[Run]) -> MatchForm:
         """Return the form of tuples of a clause's blocks with these runs."""
         elements = [tuple([element.block for element in run.elements]) for run in runs]
         key = (blocks, *elements)
@@ -92,7 +92,7 @@ class Forms:
             form = self._forms[key] = self._make(blocks, elements)
         return form
 
-    def _make(self, blocks: tuple[int, ...], elements: Sequence[tuple[int, ...]]) -> Form:
+    def _make(self, blocks: tuple[int, ...], elements: Sequence[tuple[int, ...]]) -> MatchForm:
         own: list[int] = []
         places: list[range] = []
         waiting = iter(elements)
@@ -123,7 +123,7 @@ class Forms:
         order = tuple(sorted(query.variables, key=lambda variable: variable.block))
         labels = {v.name: _label(v, unit_of[v.name]) for v in query.variables if v.name in unit_of}
         named = dict.fromkeys(selected)
-        return Form(
+        return MatchForm(
             query,
             order,
             tuple([labels.get(variable.name, "") for variable in order]),

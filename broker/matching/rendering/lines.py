@@ -22,7 +22,7 @@ from hashlib import blake2b
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
-from broker.matching.rendering.form import Form
+from broker.matching.rendering.form import MatchForm
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.outputs import Output
 
@@ -45,7 +45,7 @@ class Behind(NamedTuple):
     oldest: int
 
     @classmethod
-    def of(cls, leaves: Sequence[Leaf], form: Form) -> Behind:
+    def of(cls, leaves: Sequence[Leaf], form: MatchForm) -> Behind:
         """Return the documents of matches of a form."""
         lines, keys = [leaf.line for leaf in leaves[:DOCUMENTS_MAX]], [leaf.id for leaf in leaves]
         if form.has_blocks:
@@ -68,7 +68,7 @@ class MatchLines:
     The node numbers that its methods take are those of the form's visible variables, in this order.
     """
 
-    def __init__(self, parameters: Mapping[str, Any], form: Form) -> None:
+    def __init__(self, parameters: Mapping[str, Any], form: MatchForm) -> None:
         query = form.query
         begin = ",".join(map(_spell_for_id, (query.id, query.version, dict(parameters))))
         self._digest = blake2b(f"[{begin},[".encode(), digest_size=16)

@@ -19,7 +19,7 @@ from broker.matching.publications import published_document
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.lines import Behind, MatchLines
 from broker.matching.rendering.matchrows import FoundRow, Reader
-from broker.matching.rendering.outputs import Output, Outputs, Reading
+from broker.matching.rendering.outputs import Output, Outputs, ReadingCost
 from broker.matching.rendering.trees import DocumentTree
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build
@@ -173,7 +173,7 @@ class MatchBuilder:
                 trees = []
                 for leaf in behind.leaves:
                     trees.append(self._tree_of(leaf))
-                    reading = Reading.of(trees[-1])
+                    reading = ReadingCost.of(trees[-1])
                     meter.spend(_reading_cost(reading, leaf.instance, account, reader))
                 output = self._made(row, trees, meter, reader)
             except ExhaustedError:
@@ -226,7 +226,7 @@ class MatchBuilder:
         return replace(document, docid=row.docid, depth=depth, watermark_us=row.watermark_us)
 
 
-def _reading_cost(reading: Reading, leaf: int, account: Account, reader: _Subscription) -> int:
+def _reading_cost(reading: ReadingCost, leaf: int, account: Account, reader: _Subscription) -> int:
     """Return what a match pays for reading a document.
 
     All matches of one account pay for it together; each that has a constructor pays for

@@ -19,7 +19,7 @@ import numpy as np
 from broker.matching.boxes.columns import Ints
 from broker.matching.confidences import confidences
 from broker.matching.hits import Hits
-from broker.matching.rendering.form import Form
+from broker.matching.rendering.form import MatchForm
 from broker.matching.uses import Topic
 from joins import ranges
 from xscl.runvalues import Run, read_run, shown_value
@@ -44,7 +44,7 @@ class Reader(NamedTuple):
     """Who reads tuples of roots, and in which form."""
 
     topic: Topic
-    form: Form
+    form: MatchForm
 
 
 class FoundRow(NamedTuple):
@@ -148,7 +148,7 @@ class MatchRows:
             found.append((self._reader(hits.uses[hits.which[hit]].topic, form), numbers))
         return found
 
-    def _reader(self, topic: Topic, form: Form) -> int:
+    def _reader(self, topic: Topic, form: MatchForm) -> int:
         asked = topic, form.branches, form.units
         number = self._reader_of.setdefault(asked, len(self.readers))
         if number == len(self.readers):
@@ -278,7 +278,7 @@ def _ranked(similar: Ints, texts: Sequence[str]) -> Ints:
     return np.array([ranks[text] for text in found], np.int64)[inverse]
 
 
-def with_runs(hits: Hits, some: Ints) -> Iterator[tuple[Form, list[int], list[Run]]]:
+def with_runs(hits: Hits, some: Ints) -> Iterator[tuple[MatchForm, list[int], list[Run]]]:
     """Yield, of some tuples with runs, the form, the visible nodes, and the runs."""
     all_terms = [hits.terms[use] for use in hits.which[some].tolist()]
     asked = np.array([place for terms in all_terms for place in terms.runs], np.int64)

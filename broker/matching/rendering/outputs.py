@@ -15,10 +15,10 @@ from typing import NamedTuple
 from broker.matching.rendering.trees import DocumentTree
 from xscl.meter import size
 
-__all__ = ["Output", "Outputs", "Reading"]
+__all__ = ["Output", "Outputs", "ReadingCost"]
 
 
-class Reading(NamedTuple):
+class ReadingCost(NamedTuple):
     """What reading a document costs, in bytes: see `DocumentTree`."""
 
     cost: int
@@ -26,7 +26,7 @@ class Reading(NamedTuple):
     nbytes: int
 
     @classmethod
-    def of(cls, tree: DocumentTree) -> Reading:
+    def of(cls, tree: DocumentTree) -> ReadingCost:
         """Return the costs of a tree."""
         return cls(tree.cost, tree.xpath_cost, tree.nbytes)
 
@@ -43,12 +43,12 @@ class Output:
     error: str | None
     nbytes: int
     cost: int
-    readings: Sequence[Reading]
+    readings: Sequence[ReadingCost]
 
     @classmethod
     def of(cls, text: str, error: str | None, cost: int, trees: Sequence[DocumentTree]) -> Output:
         """Return what has been made of trees."""
-        readings = [*map(Reading.of, trees)]
+        readings = [*map(ReadingCost.of, trees)]
         return cls(text, encode_basestring(text), error, size(text), cost, readings)
 
 

@@ -14,14 +14,14 @@ from broker.matching.queryset import QuerySet
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matches import BuiltMatch
 from broker.matching.rendering.matchrows import MatchRows
-from broker.matching.rules.candidates import Candidate, Candidates, Turn
+from broker.matching.rules.candidates import RuleCandidate, RuleCandidates, Turn
 from broker.tables.groups import Group
 from broker.tables.store import RowChange, Tables
 from broker.tables.transactions import Schedule, in_transactions, run
 
 __all__ = ["Acting", "Trace"]
 
-Trace = Callable[[Candidate, Sequence[int], Tables], None]
+Trace = Callable[[RuleCandidate, Sequence[int], Tables], None]
 """Is told of a candidate whose guard was asked, of its documents, and of the tables.
 
 They have the versions of the batch.
@@ -54,11 +54,11 @@ class Acting:
         self._schedule = schedule
         self._trace = trace
         self._long = long
-        self._candidates = Candidates(long)
+        self._candidates = RuleCandidates(long)
 
-    def begin_batch(self) -> Candidates:
+    def begin_batch(self) -> RuleCandidates:
         """Start a batch; return where its candidates are gathered."""
-        self._candidates = Candidates(self._long)
+        self._candidates = RuleCandidates(self._long)
         self.waves = 0
         for query in self._queries.creating():
             assert query.table is not None

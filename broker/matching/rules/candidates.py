@@ -10,7 +10,7 @@ import numpy as np
 
 from broker.matching.boxes.columns import Ints
 from broker.matching.hits import Hits, TupleReading
-from broker.matching.rendering.form import Form
+from broker.matching.rendering.form import MatchForm
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.lines import Behind, MatchLines
 from broker.matching.rendering.matchrows import MatchRows
@@ -21,7 +21,7 @@ from broker.tables.locks import Lock, Locks
 from broker.tables.store import Order, Tables
 from templates.clause import Clause, Guard
 
-__all__ = ["Candidate", "Candidates", "Turn"]
+__all__ = ["RuleCandidate", "RuleCandidates", "Turn"]
 
 
 class Reads(NamedTuple):
@@ -31,7 +31,7 @@ class Reads(NamedTuple):
     locks: LockReader
 
 
-class Found(NamedTuple):
+class FoundTuple(NamedTuple):
     """A tuple that asks tables, or writes them: a hit of a piece, as conditions read it."""
 
     reads: Reads
@@ -41,7 +41,7 @@ class Found(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class Candidate:
+class RuleCandidate:
     """Tuples of one assignment of visible nodes; `matching` are those of which the guard holds.
 
     `leaves` are its documents, `visible` the numbers of the visible nodes.
@@ -49,13 +49,13 @@ class Candidate:
 
     topic: Topic
     order: Order
-    form: Form
+    form: MatchForm
     leaves: tuple[int, ...]
     visible: tuple[int, ...]
     actions: Actions
     newest: int
-    tuples: list[Found] = field(default_factory=list)
-    matching: list[Found] = field(default_factory=list)
+    tuples: list[FoundTuple] = field(default_factory=list)
+    matching: list[FoundTuple] = field(default_factory=list)
     name: str = ""
 
 
@@ -66,7 +66,7 @@ class Turn:
     See `broker.tables.transactions.Candidate`.
     """
 
-    candidate: Candidate
+    candidate: RuleCandidate
     order: Order
     is_asked: bool
     is_acting: bool
@@ -103,7 +103,7 @@ class Turn:
             candidate.matching = [each for each in candidate.tuples if self._holds(each, tables)]
         return bool(candidate.matching)
 
-    def _holds(self, found: Found, tables: Tables) -> bool:
+    def _holds(self, found: FoundTuple, tables: Tables) -> bool:
         guard = found.reads.guard
         return guard is None or guard.condition(Beside(found.reading, tables, self.order))
 
@@ -115,12 +115,12 @@ class Turn:
             actions.act(choices, tables, self.order)
 
 
-class Candidates:
+class RuleCandidates:
     """The candidates of one batch; `long` is as in `MatchRows`."""
 
     def __init__(self, long: int) -> None:
         self._long = long
-        self._by_query: dict[str, dict[tuple[Any, ...], Candidate]] = {}
+        self._by_query: dict[str, dict[tuple[Any, ...], RuleCandidate]] = {}
         self._compiled: dict[Clause, tuple[Reads, Actions]] = {}
         self._pieces: list[Hits] = []
 
@@ -148,11 +148,11 @@ class Candidates:
             if candidate is None:
                 order = (docids[hit], reading.end_us)
                 _, actions = self._compiled_of(terms.clause)
-                candidate = own[place] = Candidate(
+                candidate = own[place] = RuleCandidate(
                     topic, order, form, behind, numbers, actions, newest[hit]
                 )
                 begun.append(hit)
-            found = Found(self._compiled_of(terms.clause)[0], reading, piece, hit)
+            found = FoundTuple(self._compiled_of(terms.clause)[0], reading, piece, hit)
             candidate.tuples.append(found)
             if not are_guarded[use]:
                 candidate.matching.append(found)
@@ -167,7 +167,7 @@ class Candidates:
             self._compiled[clause] = compiled
         return compiled
 
-    def of(self, query: str) -> Iterator[Candidate]:
+    def of(self, query: str) -> Iterator[RuleCandidate]:
         """Yield the candidates of a query."""
         yield from self._by_query.get(query, {}).values()
 
@@ -178,7 +178,7 @@ class Candidates:
             for candidate in self.of(query):
                 yield Turn(candidate, candidate.order, is_asked, is_acting)
 
-    def give_names(self, candidates: Sequence[Candidate], leaves: Mapping[int, Leaf]) -> None:
+    def give_names(self, candidates: Sequence[RuleCandidate], leaves: Mapping[int, Leaf]) -> None:
         """Give candidates the ids of the matches that they would be."""
         lines: dict[tuple[int, int], MatchLines] = {}
         for each in candidates:
