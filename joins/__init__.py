@@ -27,6 +27,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from joins.budget.limits import DEFAULT_RUN_LIMITS, RunLimits
     from joins.budget.pairs import Overrun
     from joins.classes import ClassRegistry, UseKind
     from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor, make_processor
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from joins.memory.slots import ranges
     from joins.memory.tupletable import ClassTuple, TuplePosition, TupleTable, in_tables
     from joins.sequences.processor import DecidingProcessor
-    from joins.sequences.runs import ELEMENTS_MAX, RUNS_MAX
     from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
     from joins.sql.render import template_sql
     from templates.queryclass import QueryClass
@@ -45,10 +45,9 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_ENGINE",
     "DEFAULT_LIMITS",
-    "ELEMENTS_MAX",
+    "DEFAULT_RUN_LIMITS",
     "ENGINES",
     "INSTANCE_SCHEMA",
-    "RUNS_MAX",
     "UNBOUNDED",
     "ClassRegistry",
     "ClassTuple",
@@ -60,6 +59,7 @@ __all__ = [
     "Overrun",
     "Processor",
     "QueryClass",
+    "RunLimits",
     "SignatureLimits",
     "TuplePosition",
     "TupleTable",
@@ -76,7 +76,7 @@ __all__ = [
 
 _HOMES = {
     "joins.budget.pairs": ("Overrun",),
-    "joins.sequences.runs": ("ELEMENTS_MAX", "RUNS_MAX"),
+    "joins.budget.limits": ("DEFAULT_RUN_LIMITS", "RunLimits"),
     "joins.classes": ("ClassRegistry", "UseKind"),
     "joins.engines": ("DEFAULT_ENGINE", "ENGINES", "EngineName", "Processor", "make_processor"),
     "joins.memory.durations": ("UNBOUNDED", "Durations", "Largest"),

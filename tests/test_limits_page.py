@@ -23,12 +23,14 @@ _HEAD = """\
 Evaluation, join and matching work in pieces, keep what they may need again, and forget; here is how
 much of each, and why. These are no settings: they decide what documents cost in time and memory,
 never what is found (tests set each so small that a few documents reach it). What one query and one
-document may cost is [set](settings.md): `budget.*`.
+document may cost is [set](settings.md): `budget.*`. A query with more runs than
+stand here, or longer ones, is paused as well.
 """
 
 _TITLES = {
     "EvaluatorLimits": "Stage 1: evaluation",
     "MemoryLimits": "What is remembered",
+    "RunLimits": "Runs of a repetition",
     "SignatureLimits": "The default engine",
     "ShardLimits": "Shards",
     "SqlLimits": "Engines for reference",

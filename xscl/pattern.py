@@ -48,7 +48,7 @@ from xscl.path import (
     value_paths,
 )
 from xscl.query import Block, Derived, PathFrom, VariableValue, operand_variables
-from xscl.query import FunctionValue as DerivedCall
+from xscl.query import Call as DerivedCall
 from xscl.rewriting import strip_variables, without_predicates
 
 Filters = tuple[Condition, ...]

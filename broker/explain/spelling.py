@@ -28,6 +28,7 @@ from xscl.path import (
     StringTest,
     Value,
 )
+from xscl.query import Call as DerivedCall
 from xscl.query import (
     Cell,
     Conditional,
@@ -40,7 +41,6 @@ from xscl.query import (
     ValueJoin,
     VariableValue,
 )
-from xscl.query import FunctionValue as DerivedCall
 
 __all__ = [
     "ParameterNumber",

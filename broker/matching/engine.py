@@ -123,7 +123,7 @@ class Engine:
             spill_directory=spill_directory,
             limits=limits.join,
         )
-        self._processor = DecidingProcessor(join, lateness_us, limits.join.memory)
+        self._processor = DecidingProcessor(join, lateness_us, limits.join.memory, limits.runs)
         # Shards count the pairs of a document without the tuples that say whose they are.
         self._queries = QuerySet(
             self._processor,

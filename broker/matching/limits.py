@@ -1,10 +1,10 @@
-"""The sizes at which matching works in pieces; they change cost, never matches."""
+"""The sizes at which matching works in pieces: but for those of runs, they change cost alone."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from joins import DEFAULT_LIMITS, SignatureLimits
+from joins import DEFAULT_LIMITS, DEFAULT_RUN_LIMITS, RunLimits, SignatureLimits
 from xpath_eval.limits import DEFAULT_EVALUATOR_LIMITS, EvaluatorLimits
 
 __all__ = ["DEFAULT_MATCHING_LIMITS", "MatchingLimits"]
@@ -16,6 +16,9 @@ class MatchingLimits:
 
     join: SignatureLimits = DEFAULT_LIMITS
     """Those of its join."""
+
+    runs: RunLimits = DEFAULT_RUN_LIMITS
+    """Those of its repetitions, which say where a query is paused."""
 
     evaluator: EvaluatorLimits = DEFAULT_EVALUATOR_LIMITS
     """Those of its evaluator, for documents that queries publish."""

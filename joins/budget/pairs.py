@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.budget.groups import ClassGroup
+from joins.budget.limits import RunLimits
 from joins.budget.probe import Probe, ValueJoin
 from joins.classes import ClassRegistry, UseKind
 from joins.memory.durations import CLOSED, UNBOUNDED
@@ -52,7 +53,7 @@ class Overrun:
 
     There they made `pairs` by the value joins that make fewest; without any, there is none.  An
     overrun `is_skewed` where it made a skewed pair by its value joins; then `pairs` is 1.  It is
-    `of_runs` where the runs of a repetition were too many, or one had too many elements.
+    `of_runs` where there were more runs of a repetition, or longer ones, than these limits allow.
     """
 
     query_class: int
@@ -61,7 +62,7 @@ class Overrun:
     pairs: int
     value_joins: tuple[ValueJoin, ...]
     is_skewed: bool = False
-    of_runs: bool = False
+    of_runs: RunLimits | None = None
 
 
 class SkewedPair(NamedTuple):

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import overload
 
 from joins.sequences.runparts import Part
-from templates.rundecision import Element, RunAtHand, Values
+from templates.rundecision import RunAtHand, RunElement, Values
 
 __all__ = ["ChainHead", "DecidedChain", "WaitingHeads"]
 
 
 @dataclass(slots=True, eq=False)
-class ChainHead(Sequence[Element]):
+class ChainHead(Sequence[RunElement]):
     """A run over a chain as far as it has come; as a sequence, the elements of its last step.
 
     `before` is the run without its last element, and `first` the first element of all.  `left_us`
@@ -45,16 +45,16 @@ class ChainHead(Sequence[Element]):
         return self.size
 
     @overload
-    def __getitem__(self, index: int) -> Element: ...
+    def __getitem__(self, index: int) -> RunElement: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Element]: ...
-    def __getitem__(self, index: int | slice) -> Element | Sequence[Element]:
+    def __getitem__(self, index: slice) -> Sequence[RunElement]: ...
+    def __getitem__(self, index: int | slice) -> RunElement | Sequence[RunElement]:
         if index == -1:
             assert self.part.element is not None
             return self.part.element
         return list(self)[index]
 
-    def __iter__(self) -> Iterator[Element]:
+    def __iter__(self) -> Iterator[RunElement]:
         return (part.element for part in self.step_parts() if part.element is not None)
 
     def step_parts(self) -> list[Part]:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
 from joins.sequences.absentunits import INFINITE_US, Key, KeyedElements
@@ -28,14 +29,10 @@ from joins.sequences.chainparts import ChainHead, DecidedChain, WaitingHeads
 from joins.sequences.chainsteps import ChainAbsence, StepEvaluation
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.runparts import Part, Parts, Roles
-from joins.sequences.runs import ELEMENTS_MAX, RUNS_MAX, SWEPT_MIN
 from templates.chaindecision import ChainDecision
 from templates.decision import TupleStream
 
 __all__ = ["ChainEvaluation"]
-
-HEADS_MAX = 100_000
-"""The most runs that are not complete, with one newest document."""
 
 _END = attrgetter("end_us")
 
@@ -45,8 +42,9 @@ _Place = tuple[int, Key]
 class ChainEvaluation:
     """The elements and heads of one chain."""
 
-    def __init__(self, decision: ChainDecision, lateness_us: int) -> None:
+    def __init__(self, decision: ChainDecision, lateness_us: int, limits: RunLimits) -> None:
         self.decision = decision
+        self._limits = limits
         self._steps = [
             StepEvaluation(decision, number, lateness_us) for number in range(len(decision.links))
         ]
@@ -71,7 +69,7 @@ class ChainEvaluation:
         self._heads: dict[_Place, WaitingHeads] = defaultdict(WaitingHeads)
         self._of_document: dict[tuple[int, ...], list[tuple[int, Part]]] = defaultdict(list)
         self._size = 0
-        self._swept = SWEPT_MIN
+        self._swept = limits.swept_parts
         self.limit: int | None = None
         self._counts: Counter[int] = Counter()
         self._head_counts: Counter[int] = Counter()
@@ -135,8 +133,9 @@ class ChainEvaluation:
         is_last = head.step == len(self._steps) - 1
         self._head_counts[head.docid] += 1
         self._counts[head.docid] += is_last
-        is_much = self._counts[head.docid] > RUNS_MAX or self._head_counts[head.docid] > HEADS_MAX
-        if not is_much and head.size <= ELEMENTS_MAX:
+        runs, heads = self._counts[head.docid], self._head_counts[head.docid]
+        limits = self._limits
+        if runs <= limits.runs and heads <= limits.heads and head.size <= limits.elements:
             return True
         self.limit = head.docid
         return False
@@ -389,7 +388,7 @@ class ChainEvaluation:
         places: list[dict[Any, Any]] = [self._lines, self._heads, self._of_document]
         places += (unit.lines for unit in self._absent)
         self._size = sum(len(each) for own in places for each in own.values())
-        self._swept = max(SWEPT_MIN, 2 * self._size)
+        self._swept = max(self._limits.swept_parts, 2 * self._size)
 
 
 def _forget(places: dict[Any, Any], before_us: int) -> None:

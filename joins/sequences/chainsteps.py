@@ -12,8 +12,8 @@ from templates.chaindecision import ChainDecision, ChainLink, chain_look_ups
 from templates.rundecision import (
     AbsentElement,
     Disjuncts,
-    Element,
     RunAtHand,
+    RunElement,
     RunReading,
     Values,
     compile_disjuncts,
@@ -35,7 +35,7 @@ class _LookUp:
         """Return the values that an element must have one of."""
         return _choices([values(reading) for values in self._lefts])
 
-    def of_element(self, element: Element) -> list[Key]:
+    def of_element(self, element: RunElement) -> list[Key]:
         """Return the values that an element has."""
         if not self._rights:
             return [()]

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
 from joins.sequences.rungraph import Grown, RunGraph
 from joins.sequences.runparts import DecidedRun, Head, Part
-from joins.sequences.runs import ELEMENTS_MAX, INFINITE_US, RUNS_MAX, RunEvaluation
+from joins.sequences.runs import INFINITE_US, RunEvaluation
 from templates.rundecision import RunAtHand, RunDecision, RunReading
 
 __all__ = ["GraphRunEvaluation"]
@@ -40,8 +41,8 @@ def _until_us(begun: _Begun) -> int:
 class GraphRunEvaluation(RunEvaluation):
     """The elements and graphs of one repetition."""
 
-    def __init__(self, decision: RunDecision, lateness_us: int) -> None:
-        super().__init__(decision, lateness_us)
+    def __init__(self, decision: RunDecision, lateness_us: int, limits: RunLimits) -> None:
+        super().__init__(decision, lateness_us, limits)
         self._graphs: dict[tuple[int, tuple[str, ...]], list[_Begun]] = {}
         self._graphs_size = 0
 
@@ -59,7 +60,8 @@ class GraphRunEvaluation(RunEvaluation):
                 for each in (self._begin_behind(part) if is_left else self._grow_by(part))
             ]
             counted = sum(count for _, _, count in grown)
-            if counted > RUNS_MAX or any(one.node.longest > ELEMENTS_MAX for _, one, _ in grown):
+            longest = max((one.node.longest for _, one, _ in grown), default=0)
+            if counted > self._limits.runs or longest > self._limits.elements:
                 self.limit = docid
                 return
             for begun, one, _ in grown:

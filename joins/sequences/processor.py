@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from joins.budget.limits import DEFAULT_RUN_LIMITS, RunLimits
 from joins.budget.pairs import Overrun
 from joins.classes import Holders, Retaining, UseKind
 from joins.engines import Processor
@@ -46,7 +47,11 @@ class DecidingProcessor:
     """A join, `inner`, and the decisions over its tuples; see `engines.Processor`."""
 
     def __init__(
-        self, inner: Processor, lateness_us: int, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS
+        self,
+        inner: Processor,
+        lateness_us: int,
+        limits: MemoryLimits = DEFAULT_MEMORY_LIMITS,
+        run_limits: RunLimits = DEFAULT_RUN_LIMITS,
     ) -> None:
         self.inner = inner
         self._clock = WatermarkSteps()
@@ -57,7 +62,7 @@ class DecidingProcessor:
         self._handed_on: dict[int, ClassOutput] = {}
         self._of_strata: dict[int, ClassOutputs] = {}
         self._decided: list[DecidedTuples] = []
-        self._repetitions = Repetitions(inner, lateness_us)
+        self._repetitions = Repetitions(inner, lateness_us, run_limits)
         self._overruns: list[Overrun] = []
         self._inner_overruns = 0
         self._has_changed = False

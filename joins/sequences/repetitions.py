@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from joins.budget.limits import RunLimits
 from joins.budget.pairs import Overrun
 from joins.classes import UseKind
 from joins.engines import Processor
@@ -37,19 +38,20 @@ def _rows_of(number: int, runs: AnyRuns, shape: int) -> FoundRows[Any]:
     return RunRows(number, runs, shape)
 
 
-def _evaluation_of(decision: AnyDecision, lateness_us: int) -> AnyEvaluation:
+def _evaluation_of(decision: AnyDecision, lateness_us: int, limits: RunLimits) -> AnyEvaluation:
     if isinstance(decision, ChainDecision):
-        return ChainEvaluation(decision, lateness_us)
+        return ChainEvaluation(decision, lateness_us, limits)
     if not decision.is_next and decision.speaks_of_neighbours:
-        return GraphRunEvaluation(decision, lateness_us)
-    return RunEvaluation(decision, lateness_us)
+        return GraphRunEvaluation(decision, lateness_us, limits)
+    return RunEvaluation(decision, lateness_us, limits)
 
 
 class Repetitions:
     """Classes of runs by number, over a join that keeps what they are made of."""
 
-    def __init__(self, inner: Processor, lateness_us: int) -> None:
+    def __init__(self, inner: Processor, lateness_us: int, limits: RunLimits) -> None:
         self._inner = inner
+        self._limits = limits
         self._lateness_us = lateness_us
         self._classes: dict[int, AnyRuns] = {}
         self._rows: dict[int, FoundRows[Any]] = {}
@@ -106,7 +108,9 @@ class Repetitions:
         known = self._evaluations
         wanted = dict.fromkeys(each.decision for each in self._classes.values())
         self._evaluations = {
-            each: known[each] if each in known else _evaluation_of(each, self._lateness_us)
+            each: known[each]
+            if each in known
+            else _evaluation_of(each, self._lateness_us, self._limits)
             for each in wanted
         }
         for runs in self._classes.values():
@@ -173,7 +177,7 @@ class Repetitions:
     def overruns(self) -> list[Overrun]:
         """Return the uses of classes whose runs are too many from a document on."""
         return [
-            Overrun(number, kind, limit, 0, (), of_runs=True)
+            Overrun(number, kind, limit, 0, (), of_runs=self._limits)
             for number, runs in self._classes.items()
             if (evaluation := self._evaluations.get(runs.decision)) is not None
             and (limit := evaluation.limit) is not None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from joins.memory.instance import Instance
 from templates.decision import TupleStream
-from templates.rundecision import Bound, Element, Values
+from templates.rundecision import RunElement, TermNode, Values
 
 __all__ = ["DecidedRun", "Head", "Part", "PartRow", "Parts", "Roles"]
 
@@ -16,7 +16,7 @@ __all__ = ["DecidedRun", "Head", "Part", "PartRow", "Parts", "Roles"]
 class PartRow(NamedTuple):
     """One of the rows of a tuple: what its terms are bound to."""
 
-    terms: Mapping[str, Bound]
+    terms: Mapping[str, TermNode]
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +41,7 @@ class Part:
     rows: dict[str, list[PartRow]] = field(default_factory=dict)
     entered: int = 0
     settled: int = 0
-    element: Element | None = None
+    element: RunElement | None = None
 
     @property
     def position(self) -> tuple[int, int, str]:
@@ -84,12 +84,12 @@ class Parts:
                 chosen,
             )
         size = 1 + len(stream.terms)
-        bound = map(Bound, row.nodes[1:size], row.values[1:size])
+        bound = map(TermNode, row.nodes[1:size], row.values[1:size])
         terms = dict(zip(stream.terms, bound, strict=True))
         part.rows.setdefault(stream.name, []).append(PartRow(terms))
         is_element = self._element_streams is None or stream.name in self._element_streams
         if part.element is None and is_element:
-            part.element = Element(stream.blocks[0], row.start_us, row.end_us, terms)
+            part.element = RunElement(stream.blocks[0], row.start_us, row.end_us, terms)
 
     def take_new(self) -> list[Part]:
         """Return the tuples that came since they were last taken, in order of position and end."""

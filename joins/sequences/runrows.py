@@ -15,11 +15,11 @@ from joins.sequences.chainparts import DecidedChain
 from joins.sequences.runparts import DecidedRun, Part, PartRow
 from templates.chaindecision import DecidedChains
 from templates.rundecision import (
-    Bound,
     DecidedRuns,
     Run,
     RunAtHand,
     RunReading,
+    TermNode,
     Values,
     compile_disjuncts,
 )
@@ -73,7 +73,7 @@ class FoundRows(ABC, Generic[F]):
         return pa.Table.from_pylist(rows, _ROW), tuples
 
     @abstractmethod
-    def terms(self, one: F, identity: _Identity) -> Iterator[Mapping[str, Bound]]:
+    def terms(self, one: F, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
         """Yield what the terms of each row of a tuple are bound to."""
 
     def _position(self, one: F) -> TuplePosition | None:
@@ -89,7 +89,7 @@ class FoundRows(ABC, Generic[F]):
             end_us,
         )
 
-    def _row(self, one: F, terms: Mapping[str, Bound]) -> dict[str, Any]:
+    def _row(self, one: F, terms: Mapping[str, TermNode]) -> dict[str, Any]:
         parts = one.parts
         newest = max(parts, key=lambda part: part.position)
         carried = [terms[name] for name in self._carried]
@@ -120,7 +120,7 @@ class RunRows(FoundRows[DecidedRun]):
         self._first = compile_disjuncts((runs.first,))
         self._keys = {each.block: each.keys for each in runs.decision.elements}
 
-    def terms(self, one: DecidedRun, identity: _Identity) -> Iterator[Mapping[str, Bound]]:
+    def terms(self, one: DecidedRun, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
         """Yield what stands before with which the run begins, each with the run."""
         own = run_terms(
             self._runs.run,
@@ -157,9 +157,9 @@ class ChainRows(FoundRows[DecidedChain]):
             {each.block: each.keys for each in link.elements} for link in chains.decision.links
         ]
 
-    def terms(self, one: DecidedChain, identity: _Identity) -> Iterator[Mapping[str, Bound]]:
+    def terms(self, one: DecidedChain, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
         """Yield the rows of the plain units that fit, each with the runs."""
-        own: dict[str, Bound] = {}
+        own: dict[str, TermNode] = {}
         choices: list[list[PartRow]] = []
         for step, keys, parts in zip(self._steps, self._keys, one.steps, strict=True):
             if step.stream is None:
@@ -174,7 +174,7 @@ class ChainRows(FoundRows[DecidedChain]):
             if self._begin(one, terms):
                 yield terms
 
-    def _begin(self, one: DecidedChain, terms: Mapping[str, Bound]) -> bool:
+    def _begin(self, one: DecidedChain, terms: Mapping[str, TermNode]) -> bool:
         """Return whether each step begins as the class asks of its rows."""
         start_us = one.steps[0][0].start_us
         for begins, parts in zip(self._begins, one.steps, strict=True):
@@ -191,12 +191,12 @@ def run_terms(
     parts: Sequence[Part],
     folds: Mapping[str, Values],
     identity: _Identity,
-) -> dict[str, Bound]:
+) -> dict[str, TermNode]:
     """Return what a tuple carries of a run: itself, and the values of its keys."""
     elements = tuple(part.element for part in parts if part.element is not None)
     chosen = tuple((part.blocks, part.chosen) for part in parts)
-    own = {run: Bound(identity(chosen), Run(elements, folds).spell())}
+    own = {run: TermNode(identity(chosen), Run(elements, folds).spell())}
     first = elements[0]
     for name, key in zip(key_names, keys[first.block], strict=True):
-        own[name] = Bound(0, first.value(key))
+        own[name] = TermNode(0, first.value(key))
     return own

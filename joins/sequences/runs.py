@@ -25,6 +25,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
 from joins.sequences.absentunits import AbsentTuples
@@ -41,18 +42,9 @@ from templates.rundecision import (
     look_ups,
 )
 
-__all__ = ["ELEMENTS_MAX", "RUNS_MAX", "RunEvaluation"]
+__all__ = ["RunEvaluation"]
 
 INFINITE_US = 1 << 62
-
-RUNS_MAX = 10_000
-"""The most runs with one newest document: as many as a query may have matches by default."""
-
-ELEMENTS_MAX = 10_000
-"""The most elements of a run."""
-
-SWEPT_MIN = 1_000
-"""The fewest parts among which useless ones are looked for."""
 
 _END = attrgetter("end_us")
 
@@ -124,8 +116,9 @@ class _Conditions:
 class RunEvaluation:
     """The elements and heads of one repetition."""
 
-    def __init__(self, decision: RunDecision, lateness_us: int) -> None:
+    def __init__(self, decision: RunDecision, lateness_us: int, limits: RunLimits) -> None:
         self.decision = decision
+        self._limits = limits
         self._lateness_us = lateness_us
         self._left, self._elements = Parts(), Parts()
         self._begins = [_Conditions(begin, decision) for begin in decision.begins]
@@ -133,7 +126,7 @@ class RunEvaluation:
         self._serial = count()
         self._entered: dict[tuple[int, Key], list[Part]] = {}
         self._heads: dict[tuple[int, Key], dict[int, Head]] = {}
-        self._swept = SWEPT_MIN
+        self._swept = limits.swept_parts
         self._size = 0
         self.limit: int | None = None
         self._counts: Counter[int] = Counter()
@@ -349,7 +342,8 @@ class RunEvaluation:
         if self.limit is not None and head.docid >= self.limit:
             return False
         self._counts[head.docid] += 1
-        if self._counts[head.docid] <= RUNS_MAX and len(head.elements) <= ELEMENTS_MAX:
+        limits = self._limits
+        if self._counts[head.docid] <= limits.runs and len(head.elements) <= limits.elements:
             return True
         self.limit = head.docid
         return False
@@ -481,7 +475,7 @@ class RunEvaluation:
         self._heads = {place: heads for place, heads in self._heads.items() if heads}
         self._size = sum(map(len, self._entered.values())) + sum(map(len, self._heads.values()))
         self._size += sum(len(line) for unit in self._absent for line in unit.lines.values())
-        self._swept = max(SWEPT_MIN, 2 * self._size)
+        self._swept = max(self._limits.swept_parts, 2 * self._size)
 
     def _is_over(self, head: Head, before_us: int) -> bool:
         return head.last is not None and head.first.end_us < before_us

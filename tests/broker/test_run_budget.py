@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from support.budget_runs import run, stream
+from support.budget_runs import Way, run, stream
 from support.budgets import UNLIMITED
 
-from joins.sequences import graphruns, runs
+from broker.matching.limits import MatchingLimits
+from joins import RunLimits
 
 EVERY = "S//i->a+ WITHIN 50 h"
 OTHER = "S//i->a JOIN {a/t = b/t, 2 h} S//i->b"
@@ -16,21 +17,21 @@ MANY = stream([f"<t>{i % 5}</t>" for i in range(60)])
 
 @pytest.mark.parametrize("batch", [7, 60])
 def test_a_statement_of_every_choice_is_paused_before_they_are_listed(
-    batch: int, monkeypatch: pytest.MonkeyPatch
+    batch: int,
 ) -> None:
-    monkeypatch.setattr(graphruns, "RUNS_MAX", 100)
-    found = run({"every": EVERY, "other": OTHER}, UNLIMITED, MANY, batch)
+    few = Way(limits=MatchingLimits(runs=RunLimits(runs=100)))
+    found = run({"every": EVERY, "other": OTHER}, UNLIMITED, MANY, batch, few)
     [pause] = found.pauses
     # With each document come twice as many runs as with the one before.
     assert (pause.query, pause.docid) == ("every", (100).bit_length() + 1)
-    assert "runs" in pause.reason
+    assert "more than 100 runs" in pause.reason
     assert max(docid for name, docid, _ in found.lines if name == "every") < pause.docid
     free = run({"other": OTHER}, UNLIMITED, MANY, batch)
     assert [each for each in found.lines if each[0] == "other"] == free.lines
 
 
-def test_a_run_that_grows_too_long_pauses_its_statement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "ELEMENTS_MAX", 6)
+def test_a_run_that_grows_too_long_pauses_its_statement() -> None:
+    short = Way(limits=MatchingLimits(runs=RunLimits(elements=6)))
     statement = "S//i[t = '0']->a NEXT {, 9 h} S//i[t != '0']->b+ GRACE 0 s"
-    [pause] = run({"long": statement}, UNLIMITED, MANY, 20).pauses
+    [pause] = run({"long": statement}, UNLIMITED, MANY, 20, short).pauses
     assert pause.docid == 9

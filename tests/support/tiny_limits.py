@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
+from joins.budget.limits import DEFAULT_RUN_LIMITS, RunLimits
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
 from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
@@ -30,6 +31,7 @@ Limits = TypeVar(
     "Limits",
     EvaluatorLimits,
     MemoryLimits,
+    RunLimits,
     SignatureLimits,
     ShardLimits,
     MatchingLimits,
@@ -39,6 +41,7 @@ Limits = TypeVar(
 ALL_LIMITS = (
     EvaluatorLimits,
     MemoryLimits,
+    RunLimits,
     SignatureLimits,
     ShardLimits,
     SqlLimits,
@@ -95,6 +98,9 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
         "own_entries": (1,),
         "listed_pairs": (1, 3),
         "contenders": (0, 3),
+    },
+    RunLimits: {
+        "swept_parts": (0, 3),
     },
     SignatureLimits: {
         "pairs": (1, 5),
@@ -168,7 +174,8 @@ def random_limits(seed: int | None) -> tuple[MatchingLimits, ShardLimits]:
     memory = _some(chance, DEFAULT_MEMORY_LIMITS)
     join = _some(chance, dataclasses.replace(DEFAULT_LIMITS, memory=memory))
     evaluator = _some(chance, DEFAULT_EVALUATOR_LIMITS)
-    usual = dataclasses.replace(DEFAULT_MATCHING_LIMITS, join=join, evaluator=evaluator)
+    runs = _some(chance, DEFAULT_RUN_LIMITS)
+    usual = dataclasses.replace(DEFAULT_MATCHING_LIMITS, join=join, runs=runs, evaluator=evaluator)
     return (
         _some(chance, usual),
         _some(chance, dataclasses.replace(DEFAULT_SHARD_LIMITS, shard=join)),

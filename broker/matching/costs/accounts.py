@@ -15,7 +15,7 @@ from broker.matching.costs.commoncounts import Counted
 from broker.matching.costs.spending import Spending
 from broker.matching.queryset import QuerySet
 from broker.matching.uses import Use
-from joins import ELEMENTS_MAX, RUNS_MAX, Overrun, Processor, UseKind
+from joins import Overrun, Processor, UseKind
 
 __all__ = ["Accounts"]
 
@@ -73,11 +73,12 @@ class Accounts:
         self._seen.overruns = len(overruns)
 
     def _why_overrun(self, overrun: Overrun, use: Use) -> str:
-        if overrun.of_runs:
+        if overrun.of_runs is not None:
+            limits = overrun.of_runs
             return (
-                f"document {overrun.docid} makes more than {RUNS_MAX:,} runs, or one of more than"
-                f" {ELEMENTS_MAX:,} elements; bound the repetition with a window, ask more of its"
-                " elements, or write NEXT where every choice of them is a run"
+                f"document {overrun.docid} makes more than {limits.runs:,} runs, or one of more"
+                f" than {limits.elements:,} elements; bound the repetition with a window, ask more"
+                " of its elements, or write NEXT where every choice of them is a run"
             )
         most = f"{self._budget.pairs_per_document:,} (budget.pairs_per_document)"
         if overrun.is_skewed:

@@ -1,0 +1,30 @@
+"""How many runs a document may make before their statement is over its budget.
+
+They say at which document a query is paused, so they are the same wherever its runs are found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["DEFAULT_RUN_LIMITS", "RunLimits"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """The limits of the repetitions of one engine."""
+
+    runs: int = 10_000
+    """Runs with one newest document: as many as a query may have matches of it by default."""
+
+    elements: int = 10_000
+    """Elements of a run."""
+
+    heads: int = 100_000
+    """Runs of a chain that are not complete, with one newest document."""
+
+    swept_parts: int = 1_000
+    """The fewest elements and incomplete runs among which useless ones are looked for."""
+
+
+DEFAULT_RUN_LIMITS = RunLimits()
