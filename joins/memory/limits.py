@@ -52,7 +52,7 @@ class MemoryLimits:
     """Rows of small batches are put together up to this many, and up to `file_bytes`: each batch
     costs some kilobytes."""
 
-    thinned_bytes: int = 1 << 20
+    compacted_bytes: int = 1 << 20
     """Bytes up to which the rests of chunks in memory are put together."""
 
     swept_rows: int = 16_384

@@ -205,7 +205,7 @@ class InstanceRows:
             self._replace(at, 1)
             return
         first, kept = at, chunk.of(there)
-        most = self._limits.file_bytes if chunk.is_spilled else self._limits.thinned_bytes
+        most = self._limits.file_bytes if chunk.is_spilled else self._limits.compacted_bytes
         while first and _are_worth_merging(self._chunks[first - 1], kept, chunk, most):
             first -= 1
             kept = self._chunks[first].followed_by(kept)

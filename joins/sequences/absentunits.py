@@ -9,12 +9,11 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from joins.memory.durations import UNBOUNDED
 from joins.sequences.runparts import Part, Parts
 from templates.rundecision import AbsentElement
 
-__all__ = ["INFINITE_US", "AbsentTuples", "Key", "KeyedElements", "is_remembered"]
-
-INFINITE_US = 1 << 62
+__all__ = ["AbsentTuples", "Key", "KeyedElements", "is_remembered"]
 
 Key = tuple[str, ...]
 
@@ -65,7 +64,7 @@ class AbsentTuples:
         self.absent = absent
         self.parts = Parts(of_elements=True)
         self._keys = {each.block: each.keys for each in absent.elements}
-        self._reach_us = INFINITE_US if reach_us >= INFINITE_US else reach_us + lateness_us
+        self._reach_us = UNBOUNDED if reach_us >= UNBOUNDED else reach_us + lateness_us
         self.lines: dict[Key, KeyedElements] = defaultdict(KeyedElements)
 
     def take_new(self) -> int:
@@ -108,7 +107,7 @@ class AbsentTuples:
 
 def is_remembered(one: Part, other: Part, reach_us: int) -> bool:
     """Section 1.1: the earlier was still remembered when the later came."""
-    if reach_us >= INFINITE_US or one.position == other.position:
+    if reach_us >= UNBOUNDED or one.position == other.position:
         return True
     earlier, later = (one, other) if one.position < other.position else (other, one)
     return earlier.end_us >= later.watermark_us - reach_us

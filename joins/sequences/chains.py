@@ -24,7 +24,7 @@ import numpy as np
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
-from joins.sequences.absentunits import INFINITE_US, Key, KeyedElements
+from joins.sequences.absentunits import Key, KeyedElements
 from joins.sequences.chainparts import ChainHead, DecidedChain, WaitingHeads
 from joins.sequences.chainsteps import ChainAbsence, StepEvaluation
 from joins.sequences.clock import WatermarkSteps
@@ -272,7 +272,7 @@ class ChainEvaluation:
         # Behind the nearest one that was there when its end was settled nothing is free.
         past_us = min(
             (each.end_us for each in head.nearer if each.settled or each.docid <= head.docid),
-            default=INFINITE_US,
+            default=UNBOUNDED,
         )
         until_us = step.until_us(head, own)
         longest_us = max((line.longest_us for line in lines), default=0)
@@ -289,7 +289,7 @@ class ChainEvaluation:
         """Have a head wait for what still concerns it."""
         own = self._steps[head.step]
         head.version += 1
-        past_us = min((each.end_us for each in head.nearer), default=INFINITE_US)
+        past_us = min((each.end_us for each in head.nearer), default=UNBOUNDED)
         is_last = head.step == len(self._steps) - 1
         if head.has_gone_on and (is_last or not own.link.is_repeated):
             return
@@ -353,7 +353,7 @@ class ChainEvaluation:
             leaves[part.leaves] = None
         head.version += 1
         if best is None:
-            self._heads[place].add(INFINITE_US, head)
+            self._heads[place].add(UNBOUNDED, head)
             self._size += 1
             return
         own = self._steps[head.step]
@@ -376,7 +376,7 @@ class ChainEvaluation:
         if self._size <= self._swept:
             return
         reach_us = self.decision.retained_us
-        before_us = -UNBOUNDED if reach_us >= INFINITE_US else horizon_us - reach_us
+        before_us = -UNBOUNDED if reach_us >= UNBOUNDED else horizon_us - reach_us
         _forget(self._lines, before_us)
         _forget(self._heads, before_us)
         for unit in self._absent:

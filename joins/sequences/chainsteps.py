@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from joins.sequences.absentunits import INFINITE_US, AbsentTuples, Key, is_remembered
+from joins.memory.durations import UNBOUNDED
+from joins.sequences.absentunits import AbsentTuples, Key, is_remembered
 from joins.sequences.chainparts import ChainHead
 from joins.sequences.runparts import Part
 from templates.chaindecision import ChainDecision, ChainLink, chain_look_ups
@@ -58,8 +59,8 @@ class StepEvaluation:
         self.number = number
         self._decision = decision
         self._reach_us = decision.reach_us + lateness_us
-        if decision.reach_us >= INFINITE_US:
-            self._reach_us = INFINITE_US
+        if decision.reach_us >= UNBOUNDED:
+            self._reach_us = UNBOUNDED
         self._first = compile_disjuncts(link.first)
         self._each = compile_disjuncts(link.each)
         self._folds = [
@@ -161,7 +162,7 @@ class StepEvaluation:
         """Return when the last element that a run may take in this step may end."""
         is_further = before is self
         left_us = head.left_us if is_further else head.part.end_us
-        until_us = min(head.first.start_us + self._decision.within_us, INFINITE_US)
+        until_us = min(head.first.start_us + self._decision.within_us, UNBOUNDED)
         if self.number > 0:
             until_us = min(until_us, left_us + self.link.window_us)
         if is_further:

@@ -17,7 +17,7 @@ from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
 from joins.sequences.rungraph import Grown, RunGraph
 from joins.sequences.runparts import DecidedRun, Head, Part
-from joins.sequences.runs import INFINITE_US, RunEvaluation
+from joins.sequences.runs import RunEvaluation
 from templates.rundecision import RunAtHand, RunDecision, RunReading
 
 __all__ = ["GraphRunEvaluation"]
@@ -77,7 +77,7 @@ class GraphRunEvaluation(RunEvaluation):
                 until_us = min(
                     left.start_us + self.decision.within_us,
                     left.end_us + self.decision.window_us,
-                    INFINITE_US,
+                    UNBOUNDED,
                 )
                 begun = self._graph(head, left, until_us)
                 for part in self._known(head):
@@ -102,7 +102,7 @@ class GraphRunEvaluation(RunEvaluation):
                 empty = Head(number, None, (), {}, 0)
                 if self._fits(empty, part):
                     head = Head(number, None, (part,), {}, part.docid)
-                    until_us = min(part.start_us + self.decision.within_us, INFINITE_US)
+                    until_us = min(part.start_us + self.decision.within_us, UNBOUNDED)
                     begun = self._graph(head, part, until_us)
                     yield from self._add(begun, part, begins=True)
                     for further in self._known(head):
@@ -153,7 +153,7 @@ class GraphRunEvaluation(RunEvaluation):
         """Forget, once there are enough, what no run can take any more."""
         if self._size + self._graphs_size > self._swept:
             reach_us = self.decision.reach_us
-            before_us = -UNBOUNDED if reach_us >= INFINITE_US else horizon_us - reach_us
+            before_us = -UNBOUNDED if reach_us >= UNBOUNDED else horizon_us - reach_us
             for place, graphs in list(self._graphs.items()):
                 graphs[:] = [each for each in graphs if each.first.end_us >= before_us]
                 if not graphs:

@@ -44,8 +44,6 @@ from templates.rundecision import (
 
 __all__ = ["RunEvaluation"]
 
-INFINITE_US = 1 << 62
-
 _END = attrgetter("end_us")
 
 Key = tuple[str, ...]
@@ -438,7 +436,7 @@ class RunEvaluation:
 
     def _meet(self, one: Part, other: Part) -> bool:
         """Section 1.1: the earlier was still remembered when the later came."""
-        if self.decision.reach_us >= INFINITE_US or one.position == other.position:
+        if self.decision.reach_us >= UNBOUNDED or one.position == other.position:
             return True
         earlier, later = (one, other) if one.position < other.position else (other, one)
         reach_us = self.decision.reach_us + self._lateness_us
@@ -461,7 +459,7 @@ class RunEvaluation:
         if self._size <= self._swept:
             return
         reach_us = self.decision.reach_us
-        before_us = -UNBOUNDED if reach_us >= INFINITE_US else horizon_us - reach_us
+        before_us = -UNBOUNDED if reach_us >= UNBOUNDED else horizon_us - reach_us
         for line in self._entered.values():
             line[:] = [part for part in line if part.end_us >= before_us]
         for heads in self._heads.values():

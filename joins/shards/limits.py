@@ -26,7 +26,7 @@ class ShardLimits:
     pending_bytes: int = 256 << 20
     """And so many bytes of them wait at most in all, beside those of one call."""
 
-    thinned_pieces: int = 8
+    compacted_pieces: int = 8
     """Pieces that are written anew at a time, as one, for what is left of them."""
 
     pieces: int = 24

@@ -90,7 +90,7 @@ class Pieces:
         pieces, limits = self._pieces[shard], self._limits
         for is_thin, group in groupby(pieces, lambda piece: piece.name in self._thin):
             if is_thin:
-                thin = list(group)[: limits.thinned_pieces]
+                thin = list(group)[: limits.compacted_pieces]
                 ends = accumulate(piece.rows for piece in thin)
                 return tuple(thin[: max(1, sum(end <= 2 * limits.piece_rows for end in ends))])
         small = list(takewhile(lambda piece: 2 * piece.rows <= limits.piece_rows, reversed(pieces)))

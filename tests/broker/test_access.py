@@ -245,7 +245,7 @@ async def test_a_token_made_over_the_api_works_and_is_shown_once(house: House) -
     [
         ({"scopes": ["admin"]}, 422, "'name' must be a string"),
         ({"name": "a", "scopes": "admin"}, 422, "'scopes' must be a list"),
-        ({"name": "a", "scopes": ["root"]}, 422, "'root' is not a valid TokenScope"),
+        ({"name": "a", "scopes": ["root"]}, 422, "'root' is not a valid Scope"),
         ({"name": "a", "scopes": ["admin"], "expires": "soon"}, 422, "soon"),
         ({"name": "a", "scopes": ["admin"], "expires": "2001-01-01T00:00:00Z"}, 422, "end before"),
         ({"name": "a", "scopes": ["subscribe"], "subscriptions": ["sub_x"]}, 404, "sub_x"),

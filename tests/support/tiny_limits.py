@@ -73,7 +73,7 @@ TINY = MatchingLimits(join=SignatureLimits(memory=TINY_MEMORY))
 TINY_SHARDS = ShardLimits(
     shard=SignatureLimits(memory=TINY_MEMORY),
     pending_bytes=100,
-    thinned_pieces=2,
+    compacted_pieces=2,
     pieces=3,
     piece_rows=9,
     looked_every=1,
@@ -91,7 +91,7 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
         "rows_bytes": (0, 300),
         "file_bytes": (1, 500),
         "chunk_rows": (1, 2),
-        "thinned_bytes": (1,),
+        "compacted_bytes": (1,),
         "swept_rows": (1, 3),
         "run_entries": (2, 8),
         "filtered_entries": (1, 4),
@@ -120,7 +120,7 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
     ShardLimits: {
         "pending_rows": (1,),
         "pending_bytes": (1, 500),
-        "thinned_pieces": (2,),
+        "compacted_pieces": (2,),
         "pieces": (2,),
         "piece_rows": (1, 5),
         "looked_every": (1, 3),
