@@ -23,6 +23,7 @@ ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = ("broker", "feeds", "joins", "templates", "xpath_eval", "xscl")
+CLONED = (*PACKAGES, "benchmarks", "client", "deploy", "docs", "editors", "examples", "tests")
 LOOK = """
 import sys
 from importlib import resources
@@ -105,6 +106,13 @@ def test_the_sdist_has_what_building_and_testing_take_and_no_leftovers(built: Pa
     wanted = {"pyproject.toml", "README.md", "LICENSE", "docs/index.md", "deploy/Dockerfile"}
     assert wanted | {"tests/test_packaging.py", "examples/queries/same-story.xscl"} <= names
     assert not [name for name in names if ".venv" in name or "__pycache__" in name]
+
+
+def test_an_empty_clone_lacks_nothing() -> None:
+    """What is here, and passed over by git, would be missing there."""
+    asked = ("ls-files", "--others", "--ignored", "--exclude-standard", "--", *CLONED)
+    passed_over = run("git", *asked).splitlines()
+    assert [name for name in passed_over if "__pycache__" not in name] == []
 
 
 def test_an_installed_broker_does_not_need_the_checkout(installed: Path, tmp_path: Path) -> None:

@@ -7,22 +7,23 @@ import copy
 import re
 import tomllib
 from collections.abc import AsyncIterator, Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from openapi_spec_validator import validate
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi import checks
 from support.api_house import House, open_house
 from support.examples import examples
 
 from broker.api.access import RULES, AccessRule
 from broker.api.description import description
 from broker.web import pages
+
+if TYPE_CHECKING:
+    import schemathesis
 
 METHODS = ("get", "put", "post", "delete")
 SECURITY = {
@@ -123,16 +124,33 @@ def _close(schema: dict[str, Any]) -> None:
             _close(inner)
 
 
-SCHEMA = schemathesis.openapi.from_dict(strict())
-CHECKS = [
-    not_a_server_error,
-    checks.status_code_conformance,
-    checks.content_type_conformance,
-    checks.response_headers_conformance,
-    checks.response_schema_conformance,
-    checks.negative_data_rejection,
-    checks.unsupported_method,
-]
+@cache
+def schema() -> Any:
+    """What makes requests of the description.
+
+    It takes a second to import, and each process that runs tests imports all of them.
+    """
+    import schemathesis
+
+    return schemathesis.openapi.from_dict(strict())
+
+
+@cache
+def all_checks() -> list[Any]:
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi import checks
+
+    return [
+        not_a_server_error,
+        checks.status_code_conformance,
+        checks.content_type_conformance,
+        checks.response_headers_conformance,
+        checks.response_schema_conformance,
+        checks.negative_data_rejection,
+        checks.unsupported_method,
+    ]
+
+
 ENDLESS = {"GET /v1/subscriptions/{id}/stream"}
 """Their answers have no end; tests/broker/test_pull.py reads them."""
 
@@ -152,8 +170,10 @@ async def test_the_server_does_what_the_description_says(house: House, name: str
         "name": "reader",
     }
 
-    operation = SCHEMA[path][method]
-    cases = [operation.as_strategy(mode) for mode in schemathesis.GenerationMode]
+    from schemathesis import GenerationMode
+
+    operation = schema()[path][method]
+    cases = [operation.as_strategy(mode) for mode in GenerationMode]
 
     @given(case=st.one_of(cases))
     @settings(
@@ -164,10 +184,10 @@ async def test_the_server_does_what_the_description_says(house: House, name: str
         suppress_health_check=list(HealthCheck),
     )
     def run(case: schemathesis.Case) -> None:
-        case.call_and_validate(base_url=url, headers=headers, checks=CHECKS)
+        case.call_and_validate(base_url=url, headers=headers, checks=all_checks())
         # The same for what there is: a name that was made up is seldom one.
         if set(case.path_parameters) & set(known):
             case.path_parameters.update({k: known[k] for k in case.path_parameters if k in known})
-            case.call_and_validate(base_url=url, headers=headers, checks=CHECKS)
+            case.call_and_validate(base_url=url, headers=headers, checks=all_checks())
 
     await asyncio.to_thread(run)
