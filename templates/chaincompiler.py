@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from templates.built import Built
 from templates.chaindecision import (
     ChainDecision,
     ChainLink,
@@ -18,6 +19,7 @@ from templates.chaindecision import (
     HandedOnStep,
 )
 from templates.clause import Clause
+from templates.conjunctions import compared_in
 from templates.elements import RepeatedUnit
 from templates.ordered import Chained, asked_of_elements
 from templates.runcompiler import compile_elements, handed_on
@@ -27,7 +29,7 @@ from xscl.query import Block, Disjunct, Operand, Query, Strategy, Variable
 
 if TYPE_CHECKING:
     from templates.clausecompiler import Compiler
-    from templates.decisioncompiler import Built, DecisionCompiler, Decisions
+    from templates.decisioncompiler import DecisionCompiler, Decisions
 
 __all__ = ["build_chain", "chain_clause"]
 
@@ -90,8 +92,6 @@ def _has_block(statement: Query, block: int) -> bool:
 
 def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) -> Built:
     """Return a chain with the clauses that it reads."""
-    from templates.decisioncompiler import Built
-
     reading = _Reading(decisions, nodes)
     _, node = nodes[0]
     links = [
@@ -131,8 +131,6 @@ def chain_clause(
     compiler: DecisionCompiler, node: Chained, where: Disjunct, needed_above: frozenset[str]
 ) -> Clause:
     """Compile what hands on the runs over a chain."""
-    from templates.decisioncompiler import compared_in
-
     decisions = compiler.decisions
     built = compiler.attach(node.origin)
     decision = built.decision

@@ -7,35 +7,32 @@ of its own, which bind also what is asked above (`docs/decided.md`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from templates.built import Built
 from templates.chaincompiler import build_chain, chain_clause
-from templates.chaindecision import ChainDecision
 from templates.clause import (
     WINDOW,
     Alternative,
     Clause,
     ClauseSource,
-    Edge,
-    Guard,
     Place,
     Published,
     Test,
 )
 from templates.clausecompiler import Catalog, Compiler, Side, tested_below
+from templates.conjunctions import asked_behind, compared_in, conjunction_of, split
 from templates.datatests import data_test
 from templates.decision import (
     Absent,
     AbsentCase,
-    Conjunction,
     Decided,
     Decision,
     DecisionKind,
     Fit,
     TupleStream,
 )
-from templates.derived import as_derived
 from templates.elements import repeated_units
 from templates.factor import Factor
 from templates.joingraph import GraphNode, JoinGraph
@@ -55,63 +52,23 @@ from templates.ordered import (
 )
 from templates.queryclass import QueryClass
 from templates.runcompiler import build_runs, runs_clause
-from templates.rundecision import RunDecision
 from templates.template import template_of
-from xscl.comparison import operands_below
 from xscl.evaluation import compile_condition
 from xscl.path import Parameter
-from xscl.pattern import TreePattern, term_variable
+from xscl.pattern import term_variable
 from xscl.query import (
-    Call,
     Disjunct,
     From,
-    Operand,
     Query,
     Residual,
-    Row,
-    ValueJoin,
     VariableValue,
     operand_terms,
     operand_variables,
     term,
 )
 from xscl.sequence import nodes_below
-from xscl.table import DeleteRow, SetCell
 
-__all__ = ["Built", "DecisionCompiler", "Decisions", "compared_in"]
-
-
-@dataclass
-class Built:
-    """A decision with the clauses that it reads; `is_taken` says that an alternative has them."""
-
-    decision: Decision | RunDecision | ChainDecision
-    clauses: tuple[Clause, ...]
-    deciding: tuple[Clause, ...]
-    patterns: list[TreePattern]
-    edges: list[Edge]
-    valued: list[int]
-    compared: frozenset[str]
-    is_taken: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        decision: Decision | RunDecision | ChainDecision,
-        compilers: Sequence[Compiler],
-        deciding: Sequence[Clause],
-        compared: Iterable[str],
-    ) -> Built:
-        """Return a decision with what was compiled for it."""
-        return cls(
-            decision,
-            tuple(clause for compiler in compilers for clause in compiler.clauses),
-            tuple(deciding),
-            [each for compiler in compilers for each in compiler.patterns],
-            [each for compiler in compilers for each in compiler.edges],
-            [each for compiler in compilers for each in compiler.valued],
-            frozenset(compared),
-        )
+__all__ = ["DecisionCompiler", "Decisions"]
 
 
 @dataclass
@@ -224,7 +181,7 @@ class Decisions:
                 streams = [self.stream(own[0])]
                 streams += [self.stream(each, node.kind) for each in own[1:]]
                 if len(streams) > 1:
-                    fits.append(Fit(streams[0], streams[1], _conjunction(fit)))
+                    fits.append(Fit(streams[0], streams[1], conjunction_of(fit)))
                 else:
                     lefts += streams
             for number, unit in enumerate(node.absences):
@@ -232,7 +189,7 @@ class Decisions:
                 for compiler, clause, disjunct in self._absent(statement, blocks, unit):
                     compilers.append(compiler)
                     deciding.append(clause)
-                    cases.append(AbsentCase(blocks, self.stream(clause), _conjunction(disjunct)))
+                    cases.append(AbsentCase(blocks, self.stream(clause), conjunction_of(disjunct)))
                     compared |= self.chosen(blocks) & compared_in(disjunct)
         decision = Decision(
             node.kind,
@@ -364,7 +321,7 @@ class DecisionCompiler(Compiler):
         streams = [self.decisions.stream(below[0])]
         streams += [self.decisions.stream(each, node.kind) for each in below[1:]]
         if len(streams) > 1:
-            decided = Decided(decision, streams[0], streams[1], _conjunction(fit))
+            decided = Decided(decision, streams[0], streams[1], conjunction_of(fit))
         else:
             decided = Decided(decision, streams[0])
         roots = tuple((GraphNode(each.tuple_variables[0], -1, True),) for each in below)
@@ -374,7 +331,7 @@ class DecisionCompiler(Compiler):
         own = built.compared & self.decisions.chosen(blocks)
         sources = tuple(ClauseSource(None, each, each.query_class.stratum + 1, 0) for each in below)
         tested, where_else = self._tested(where, below)
-        residuals, tests, guard = _split(where_else)
+        residuals, tests, guard = split(where_else)
         compared = own.union(
             compared_in(fit), compared_in(where), *(each.compared for each in below)
         )
@@ -433,54 +390,3 @@ class DecisionCompiler(Compiler):
         self.edges += built.edges
         self.valued += built.valued
         return built
-
-
-def asked_behind(statement: Query) -> list[Operand]:
-    """Return what actions, rows and limits of a statement read of its tuples."""
-    found: list[Operand] = list(statement.outcome_operands)
-    for action in statement.actions:
-        match action:
-            case SetCell(cell, value):
-                found += [cell, value]
-            case DeleteRow(row):
-                found.append(row)
-    return found
-
-
-def _split(where: Disjunct) -> tuple[tuple[Residual, ...], tuple[Call, ...], Guard | None]:
-    """Return a conjunction without what asks tables, and that."""
-    residuals = [(each, _rows(each.left, each.right)) for each in where.residuals]
-    tests = [(each, _rows(each)) for each in where.tests]
-    rows = tuple(dict.fromkeys(row for _, own in (*residuals, *tests) for row in own))
-    asked = tuple(each for each, own in residuals if own)
-    tested = tuple(each for each, own in tests if own)
-    condition = compile_condition(asked, tested)
-    return (
-        tuple(each for each, own in residuals if not own),
-        tuple(each for each, own in tests if not own),
-        Guard(condition, rows, asked, tested) if rows else None,
-    )
-
-
-def _rows(*operands: Operand) -> list[Row]:
-    below = (each for operand in operands for each in operands_below(operand))
-    return [each for each in below if isinstance(each, Row)]
-
-
-def _conjunction(disjunct: Disjunct) -> Conjunction:
-    """Split a conjunction into equalities of terms, which are looked up, and the rest."""
-    joins: list[tuple[str, str]] = []
-    others: list[ValueJoin] = []
-    for join in disjunct.value_joins:
-        left, right = as_derived(join.left), as_derived(join.right)
-        if left is None or right is None:
-            others.append(join)
-        else:
-            joins.append((term(left), term(right)))
-    return Conjunction(tuple(joins), replace(disjunct, value_joins=tuple(others)))
-
-
-def compared_in(disjunct: Disjunct) -> frozenset[str]:
-    """Return the variables whose values a conjunction compares."""
-    read = {each for operand in disjunct.operands() for each in operand_terms(operand)}
-    return frozenset(each.variable for each in read if isinstance(each, VariableValue))

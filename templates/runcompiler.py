@@ -11,8 +11,10 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from templates.built import Built
 from templates.chaindecision import DecidedChains
 from templates.clause import Clause, ClauseSource
+from templates.conjunctions import compared_in
 from templates.joingraph import GraphNode, JoinGraph
 from templates.ordered import Repeated, asked_of_elements, blocks_of, choices
 from templates.queryclass import QueryClass
@@ -40,15 +42,13 @@ from xscl.query import (
 
 if TYPE_CHECKING:
     from templates.clausecompiler import Compiler
-    from templates.decisioncompiler import Built, DecisionCompiler, Decisions
+    from templates.decisioncompiler import DecisionCompiler, Decisions
 
 __all__ = ["build_runs", "compile_elements", "handed_on", "runs_clause"]
 
 
 def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) -> Built:
     """Return a repetition with the clauses that it reads."""
-    from templates.decisioncompiler import Built
-
     compilers: list[Compiler] = []
     deciding: list[Clause] = []
     begins: list[Begin] = []
@@ -124,8 +124,6 @@ def runs_clause(
     compiler: DecisionCompiler, node: Repeated, where: Disjunct, needed_above: frozenset[str]
 ) -> Clause:
     """Compile what hands on the runs of a repetition, with what stands before them."""
-    from templates.decisioncompiler import compared_in
-
     decisions = compiler.decisions
     built = compiler.attach(node.origin)
     decision = built.decision
