@@ -21,7 +21,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pandas as pd  # noqa: F401 - pyarrow imports it at first use, which costs each fork a second
+import pandas as pd  # noqa: F401 - pyarrow imports these at first use, as each fork would
+import pyarrow.dataset as ds  # noqa: F401
 
 import xscl
 from broker.documents.disk import Disk
@@ -188,6 +189,8 @@ def _plain(argument: object) -> object:
 
 
 def _serve() -> None:
+    # The parser is imported when something is parsed: once, and not in each fork.
+    deciding(1)
     for line in sys.stdin:
         target, *arguments = json.loads(line)
         child = os.fork()
