@@ -223,7 +223,7 @@ def test_files_that_lead_the_commit_are_removed(
 def test_files_that_no_window_reaches_are_removed(tmp_path: Path) -> None:
     broker = Broker(tmp_path, lateness_us=0)
     broker.register(query(SAME))
-    for start in range(0, 300, 3):
+    for start in range(0, 150, 3):
         broker.take(items(start, start + 3))
     broker.close()
     # An hour's worth of minutes, and the document that the oldest of them shares a file with.
