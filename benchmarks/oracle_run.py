@@ -15,7 +15,8 @@ not show: engine, shards, batches, restarts, and bounds so small that everything
 With `--ordered` the queries are of NEXT, UNLESS and NOT (`tests/generators/ordered_cases.py`),
 with `--repeated` they have runs (`tests/generators/run_cases.py`), with `--outcomes` WINDOW, LIMIT
 and DISJOINT (`tests/generators/outcome_cases.py`), with `--lossy` LOSS
-(`tests/generators/loss_cases.py`), with `--similar` they join by similarity
+(`tests/generators/loss_cases.py`), with `--rules` tables, whose rows are compared too
+(`tests/generators/rule_cases.py`), with `--similar` they join by similarity
 (`tests/generators/similar_cases.py`), and every fifth of those cases is joined in three shards.
 
 At the end comes a table of the clauses of the language: how many cases each stands in, and in how
@@ -28,6 +29,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import random
 import sys
 import tempfile
 import time
@@ -46,6 +48,7 @@ from generators.clause_coverage import Coverage  # noqa: E402
 from generators.loss_cases import loss_case  # noqa: E402
 from generators.ordered_cases import ordered_case  # noqa: E402
 from generators.outcome_cases import outcome_case  # noqa: E402
+from generators.rule_cases import rule_case  # noqa: E402
 from generators.run_cases import run_case  # noqa: E402
 from generators.similar_cases import similar_case  # noqa: E402
 from generators.strategies import random_case  # noqa: E402
@@ -54,15 +57,19 @@ from histories.history import history_matches, parse_history  # noqa: E402
 from histories.runs import random_way, run_history  # noqa: E402
 from histories.strategies import random_history  # noqa: E402
 from oracle.lines import render  # noqa: E402
+from support import rules  # noqa: E402
 from support.kit import parse_case  # noqa: E402
 from support.runners import ENGINES, EngineName, run_engine, run_oracle  # noqa: E402
 
 from broker.pipeline.shards import Join  # noqa: E402
+from broker.tables.locks import Granularity, Scheduler  # noqa: E402
+from broker.tables.transactions import Schedule  # noqa: E402
 
 MEMORY = Path("/dev/shm")
 
 CASES: dict[str, Callable[[RandomChooser], str]] = {
     "lossy": loss_case,
+    "rules": rule_case,
     "ordered": ordered_case,
     "repeated": run_case,
     "outcomes": outcome_case,
@@ -70,6 +77,7 @@ CASES: dict[str, Callable[[RandomChooser], str]] = {
 }
 KINDS = {
     "lossy": "queries have LOSS",
+    "rules": "queries read and write tables",
     "ordered": "queries decide",
     "repeated": "queries have runs",
     "outcomes": "queries have rows or limits",
@@ -87,6 +95,8 @@ class Run:
     coverage_every: int
 
     def __call__(self, seed: int) -> Outcome:
+        if self.of_kind is rule_case:
+            return self._rules(seed)
         return self._history(seed) if self.is_dynamic else self._case(seed)
 
     def _case(self, seed: int) -> Outcome:
@@ -116,6 +126,33 @@ class Run:
         is_any = self.of_kind is None
         if self.coverage_every and seed % self.coverage_every == 0 and is_any:
             outcome.coverage.add(case, matches)
+        return outcome
+
+    def _rules(self, seed: int) -> Outcome:
+        text = self._text(seed)
+        case = parse_case(text)
+        cut = random.Random(seed)
+        schedule = Schedule(cut.choice(list(Scheduler)), cut.choice(list(Granularity)))
+        batch_size = cut.randint(1, 4)
+        restarts = [cut.randrange(len(case.lines)) for _ in range(cut.randint(0, 2))]
+        shards = 3 if seed % 5 == 0 else 1
+        join = Join(case.lateness_us, shards)
+        how = f"{schedule}, batch size {batch_size}, restarts {restarts}, shards {shards}"
+        expected = _left(rules.run_oracle(case))
+        found = _lines(
+            lambda: _left(
+                rules.run_tables(
+                    case,
+                    batch_size=batch_size,
+                    restarts=restarts,
+                    schedule=schedule,
+                    processors=lambda: join.processor(None),
+                )
+            )
+        )
+        outcome = Outcome.of(seed, how, text, expected, found)
+        outcome.counts["cases with restarts"] += bool(restarts)
+        outcome.counts["cases in shards"] += shards > 1
         return outcome
 
     def _text(self, seed: int) -> str:
@@ -167,6 +204,12 @@ def _lines(run: Callable[[], list[str]]) -> list[str]:
         return traceback.format_exc(limit=-4).splitlines()
 
 
+def _left(left: rules.Left) -> list[str]:
+    """Return matches and rows as lines."""
+    rows = [f"{table}[{key!r}] {row}" for (table, key), row in sorted(left.rows.items())]
+    return [*map(render, left.matches), *rows]
+
+
 def _words(text: str) -> set[str]:
     """Return what kinds of things happen in a history."""
     words = {line.split()[0] for line in text.splitlines() if line[:1].isalpha()}
@@ -201,6 +244,8 @@ def main() -> None:
             counts.update(outcome.counts)
             coverage.update(outcome.coverage)
             clauses.update(outcome.decided)
+            if counts["cases"] % 500 == 0:
+                print(f"{counts['cases']} cases, {counts['different']} different", file=sys.stderr)
             if outcome.difference:
                 counts["different"] += 1
                 print(f"{outcome.difference}\n", flush=True)

@@ -5,11 +5,12 @@ A factor is asked of the times of a match's documents alone (`docs/loss.md`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from xscl.delays import lost, unseen
+from xscl.delays import Sample, exact, lost, share, together, unseen
 from xscl.query import INFINITE_US, Call, Loss, VariableValue
 
 __all__ = ["Factor"]
@@ -20,13 +21,15 @@ class Factor:
     """The factor of units that were lost between two neighbours, or of one that was not seen.
 
     `left` and `right` are the roots of the neighbours' blocks.  Without `right` the unit was absent
-    for `window_us` behind the left one, at most until `within_us` behind its start.
+    for `window_us` behind the left one, at most until `within_us` behind its start.  `blocks` are
+    those of the units, one for each loss.
     """
 
     losses: tuple[Loss, ...]
     is_lost: bool
     left: tuple[str, ...]
     right: tuple[str, ...]
+    blocks: tuple[int, ...]
     window_us: int = INFINITE_US
     within_us: int = INFINITE_US
 
@@ -55,9 +58,29 @@ class Factor:
         start = min(times[f"start({name})"] for name in self.left)
         return min(self.window_us, start + self.within_us - end)
 
-    def at(self, gap_us: int) -> Fraction:
-        """Return the factor of a gap."""
-        return lost(self.losses, gap_us) if self.is_lost else unseen(self.losses[0], gap_us)
+    @property
+    def learns(self) -> bool:
+        """Whether a delay of its units is learned."""
+        return any(loss.delay.kind == "learned" for loss in self.losses)
+
+    def at(self, gap_us: int, learned: Mapping[int, Sample] | None = None) -> Fraction:
+        """Return the factor of a gap; where delays are not `learned` yet, the most that it can be.
+
+        `learned` are the delays seen of units, by their blocks.
+        """
+        if not self.is_lost:
+            return unseen(self.losses[0], gap_us)
+        if not self.learns:
+            return lost(self.losses, gap_us)
+        each = (exact(loss.probability) for loss in self.losses)
+        eps = math.prod(each, start=Fraction(1))
+        if learned is None:
+            return eps
+        first, *others = [
+            learned[block] if loss.delay.kind == "learned" else loss.delay
+            for block, loss in zip(self.blocks, self.losses, strict=True)
+        ]
+        return eps * (together(first, others[0], gap_us) if others else share(first, gap_us))
 
     @property
     def most(self) -> Fraction:

@@ -39,7 +39,7 @@ def may_be_prepared(query: Query) -> bool:
     if query.is_plain:
         return True
     is_asked_more = bool(query.tables) or query.rows is not None or query.limit is not None
-    if query.is_lossy and any(_lengths_of_factors(query)):
+    if query.learns or (query.is_lossy and any(_lengths_of_factors(query))):
         return False
     return not (
         is_asked_more

@@ -271,7 +271,8 @@ class _Chain:
             if missing:
                 losses = tuple(self.losses[block] for block in missing)
                 within_us = _length_us(self.outer.within)
-                factors.append(Factor(losses, True, left, neighbour, window_us, within_us))
+                blocks = tuple(missing)
+                factors.append(Factor(losses, True, left, neighbour, blocks, window_us, within_us))
             for absence in waiting:
                 node = absent = replace(absence, operand=node)
                 factors += self._unseen(absent, left, neighbour)
@@ -394,12 +395,12 @@ class _Chain:
                 continue
             losses = (self.losses[block],)
             if absence.kind is AbsenceKind.BETWEEN:
-                yield Factor(losses, False, left, right)
+                yield Factor(losses, False, left, right, (block,))
             else:
                 window_us = min(_length_us(absence.window), within_us)
                 own_us = within_us if within_us < INFINITE_US else INFINITE_US
                 roots = _roots(self.query, absence.operand)
-                yield Factor(losses, False, roots, (), window_us, own_us)
+                yield Factor(losses, False, roots, (), (block,), window_us, own_us)
 
     def _factors_within(self, node: Node, around: From | None = None) -> Iterator[Factor]:
         """Yield the factors of lossy units that are absent within an operand in parentheses."""

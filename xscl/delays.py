@@ -8,14 +8,32 @@ that is equal to a threshold reaches it.  Those of `exp` are doubles, taken as f
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
 from xscl.query import Delay, Loss, Window
 
-__all__ = ["exact", "longest_unseen", "lost", "share", "unseen"]
+__all__ = [
+    "LEARNED_LEAST",
+    "LEARNED_MOST",
+    "Sample",
+    "exact",
+    "longest_unseen",
+    "lost",
+    "share",
+    "together",
+    "unseen",
+]
+
+LEARNED_LEAST = 30
+"""The fewest delays that say how a delay is distributed."""
+
+LEARNED_MOST = 1_000
+"""The most delays that a learned one is learned from: the last ones."""
 
 ZERO, ONE = Fraction(0), Fraction(1)
 
@@ -25,8 +43,21 @@ def exact(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
-def share(delay: Delay, gap_us: int) -> Fraction:
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """A delay as far as it has been seen: lengths in microseconds, in order."""
+
+    delays: Sequence[int]
+
+    def count(self, gap_us: int) -> int:
+        """Return how many are at most a length."""
+        return bisect_right(self.delays, gap_us)
+
+
+def share(delay: Delay | Sample, gap_us: int) -> Fraction:
     """Return how probable it is that a delay is at most a length: `F`."""
+    if isinstance(delay, Sample):
+        return Fraction(delay.count(gap_us), len(delay.delays))
     if delay.kind == "exp":
         return Fraction(-math.expm1(-gap_us / _lengths(delay)[0]))
     points = _points(delay)
@@ -42,7 +73,7 @@ def share(delay: Delay, gap_us: int) -> Fraction:
 def lost(losses: tuple[Loss, ...], gap_us: int) -> Fraction:
     """Return how probable it is that one unit, or two side by side, came in a gap and were lost."""
     first, *others = [loss.delay for loss in losses]
-    probability = _together(first, others[0], gap_us) if others else share(first, gap_us)
+    probability = together(first, others[0], gap_us) if others else share(first, gap_us)
     return math.prod((exact(loss.probability) for loss in losses), start=probability)
 
 
@@ -85,8 +116,13 @@ def _points(delay: Delay) -> Sequence[tuple[int, Fraction]]:
     return points if points[0][0] == 0 else [(0, ZERO), *points]
 
 
-def _together(first: Delay, second: Delay, gap_us: int) -> Fraction:
+def together(first: Delay | Sample, second: Delay | Sample, gap_us: int) -> Fraction:
     """Return how probable it is that two delays, one after the other, are at most a length."""
+    if isinstance(second, Sample):
+        first, second = second, first
+    if isinstance(first, Sample):
+        return _behind_sample(first, second, gap_us)
+    assert isinstance(second, Delay)
     if first.kind == "exp":
         if second.kind == "exp":
             return _both_exponential(_lengths(first)[0], _lengths(second)[0], gap_us)
@@ -99,6 +135,19 @@ def _together(first: Delay, second: Delay, gap_us: int) -> Fraction:
             area = _area(second, gap_us - start) - _area(second, max(0, gap_us - end))
             found += (high - low) / (end - start) * area
     return found
+
+
+def _behind_sample(first: Sample, second: Delay | Sample, gap_us: int) -> Fraction:
+    """Return the mean of what a second delay can be behind each of the first."""
+    left = [gap_us - each for each in first.delays[: first.count(gap_us)]]
+    if isinstance(second, Sample):
+        pairs = len(first.delays) * len(second.delays)
+        return Fraction(sum(second.count(each) for each in left), pairs)
+    if second.kind == "exp":
+        mean_us = _lengths(second)[0]
+        came = math.fsum(-math.expm1(-each / mean_us) for each in left)
+        return Fraction(came / len(first.delays))
+    return sum((share(second, each) for each in left), ZERO) / len(first.delays)
 
 
 def _both_exponential(first_us: int, second_us: int, gap_us: int) -> Fraction:

@@ -37,6 +37,7 @@ def check_losses(source: FromSyntax, report: Report) -> None:
         )
     for each in froms(source):
         _check_chain(each, report)
+        _check_learned(each, report)
 
 
 def _check_chain(source: FromSyntax, report: Report) -> None:
@@ -67,6 +68,27 @@ def _check_chain(source: FromSyntax, report: Report) -> None:
             reason = "NOT stands beside it"
         if reason:
             _refuse(_losses(part.operand), reason, report)
+
+
+def _check_learned(source: FromSyntax, report: Report) -> None:
+    """Report absent units whose delay no match can show."""
+    absent = [
+        *(
+            each.unit
+            for part in source.parts
+            if isinstance(part, PartSyntax)
+            for each in part.unless
+        ),
+        *(part.unit for part in source.parts if isinstance(part, AbsenceSyntax)),
+    ]
+    for loss in (loss for unit in absent for loss in _losses(unit)):
+        if loss.delay == "learned":
+            report.error(
+                "XS910",
+                loss.span,
+                "this delay cannot be learned: no match has a document that must be absent",
+                "write how long it takes, as in `DELAY exp(1 h)`",
+            )
 
 
 def _refuse(losses: Sequence[LossSyntax], reason: str, report: Report) -> None:
@@ -108,9 +130,6 @@ def losses_not_run(statement: Statement) -> Iterator[tuple[str, Span]]:
         if statement.confidence_span is not None:
             yield "CONFIDENCE without LOSS", statement.confidence_span
         return
-    for loss in losses:
-        if loss.delay == "learned":
-            yield "learned", loss.span
     for each in froms(source):
         if each is not source:
             yield from (("LOSS in parentheses", loss.span) for loss in _own_positive(each))

@@ -293,6 +293,13 @@ class Query:
         return any(block.loss is not None for block in self.blocks)
 
     @property
+    def learns(self) -> bool:
+        """Whether the delay of some block is learned from the matches that lack nothing."""
+        return any(
+            block.loss is not None and block.loss.delay.kind == "learned" for block in self.blocks
+        )
+
+    @property
     def lossy_units(self) -> int:
         """How many units of a match may be lost."""
         present = (block for unit in units_of(self.root) for block in unit)
@@ -319,6 +326,11 @@ class Query:
     def has_outcome(self) -> bool:
         """Whether its matches are not given as they are found: rows, or some of them."""
         return self.rows is not None or self.limit is not None or self.kind is not SelectKind.ALL
+
+    @property
+    def is_judged_together(self) -> bool:
+        """Whether what has been found before says which of its matches are given."""
+        return self.has_outcome or self.learns
 
     @property
     def is_settled(self) -> bool:

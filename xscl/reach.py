@@ -82,11 +82,12 @@ class _Reach:
     def _check_lost(self, block: int, before: _Link, behind: _Link, within_us: int) -> None:
         loss = self._loss(block)
         assert loss is not None
-        if loss.probability == 0 or _is_open(loss):
+        if loss.probability == 0:
             return
         windows = (before.operator.window, behind.operator.window)
         longest_us = min(sum(map(_length_us, windows)), within_us, INFINITE_US)
-        most = lost((loss,), longest_us)
+        # What is not known of a delay leaves that all come in time.
+        most = exact(loss.probability) if _is_open(loss) else lost((loss,), longest_us)
         if most and most >= self.least:
             return
         shown = f"{float(most):.6g}"

@@ -47,7 +47,6 @@ NOT_YET = {
     "table beside outcome": "a table beside WINDOW, LIMIT, DISJOINT or COMPRESSED",
     "CONFIDENCE without LOSS": "CONFIDENCE without LOSS",
     "confidence": "`confidence()` in a condition",
-    "learned": "a delay that is learned",
     "LOSS in parentheses": "LOSS of a unit in parentheses",
     "LOSS beside +": "LOSS beside a repetition",
     "LOSS beside MATCH": "LOSS beside MATCH NEXT, PARTITION or STRICT",

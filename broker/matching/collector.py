@@ -141,10 +141,10 @@ class Collector:
                 [bool(query.tables) and not self._is_known for query in queries],
                 [bool(query.guards) for query in queries],
                 [
-                    not query.guards and query.table is None and not query.has_outcome
+                    not query.guards and query.table is None and not query.is_judged_together
                     for query in queries
                 ],
-                [query.has_outcome for query in queries],
+                [query.is_judged_together for query in queries],
             )
         )
         begun = []
@@ -197,7 +197,7 @@ def _own(bounds: Ints, uses: GroupColumns) -> Ints:
 
 def _is_published(query: Query) -> bool:
     """Return whether matches of a query become documents as they are found."""
-    return query.publish is not None and not query.guards and not query.has_outcome
+    return query.publish is not None and not query.guards and not query.is_judged_together
 
 
 class _Counted:

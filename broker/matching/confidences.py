@@ -17,11 +17,14 @@ from joins import ranges
 from xscl.delays import exact
 from xscl.path import Parameter
 
-__all__ = ["are_sure", "confidences", "least_of"]
+__all__ = ["are_sure", "confidences", "least_of", "times_of"]
 
 
 def are_sure(hits: Hits) -> Flags:
-    """Return which hits have the confidence that their topics ask for, and more than none."""
+    """Return which hits have the confidence that their topics ask for, and more than none.
+
+    A hit whose delays are learned has it as far as is known without them.
+    """
     sure = np.ones(len(hits), np.bool_)
     least = [
         least_of(use.topic) if each.factors else Fraction(0)
@@ -47,6 +50,15 @@ def least_of(topic: Topic) -> Fraction:
 
 def _below_one(hits: Hits) -> Iterator[tuple[int, Fraction]]:
     """Yield the hits whose clauses have factors, each with their product."""
+    for hit, times in times_of(hits):
+        product = Fraction(1)
+        for factor in hits.terms[hits.which[hit]].factors:
+            product *= factor.at(factor.gap_us(times))
+        yield hit, product
+
+
+def times_of(hits: Hits) -> Iterator[tuple[int, dict[str, int]]]:
+    """Yield the hits whose clauses have factors, each with the times that these ask for."""
     own: Ints = np.flatnonzero(hits.by_clause(bool(each.factors) for each in hits.clauses))
     if not len(own):
         return
@@ -60,9 +72,5 @@ def _below_one(hits: Hits) -> Iterator[tuple[int, Fraction]]:
     for hit, end in zip(own.tolist(), ends, strict=True):
         asked = hits.terms[hits.which[hit]]
         numbers = (int(text) for text in texts[start:end] if text is not None)
-        times = dict(zip((asked.names[term] for term in asked.timed), numbers, strict=True))
-        product = Fraction(1)
-        for factor in asked.factors:
-            product *= factor.at(factor.gap_us(times))
-        yield hit, product
+        yield hit, dict(zip((asked.names[term] for term in asked.timed), numbers, strict=True))
         start = end

@@ -40,6 +40,7 @@ from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import FoundMatch
 from broker.matching.outcomes.giving import Outcomes
 from broker.matching.outcomes.kept import Note
+from broker.matching.outcomes.learned import DEFAULT_LEARNING, Learning
 from broker.matching.publications import Publications
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange, publishers_first
@@ -97,7 +98,7 @@ class Engine:
     them.  A query that is removed has no part in the next batch.
 
     The join is `processor`, without state and classes, where one is given
-    (`broker.pipeline.shards`).
+    (`broker.pipeline.shards`).  `learning` is other than the language says in tests alone.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Engine:
         limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
         schedule: Schedule | None = None,
         trace: Trace | None = None,
+        learning: Learning = DEFAULT_LEARNING,
     ) -> None:
         self._lateness_us = lateness_us
         self._limits = limits
@@ -141,7 +143,12 @@ class Engine:
             self._queries, self._accounts, self._leaves, limits.shared_characters, schedule, trace
         )
         self._outcomes = Outcomes(
-            self._queries, self._accounts, self._rows_of, limits.shared_characters, lateness_us
+            self._queries,
+            self._accounts,
+            self._rows_of,
+            limits.shared_characters,
+            lateness_us,
+            learning,
         )
         self._watermark_us = WATERMARK_MIN_US
         self._candidates = self._acting.begin_batch()
@@ -271,7 +278,7 @@ class Engine:
 
         To be called between two batches.
         """
-        self._outcomes.notes.restore(notes)
+        self._outcomes.restore(notes)
         self._accounts.resume(spent)
         self._acting.tables.restore(rows)
 

@@ -132,7 +132,7 @@ class QuerySet:
         return self._using.groups
 
     def outcomes(self, stratum: int) -> list[str]:
-        """Return the queries with rows or limits whose matches are known behind a stratum."""
+        """Return the queries whose matches are judged together and known behind a stratum."""
         return sorted(
             name
             for name, member in self._with_outcome.items()
@@ -267,7 +267,7 @@ class QuerySet:
         )
         for streams, stream in self._streams_of(query):
             streams.setdefault(stream, {})[query.id] = member
-        if query.has_outcome:
+        if query.is_judged_together:
             self._with_outcome[query.id] = member
         self._using.add(query)
         self._compile(member)

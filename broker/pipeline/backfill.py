@@ -104,6 +104,10 @@ def check_unread(registry: Registry, query: Query) -> None:
         raise LookBackError(
             "a query with LIMIT or DISJOINT cannot look back: what it gives depends on what it gave"
         )
+    if query.learns:
+        raise LookBackError(
+            "a query with DELAY learned cannot look back: how sure it is depends on what it learned"
+        )
     if query.publish is None:
         return
     for other in queries_of(registry, registry.revision()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xscl
 from generators.choosers import Chooser
-from generators.ordered_cases import Statements, Unit, case_text
+from generators.ordered_cases import Statements, Unit, assignments, case_text
 
 __all__ = ["loss_case"]
 
@@ -96,8 +96,53 @@ class _Lossy(Statements):
         return text
 
 
+def learned_case(chooser: Chooser) -> str:
+    """Return the text of a case in which delays are learned from matches that come again."""
+    window = chooser.choice(["4 s", "9 s"])
+    delays = ["learned", chooser.choice(["learned", "uniform(0 s, 6 s)"])][
+        : chooser.choice([1, 1, 2])
+    ]
+    text = chooser.choice(["S//a[k->k0]", "S//a[k->k0]", "(S//a[k->k0] | S//d[k->k0])"])
+    for number, delay in enumerate(delays, 1):
+        loss = f"LOSS {chooser.choice(['0.1', '0.5'])} DELAY {delay}"
+        text += f" FOLLOWED BY {{k{number - 1} = k{number}, {window}}}"
+        text += f" S//{'be'[number - 1]}[k->k{number}] {loss}"
+    last = len(delays) + 1
+    text += f" FOLLOWED BY {{k{last - 1} = k{last}, {window}}} S//c->n[k->k{last}]"
+    if chooser.integer(0, 3) == 0:
+        text += f" UNLESS {{k0 = u}} S//d[k->u]{chooser.choice(['', ' LOSS 0.5 DELAY exp(3 s)'])}"
+    if chooser.integer(0, 3) == 0:
+        text += " WITHIN 9 s"
+    if chooser.integer(0, 5) == 0:
+        text += " WHERE k0 = $key"
+    elif chooser.integer(0, 5) == 0:
+        text += " WHERE dur() >= 2 s"
+    most = " CONFIDENCE 0.05" if "LOSS 0.1" in text else " CONFIDENCE 0.2"
+    text += chooser.choice(["", " CONFIDENCE 0.05", most])
+    text += f" GRACE {chooser.choice([0, 0, 1, 3])} s"
+    is_published = chooser.integer(0, 3) == 0
+    text = f"SELECT * FROM {text} PUBLISH P" if is_published else text
+    lines = [f"learning {chooser.choice(['1 2', '1 5', '2 3'])}"]
+    lines.append(f"lateness {chooser.choice([2, 5, 100, 100])} s")
+    query = f"query q\n    {text}"
+    lines += [query, *assignments(chooser, query, 2)]
+    if is_published:
+        lines.append("query r\n    P//c[k->p] NEXT {p = s, 5 s} S//a[k->s] GRACE 3 s")
+    count = chooser.integer(12, 26)
+    times = [10 + number // 2 + chooser.integer(0, 2) for number in range(count)]
+    for number, second in enumerate(times, 1):
+        kind = "abecabcd"[(number + chooser.choice([0, 0, 0, 1, 5])) % 8]
+        xml = f"<{kind}><k>{chooser.choice('xxxy')}</k></{kind}>"
+        lines.append(f"document {number} S 00:00:{second:02} arrival=01:00  {xml}")
+    if chooser.integer(0, 4):
+        lines.append(f"tick {count + 1} 00:10:00")
+    return "\n".join(lines) + "\n----\n"
+
+
 def loss_case(chooser: Chooser) -> str:
     """Return the text of a case: a statement, documents and ticks."""
+    if chooser.integer(0, 4) == 0:
+        return learned_case(chooser)
     first = _Lossy(chooser).lossy()
     while any(each.is_error for each in xscl.check(first)[1]):
         first = _Lossy(chooser).lossy()  # it cannot reach its confidence, say

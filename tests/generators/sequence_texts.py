@@ -50,8 +50,10 @@ class _Maker:
         others = [self.block(names[:1] + self.names()[1:]) for _ in range(2)]
         return f"({' | '.join([self.block(names), *others])})", names[:1]
 
-    def loss(self) -> str:
-        delay = self.one_of("learned", "exp($d)", "uniform(0 s, 9 s)", "cdf(1 s: 0.5, 9 s: 1)")
+    def loss(self, *, is_absent: bool) -> str:
+        delay = self.one_of("exp($d)", "uniform(0 s, 9 s)", "cdf(1 s: 0.5, 9 s: 1)")
+        if not is_absent and self.chance.random() < 0.3:
+            delay = "learned"
         return f" LOSS {self.one_of('0', '0.1')} DELAY {delay}"
 
     # -- predicates ----------------------------------------------------------------------------
@@ -105,7 +107,11 @@ class _Maker:
 
     def absence(self, keyword: str, *, needed: bool) -> str:
         unit, names = self.unit()
-        loss = self.loss() if not unit.startswith("(") and self.chance.random() < 0.2 else ""
+        loss = (
+            self.loss(is_absent=False)
+            if not unit.startswith("(") and self.chance.random() < 0.2
+            else ""
+        )
         return f" {keyword}{self.braces(self.known, names, needed=needed)} {unit}{loss}"
 
     def source(self, *, is_bounded: bool, is_match: bool = False, depth: int = 1) -> str:
@@ -148,7 +154,7 @@ class _Maker:
         self.known = before
         text = f" {keyword}{self.braces(before, names, needed=not bounded)} {unit}"
         if is_lossy and index == 0 and not unit.startswith("("):
-            text += self.loss()
+            text += self.loss(is_absent=True)
         self.known = before + names
         self.repeated += names if is_repeated else []
         if keyword != "JOIN" and not is_lossy and self.chance.random() < 0.2:

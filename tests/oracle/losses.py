@@ -368,8 +368,17 @@ def least_of(query: Query, rules: Rules) -> Fraction:
     return Fraction(str(asked)) if asked is not None else Fraction(0)
 
 
-def sureness(query: Query, lost: Sequence[int], one: Contender, rules: Rules) -> Fraction:
-    """Return the confidence of a tuple from which some units are lost."""
+def sureness(
+    query: Query,
+    lost: Sequence[int],
+    one: Contender,
+    rules: Rules,
+    complete: Sequence[Contender] = (),
+) -> Fraction:
+    """Return the confidence of a tuple from which some units are lost.
+
+    `complete` are the tuples that lack nothing from which delays are learned.
+    """
     ends = {b: d.end_us for b, d in zip(one.blocks, one.documents, strict=True)}
     starts = {b: d.start_us for b, d in zip(one.blocks, one.documents, strict=True)}
     found = Fraction(1)
@@ -384,7 +393,9 @@ def sureness(query: Query, lost: Sequence[int], one: Contender, rules: Rules) ->
         own = [block for block in blocks_below(step.unit) if block in ends]
         if missing:
             gap_us = max(ends[block] for block in own) - max(ends[block] for block in before)
-            found *= _lost([_loss(query, block) for block in missing], gap_us, rules)
+            losses = [_loss(query, block) for block in missing]
+            seen = [[_took(block, each, first, steps) for each in complete] for block in missing]
+            found *= _lost(losses, gap_us, rules, seen)
         missing, before = [], own
     for absence, within_us in _absences(query.root, ()):
         for block in blocks_below(absence.absent):
@@ -445,30 +456,48 @@ def _gap(
 
 
 def _unseen(loss: Loss, gap_us: int, rules: Rules) -> Fraction:
-    came = _came([loss], gap_us, rules)
+    came = _came([loss], gap_us, rules, [()])
     eps = Fraction(str(loss.probability))
     return (1 - came) / (1 - came + eps * came) if came < 1 or eps else Fraction(1)
 
 
-def _lost(losses: Sequence[Loss], gap_us: int, rules: Rules) -> Fraction:
+def _took(block: int, one: Contender, first: Node, steps: Sequence[_Step]) -> int:
+    """Return how long a unit came after what stands before it."""
+    ends = {b: d.end_us for b, d in zip(one.blocks, one.documents, strict=True)}
+    units = [first, *(step.unit for step in steps)]
+    before = blocks_below(units[units.index(block) - 1])
+    return ends[block] - max(ends[each] for each in before if each in ends)
+
+
+def _lost(
+    losses: Sequence[Loss], gap_us: int, rules: Rules, seen: Sequence[Sequence[int]]
+) -> Fraction:
     eps = math.prod(Fraction(str(loss.probability)) for loss in losses)
-    return eps * _came(losses, gap_us, rules)
+    return eps * _came(losses, gap_us, rules, seen)
 
 
-def _came(losses: Sequence[Loss], gap_us: int, rules: Rules) -> Fraction:
-    """Return how probable it is that one document after the other comes within a gap."""
+def _came(
+    losses: Sequence[Loss], gap_us: int, rules: Rules, seen: Sequence[Sequence[int]]
+) -> Fraction:
+    """Return how probable it is that one document after the other comes within a gap.
+
+    `seen` are the delays that learned ones are learned from.
+    """
     if len(losses) == 1 and losses[0].delay.kind == "exp":
         (length,) = losses[0].delay.lengths
         return Fraction(-math.expm1(-gap_us / rules.length_us(length)))
     found = Fraction(0)
-    for parts in product(*(_pieces(loss.delay, rules) for loss in losses)):
+    pieces = (_pieces(loss.delay, rules, own) for loss, own in zip(losses, seen, strict=True))
+    for parts in product(*pieces):
         mass = math.prod(piece[2] for piece in parts)
         found += mass * _below([piece[:2] for piece in parts], gap_us)
     return found
 
 
-def _pieces(delay: Delay, rules: Rules) -> list[tuple[int, int, Fraction]]:
+def _pieces(delay: Delay, rules: Rules, seen: Sequence[int]) -> list[tuple[int, int, Fraction]]:
     """Return a distribution as even pieces: from, to, and how much of it."""
+    if delay.kind == "learned":
+        return [(each, each, Fraction(1, len(seen))) for each in seen]
     lengths = [rules.length_us(each) for each in delay.lengths]
     shares = [Fraction(0), Fraction(1)]
     if delay.kind == "cdf":

@@ -17,7 +17,7 @@ from oracle.contender import Contender, Row, Timeline
 from oracle.decided import Decisions
 from oracle.described import Witness, describe, in_order, likenesses, visible_nodes
 from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
-from oracle.losses import least_of, readings, sureness
+from oracle.losses import Reading, least_of, readings, sureness
 from oracle.operators import Rules, Tuple, position
 from oracle.outcomes import Decided, given
 from oracle.paths import bindings
@@ -32,6 +32,10 @@ from xscl.sequence import nodes_below, units_of
 __all__ = ["matches", "matches_and_rows", "matches_of"]
 
 
+LEARNING = (30, 1_000)
+"""How many matches delays are learned from: at least, and at most."""
+
+
 def matches(
     queries: Sequence[Query],
     documents: Sequence[Document],
@@ -39,6 +43,7 @@ def matches(
     lateness_us: int,
     assignments: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     registered: Mapping[str, int] | None = None,
+    learning: tuple[int, int] = LEARNING,
 ) -> list[Match]:
     """Return all matches of queries that stay, sorted by (largest docid, query id, match id).
 
@@ -50,7 +55,7 @@ def matches(
         for query in queries
         for parameters in _distinct((assignments or {}).get(query.id, ()), query)
     ]
-    return matches_of(in_force, documents, lateness_us=lateness_us)
+    return matches_and_rows(in_force, documents, lateness_us=lateness_us, learning=learning)[0]
 
 
 def matches_of(
@@ -61,7 +66,11 @@ def matches_of(
 
 
 def matches_and_rows(
-    in_force: Iterable[InForce], documents: Sequence[Document], *, lateness_us: int
+    in_force: Iterable[InForce],
+    documents: Sequence[Document],
+    *,
+    lateness_us: int,
+    learning: tuple[int, int] = LEARNING,
 ) -> tuple[list[Match], Rows]:
     """Return the same, and the rows that are left of tables."""
     ordered = list(_publishers_first(in_force))
@@ -70,7 +79,8 @@ def matches_and_rows(
     def sweep(accept: Callable[[Possible], Found | None]) -> Sweep:
         streams, swept = _Streams(documents), Sweep()
         for one in ordered:
-            rules, grace_us = Rules(one.parameters, lateness_us), graces_us[one.query.id]
+            rules = Rules(one.parameters, lateness_us, *learning)
+            grace_us = graces_us[one.query.id]
             if one.query.tables:
                 own = _possible_matches(one, streams, rules, grace_us)
                 swept.possible += own
@@ -265,13 +275,21 @@ def _lossy_matches(
     read = [streams.read(block.stream, point) for block in query.blocks]
     clock = Timeline(streams.outside, grace_us)
     found: dict[tuple[Any, ...], tuple[Match, Contender, set[Witness]]] = {}
-    for reading in readings(query, rules):
-        for contender in Decisions(reading.query, read, rules, clock).contenders(
-            reading.query.root
+    possible = [
+        (reading, contender)
+        for reading in readings(query, rules)
+        for contender in Decisions(reading.query, read, rules, clock).contenders(reading.query.root)
+    ]
+    complete = _complete(query, possible, rules)
+    for reading, contender in possible:
+        before = [each for at, _, each in complete if at < contender.position[0]]
+        if len(before) < rules.learned_least and any(
+            query.blocks[block].loss.delay.kind == "learned"  # type: ignore[union-attr]
+            for block in reading.lost
         ):
-            sure = sureness(query, reading.lost, contender, rules)
-            if not sure or sure < least_of(query, rules):
-                continue
+            continue
+        sure = sureness(query, reading.lost, contender, rules, before[-rules.learned_most :])
+        if sure and sure >= least_of(query, rules):
             one = _tuple_of(query, contender)
             units = list(units_of(query.root))
             missing = tuple(
@@ -302,6 +320,24 @@ def _lossy_matches(
         )
         for match, contender, witnesses in found.values()
     ]
+
+
+def _complete(
+    query: Query, possible: Iterable[tuple[Reading, Contender]], rules: Rules
+) -> list[tuple[int, tuple[Any, ...], Contender]]:
+    """Return the matches that lack nothing as they are decided, with their positions."""
+    found = {}
+    for reading, contender in possible:
+        if reading.lost:
+            continue
+        sure = sureness(query, (), contender, rules, ())
+        if sure and sure >= least_of(query, rules):
+            one = _tuple_of(query, contender)
+            documents = tuple(map(position, one.documents))
+            nodes = tuple(node.number for _, _, node in visible_nodes(query, one))
+            turn = (*contender.position, contender.end_us, contender.start_us, documents, nodes)
+            found[_key_of(query, one)] = contender.position[0], turn, contender
+    return sorted(found.values(), key=lambda each: each[:2])
 
 
 def _key_of(query: Query, one: Tuple) -> tuple[Any, ...]:

@@ -43,10 +43,15 @@ class Tuple:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a join depends on beside its operands: parameters and the allowed lateness."""
+    """What a join depends on beside its operands: parameters and the allowed lateness.
+
+    Delays are learned from the last matches, so many at least and at most.
+    """
 
     parameters: Mapping[str, Atom]
     lateness_us: int
+    learned_least: int = 30
+    learned_most: int = 1_000
 
     def length_us(self, window: Window | Parameter) -> int:
         """Return the length of a window under these parameters."""

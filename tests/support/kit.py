@@ -115,6 +115,7 @@ class Case:
     numbers: list[int | None] = field(default_factory=list)
     lateness_us: int = _UNITS_US["d"]
     registered: dict[str, int] = field(default_factory=dict)
+    learning: tuple[int, int] = (30, 1_000)
     assignments: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     expected: list[Expected] = field(default_factory=list)
     rows: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
@@ -186,6 +187,9 @@ def _read_input(case: Case, head: str, body: list[str]) -> None:
             case.lines.append(DocumentLine("CLOCK", b"", time_us(time)))
         case "lateness":
             case.lateness_us = us(rest.strip())
+        case "learning":
+            least, most = map(int, rest.split())
+            case.learning = (least, most)
         case "register":
             name, _, point = rest.split()
             case.registered[name] = int(point)

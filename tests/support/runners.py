@@ -14,6 +14,7 @@ from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import Match
 from broker.matching.outcomes.kept import Note
+from broker.matching.outcomes.learned import Learning
 from broker.matching.stepresult import StepResult
 from broker.tables.transactions import Schedule
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor
@@ -55,6 +56,7 @@ def run_oracle(case: Case) -> Sequence[Match]:
         lateness_us=case.lateness_us,
         assignments=case.assignments,
         registered=case.registered,
+        learning=case.learning,
     )
 
 
@@ -83,15 +85,19 @@ def run_engine(
     running = engine_of(case, engine, processors(), limits)
     matches: list[Match] = []
     notes: list[Note] = []
+    published: list[Document] = []
     read = 0
     for i, batch in enumerate(batches):
         if restart_after and read == restart_after:
             running = engine_of(case, engine, processors(), limits)
             for earlier in batches[:i]:
-                running.absorb(running.evaluate(earlier), _look_up(documents))
+                docids = range(earlier[0].docid, earlier[-1].docid + 1)
+                known = [each for each in published if each.docid in docids]
+                running.absorb(running.evaluate(earlier), _look_up(documents), known)
             running.resume((), (), notes)
         step = running.process(running.evaluate(batch), _look_up(documents))
         matches += read_lines(step.matches)
+        published += step.published
         notes = [each for each in (*notes, *step.notes) if _is_asked(each, step)]
         read += len(batch)
     return sorted(matches, key=lambda match: (match.position, match.query, match.id))
@@ -130,6 +136,7 @@ def engine_of(
         budget=UNLIMITED,
         limits=limits,
         schedule=schedule,
+        learning=Learning(*case.learning),
     )
 
 

@@ -7,12 +7,14 @@ are never shown.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from broker.matching.boxes.columns import Ints
+from broker.matching.confidences import times_of
 from broker.matching.hits import Hits, TupleReading
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matchrows import MatchRows, places_of, with_runs
@@ -61,13 +63,15 @@ class _Documents:
 class Matched:
     """A decided match: where it stands, its documents, and what is read of it.
 
-    `newest` is the newest outside document behind it.
+    `newest` is the newest outside document behind it.  `times` are what the factors of its
+    confidence ask for; that is set where it is known.
     """
 
     __slots__ = (
         "_asked",
         "_documents",
         "clause",
+        "confidence",
         "depth",
         "docid",
         "end_us",
@@ -76,6 +80,7 @@ class Matched:
         "newest",
         "readings",
         "start_us",
+        "times",
         "topic",
         "visible",
         "watermark_us",
@@ -97,6 +102,8 @@ class Matched:
         self.clause = clause
         self.readings: list[TupleReading] = []
         self.hits: list[tuple[int, int]] = []
+        self.times: dict[str, int] = {}
+        self.confidence: Fraction | None = None
         self._documents = documents
         self._asked: dict[int, Asked] = {}
 
@@ -131,6 +138,7 @@ class ClauseReader:
     """
 
     def __init__(self, clause: Clause, names: Sequence[str]) -> None:
+        self.clause = clause
         operands = [o for each in clause.outcome for o in _arguments(each)]
         asked = dict.fromkeys(term(t) for o in operands for t in operand_terms(o))
         self.names = tuple(asked)
@@ -158,6 +166,7 @@ class Gathered:
         places = places_of(hits, np.arange(len(hits))).T.tolist()
         has_runs = np.flatnonzero(hits.by_clause(bool(terms.runs) for terms in hits.clauses))
         runs = dict(zip(has_runs.tolist(), with_runs(hits, has_runs), strict=True))
+        times = dict(times_of(hits))
         of_uses = [
             (self._found.setdefault(source_of(use.topic), {}), use.topic, terms)
             for use, terms in zip(hits.uses, hits.terms, strict=True)
@@ -177,6 +186,7 @@ class Gathered:
                 match = own[key] = Matched(
                     places[hit], behind, seen, topic, reader, self._documents
                 )
+                match.times = times.get(hit, match.times)
                 begun.append(hit)
             match.readings.append(readings[hit])
             match.hits.append((piece, hit))
@@ -228,12 +238,14 @@ class Gathered:
     def matches(self, kept: Iterable[Matched]) -> MatchRows:
         """Return matches as they are made."""
         found = MatchRows(self._long)
-        by_piece: dict[int, list[int]] = {}
+        by_piece: dict[int, dict[int, Fraction | None]] = {}
         for match in kept:
             for piece, hit in match.hits:
-                by_piece.setdefault(piece, []).append(hit)
+                by_piece.setdefault(piece, {})[hit] = match.confidence
         for piece, hits in by_piece.items():
-            found.add(self._pieces[piece].alone(np.array(sorted(hits))))
+            own = sorted(hits)
+            sure = {i: each for i, hit in enumerate(own) if (each := hits[hit]) is not None}
+            found.add(self._pieces[piece].alone(np.array(own)), sure)
         return found
 
 

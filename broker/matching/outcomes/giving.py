@@ -1,19 +1,24 @@
 """Gives what statements make of their matches, behind the stratum in which these are all known.
 
 Matches of the batch are taken in the order in which they are decided.  For WINDOW they become rows;
-LIMIT and DISJOINT leave some out.  What costs more than its query's budget is not given, nor
-anything of that query from that document on, and it leaves no note.
+LIMIT and DISJOINT leave some out, and DELAY learned what is not sure enough.  What costs more than
+its query's budget is not given, nor anything of that query from that document on, and it leaves no
+note.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
+from broker.matching.confidences import least_of
 from broker.matching.costs.accounts import Accounts
 from broker.matching.match import parameters_key
 from broker.matching.outcomes.gathered import Gathered, Matched, MatchSource, Rows, source_of
 from broker.matching.outcomes.kept import Given, GivenAt, Note, Notes
+from broker.matching.outcomes.learned import Learned, Learning
 from broker.matching.outcomes.rowlines import RowBuilder
 from broker.matching.outcomes.rows import Asking, FoundWindow, RowSource
 from broker.matching.queryset import QuerySet
@@ -22,6 +27,7 @@ from broker.matching.rendering.matches import BuiltMatch
 from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rendering.trees import DocumentTree
 from broker.matching.uses import Topic, length_under
+from templates.learnedunits import learned_units
 from xscl.comparison import Elements
 from xscl.path import Literal, Parameter
 from xscl.query import INFINITE_US, Query, SelectKind
@@ -46,8 +52,10 @@ class Outcomes:
         rows_of: Rows,
         long: int,
         lateness_us: int,
+        learning: Learning,
     ) -> None:
         self.notes = Notes()
+        self.learned = Learned(learning)
         self.gathered = Gathered(long)
         self._queries = queries
         self._accounts = accounts
@@ -145,6 +153,9 @@ class Outcomes:
 
     def _keeps(self, query: Query, match: Matched) -> bool:
         """Return whether a match is given, and note it."""
+        return self._is_sure(query, match) if query.learns else self._is_let_pass(query, match)
+
+    def _is_let_pass(self, query: Query, match: Matched) -> bool:
         topic = match.topic
         one = GivenAt(match.end_us, match.start_us, match.docid)
         first = 0 if query.limit is None else len(query.limit.keys)
@@ -184,16 +195,53 @@ class Outcomes:
         parameters = parameters_key(topic.parameters)
         self.notes.add(name, self._queries.revision(name), parameters, clause, key, one)
 
+    # -- LOSS ----------------------------------------------------------------------------------
+
+    def _is_sure(self, query: Query, match: Matched) -> bool:
+        """Set the confidence of a match; return whether it is enough, and learn from the match."""
+        clause, topic = match.clause.clause, match.topic
+        units = learned_units(query)
+        who = query.id, self._queries.revision(query.id), parameters_key(topic.parameters)
+        samples = None
+        if any(factor.learns for factor in clause.factors):
+            samples = self.learned.samples(*who, units, match.docid)
+            if samples is None:
+                return False
+        match.confidence = math.prod(
+            (each.at(each.gap_us(match.times), samples) for each in clause.factors),
+            start=Fraction(1),
+        )
+        if match.confidence == 0 or match.confidence < least_of(topic):
+            return False
+        if not any(factor.is_lost for factor in clause.factors):
+            ends_us = (leaf.end_us for leaf in match.behind)
+            end_of = dict(zip(clause.blocks, ends_us, strict=True))
+            interval = match.start_us, match.end_us
+            delays = [unit.delay_us(end_of) for unit in units]
+            self.learned.add(*who, match.docid, interval, delays)
+        return True
+
     # -- between batches -----------------------------------------------------------------------
+
+    def restore(self, notes: Iterable[Note]) -> None:
+        """Take notes as they were committed, in their order."""
+        known = list(notes)
+        self.notes.restore(known)
+        self.learned.restore(known)
 
     def end_batch(self) -> list[Note]:
         """Return what has been given in the batch of statements that look back at it."""
-        return self.notes.end_batch(lambda name: self._accounts.of(name).limit)
+
+        def limit_of(name: str) -> int:
+            return self._accounts.of(name).limit
+
+        return [*self.notes.end_batch(limit_of), *self.learned.end_batch(limit_of)]
 
     def forget(self, watermark_us: int) -> None:
         """Forget what nothing can be in one row with any more, and what is not asked for."""
         since_us = watermark_us - self._lateness_us
         self.notes.forget(since_us, self._queries.revision_of)
+        self.learned.forget(self._queries.revision_of)
         for source, own in list(self._sources.items()):
             if self._queries.get(source.query) is None:
                 del self._sources[source], self._asking[source]

@@ -24,7 +24,8 @@ FOREVER_US = 1 << 62
 class Note(NamedTuple):
     """A match or row that has been given: of which statement, under which assignment and key.
 
-    `clause` is `LIMIT` or `DISJOINT`, `docid` where it was decided.  It is asked for until `W` less
+    `clause` is `LIMIT` or `DISJOINT`, `docid` where it was decided; of `LEARNED` the key has the
+    delays of a match (`learned`).  It is asked for until `W` less
     the lateness is behind `until_us`.
     """
 
@@ -130,6 +131,8 @@ class Notes:
         """Take notes as they were committed, between two batches."""
         self._given.clear()
         for note in notes:
+            if note.clause not in ("LIMIT", "DISJOINT"):
+                continue
             who = _Who(note.query, note.revision, note.parameters, note.clause)
             own = self._given.setdefault(who, {})
             reach_us = INFINITE_US if note.until_us >= FOREVER_US else note.until_us - note.end_us

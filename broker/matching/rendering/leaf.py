@@ -29,6 +29,7 @@ class Leaf:
     stream: str
     key: str
     watermark_us: int
+    end_us: int
     line: str
     id: str
 
@@ -44,7 +45,8 @@ class Leaf:
                 f' "key": {encode_basestring(key)}, "time": "{render_time(end_us)}"}}'
             )
             name = f"[{encode_basestring_ascii(stream)},{encode_basestring_ascii(key)}]"
-            yield cls(number, docid, depth, match_id, stream, key, watermark_us, line, name)
+            own = (docid, depth, match_id, stream, key, watermark_us, end_us)
+            yield cls(number, *own, line, name)
 
     @staticmethod
     def columns(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -91,8 +91,11 @@ class MatchRows:
         self._witnesses: list[_Found] = []
         self._long: dict[str, str] = {}
 
-    def add(self, hits: Hits) -> Ints:
-        """Add hits of roots; return those of them that begin a match."""
+    def add(self, hits: Hits, sure: Mapping[int, Fraction] | None = None) -> Ints:
+        """Add hits of roots; return those of them that begin a match.
+
+        `sure` are their confidences where these do not depend on the hits alone.
+        """
         readers, visible, sizes = self._read(hits)
         numbers = np.empty(len(hits), np.int64)
         began: list[Ints] = []
@@ -111,7 +114,7 @@ class MatchRows:
         self._witnesses.append(_Found(numbers, *self._compared(hits), self._similar(hits)))
         for hit, folds in self._folds_of.items():
             self._folds.setdefault(int(numbers[hit]), folds)
-        for hit, confidence in confidences(hits).items():
+        for hit, confidence in (sure or confidences(hits)).items():
             self._confidences[int(numbers[hit])] = confidence
         return np.concatenate([np.zeros(0, np.int64), *began])
 

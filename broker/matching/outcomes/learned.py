@@ -1,0 +1,168 @@
+"""DELAY learned: the delays of matches that lack nothing say how sure the others are.
+
+Matches are judged in the order in which they are decided.  One that lacks a unit whose delay is
+learned is held against the last matches that lack nothing and stand at smaller positions: so what
+stands at one position has one distribution, and batches are of no consequence.  Delays are notes,
+committed with their batch: documents that they are of may be forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from broker.matching.outcomes.kept import FOREVER_US, Note
+from templates.learnedunits import LearnedUnit
+from xscl.delays import LEARNED_LEAST, LEARNED_MOST, Sample
+
+__all__ = ["DEFAULT_LEARNING", "LEARNED", "Learned", "Learning"]
+
+LEARNED = "LEARNED"
+"""The clause of a note that has the delays of a match."""
+
+
+class Learning(NamedTuple):
+    """How many matches delays are learned from: not before `least`, and from the last `most`."""
+
+    least: int = LEARNED_LEAST
+    most: int = LEARNED_MOST
+
+
+DEFAULT_LEARNING = Learning()
+
+
+class _At(NamedTuple):
+    """The delays of a match, one for each unit, and where it was decided."""
+
+    docid: int
+    delays: tuple[int, ...]
+
+
+class _Delays:
+    """The delays of one statement under one assignment.
+
+    `held` are those of matches as they were decided.  Of them those in [`first`, `through`) are in
+    `ordered`: the last at smaller positions than the one that was asked last.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.held: list[_At] = []
+        self._first = self._through = 0
+        self._ordered: list[list[int]] = []
+
+    def before(self, docid: int) -> Sequence[Sequence[int]]:
+        """Return the last delays at positions below one, of each unit in order.
+
+        It is not asked for smaller positions later.
+        """
+        while self._through < len(self.held) and self.held[self._through].docid < docid:
+            self._take(self.held[self._through].delays)
+            self._through += 1
+            if self._through - self._first > self._most:
+                self._drop(self.held[self._first].delays)
+                self._first += 1
+        return self._ordered
+
+    def _take(self, delays: Sequence[int]) -> None:
+        if not self._ordered:
+            self._ordered = [[] for _ in delays]
+        for ordered, delay in zip(self._ordered, delays, strict=True):
+            insort(ordered, delay)
+
+    def _drop(self, delays: Sequence[int]) -> None:
+        for ordered, delay in zip(self._ordered, delays, strict=True):
+            del ordered[bisect_left(ordered, delay)]
+
+    def forget_from(self, limit: int) -> None:
+        """Forget what stands at a position or behind it, and what is too old by now."""
+        kept = [each for each in self.held if each.docid < limit]
+        if len(kept) < self._through:
+            # What is forgotten was in the window: it is found anew.
+            self.held = kept[-self._most :]
+            self._through, self._ordered = 0, []
+        else:
+            self.held = kept[self._first :]
+            self._through -= self._first
+        self._first = 0
+
+
+class _Who(NamedTuple):
+    query: str
+    revision: int
+    parameters: str
+
+
+class Learned:
+    """The delays of all statements that learn them."""
+
+    def __init__(self, learning: Learning) -> None:
+        self._learning = learning
+        self._of: dict[_Who, _Delays] = {}
+        self._new: list[Note] = []
+
+    def samples(
+        self,
+        query: str,
+        revision: int,
+        parameters: str,
+        units: Sequence[LearnedUnit],
+        docid: int,
+    ) -> Mapping[int, Sample] | None:
+        """Return the delays of units, by their blocks, as known at a position.
+
+        None where there are too few.  Positions of one statement are asked in order.
+        """
+        delays = self._of.get(_Who(query, revision, parameters))
+        ordered = delays.before(docid) if delays is not None else ()
+        if not ordered or len(ordered[0]) < self._learning.least:
+            return None
+        return {unit.block: Sample(own) for unit, own in zip(units, ordered, strict=True)}
+
+    def add(
+        self,
+        query: str,
+        revision: int,
+        parameters: str,
+        docid: int,
+        interval: tuple[int, int],
+        delays: Sequence[int],
+    ) -> None:
+        """Note the delays of a match that lacks nothing."""
+        who = _Who(query, revision, parameters)
+        own = self._of.setdefault(who, _Delays(self._learning.most))
+        own.held.append(_At(docid, tuple(delays)))
+        text = json.dumps(list(delays))
+        self._new.append(Note(*who, LEARNED, text, docid, *interval, FOREVER_US))
+
+    def restore(self, notes: Iterable[Note]) -> None:
+        """Take notes as they were committed, in their order, between two batches."""
+        self._of.clear()
+        for note in notes:
+            if note.clause == LEARNED:
+                who = _Who(note.query, note.revision, note.parameters)
+                own = self._of.setdefault(who, _Delays(self._learning.most))
+                own.held.append(_At(note.docid, tuple(json.loads(note.key))))
+
+    def end_batch(self, limit_of: Callable[[str], int]) -> list[Note]:
+        """Return what was noted in the batch, as far as budgets went; the rest is forgotten.
+
+        `limit_of` returns the first document of a query that does not count.
+        """
+        noted = [note for note in self._new if note.docid < limit_of(note.query)]
+        for who in {_Who(note.query, note.revision, note.parameters) for note in self._new}:
+            self._of[who].forget_from(limit_of(who.query))
+        self._new = []
+        return noted
+
+    def forget(self, revision_of: Callable[[str], int | None]) -> None:
+        """Forget what statements have learned that are gone."""
+        for who in [each for each in self._of if revision_of(each.query) != each.revision]:
+            del self._of[who]
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        """Yield each statement, with how many matches of it are noted."""
+        for who, own in self._of.items():
+            yield who.query, len(own.held)
