@@ -23,7 +23,7 @@ from broker.matching.engine import Engine, RegisteredQuery
 SECOND_US = 1_000_000
 BATCH = 10_000
 GRACE_US = 60 * SECOND_US
-STATEMENTS = (1, 10, 100, 1_000)
+STATEMENTS = (1, 100, 10_000)
 
 LOSS = "LOSS 0.1 DELAY uniform(0 s, 10 s)"
 CHAIN = ("announce", "review", "sale", "return")

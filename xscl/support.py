@@ -116,21 +116,13 @@ def refused(diagnostic: Diagnostic) -> Diagnostic:
 
 def is_shown(query: Query) -> bool:
     """Return whether explanations and estimates speak of all that a query has."""
-    return not (
-        query.has_runs
-        or query.has_chains
-        or query.is_lossy
-        or query.tables
-        or query.table is not None
-    )
+    return not (query.has_runs or query.has_chains)
 
 
 def check_is_shown(query: Query, verb: str) -> None:
     """Raise `XsclError` for a query with something that a verb cannot show."""
     if not is_shown(query):
-        what = "LOSS" if query.is_lossy else "tables"
-        if query.has_runs or query.has_chains:
-            what = "`+`" if query.has_runs else "MATCH"
+        what = "`+`" if query.has_runs else "MATCH"
         text = f"`{verb}` does not speak of {what} yet, which query {query.id!r} has"
         hint = "it runs all the same: `xscl replay` shows what it finds, `xscl register` adds it"
         finding = Diagnostic(NOT_RUN, Severity.ERROR, Span(0, 0), text, hint, source=query.text)

@@ -32,6 +32,7 @@ from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
 from broker.matching.lateness import Lateness
 from broker.matching.registration import RegisteredQuery, SetChange
 from broker.whynot import why_not
+from broker.whynot.cells import without_tables
 from templates.ordered import choices
 from templates.plain import plain_statements
 from xscl.query import INFINITE_US, Operator, Query
@@ -59,13 +60,24 @@ def estimate(
     """Return an estimate for each query, from documents in the order of their arrival."""
     for query in queries:
         check_is_shown(query, "estimate")
-    found, plan = survey_with_plan(queries, lateness_us=lateness_us)
+    # What tables say is of all statements together: at most it lets every match pass.
+    open_queries = [without_tables(query) for query in queries]
+    found, plan = survey_with_plan(open_queries, lateness_us=lateness_us)
     sample = take_sample(plan, documents)
     streams = {document.stream for document in documents}
     return [
-        _Estimator(found, sample, streams, budget, query, view).estimate()
-        for query, view in zip(queries, found.queries, strict=True)
+        _with_tables(query, _Estimator(found, sample, streams, budget, own, view).estimate())
+        for query, own, view in zip(queries, open_queries, found.queries, strict=True)
     ]
+
+
+def _with_tables(query: Query, found: QueryEstimate) -> QueryEstimate:
+    """Return an estimate that says that the rows of tables were not asked."""
+    if not query.guards:
+        return found
+    names = ", ".join(sorted(query.guards))
+    text = f"what {names} says is not asked here: matches are so many at most"
+    return replace(found, warnings=(*found.warnings, text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +106,8 @@ class _Estimator:
     def estimate(self) -> QueryEstimate:
         operators = [
             self._operator(number, clause)
-            for number, alternative in enumerate(self.view.alternatives, 1)
+            for view in self.view.readings
+            for number, alternative in enumerate(view.alternatives, 1)
             for clause in alternative
             if clause.is_join
         ]
@@ -103,7 +116,8 @@ class _Estimator:
         matches = total(known) if len(known) == len(roots) and roots else None
         paused = ""
         if self.query.is_ordered:
-            operators += map(self._decision, self.view.decisions)
+            for view in self.view.readings:
+                operators += map(self._decision, view.decisions)
             matches, paused = matches_of(
                 self.query, self.sample.documents, self.survey.lateness_us, self.budget
             )

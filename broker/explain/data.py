@@ -16,6 +16,7 @@ from broker.explain.model import (
     SideView,
     Survey,
     TemplateView,
+    VariantView,
 )
 from xscl.query import INFINITE_US
 
@@ -69,7 +70,22 @@ def _query(survey: Survey, query: QueryView) -> dict[str, Any]:
         ],
         "decisions": list(map(_decision, query.decisions)),
         "given": list(query.given),
+        **({"tables": list(query.tables)} if query.tables else {}),
+        **(
+            {"variants": list(map(_variant, query.variants)), "confidence": list(query.unasked)}
+            if query.variants
+            else {}
+        ),
         "not_shared": [{"code": note.code, "text": note.text} for note in query.notes],
+    }
+
+
+def _variant(variant: VariantView) -> dict[str, Any]:
+    return {
+        "title": variant.title,
+        "lost": list(variant.lost),
+        "factors": list(variant.factors),
+        "decisions": list(map(_decision, variant.view.decisions)),
     }
 
 

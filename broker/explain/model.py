@@ -192,7 +192,9 @@ class QueryView:
 
     What is decided stands in `decisions`, inner ones first, and in no alternative.  `says_grace`
     says whether the query has a GRACE.  `given` says what it gives of its matches, where
-    that is not all of them.
+    that is not all of them.  One with LOSS has `variants`; the rest is that of the first, which
+    lacks nothing, and `unasked` says what is asked of confidence and what cannot reach it.
+    `tables` says what it has to do with tables.
     """
 
     id: str
@@ -207,11 +209,29 @@ class QueryView:
     decisions: tuple[DecisionView, ...] = ()
     says_grace: bool = False
     given: tuple[str, ...] = ()
+    variants: tuple[VariantView, ...] = ()
+    unasked: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+
+    @property
+    def readings(self) -> tuple[QueryView, ...]:
+        """The statements that it is made of: its variants, or itself."""
+        return tuple(each.view for each in self.variants) or (self,)
 
     def clauses(self) -> Iterator[ClauseView]:
         """Yield the clauses of all alternatives."""
         for alternative in self.alternatives:
             yield from alternative
+
+
+@dataclass(frozen=True, slots=True)
+class VariantView:
+    """A variant of a query with LOSS: what it is called, its factors, and what becomes of it."""
+
+    title: str
+    lost: tuple[int, ...]
+    factors: tuple[str, ...]
+    view: QueryView
 
 
 @dataclass(frozen=True, slots=True)

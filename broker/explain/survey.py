@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from broker.explain.decisions import decision_numbers, decision_views, decisions_of
 from broker.explain.given import given_lines
@@ -19,6 +20,7 @@ from broker.explain.model import (
     QueryView,
     Survey,
     TemplateView,
+    VariantView,
 )
 from broker.explain.names import name_variables
 from broker.explain.notes import notes_on
@@ -27,6 +29,8 @@ from broker.explain.spelling import (
     ParameterText,
 )
 from broker.explain.surveyed import SurveyedDecisions, SurveyedQuery, given_window_us
+from broker.explain.tablelines import table_lines
+from broker.explain.variants import factor_lines, unasked_lines, variant_title
 from broker.matching.registration import RegisteredQuery, publishers_first
 from joins import template_sql
 from templates.clause import Alternative, Clause, Published
@@ -38,6 +42,7 @@ from templates.plain import plain_statements
 from templates.prepared import is_prepared, may_be_prepared
 from templates.queryclass import QueryClass
 from templates.template import Template
+from templates.variants import variants
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
 from xscl.query import (
     Query,
@@ -112,7 +117,9 @@ class _Surveyor:
         if query.parameters and not self._is_prepared(query):
             plain = substitute(query, _stand_ins(query), into_opaque=False)
         alternatives = compile_query(plain, 0, self.catalog, self.streams, self.lateness_us)
-        for decision in decisions_of(alternatives).values():
+        # Each variant of a query with LOSS has decisions of its own.
+        every = (d for each in alternatives for d in decisions_of([each]).values())
+        for decision in dict.fromkeys(every):
             self.deciding.setdefault(decision, []).append(query.id)
         if query.publish is not None:
             for root in (alternative.root for alternative in alternatives):
@@ -140,8 +147,12 @@ class _Surveyor:
     def finish(self, compiled: Sequence[tuple[Query, tuple[Query, list[Alternative]]]]) -> Survey:
         """Number classes and templates in the order of the queries, and put all together."""
         uses: dict[int, list[tuple[str, str]]] = defaultdict(list)
+        every = [query for query, _ in compiled]
         views = [
-            self._query(query, plain, alternatives, uses)
+            replace(
+                self._query(query, plain, alternatives, uses),
+                tables=tuple(table_lines(query, every)),
+            )
             for query, (plain, alternatives) in compiled
         ]
         return Survey(
@@ -175,6 +186,8 @@ class _Surveyor:
         alternatives: list[Alternative],
         uses: dict[int, list[tuple[str, str]]],
     ) -> QueryView:
+        if query.is_lossy:
+            return self._lossy(query, plain, alternatives, uses)
         statements = zip(plain_statements(plain), plain_statements(query), strict=True)
         read = [(each, choice) for each in statements for choice in choices(each[0].root)]
         kind = SurveyedDecisions if query.is_ordered else SurveyedQuery
@@ -205,6 +218,28 @@ class _Surveyor:
             decisions=decisions,
             says_grace=query.grace is not None,
             given=tuple(given_lines(query)),
+        )
+
+    def _lossy(
+        self,
+        query: Query,
+        plain: Query,
+        alternatives: list[Alternative],
+        uses: dict[int, list[tuple[str, str]]],
+    ) -> QueryView:
+        """Return the view of a query with LOSS: that of its first variant, with all of them."""
+        rest = iter(alternatives)
+        found: list[VariantView] = []
+        for variant in variants(plain):
+            statements = plain_statements(variant.query)
+            count = sum(len(choices(each.root)) for each in statements)
+            own = replace(variant.query, text=query.text)
+            view = self._query(own, own, list(islice(rest, count)), uses)
+            title, factors = variant_title(query, variant), tuple(factor_lines(query, variant))
+            found.append(VariantView(title, variant.lost, factors, view))
+        unasked = tuple(unasked_lines(query, plain))
+        return replace(
+            found[0].view, parameters=query.parameters, variants=tuple(found), unasked=unasked
         )
 
     def use(self, clause: Clause, member: ClassMember) -> int:

@@ -246,7 +246,7 @@ class SurveyedDecisions(SurveyedQuery):
     def _called(self, below: Clause) -> tuple[int | None, str]:
         if below.query_class.decided is not None:
             return None, f"decision {self.numbers[below.origin]}"
-        operator = self.joined.index(below)
+        operator = [clause.stream for clause in self.joined].index(below.stream)
         return operator, f"operator {operator}"
 
     def _pattern(self, block: int, kept: set[int]) -> TreePattern:

@@ -245,6 +245,19 @@ def _decisions(survey: Survey, query: QueryView) -> Iterator[str]:
         yield "(statements that differ only in SELECT, id and subscriber share their decisions)"
 
 
+def _variants(survey: Survey, query: QueryView) -> Iterator[str]:
+    for number, variant in enumerate(query.variants, 1):
+        yield f"variant {number}, {variant.title}"
+        yield from indent([*variant.factors])
+        if variant.lost:
+            yield from indent([line for line in _decisions(survey, variant.view) if line[0] != "("])
+    yield from query.unasked
+
+
+def _tables(survey: Survey, query: QueryView) -> Iterator[str]:
+    yield from query.tables
+
+
 def _is_given(query: QueryView) -> bool:
     """Return whether a window is a parameter."""
     windows = [clause.window for clause in query.clauses()]
@@ -303,6 +316,8 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "class": ("Query class", _class),
     "unshared": ("Not shared", _notes),
     "decisions": ("Decisions", _decisions),
+    "variants": ("Variants", _variants),
+    "tables": ("Tables", _tables),
     "given": ("Given", _given),
     "windows": ("Windows", _windows),
     "strata": ("Strata", _strata),

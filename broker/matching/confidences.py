@@ -1,10 +1,14 @@
 """How sure matches are: the factors of what was lost and of what was not seen (`docs/loss.md`).
 
-A confidence depends on the documents of a match alone, so all of its tuples have the same.
+A confidence depends on the documents of a match alone, so all of its tuples have the same, and a
+tuple that many statements share has one for all that lose alike.  It is worked out once, and looked
+up among the thresholds of these statements: what each of them asks is a bound on the gap, as a
+window is.  What is below is left out before anything else is asked of it.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -14,6 +18,7 @@ from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.hits import Hits
 from broker.matching.uses import Topic
 from joins import ranges
+from templates.factor import Factor
 from xscl.delays import exact
 from xscl.path import Parameter
 
@@ -26,18 +31,26 @@ def are_sure(hits: Hits) -> Flags:
     A hit whose delays are learned has it as far as is known without them.
     """
     sure = np.ones(len(hits), np.bool_)
+    own, found, which = _below_one(hits)
+    if not len(own):
+        return sure
+    # Of a use without factors nothing is asked.
     least = [
         least_of(use.topic) if each.factors else Fraction(0)
         for use, each in zip(hits.uses, hits.terms, strict=True)
     ]
-    for hit, confidence in _below_one(hits):
-        sure[hit] = confidence > 0 and confidence >= least[hits.which[hit]]
+    thresholds = sorted(set(least))
+    rank_of = {each: rank for rank, each in enumerate(thresholds)}
+    asked = np.array([rank_of[each] for each in least])[hits.which[own]]
+    reached = np.array([bisect_right(thresholds, each) if each else 0 for each in found])[which]
+    sure[own] = asked < reached
     return sure
 
 
 def confidences(hits: Hits) -> dict[int, Fraction]:
     """Return the confidence of hits by their places; of those left out it is 1."""
-    return dict(_below_one(hits))
+    own, found, which = _below_one(hits)
+    return {hit: found[i] for hit, i in zip(own.tolist(), which.tolist(), strict=True)}
 
 
 def least_of(topic: Topic) -> Fraction:
@@ -48,13 +61,23 @@ def least_of(topic: Topic) -> Fraction:
     return Fraction(0) if asked is None else exact(asked)
 
 
-def _below_one(hits: Hits) -> Iterator[tuple[int, Fraction]]:
-    """Yield the hits whose clauses have factors, each with their product."""
-    for hit, times in times_of(hits):
+def _below_one(hits: Hits) -> tuple[Ints, list[Fraction], Ints]:
+    """Return the hits whose clauses have factors, the different products, and which each has."""
+    own: Ints = np.flatnonzero(hits.by_clause(bool(each.factors) for each in hits.clauses))
+    if not len(own):
+        return own, [], own
+    numbers: dict[tuple[Factor, ...], int] = {}
+    alike = hits.by_clause(numbers.setdefault(each.factors, len(numbers)) for each in hits.clauses)
+    keys = np.stack([hits.rows[own], alike[own]])
+    _, first, which = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    some = hits.take(own[first])
+    found: list[Fraction] = []
+    for hit, times in times_of(some):
         product = Fraction(1)
-        for factor in hits.terms[hits.which[hit]].factors:
+        for factor in some.terms[some.which[hit]].factors:
             product *= factor.at(factor.gap_us(times))
-        yield hit, product
+        found.append(product)
+    return own, found, which.ravel()
 
 
 def times_of(hits: Hits) -> Iterator[tuple[int, dict[str, int]]]:

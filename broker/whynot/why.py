@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
 from itertools import islice, permutations
 from typing import Any
@@ -21,6 +22,7 @@ from broker.whynot.blocks import Binding, BlockOnDocument, BoundNode
 from broker.whynot.cells import KnownRows, Rules, cell_reason, without_tables
 from broker.whynot.decided import among, decision_reason, open_form
 from broker.whynot.given import no_row, of_outcome, without_outcome
+from broker.whynot.lossy import lossy_reason, sure_among
 from broker.whynot.operators import Joining, NamedOperand, StreamAt
 from broker.whynot.reason import Reason
 from broker.whynot.surroundings import Surroundings, reason_among
@@ -94,6 +96,15 @@ def why_not(
             return of_outcome(plain, of_source) if of_source.holds else of_source
         each = (ask([document]) for document in documents)
         return next((r for r in each if not r.holds), no_row(plain, len(documents)))
+    if plain.is_lossy:
+        return _of_variants(
+            plain,
+            documents,
+            lateness_us=lateness_us,
+            registration_point=registration_point,
+            stream_at=stream_at,
+            around=around,
+        )
     if problem := _wrong_documents(query, documents):
         return problem
     if plain.tables:
@@ -153,6 +164,41 @@ def why_not(
                     return best
     assert best is not None
     return best
+
+
+def _of_variants(
+    query: Query,
+    documents: Sequence[Document],
+    *,
+    lateness_us: int,
+    registration_point: int,
+    stream_at: StreamAt,
+    around: Surroundings | None,
+) -> Reason:
+    """Return what is said of a query with LOSS, which is what its variants are."""
+
+    def ask(variant: Query, some: Sequence[Document]) -> Reason:
+        return why_not(
+            variant,
+            some,
+            lateness_us=lateness_us,
+            registration_point=registration_point,
+            stream_at=stream_at,
+            around=around,
+        )
+
+    def learned() -> Fraction | None:
+        if around is None:
+            return None
+        return sure_among(
+            query,
+            documents,
+            around.documents,
+            lateness_us=lateness_us,
+            registration_point=registration_point,
+        )
+
+    return lossy_reason(query, documents, ask, learned)
 
 
 def _told(query_id: str, fits: Reason, asked: Reason) -> Reason:

@@ -18,6 +18,7 @@ from broker.explain.data import as_data
 from broker.explain.model import Survey
 from broker.explain.sharing import sharing
 from broker.explain.survey import survey
+from broker.explain.text import render_query
 from broker.matching.engine import Engine, RegisteredQuery
 from joins.sql.engine import SqlProcessor
 from xscl.query import Query
@@ -151,9 +152,8 @@ WHERE worker[h2].status = 'safe' GRACE 5 s
 def test_what_cannot_be_shown_says_so_and_hides_nothing_else() -> None:
     repeats = xscl.parse(REPEATS, id="repeats")
     guarded = xscl.parse(GUARDED)
-    for queries, what in ((repeats, "`+`"), (guarded, "tables")):
-        with pytest.raises(xscl.XsclError, match=re.escape(f"does not speak of {what} yet")):
-            survey(queries)
+    with pytest.raises(xscl.XsclError, match=re.escape("does not speak of `+` yet")):
+        survey(repeats)
     [first, second] = (
         xscl.parse("S//a->a NEXT {a/k = b/k, 1 h} S//b->b GRACE 1 s", id=name)[0]
         for name in ("first", "second")
@@ -163,3 +163,53 @@ def test_what_cannot_be_shown_says_so_and_hides_nothing_else() -> None:
         "block 0 NEXT block 1 within 1 hour",
         ("first",),
     )
+
+
+LOSSY = """
+S//a[k->x] FOLLOWED BY {x = y, 20 s} S//b[k->y] LOSS 0.1 DELAY uniform(0 s, 10 s)
+    FOLLOWED BY {y = z, 20 s} S//c[k->z]
+    FOLLOWED BY {z = w, 9 s} S//d[k->w] LOSS 0.2 DELAY learned
+    FOLLOWED BY {w = v, 9 s} S//e[k->v] CONFIDENCE 0.04 GRACE 0 s
+"""
+
+
+def test_variants_are_shown_with_their_factors_and_what_is_not_asked() -> None:
+    [view] = survey(xscl.parse(LOSSY, id="q"), lateness_us=0).queries
+    assert [(each.lost, each.title) for each in view.variants] == [
+        ((), "all units are there: confidence 1"),
+        ((1,), "without block 1 (S): confidence 0.1 at most"),
+        ((3,), "without block 3 (S): confidence 0.2 at most"),
+    ]
+    assert view.variants[1].factors == (
+        "0.1 F(T): block 1 (S) lost, T from block 0 to block 2,"
+        " LOSS 0.1 DELAY uniform(0 seconds, 10 seconds)",
+    )
+    assert "learned from the last 1,000 matches" in view.variants[2].factors[0]
+    assert view.unasked == (
+        "a match has a confidence of 0.04 at least",
+        "not asked: without block 1 (S) and block 3 (S): confidence 0.02 at most",
+    )
+    text = render_query(survey(xscl.parse(LOSSY, id="q"), lateness_us=0), view, ["variants"])
+    assert "unless block 1 stands between" in text
+
+
+def test_tables_are_shown_with_who_reads_and_writes_them() -> None:
+    rules = GUARDED.replace("GRACE 5 s", "GRACE 5 s ON MATCH SET worker[h2].status = 'warning'")
+    reader = "S//mask[hcw->h] WHERE exists(worker[h]) GRACE 5 s ON MATCH DELETE worker[h]"
+    queries = [*xscl.parse(rules), *xscl.parse(reader, id="mask")]
+    table, rule, mask = survey(queries, lateness_us=0).queries
+    assert table.tables == (
+        "the table worker, a row for each id",
+        "status is 'safe' where no row says otherwise",
+        "documents of the stream TABLE.worker load it",
+        f"worker is read by {rule.id}, mask",
+        f"worker is written by {rule.id}, mask",
+    )
+    assert rule.tables == (
+        "asks worker[h2].status = 'safe', as the transactions before left it",
+        "each match sets worker[h2].status to 'warning'",
+        "worker is read by mask too",
+        "worker is written by mask too",
+        "its transactions run one after the other with those of mask",
+    )
+    assert "each match removes worker[h]" in mask.tables

@@ -107,11 +107,12 @@ class _Maker:
 
     def absence(self, keyword: str, *, needed: bool) -> str:
         unit, names = self.unit()
-        loss = (
-            self.loss(is_absent=False)
-            if not unit.startswith("(") and self.chance.random() < 0.2
-            else ""
-        )
+        may_be_lost = not unit.startswith("(") and not (keyword == "UNLESS" and needed)
+        loss = ""
+        if may_be_lost and self.chance.random() < 0.2:
+            # Behind NOT what comes for certain would leave no confidence.
+            is_behind = keyword != "UNLESS"
+            loss = " LOSS 0.1 DELAY exp($d)" if is_behind else self.loss(is_absent=True)
         return f" {keyword}{self.braces(self.known, names, needed=needed)} {unit}{loss}"
 
     def source(self, *, is_bounded: bool, is_match: bool = False, depth: int = 1) -> str:
@@ -154,7 +155,7 @@ class _Maker:
         self.known = before
         text = f" {keyword}{self.braces(before, names, needed=not bounded)} {unit}"
         if is_lossy and index == 0 and not unit.startswith("("):
-            text += self.loss(is_absent=True)
+            text += self.loss(is_absent=False)
         self.known = before + names
         self.repeated += names if is_repeated else []
         if keyword != "JOIN" and not is_lossy and self.chance.random() < 0.2:
@@ -185,7 +186,7 @@ class _Maker:
             text += f" WINDOW {self.one_of('0 s', '1 day')} BY {x}"
             text += self.maybe(f" HAVING count(distinct {x}) > 2 AND {cell}", 0.5)
         text += self.maybe(f" LIMIT 3 PER 1 day BY {x}", 0.2)
-        text += self.maybe(f" CONFIDENCE {self.one_of('0.8', '$c')}", 0.2)
+        text += self.maybe(f" CONFIDENCE {self.one_of('0.01', '$c')}", 0.2)
         text += self.maybe(f" GRACE {self.one_of('0 s', '1 h')}", 0.5)
         text += self.maybe(f" ON MATCH SET t[{x}].n = t[{x}].n + 1, DELETE t['a']", 0.2)
         return self.with_output(text, x, rows=rows)

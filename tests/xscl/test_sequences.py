@@ -512,7 +512,7 @@ def many(count: int, text: str, separator: str) -> str:
         (
             3,
             lambda n: " FOLLOWED BY {, 1 h} ".join(
-                ["S", *["S//b LOSS 0.1 DELAY learned"] * n, "S CONFIDENCE 0.5"]
+                ["S", *["S//b LOSS 0.1 DELAY learned"] * n, "S CONFIDENCE 0.05"]
             ),
         ),
         (64, lambda n: f"S->x JOIN {{{many(n, 'x = y/a{}', ' OR ')}, 1 h}} T->y"),
