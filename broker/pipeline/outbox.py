@@ -247,14 +247,12 @@ class Outbox:
             f"INSERT INTO pause VALUES (?, ?, ?, ?, {now_us}) ON CONFLICT DO NOTHING",
             rows.pauses,
         )
-        for table, key, cells, docid in rows.rows:
-            if cells is None:
-                self._db.execute("DELETE FROM table_row WHERE name = ? AND key = ?", (table, key))
-            else:
-                self._db.execute(
-                    "INSERT OR REPLACE INTO table_row VALUES (?, ?, ?, ?)",
-                    (table, key, _spell_cells(cells), docid),
-                )
+        self._db.executemany("DELETE FROM table_row WHERE name = ? AND key = ?", rows.removed)
+        self._db.executemany(
+            "INSERT INTO table_row VALUES (?, ?, ?, ?) ON CONFLICT (name, key)"
+            " DO UPDATE SET cells = excluded.cells, docid = excluded.docid",
+            rows.rows,
+        )
         for query, revision in sorted({(each.query, each.revision) for each in rows.notes}):
             self._db.execute(
                 "DELETE FROM note WHERE query = ? AND revision != ?", (query, revision)
@@ -385,20 +383,30 @@ class _Rows:
     dead_letters: Sequence[tuple[int, str]]
     pauses: Sequence[tuple[object, ...]]
     spent: Sequence[Spent]
-    rows: Sequence[RowChange]
+    rows: Sequence[tuple[object, ...]]
+    removed: Sequence[tuple[str, str]]
     notes: Sequence[Note]
     notes_since_us: int | None
 
     @classmethod
     def of(cls, step: StepResult) -> _Rows:
-        """Return the rows of a step, its matches in the order in which they are numbered."""
+        """Return the rows of a step, its matches in the order in which they are numbered.
+
+        Rows of tables are as the step has left them, neighbours of the file beside each other.
+        """
+        left = sorted({(each.table, each.key): each for each in step.rows}.items())
         return cls(
             sorted(step.matches),
             list(map(_published_row, step.published)),
             step.dead_letters,
             list(map(astuple, step.pauses)),
             step.spent,
-            step.rows,
+            [
+                (*place, _spell_cells(each.cells), each.docid)
+                for place, each in left
+                if each.cells is not None
+            ],
+            [place for place, each in left if each.cells is None],
             step.notes,
             step.notes_since_us,
         )

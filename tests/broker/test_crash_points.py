@@ -63,6 +63,24 @@ def test_a_kill_at_a_commit_point_changes_nothing_that_is_decided(
     assert doomed.contents(tmp_path) == decided
 
 
+@pytest.fixture(scope="module")
+def ruled(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[object, ...]]:
+    directory = tmp_path_factory.mktemp("ruled")
+    assert forks.run("live", directory, "rules") == 0
+    found = doomed.contents(directory)
+    assert {row[0] for row in found} >= {"match", "published", "table_row", "note"}
+    return found
+
+
+@pytest.mark.parametrize(("point", "visit"), some(product(doomed.POINTS, [1, 2, 5]), 6))
+def test_a_kill_at_a_commit_point_changes_no_cell_and_nothing_that_is_learned(
+    forks: Forks, tmp_path: Path, ruled: list[tuple[object, ...]], point: str, visit: int
+) -> None:
+    assert forks.run("die_at", tmp_path, point, visit, "rules") == -signal.SIGKILL
+    assert forks.run("live", tmp_path, "rules") == 0
+    assert doomed.contents(tmp_path) == ruled
+
+
 def test_a_broker_that_is_killed_again_and_again_gets_there(
     forks: Forks, tmp_path: Path, undisturbed: list[tuple[object, ...]]
 ) -> None:

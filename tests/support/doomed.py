@@ -30,6 +30,7 @@ from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.outcomes.learned import Learning
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.limits import PipelineLimits
 from broker.pipeline.outbox import Outbox
@@ -71,12 +72,37 @@ def deciding(registry_version: int) -> Engine:
     return Engine([RegisteredQuery(query) for query in queries], lateness_us=20 * SECOND_US)
 
 
+RULES = {
+    "seen": "CREATE TABLE seen (v KEY, n DEFAULT 0, last DEFAULT '')",
+    "counts": """SELECT * FROM S//d->a FOLLOWED BY {a/v = b/v, 20 s} S//d->b GRACE 3 s
+        ON MATCH SET seen[b/v].n = seen[b/v].n + 1, SET seen[b/v].last = b/n PUBLISH P""",
+    "clears": "P//d->p WHERE seen[p/v].n >= 4 GRACE 3 s ON MATCH DELETE seen[p/v]",
+    "few": "S//d->a NEXT {a/v = b/v, 30 s} S//d->b WHERE seen[a/v].n < 2 GRACE 3 s",
+    "learns": """S//d->a FOLLOWED BY {a/v = b/v, 6 s} S//d[n > 5]->b LOSS 0.5 DELAY learned
+        FOLLOWED BY {b/v = c/v, 6 s} S//d->c GRACE 3 s""",
+}
+
+
+def ruling(registry_version: int) -> Engine:
+    """Return the real engine, with queries that use a table, and one that learns a delay."""
+    queries = [xscl.parse(text, id=name)[0] for name, text in RULES.items()]
+    return Engine(
+        [RegisteredQuery(query) for query in queries],
+        lateness_us=20 * SECOND_US,
+        learning=Learning(least=2, most=5),
+    )
+
+
 def standing_in(registry_version: int) -> StandInEngine:
     """Return the stand-in for an engine."""
     return StandInEngine()
 
 
-ENGINES: dict[str, Callable[[int], Any]] = {"stand-in": standing_in, "real": deciding}
+ENGINES: dict[str, Callable[[int], Any]] = {
+    "stand-in": standing_in,
+    "real": deciding,
+    "rules": ruling,
+}
 
 
 def run(
@@ -114,8 +140,9 @@ def contents(directory: Path) -> list[tuple[object, ...]]:
     """Return everything in the outbox, and every document in the spool."""
     rows: list[tuple[object, ...]] = []
     with sqlite3.connect(directory / "outbox.db") as db:
-        for table in ("match", "published", "dead_letter"):
-            rows += db.execute(f"SELECT '{table}', * FROM {table} ORDER BY 2").fetchall()
+        for table in ("match", "published", "dead_letter", "table_row", "note"):
+            found = db.execute(f"SELECT '{table}', * FROM {table}").fetchall()
+            rows += sorted(found, key=repr)
     spool = Spool(directory / "spool")
     return [*rows, *sorted(spool.documents(range(1, 1000)).items())]
 
