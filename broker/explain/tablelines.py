@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from broker.explain.spelling import spell_comparison, spell_operand
 from broker.explain.trees import wrap
 from xscl.comparison import Call, Operand, Residual, Row, operands_below
-from xscl.dependencies import Part, dependencies, groups
+from xscl.dependencies import NodeKind, dependencies, groups
 from xscl.query import Query
 from xscl.sequence import From
 from xscl.table import DeleteRow, SetCell
@@ -88,7 +88,7 @@ def _users(query: Query, table: str, queries: Sequence[Query]) -> Iterator[str]:
 def _together(query: Query, queries: Sequence[Query]) -> Iterator[str]:
     own = [each for each in queries if each.table is None and (each.tables or each.publish)]
     for nodes in groups(dependencies(own)):
-        names = {node.name for node in nodes if node.part is not Part.TABLE}
+        names = {node.name for node in nodes if node.part is not NodeKind.TABLE}
         if query.id in names and len(names) > 1:
             others = sorted(names - {query.id})
             yield f"its transactions run one after the other with those of {wrap(others)}"

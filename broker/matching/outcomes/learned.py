@@ -89,7 +89,7 @@ class _Delays:
         self._first = 0
 
 
-class _Who(NamedTuple):
+class _Learner(NamedTuple):
     query: str
     revision: int
     parameters: str
@@ -100,7 +100,7 @@ class Learned:
 
     def __init__(self, learning: Learning) -> None:
         self._learning = learning
-        self._of: dict[_Who, _Delays] = {}
+        self._of: dict[_Learner, _Delays] = {}
         self._new: list[Note] = []
 
     def samples(
@@ -115,7 +115,7 @@ class Learned:
 
         None where there are too few.  Positions of one statement are asked in order.
         """
-        delays = self._of.get(_Who(query, revision, parameters))
+        delays = self._of.get(_Learner(query, revision, parameters))
         ordered = delays.before(docid) if delays is not None else ()
         if not ordered or len(ordered[0]) < self._learning.least:
             return None
@@ -131,7 +131,7 @@ class Learned:
         delays: Sequence[int],
     ) -> None:
         """Note the delays of a match that lacks nothing."""
-        who = _Who(query, revision, parameters)
+        who = _Learner(query, revision, parameters)
         own = self._of.setdefault(who, _Delays(self._learning.most))
         own.held.append(_At(docid, tuple(delays)))
         text = json.dumps(list(delays))
@@ -142,7 +142,7 @@ class Learned:
         self._of.clear()
         for note in notes:
             if note.clause == LEARNED:
-                who = _Who(note.query, note.revision, note.parameters)
+                who = _Learner(note.query, note.revision, note.parameters)
                 own = self._of.setdefault(who, _Delays(self._learning.most))
                 own.held.append(_At(note.docid, tuple(json.loads(note.key))))
 
@@ -152,7 +152,7 @@ class Learned:
         `limit_of` returns the first document of a query that does not count.
         """
         noted = [note for note in self._new if note.docid < limit_of(note.query)]
-        for who in {_Who(note.query, note.revision, note.parameters) for note in self._new}:
+        for who in {_Learner(note.query, note.revision, note.parameters) for note in self._new}:
             self._of[who].forget_from(limit_of(who.query))
         self._new = []
         return noted
