@@ -7,11 +7,14 @@
     thresholds  one subscription at the lowest threshold, and very many with thresholds of their own
                 that no pair reaches
     bodies      texts of 500 words, shingles of three, half of one in the other
+    shards      the same titles at 0.5 over shards in this process: how many of them each title
+                goes to, and the processor time of the driver and of the busiest shard
     lsh         what datasketch and rensa find of the same titles at 0.5, by locality-sensitive
                 hashing, if they are installed; candidates are not looked at again
 
 Stage 1 is done before the clock starts.  What is timed is the join, and with it the fan-out and
-match lines.  Of the others it is words, hashing and index.
+match lines.  Of the others it is words, hashing and index.  What is done once for all, as
+to compile loops (the extra `fast`), is done before.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import json
 import random
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -35,6 +39,11 @@ from benchmarks._workloads import news_lines
 from broker.documents.document import Document
 from broker.matching.costs.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.pipeline.shards import Join
+from joins.engines import Processor
+from joins.shards.driver import ShardedProcessor
+from joins.shards.orders import Answer, Order
+from joins.shards.shard import Shard
 from xpath_eval.structure import parse_xml
 from xscl.words import words
 
@@ -55,12 +64,17 @@ def main() -> None:
     parser.add_argument("--subscriptions", type=int, nargs="*", default=[1, 1_000_000])
     parser.add_argument("--only", default="")
     asked = parser.parse_args()
+    # What is done once for all, such as compiling loops.
+    (query,) = xscl.parse(NEWS % "0.5", id="q")
+    run(engine_of([RegisteredQuery(query)]), news_documents(100))
     if "news".startswith(asked.only):
         news(asked.documents)
     if "thresholds".startswith(asked.only):
         thresholds(min(asked.documents, 20_000), asked.subscriptions)
     if "bodies".startswith(asked.only):
         bodies(min(asked.documents, 5_000))
+    if "shards".startswith(asked.only):
+        shards(min(asked.documents, 20_000))
     if "lsh".startswith(asked.only):
         lsh(asked.documents)
 
@@ -118,6 +132,37 @@ def bodies(count: int) -> None:
     joined, seconds, found = run(engine_of([RegisteredQuery(query)]), documents)
     print(f"bodies: {count:,} texts of 500 words, {len(found):,} pairs")
     print(f"{count / seconds:,.0f} documents/s, the join alone {count / joined:,.0f}")
+
+
+def shards(count: int) -> None:
+    documents = news_documents(count)
+    print(f"shards: {len(documents):,} titles at 0.5, documents/s of processor time")
+    print(f"{'shards':>7} {'copies':>7} {'busiest shard':>14} {'driver':>8} {'pairs':>8}")
+    (query,) = xscl.parse(NEWS % "0.5", id="q")
+    for number in (2, 4, 8, 16):
+        spent = Counter[int]()
+        with patch.object(Shard, "answer", clocked_shard(Shard.answer, spent)):
+            processor = Join(DAY_US, number).processor(None)
+            assert isinstance(processor, ShardedProcessor)
+            engine = engine_of([RegisteredQuery(query)], processor)
+            joined, _, found = run(engine, documents)
+        print(
+            f"{number:>7} {processor.routed_rows / len(documents):>7.2f}"
+            f" {len(documents) / max(spent.values()):>14,.0f}"
+            f" {len(documents) / (joined - spent.total()):>8,.0f} {len(found):>8,}"
+        )
+
+
+def clocked_shard(
+    answer: Callable[[Shard, Order], Answer], spent: Counter[int]
+) -> Callable[[Shard, Order], Answer]:
+    def clocked(shard: Shard, order: Order) -> Answer:
+        begun = time.process_time()
+        answered = answer(shard, order)
+        spent[order.shard] += time.process_time() - begun
+        return answered
+
+    return clocked
 
 
 def lsh(count: int) -> None:
@@ -210,8 +255,8 @@ def news_documents(count: int) -> list[Document]:
     return documents
 
 
-def engine_of(queries: Sequence[RegisteredQuery]) -> Engine:
-    return Engine(queries, lateness_us=DAY_US, budget=UNLIMITED)
+def engine_of(queries: Sequence[RegisteredQuery], processor: Processor | None = None) -> Engine:
+    return Engine(queries, lateness_us=DAY_US, budget=UNLIMITED, processor=processor)
 
 
 def run(

@@ -119,7 +119,7 @@ class ShardedProcessor(Classified):
         has_changed = self._version != version
         if has_changed:
             self._version = version
-            self._router.follow(self.classes.by_number)
+            self._router.follow(self.classes.by_number, self.classes.thresholds)
             pairs = self.classes.value_pairs()
             self._reader.want({v for _, left, right, *_ in pairs for v in (left, right)})
             self._outdated.add("catalog")
@@ -144,9 +144,8 @@ class ShardedProcessor(Classified):
         if self._sketch.is_needed:
             self._batch.counted.append(self._sketch.note(rows, entries))
             self._repeats.note(entries, self._batch.most)
-        shapes = rows.column("shape").to_numpy().astype(np.int64)
         anchored = entries.under(self._anchors.variables())
-        for shard, there in enumerate(self._router.route(numbers, shapes, anchored)):
+        for shard, there in enumerate(self._router.route(rows, anchored)):
             if len(there):
                 self._pieces.append(shard, rows.take(pa.array(there)))
         self._pieces.write_much(self._shards)

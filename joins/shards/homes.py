@@ -6,12 +6,15 @@ instance, not only the value that sent it there.  So it knows of every pair that
 shards find it too, and which of them is its home.  Two values with one hash count as one value,
 which is as good: both instances are in that hash's shard.
 
+A pair of similar texts belongs to the shard of the first word that both have (`wordrouting`).
+
 Homes keep nothing of instances: they read the shard's processor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -21,9 +24,12 @@ from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.shards.anchors import Anchor, Epochs
 from joins.shards.routing import shard_of_class, shard_of_instances, shards_of
-from templates.queryclass import QueryClass
+from templates.queryclass import QueryClass, SetKind, SimilarPair
 
 __all__ = ["Homes", "ShardInstances"]
+
+Values = Callable[[Ints], tuple[Ints, Hashes]]
+"""Returns all values of some instances, as (index into these, hash of a value)."""
 
 
 class ShardInstances(Protocol):
@@ -40,6 +46,9 @@ class ShardInstances(Protocol):
 
         Indices ascend.  The empty string, which joins nothing, is left out.
         """
+
+    def words(self, kind: SetKind, instances: Ints) -> tuple[Ints, Hashes]:
+        """Return the words of all sets of a kind, as (index into `instances`, hash of a word)."""
 
 
 class Homes:
@@ -60,14 +69,24 @@ class Homes:
         """Return which tuples belong to this shard; `right` is 0 in a tuple of one instance."""
         distinct, which = np.unique(classes, return_inverse=True)
         # Many classes have the same anchors, and pairs have the same home in all of those.
-        groups: dict[Epochs, int] = {}
-        epochs = (self._epochs.get(number, ()) for number in distinct.tolist())
-        group = np.array([groups.setdefault(each, len(groups)) for each in epochs], np.int64)
+        groups: dict[tuple[Epochs, SimilarPair | None, int], int] = {}
+        keys = map(self._key, distinct.tolist())
+        group = np.array([groups.setdefault(each, len(groups)) for each in keys], np.int64)
         are_home = np.zeros(len(classes), np.bool_)
-        for anchors, number in groups.items():
+        for (anchors, similar, shard), number in groups.items():
             rows = np.flatnonzero(group[which] == number)
-            are_home[rows] = self._are_home(anchors, left[rows], right[rows])
+            if similar is None:
+                are_home[rows] = self._are_home(anchors, left[rows], right[rows])
+            else:
+                are_home[rows] = self._are_home_by_words(similar, shard, left[rows], right[rows])
         return are_home
+
+    def _key(self, number: int) -> tuple[Epochs, SimilarPair | None, int]:
+        """Return what the homes of a class's tuples depend on."""
+        query_class = self._classes[number]
+        if not query_class.similar:
+            return self._epochs.get(number, ()), None, 0
+        return (), query_class.similar[0], shard_of_class(query_class, self._shards)
 
     def _are_home(self, epochs: Epochs, left: Ints, right: Ints) -> Flags:
         if not epochs:
@@ -77,26 +96,36 @@ class Homes:
             )
         are_home = np.zeros(len(left), np.bool_)
         for anchor, rows in self._by_anchor(epochs, np.minimum(left, right)):
-            are_home[rows] = self._are_home_by(anchor, left[rows], right[rows])
+            values = partial(self._part.under, anchor.left), partial(self._part.under, anchor.right)
+            are_home[rows] = self._are_home_by(*values, left[rows], right[rows])
         return are_home
 
-    def _are_home_by(self, anchor: Anchor, left: Ints, right: Ints) -> Flags:
-        """Return which pairs have their smallest common value in this shard."""
+    def _are_home_by_words(self, pair: SimilarPair, shard: int, left: Ints, right: Ints) -> Flags:
+        """Return which pairs have their first common word here, or none where `shard` is here."""
+        words = partial(self._part.words, pair.left), partial(self._part.words, pair.right)
+        return self._are_home_by(*words, left, right, otherwise=shard)
+
+    def _are_home_by(
+        self, on_left: Values, on_right: Values, left: Ints, right: Ints, otherwise: int = -1
+    ) -> Flags:
+        """Return which pairs have their smallest common value in this shard.
+
+        Those that have none are at home in the shard `otherwise`.
+        """
         instances, ranks = np.unique(np.concatenate([left, right]), return_inverse=True)
         codes = ranks[: len(left)] * len(instances) + ranks[len(left) :]
         codes, inverse = np.unique(codes, return_inverse=True)
         lefts, rights = np.divmod(codes, len(instances))
-        on_left = self._part.under(anchor.left, instances[lefts])
-        on_right = self._part.under(anchor.right, instances[rights])
-        pairs = np.concatenate([on_left[0], on_right[0]])
-        hashes = np.concatenate([on_left[1], on_right[1]])
-        is_right = np.repeat([False, True], [len(on_left[0]), len(on_right[0])])
+        of_left, of_right = on_left(instances[lefts]), on_right(instances[rights])
+        pairs = np.concatenate([of_left[0], of_right[0]])
+        hashes = np.concatenate([of_left[1], of_right[1]])
+        is_right = np.repeat([False, True], [len(of_left[0]), len(of_right[0])])
         order = np.lexsort([is_right, hashes, pairs])
         pairs, hashes, is_right = pairs[order], hashes[order], is_right[order]
         # A value that both have stands first on the left, then on the right.
         is_common = (pairs[1:] == pairs[:-1]) & (hashes[1:] == hashes[:-1])
         common = np.flatnonzero(is_common & is_right[1:] & ~is_right[:-1])
-        are_home = np.zeros(len(codes), np.bool_)
+        are_home = np.full(len(codes), otherwise == self._shard)
         with_any, smallest = np.unique(pairs[common], return_index=True)
         are_home[with_any] = self._are_here(shards_of(hashes[common[smallest]], self._shards))
         return are_home[inverse]

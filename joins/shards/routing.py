@@ -2,6 +2,8 @@
 
     a class with value joins   an instance goes to the shard of each value under its anchor; a pair
                                belongs to the shard of the smallest value that both have there
+    one of similar texts       an instance goes to the shard of each first word of its sets
+                               (`wordrouting`); a pair belongs to that of the first that both have
     one without (a product)    is anchored in itself: all its instances go to one shard
     one of a single block      an instance goes to one shard, by its number
 
@@ -11,15 +13,17 @@ pair's tuples in a class; both instances are there, so nothing is missed, and no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from zlib import crc32
 
 import numpy as np
+import pyarrow as pa
 
 from joins.budget.entries import Entries
 from joins.memory.remembered import Hashes
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints
+from joins.shards.wordrouting import WordRouter
 from templates.queryclass import QueryClass
 
 __all__ = ["Router", "is_product", "is_single", "shard_of_class", "shard_of_instances", "shards_of"]
@@ -50,7 +54,8 @@ def is_single(query_class: QueryClass) -> bool:
 
 def is_product(query_class: QueryClass) -> bool:
     """Return whether a class pairs instances without comparing their values."""
-    return query_class.template.has_right and not query_class.template.value_joins
+    has_joins = query_class.template.value_joins or query_class.similar
+    return query_class.template.has_right and not has_joins
 
 
 class Router:
@@ -61,9 +66,13 @@ class Router:
         self._shapes = shapes
         self._singles: frozenset[int] = frozenset()
         self._products: dict[int, frozenset[int]] = {}
+        self._words = WordRouter(shapes)
 
-    def follow(self, classes: Mapping[int, QueryClass]) -> None:
-        """Route for these classes from now on."""
+    def follow(
+        self, classes: Mapping[int, QueryClass], thresholds: Callable[[int], Sequence[float]]
+    ) -> None:
+        """Route for these classes from now on, at the lowest thresholds in force of each."""
+        self._words.follow(classes, thresholds)
         variables = [c.row.variables for c in classes.values() if is_single(c)]
         self._singles = frozenset(v for each in variables for v in each)
         products: dict[int, set[int]] = {}
@@ -73,10 +82,19 @@ class Router:
                 products.setdefault(shard, set()).update(query_class.row.variables)
         self._products = {shard: frozenset(bound) for shard, bound in products.items()}
 
-    def route(self, numbers: Ints, shapes: Ints, entries: Entries) -> list[Ints]:
+    def route(self, instances: pa.Table, entries: Entries) -> list[Ints]:
         """Return the rows for each shard; `entries` are the rows' values under anchors."""
+        numbers = instances.column("instance").to_numpy()
+        shapes = instances.column("shape").to_numpy().astype(np.int64)
         rows = [entries.owners]
         shards = [shards_of(entries.hashes, self._shards)]
+        for owners, words in self._words.words(instances):
+            rows.append(owners)
+            shards.append(shards_of(words, self._shards))
+        if self._words.everywhere:
+            bound = np.flatnonzero(self._binds(shapes, self._words.everywhere))
+            rows.append(np.repeat(bound, self._shards))
+            shards.append(np.tile(np.arange(self._shards), len(bound)))
         single = np.flatnonzero(self._binds(shapes, self._singles))
         rows.append(single)
         shards.append(shard_of_instances(numbers[single], self._shards))

@@ -107,7 +107,6 @@ class Candidates:
         self.similar = SimilarityCandidates(
             shapes,
             remembered,
-            layouts,
             self.products,
             bounds.lateness_us,
             listed=limits.found,
@@ -163,7 +162,7 @@ class Candidates:
     def absorb(self, batch: Batch, rows: pa.Table, first: int, layouts: Ints) -> None:
         """Take in instances that have just been remembered."""
         new = self.values.absorb(first, layouts)
-        self.similar.absorb(rows, first, layouts)
+        self.similar.absorb(rows, first)
         batch.add(new)
         self.anchoring.sample.note(len(layouts), new.variables, new.values)
 

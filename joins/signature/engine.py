@@ -64,7 +64,7 @@ from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.signature.pair import pair_signatures
 from joins.signature.tuples import ClassLimits, TupleColumns, without_failed
 from joins.signature.view import SignatureView, ViewEntry
-from templates.queryclass import QueryClass
+from templates.queryclass import QueryClass, SetKind
 
 __all__ = ["SignatureProcessor"]
 
@@ -271,6 +271,10 @@ class SignatureProcessor(Classified):
     def under(self, variable: int, instances: Ints) -> tuple[Ints, Hashes]:
         """Return all values under a variable, as (index into `instances`, hash of a value)."""
         return self._candidates.values.under(variable, instances)
+
+    def words(self, kind: SetKind, instances: Ints) -> tuple[Ints, Hashes]:
+        """Return the words of all sets of a kind, as (index into `instances`, hash of a word)."""
+        return self._candidates.similar.words(kind, instances)
 
     def of_use(self, horizon_us: int) -> Counter[int]:
         """Return how many instances of each shape some class can still use."""

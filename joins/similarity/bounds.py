@@ -19,8 +19,17 @@ import numpy.typing as npt
 
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
+from templates.queryclass import SimilarPair
 
-__all__ = ["MARGIN", "MOST", "AskedMeasure", "Doubles", "least_overlap", "may_hold"]
+__all__ = [
+    "MARGIN",
+    "MOST",
+    "AskedMeasure",
+    "Doubles",
+    "asked_of_side",
+    "least_overlap",
+    "may_hold",
+]
 
 Doubles = npt.NDArray[np.float64]
 
@@ -54,9 +63,22 @@ class AskedMeasure(NamedTuple):
 
         One eighth more than has to be: pairs that share few of them are no pairs.
         """
-        least = least_overlap(self.measure, sizes, self.threshold, is_first=self.is_first)
+        least = self._least(sizes)
         lengths: Ints = np.clip(sizes - least + 1 + (least >> 3), 0, sizes)
         return np.where(least > sizes, 0, lengths)
+
+    def shortest_prefixes(self, sizes: Ints) -> Ints:
+        """Return how many of their first words are enough to have one of a similar set's."""
+        lengths: Ints = np.maximum(sizes - self._least(sizes) + 1, 0)
+        return lengths
+
+    def _least(self, sizes: Ints) -> Ints:
+        return least_overlap(self.measure, sizes, self.threshold, is_first=self.is_first)
+
+
+def asked_of_side(pair: SimilarPair, threshold: float, *, is_right: bool) -> AskedMeasure:
+    """Return what a pair asks of the set on one side."""
+    return AskedMeasure(pair.measure, threshold, is_right == pair.is_turned)
 
 
 def least_overlap(measure: str, sizes: Ints, threshold: float, *, is_first: bool) -> Ints:

@@ -30,17 +30,17 @@ import pyarrow as pa
 from joins.budget.groups import ClassGroup
 from joins.budget.pairs import PairBudget
 from joins.budget.probe import Partners
-from joins.memory.remembered import Remembered
+from joins.memory.remembered import Hashes, Remembered
 from joins.memory.shapes import Shapes
-from joins.memory.slots import Ints, Layouts, ranges
+from joins.memory.slots import Ints, ranges
 from joins.memory.times import Pairs, pair_codes
 from joins.similarity.arraytable import ArrayTable
-from joins.similarity.bounds import AskedMeasure
+from joins.similarity.bounds import asked_of_side
+from joins.similarity.reading import read_sets
 from joins.similarity.sets import Sets
 from joins.similarity.settable import Indexed, SetTable
 from templates.compiling import can_compile
 from templates.queryclass import QueryClass, SetKind, Sides, SimilarPair
-from templates.wordcolumns import hashed_sets
 
 __all__ = ["Everything", "SimilarityCandidates"]
 
@@ -76,7 +76,6 @@ class SimilarityCandidates:
         self,
         shapes: Shapes,
         remembered: Remembered,
-        layouts: Layouts,
         everything: Everything,
         lateness_us: int,
         *,
@@ -84,7 +83,6 @@ class SimilarityCandidates:
     ) -> None:
         self._shapes = shapes
         self._remembered = remembered
-        self._layouts = layouts
         self._everything = everything
         self._lateness_us = lateness_us
         self._listed = listed
@@ -146,7 +144,7 @@ class SimilarityCandidates:
         """Return what is indexed of a kind of sets, for all that look for them."""
         return Indexed(
             frozenset(
-                _of_side(pair, threshold, is_right=bool(is_right))
+                asked_of_side(pair, threshold, is_right=bool(is_right))
                 for pair, threshold in self._pairs()
                 for is_right, own in enumerate(_kinds(pair))
                 if own == kind
@@ -155,34 +153,29 @@ class SimilarityCandidates:
 
     # -- instances -------------------------------------------------------------------------------
 
-    def absorb(self, rows: pa.Table, first: int, layouts: Ints) -> None:
+    def absorb(self, rows: pa.Table, first: int) -> None:
         """Make sets of the values of instances that have just been remembered."""
-        if not self._tables:
-            return
-        lists = rows.column("vals").combine_chunks()
-        starts = lists.offsets.to_numpy()[:-1]
-        values = lists.values
         for kind, table in self._tables.items():
-            owners, places = self._places(kind.variable, layouts, starts)
-            texts = values.take(pa.array(places)).fill_null("").to_pylist()
-            found = hashed_sets(kind, texts, kernels=can_compile())
-            new = (owners + first)[found.texts]
-            table.add(new, found.sizes, found.hashes, self._indexed(kind), self._remembered.base)
+            found = read_sets(kind, rows, self._shapes)
+            table.add(
+                found.rows + first,
+                found.sizes,
+                found.hashes,
+                self._indexed(kind),
+                self._remembered.base,
+            )
 
-    def _places(self, variable: int, layouts: Ints, starts: Ints) -> tuple[Ints, Ints]:
-        """Return the rows that bind a variable, ascending, and where each of its values is."""
-        distinct, inverse = np.unique(layouts, return_inverse=True)
-        rows: list[Ints] = []
-        places: list[Ints] = []
-        for i, layout in enumerate(distinct.tolist()):
-            binding = self._shapes[self._layouts.layouts[layout].shape].binding
-            nodes = np.array([n for n, bound in binding.items() if variable in bound], np.int64)
-            own = np.flatnonzero(inverse == i)
-            rows.append(np.repeat(own, len(nodes)))
-            places.append((starts[own][:, None] + nodes[None, :]).ravel())
-        found = np.concatenate([np.zeros(0, np.int64), *rows])
-        order = np.argsort(found, kind="stable")
-        return found[order], np.concatenate([np.zeros(0, np.int64), *places])[order]
+    def words(self, kind: SetKind, instances: Ints) -> tuple[Ints, Hashes]:
+        """Return the words of all sets of a kind, as (index into `instances`, hash of a word).
+
+        Indices ascend.
+        """
+        sets = self._tables[kind].sets
+        first = sets.first_of(instances)
+        counts = sets.first_of(instances + 1) - first
+        which = ranges(first, counts)
+        _, sizes, hashes = sets.take(which)
+        return np.repeat(np.repeat(np.arange(len(instances)), counts), sizes), hashes
 
     # -- pairs -----------------------------------------------------------------------------------
 
@@ -251,7 +244,7 @@ class SimilarityCandidates:
         if not len(mine):
             return
         newer = own.sets.owners(mine)
-        look = _of_side(pair, asked.threshold, is_right=is_right)
+        look = asked_of_side(pair, asked.threshold, is_right=is_right)
         for which, found in other.similar(own.sets, mine, look, oldest, self._listed):
             partners = other.sets.owners(found)
             rows = np.flatnonzero(self._remembered.are_there(partners))
@@ -283,8 +276,3 @@ def _table() -> AnyTable:
 
 def _kinds(pair: SimilarPair) -> tuple[SetKind, SetKind]:
     return pair.left, pair.right
-
-
-def _of_side(pair: SimilarPair, threshold: float, *, is_right: bool) -> AskedMeasure:
-    """Return what a pair asks of the set on one side."""
-    return AskedMeasure(pair.measure, threshold, is_right == pair.is_turned)

@@ -46,6 +46,7 @@ QUERIES = {
     "rare": "S//rare JOIN {, 2 h} S//rare",
     "same": "FROM S//a[v->x1] JOIN {x1 = x2, 2 h} S//a[w->x2] SELECT <s>{x1}</s> PUBLISH same",
     "again": "same//v->p FOLLOWED BY {p = x2, 2 h} S//a[v->x2]",
+    "alike": "S//a->x1 JOIN {similar(x1/t, x2/t) >= 0.5, 2 h} S//a->x2",
     "filter": "S//a[v = '7']",
     "next": "S//a[v->x1] NEXT {x1 = x2, 9 h} S//a[v->x2] UNLESS {, 30 min} S//rare GRACE 1 h",
     "quiet": "S//a[v->x1] NOT FOLLOWED BY {x1 = x2, 9 h} S//a[v->x2] GRACE 10 min",
@@ -55,6 +56,7 @@ QUERIES = {
 def document_lines(count: int) -> Iterator[str]:
     for i in range(count):
         values = f"<v>{i * i % 59}</v><w>{i * 7 % 61}</w>" + ("<rare/>" if i % 11 == 0 else "")
+        values += f"<t>{' '.join(f'w{i * k % 17}' for k in (1, 2, 3, 5))}</t>"
         at = f"2026-01-0{1 + i // 144}T{i // 6 % 24:02}:{i % 6}0:00Z"
         yield json.dumps({"stream": "S", "time": at, "xml": f"<a>{values}</a>"}) + "\n"
 
