@@ -6,13 +6,14 @@ imported only when it is first of use, since numba takes half a second to import
 
 Compiled code is kept in files, beside the module or where numba keeps such files for a user, so
 that only the first process compiles.  Where no directory can be written to, every process does.
+What another version of the program has left there, with types that there are no more, is dropped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 __all__ = ["can_compile", "compiled"]
 
@@ -34,7 +35,22 @@ def compiled(loop: Loop) -> Loop:
     import numba
 
     try:
-        return cast("Loop", numba.njit(cache=True, nogil=True)(loop))
+        kernel = numba.njit(cache=True, nogil=True)(loop)
     except RuntimeError:
         # No directory for its cache can be written to.
         return cast("Loop", numba.njit(nogil=True)(loop))
+    _drop_unreadable(kernel)
+    return cast("Loop", kernel)
+
+
+def _drop_unreadable(kernel: Any) -> None:
+    """Drop the compiled code that is kept of a kernel where its index cannot be read.
+
+    The index has types by name.  Numba asks whether it is of this version of the source only when
+    it has read all of it.
+    """
+    kept = kernel._cache._cache_file
+    try:
+        kept._load_index()
+    except Exception:
+        kept.flush()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,6 +31,8 @@ from joins.similarity.bounds import AskedMeasure
 from joins.similarity.settable import Indexed, SetTable
 from templates import wordcolumns
 from templates.wordcolumns import hashed_sets
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -115,3 +119,26 @@ def is_similar(look: AskedMeasure, own: frozenset[str], other: frozenset[str]) -
 def test_numba_is_not_imported_before_it_is_of_use() -> None:
     program = "import sys, broker.matching.engine; sys.exit('numba' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_what_another_version_has_compiled_is_dropped(tmp_path: Path) -> None:
+    source = """
+from typing import NamedTuple
+from templates.compiling import compiled
+
+class {name}(NamedTuple):
+    one: int
+
+@compiled
+def one(of: {name}) -> int:
+    return of.one
+
+print(one({name}(7)))
+"""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+    for name in ("Before", "Afterwards"):
+        (tmp_path / "versioned.py").write_text(source.format(name=name))
+        command = [sys.executable, "-c", "import versioned"]
+        ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert ran.stdout == "7\n", ran.stderr
+    assert list((tmp_path / "__pycache__").glob("*.nbi"))
