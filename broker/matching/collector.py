@@ -10,8 +10,8 @@ import pyarrow as pa
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.confidences import are_sure
 from broker.matching.costs.accounts import Accounts
-from broker.matching.costs.blocks import Account
 from broker.matching.costs.budget import Tally
+from broker.matching.costs.charges import FoundCharges, HandedOnCharges
 from broker.matching.costs.commoncounts import Counted
 from broker.matching.hits import Hits
 from broker.matching.innertuples import InnerTuples
@@ -65,14 +65,14 @@ class Collector:
             hits = hits.alone(np.flatnonzero(~of_hit))
             if not len(hits):
                 return
-        tallies, of_use = self._tallies(hits)
-        given = _Counted(hits, tallies, of_use[hits.which])
+        queries, of_use = _queries(hits)
+        given = _Counted(hits, self._accounts, queries, of_use[hits.which])
         are_looked_at = given.are_below(lambda tally, newest: tally.looks_at(newest))
         hits = hits.take(are_looked_at & self._are_asked(hits))
         hits = hits.take(hits.are_true())
         if not len(hits):
             return
-        counted = _Counted(hits, tallies, of_use[hits.which])
+        counted = _Counted(hits, self._accounts, queries, of_use[hits.which])
         taken = np.flatnonzero(counted.are_below(lambda tally, newest: tally.takes(newest)))
         taken = taken[hits.take(taken).satisfy()]
         taken = taken[are_sure(hits.take(taken))]
@@ -112,13 +112,6 @@ class Collector:
         for limit in np.unique(limits).tolist() if not are_open.all() else ():
             are_open |= (docids <= limit) & uses.take(limits == limit).some_have(tuples)
         return are_open
-
-    def _tallies(self, hits: Hits) -> tuple[list[Tally], Ints]:
-        """Return the tallies of the queries of hits, and which of them each use has."""
-        names = [use.topic.query.id for use in hits.uses]
-        numbers = {name: i for i, name in enumerate(dict.fromkeys(names))}
-        tallies = [self._accounts.of(name) for name in numbers]
-        return tallies, np.array([numbers[name] for name in names], np.int64)
 
     def _are_asked(self, hits: Hits) -> Flags:
         """Return which hits are to be gathered."""
@@ -170,13 +163,16 @@ class Collector:
             self.leaves[leaf.instance] = leaf
         return begun
 
-    def limit_of(self, query: str) -> int:
-        """Return the first document of which nothing counts for a query."""
-        return self._accounts.of(query).limit
-
     def inner(self, characters_max: int) -> Iterator[pa.Table]:
         """Yield the tuples of inner operators as instances without numbers."""
-        return self._inner.tables(self.limit_of, characters_max)
+        return self._inner.tables(self._accounts.limit_of, characters_max)
+
+
+def _queries(hits: Hits) -> tuple[list[str], Ints]:
+    """Return the queries of hits, and which of them each use is of."""
+    names = [use.topic.query.id for use in hits.uses]
+    numbers = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    return list(numbers), np.array([numbers[name] for name in names], np.int64)
 
 
 def _groups(hits: Hits) -> Iterator[tuple[Ints, UseGroup]]:
@@ -201,12 +197,15 @@ def _is_published(query: Query) -> bool:
 
 
 class _Counted:
-    """Hits, as far as they count: in which of the tallies each does, and in which account."""
+    """Hits, as far as they count: for which of the queries each does, and in which account."""
 
-    def __init__(self, hits: Hits, tallies: Sequence[Tally], of_hit: Ints) -> None:
+    def __init__(
+        self, hits: Hits, accounts: Accounts, queries: Sequence[str], of_hit: Ints
+    ) -> None:
         self._hits = hits
-        self._all = tallies
-        self._tallies = of_hit
+        self._accounts = accounts
+        self._all = queries
+        self._queries = of_hit
 
     def are_below(self, counts_at_limit: Callable[[Tally, int], bool]) -> Flags:
         """Return which hits are below the limits of their tallies, or count at the limit.
@@ -214,15 +213,16 @@ class _Counted:
         `counts_at_limit` is asked of the newest document of an account there.
         """
         docids, newest = self._hits.docids, self._hits.docids_max
-        limits = np.array([tally.limit for tally in self._all])[self._tallies]
+        limits = np.array([self._accounts.limit_of(query) for query in self._all])[self._queries]
         are_below: Flags = docids < limits
         for hit in np.flatnonzero(docids == limits).tolist():
-            are_below[hit] = counts_at_limit(self._all[self._tallies[hit]], int(newest[hit]))
+            tally = self._accounts.of(self._all[self._queries[hit]])
+            are_below[hit] = counts_at_limit(tally, int(newest[hit]))
         return are_below
 
     def count(self, begun: Ints) -> None:
         """Count all hits, of which those given begin a match."""
-        columns = (self._tallies, self._hits.docids, self._hits.docids_max)
+        columns = (self._queries, self._hits.docids, self._hits.docids_max)
         keys, inverse = _distinct(columns)
         # A load costs nobody's budget.
         costs = np.array([use.topic.query.table is None for use in self._hits.uses], np.int64)
@@ -230,11 +230,9 @@ class _Counted:
         tuples = np.bincount(inverse, costs).astype(np.int64)
         nbytes = np.bincount(inverse, costs * self._hits.nbytes).astype(np.int64)
         matches = np.bincount(inverse[begun], minlength=len(tuples))
-        tallies, *given = *keys, tuples, nbytes, matches
-        order = np.argsort(tallies, kind="stable")
-        for own in np.split(order, np.flatnonzero(np.diff(tallies[order])) + 1):
-            if len(own):
-                self._all[tallies[own[0]]].find_all(*(column[own] for column in given))
+        which, docids, newest = keys
+        found = FoundCharges(self._all, which, docids, newest, tuples, nbytes, matches)
+        self._accounts.charge(found)
 
     def hand_on(self, handed_on: Ints) -> None:
         """Count the tuples of inner operators that queries have found, each once."""
@@ -242,12 +240,13 @@ class _Counted:
         numbers = {stream: i for i, stream in enumerate(dict.fromkeys(streams))}
         of_use = np.array([numbers[stream] for stream in streams], np.int64)
         hits = self._hits
-        columns = (self._tallies, of_use[hits.which], hits.docids, hits.docids_max)
+        columns = (self._queries, hits.docids, hits.docids_max, of_use[hits.which])
         keys, inverse = _distinct([column[handed_on] for column in columns])
-        names, counts = list(numbers), np.bincount(inverse)
-        rows = zip(*(column.tolist() for column in (*keys, counts)), strict=True)
-        for tally, stream, docid, newest, count in rows:
-            self._all[tally].hand_on(names[stream], Account(docid, newest), count)
+        which, docids, newest, of_stream = keys
+        counts, streams = np.bincount(inverse), list(numbers)
+        self._accounts.charge(
+            HandedOnCharges(self._all, which, docids, newest, streams, of_stream, counts)
+        )
 
 
 def _distinct(columns: Sequence[Ints]) -> tuple[list[Ints], Ints]:

@@ -415,13 +415,14 @@ class Engine:
         leaves |= self._leaves(set(found.leaves().tolist()) - leaves.keys())
         is_wanted = partial(self._is_wanted, batch)
         builder = MatchBuilder(leaves, found.spelled, batch.trees.tree, is_wanted)
-        rows = found.rows(lambda query: self._accounts.of(query).limit)
-        return list(builder.build(rows, found.readers, self._accounts.of))
+        rows = found.rows(self._accounts.limit_of)
+        return list(builder.build(rows, found.readers, self._accounts))
 
     def _keep(self, made: list[BuiltMatch], batch: _Batch) -> None:
         """Keep matches and remember the documents that they publish, as far as budgets go."""
         news: list[Document] = []
-        limits = {name: self._accounts.of(name).limit for name in {each.row.query for each in made}}
+        names = {each.row.query for each in made}
+        limits = {name: self._accounts.limit_of(name) for name in names}
         for match, document in made:
             # What a match costs is known when it is made: then its document may be one too many.
             if match.position < limits[match.query]:

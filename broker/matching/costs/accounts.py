@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from broker.matching.costs.budget import Budget, Pause, Spent, Tally
+from broker.matching.costs.budget import Budget, Pause, Spent, Tally, bound_of
+from broker.matching.costs.charges import Charges
 from broker.matching.costs.commoncounts import Counted
 from broker.matching.costs.spending import Spending
 from broker.matching.queryset import QuerySet
@@ -36,7 +37,7 @@ class Accounts:
         self._budget = budget
         self._queries = queries
         self._processor = processor
-        self._spending = Spending(budget)
+        self._spending = Spending(budget, queries.revision)
         self._pauses: list[Pause] = []
         self._seen = _Seen(is_known=False)
 
@@ -47,11 +48,28 @@ class Accounts:
 
     def of(self, query: str) -> Tally:
         """Return a query's tally in this batch."""
-        return self._spending.of(query, self._queries.revision(query))
+        return self._spending.of(query)
+
+    def opened(self, query: str) -> Tally | None:
+        """Return a query's tally if it has one already: its charges are counted one by one."""
+        return self._spending.opened(query)
+
+    def limit_of(self, query: str) -> int:
+        """Return the first document of which nothing counts for a query."""
+        return self._spending.limit_of(query)
+
+    @property
+    def bytes_max(self) -> int:
+        """The bytes that the matches of one document may read and write."""
+        return bound_of(self._budget.bytes_per_document)
+
+    def charge(self, charges: Charges) -> None:
+        """Charge queries with what they have found, or with matches made of it."""
+        self._spending.charge(charges)
 
     def hand_on(self, counted: Counted) -> None:
         """Count tuples of a common stream for the queries that have them."""
-        self._spending.hand_on(counted, self._queries.revision)
+        self._spending.hand_on(counted)
 
     def stopped(self) -> Mapping[str, int]:
         """Return the limits of the queries that are over their budget."""
@@ -129,7 +147,7 @@ class Accounts:
 
     def end_batch(self, last_docid: int, horizon_us: int) -> None:
         """Pause the queries that are over the budget; windows reach back from `horizon_us`."""
-        for tally in self._spending.end_batch(last_docid, self._queries.revision):
+        for tally in self._spending.end_batch(last_docid):
             self._pause(tally.query, tally.limit, tally.reason())
         self._pause_farthest(last_docid, horizon_us)
 

@@ -242,6 +242,10 @@ class Tally:
         """Return how many bytes an account may still spend."""
         return self._most_bytes - self._bytes.get(account, 0)
 
+    def has_read(self, account: Account, leaf: int) -> bool:
+        """Return whether a document has been read for an account."""
+        return (account, leaf) in self._read
+
     def reads(self, account: Account, leaf: int) -> bool:
         """Return whether a document is read for an account for the first time, and note it."""
         before = len(self._read)

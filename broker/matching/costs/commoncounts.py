@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from operator import add
-from typing import NamedTuple
 
 import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.costs.blocks import BLOCK_DOCUMENTS, Account
+from broker.matching.costs.budget import TUPLE_COST
 from broker.matching.usegroups import GroupColumns
 
-__all__ = ["CommonCounts", "Counted", "Had"]
+__all__ = ["CommonCounts", "Counted"]
 
 _HITS, _HANDED_ON, _NBYTES = range(3)
 
@@ -45,10 +44,10 @@ class Counted:
         for (docid, newest), weights in zip(accounts.tolist(), sums.tolist(), strict=True):
             yield Account(docid, newest), weights
 
-    def peaks(self) -> list[int]:
+    def peaks(self) -> Ints:
         """Return the largest of each weight that an account has."""
         _, sums = self._by_account(np.ones(len(self.docids), np.bool_))
-        peaks: list[int] = sums.max(axis=0).tolist()
+        peaks: Ints = sums.max(axis=0)
         return peaks
 
     def _by_account(self, some: Flags) -> tuple[Ints, Ints]:
@@ -59,46 +58,30 @@ class Counted:
         return accounts, sums
 
 
-class Had(NamedTuple):
-    """What a query has that it has not been told of, in all; peaks are of one document at most."""
-
-    hits: int = 0
-    handed_on: int = 0
-    nbytes: int = 0
-    peak_hits: int = 0
-    peak_handed_on: int = 0
-    peak_nbytes: int = 0
-
-
 class CommonCounts:
     """The tuples that have been counted in the batch in hand, and what each query has of them."""
 
     def __init__(self) -> None:
         self._counted: list[Counted] = []
         self._of_query: dict[str, list[tuple[int, int]]] = {}
-        self._had: dict[str, Had] = {}
 
-    def add(self, counted: Counted) -> list[str]:
-        """Count tuples; return the queries that have some."""
+    def add(self, counted: Counted) -> tuple[list[str], Ints]:
+        """Count tuples; return the queries that have some, and the sums of each (`Ledger.note`)."""
         sums = counted.uses.sums(counted.tuples, counted.weights)
-        some = np.flatnonzero(sums[:, _HITS]).tolist()
-        place, peaks = len(self._counted), counted.peaks()
+        some = np.flatnonzero(sums[:, _HITS])
+        place, own = len(self._counted), sums[some]
         self._counted.append(counted)
-        queries = [counted.uses.queries[i] for i in some]
-        nothing = Had()
-        for query, use, own in zip(queries, some, sums[some].tolist(), strict=True):
+        queries = [counted.uses.queries[i] for i in some.tolist()]
+        for query, use in zip(queries, some.tolist(), strict=True):
             self._of_query.setdefault(query, []).append((place, use))
-            more = (*own, *map(min, own, peaks))
-            self._had[query] = Had(*map(add, self._had.get(query, nothing), more))
-        return queries
-
-    def had(self, query: str) -> Had:
-        """Return what a query has that it has not been told of."""
-        return self._had[query]
+        peaks = np.minimum(own, counted.peaks())
+        hits, handed_on, nbytes = peaks.T
+        spent = hits * TUPLE_COST + nbytes
+        columns = (hits, spent, np.zeros_like(hits), handed_on, own[:, _HANDED_ON], own[:, _NBYTES])
+        return queries, np.stack(columns, axis=1)
 
     def take(self, query: str) -> list[tuple[str, Account, list[int]]]:
         """Return what a query has by operator and account, and forget it."""
-        self._had.pop(query, None)
         found = []
         for place, use in self._of_query.pop(query, ()):
             counted = self._counted[place]

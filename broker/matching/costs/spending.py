@@ -2,66 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from broker.matching.costs.blocks import block_of
-from broker.matching.costs.budget import TUPLE_COST, Budget, Spent, Tally, bound_of
+from broker.matching.costs.budget import Budget, Spent, Tally
+from broker.matching.costs.charges import Charges, Ledger
 from broker.matching.costs.commoncounts import CommonCounts, Counted
+from joins import UNBOUNDED
 
 __all__ = ["Spending"]
 
 
 class Spending:
-    """The tallies of an engine's queries; remembers from batch to batch the block begun."""
+    """The tallies of an engine's queries; remembers from batch to batch the block begun.
 
-    def __init__(self, budget: Budget) -> None:
+    `revision_of` returns the revision of a query.  A query has a tally in a batch when somebody
+    asks for it, or when its charges might be over the budget (`charges`).
+    """
+
+    def __init__(self, budget: Budget, revision_of: Callable[[str], int]) -> None:
         self.budget = budget
+        self._revision_of = revision_of
         self._tallies: dict[str, Tally] = {}
         self._begun: dict[tuple[str, int], list[Spent]] = {}
         self._common = CommonCounts()
+        self._ledger = Ledger(budget, self._begun_of)
         self._counted: list[tuple[str, int]] = []
 
     def begin_batch(self) -> None:
         """Forget tallies; the block begun goes on."""
         self._tallies = {}
         self._common = CommonCounts()
+        self._ledger.begin_batch()
         self._counted = []
 
-    def of(self, query: str, revision: int) -> Tally:
+    def _begun_of(self, query: str) -> Sequence[Spent]:
+        """Return what a query had in the block begun before this batch."""
+        return self._begun.get((query, self._revision_of(query)), ())
+
+    def of(self, query: str) -> Tally:
         """Return a query's tally in this batch."""
         tally = self._tallies.get(query)
         if tally is None:
-            begun = self._begun.get((query, revision), ())
-            tally = self._tallies[query] = Tally(query, revision, self.budget, begun)
+            revision = self._revision_of(query)
+            tally = Tally(query, revision, self.budget, self._begun_of(query))
+            self._tallies[query] = tally
+        self._ledger.tell(query, tally)
         for stream, account, (hits, handed_on, nbytes) in self._common.take(query):
             tally.find(account, hits, nbytes, 0)
             tally.hand_on(stream, account, handed_on)
         return tally
 
-    def hand_on(self, counted: Counted, revision_of: Callable[[str], int]) -> None:
+    def opened(self, query: str) -> Tally | None:
+        """Return a query's tally if it has one already."""
+        return self._tallies.get(query)
+
+    def limit_of(self, query: str) -> int:
+        """Return the first document over the budget of a query so far."""
+        tally = self._tallies.get(query)
+        return UNBOUNDED if tally is None else tally.limit
+
+    def charge(self, charges: Charges) -> None:
+        """Charge queries with what they have found, or with matches made of it."""
+        for query in self._ledger.enter(charges, self._tallies):
+            self.of(query)
+
+    def hand_on(self, counted: Counted) -> None:
         """Count tuples of a common stream for the queries that have them."""
-        budget = self.budget
-        for query in self._common.add(counted):
-            revision, had = revision_of(query), self._common.had(query)
-            begun = self._begun.get((query, revision), ())
-            spent = had.peak_nbytes + TUPLE_COST * had.peak_hits
-            is_near = (
-                had.peak_hits > budget.pairs_max
-                or had.peak_handed_on > bound_of(budget.matches_per_document)
-                or spent > bound_of(budget.bytes_per_document)
-                or had.handed_on + sum(one.matches for one in begun)
-                > bound_of(budget.matches_per_1000_documents)
-                or had.nbytes + sum(one.nbytes for one in begun)
-                > bound_of(budget.output_bytes_per_1000_documents)
-            )
-            if is_near or query in self._tallies:
-                self.of(query, revision)
+        queries, sums = self._common.add(counted)
+        near = {*self._ledger.note(queries, sums)} if queries else set()
+        for query in queries:
+            if query in near or query in self._tallies:
+                self.of(query)
 
     def put_back(self, tally: Tally) -> None:
         """Take a tally in the place of the query's present one."""
         self._tallies[tally.query] = tally
 
-    def end_batch(self, last_docid: int, revision_of: Callable[[str], int]) -> list[Tally]:
+    def end_batch(self, last_docid: int) -> list[Tally]:
         """Keep the counts of the last document's block; return the queries over the budget."""
         block = block_of(last_docid)
         begun = {key: held for key, held in self._begun.items() if held[0].block == block}
@@ -71,20 +89,15 @@ class Spending:
                 begun.pop(key, None)
             elif spent := tally.spent_in(block):
                 begun[key] = spent
-        for query, found in self._common.in_block(block).items():
-            key = query, revision_of(query)
-            self._counted.append(key)
-            before = {one.newest_block: one for one in begun.get(key, ())}
-            for newest in found.keys() - before.keys():
-                before[newest] = Spent(*key, block, newest, 0, 0)
-            for newest, (handed_on, nbytes) in found.items():
-                one = before[newest]
-                before[newest] = one._replace(
-                    matches=one.matches + handed_on, nbytes=one.nbytes + nbytes
-                )
-            begun[key] = [one for _, one in sorted(before.items())]
+        for untold in (self._common.in_block(block), self._ledger.in_block(block)):
+            for query, found in untold.items():
+                key = query, self._revision_of(query)
+                self._counted.append(key)
+                if found:
+                    begun[key] = _with(begun.get(key, ()), key, block, found)
         self._begun = begun
-        return [tally for tally in self._tallies.values() if tally.is_over]
+        over = (tally for tally in self._tallies.values() if tally.is_over)
+        return sorted(over, key=lambda tally: tally.query)
 
     def spent(self) -> list[Spent]:
         """Return the counts in the block begun of the queries with matches in this batch."""
@@ -100,3 +113,17 @@ class Spending:
 
     def __iter__(self) -> Iterator[Tally]:
         return iter(self._tallies.values())
+
+
+def _with(
+    begun: Iterable[Spent],
+    key: tuple[str, int],
+    block: int,
+    found: Mapping[int, tuple[int, int]],
+) -> list[Spent]:
+    """Return what a query has in a block, with further matches and bytes by newest block."""
+    spent = {one.newest_block: one for one in begun}
+    for newest, (matches, nbytes) in found.items():
+        one = spent.get(newest) or Spent(*key, block, newest, 0, 0)
+        spent[newest] = one._replace(matches=one.matches + matches, nbytes=one.nbytes + nbytes)
+    return [one for _, one in sorted(spent.items())]

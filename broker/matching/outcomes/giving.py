@@ -231,10 +231,7 @@ class Outcomes:
 
     def end_batch(self) -> list[Note]:
         """Return what has been given in the batch of statements that look back at it."""
-
-        def limit_of(name: str) -> int:
-            return self._accounts.of(name).limit
-
+        limit_of = self._accounts.limit_of
         return [*self.notes.end_batch(limit_of), *self.learned.end_batch(limit_of)]
 
     def forget(self, watermark_us: int) -> None:

@@ -6,7 +6,7 @@ stands in a clause as the first block of its unit, and in the tuple as a run (`x
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring
 
@@ -44,6 +44,16 @@ class MatchForm:
     has_blocks: bool
     names_blocks: bool
     missing: tuple[tuple[int, int], ...]
+
+    @property
+    def spelling(self) -> Hashable:
+        """What lines of this form say alike, beside their query, with those of an equal one."""
+        places = tuple([place for _, place in self.visible])
+        shown = tuple([(label, self.indices[name]) for name, label in self.shown])
+        blocks = self.units, self.branches, self.runs, self.has_blocks, self.names_blocks
+        streams = tuple([self.query.blocks[block].stream for _, block in self.missing])
+        which = self.query.is_ordered, self.query.is_lossy, self.missing, streams
+        return self.labels, self.roots, places, shown, blocks, which
 
     def run_at(self, place: int) -> range | None:
         """Return the places of the run that has a document."""

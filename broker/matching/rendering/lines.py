@@ -80,47 +80,58 @@ class MatchLines:
             {"block": unit, "stream": query.blocks[block].stream} for unit, block in form.missing
         ]
 
-    def id(self, behind: Behind, numbers: Sequence[int]) -> str:
+    @staticmethod
+    def identity(behind: Behind, numbers: Sequence[int]) -> bytes:
+        """Return what an id digests of a match, whoever has it."""
+        return f"{behind.keys}],[{','.join(map(str, numbers))}]]".encode()
+
+    def id(self, identity: bytes) -> str:
         """Return the id of a match, 32 hexadecimal digits."""
         digest = self._digest.copy()
-        digest.update(f"{behind.keys}],[{','.join(map(str, numbers))}]]".encode())
+        digest.update(identity)
         return digest.hexdigest()
 
-    def line(
+    def line(self, name: str, found: str, folds: Mapping[str, Any], output: Output) -> str:
+        """Return the line of the match with the id `name`, without the line end.
+
+        `found` is what `found` returns of it, `folds` are its values of FOLD.
+        """
+        folded = f', "values": {_spell(dict(folds))}' if folds else ""
+        error = output.error
+        why = "" if error is None else f', "output_error": {encode_basestring(error)}'
+        return (
+            f'{{"id": "{name}", "query": {self._query}{found}{self._parameters}{folded},'
+            f' "output": {output.spelled}{why}}}'
+        )
+
+    def found(
         self,
-        name: str,
         interval: tuple[str, str],
         behind: Behind,
         numbers: Sequence[int],
         witnesses: str,
         omitted: int,
-        output: Output,
         decided: int | None = None,
-        folds: Mapping[str, Any] | None = None,
         confidence: Fraction | None = None,
     ) -> str:
-        """Return the line of the match with the id `name`, without the line end.
+        """Return what a line says of when and where a match was found, and why.
 
-        `omitted` witnesses are counted beside those given; `decided` is the docid at which the
-        match of an ordered query was decided; `folds` are the values of FOLD, `confidence` that of
-        a query with LOSS.
+        Lines of other topics in an equal form (`Form.spelling`) say the same of it.  `omitted`
+        witnesses are counted beside those given; `decided` is the docid at which the match of an
+        ordered query was decided; `confidence` is that of a query with LOSS.
         """
         start, end = interval
         roots = ", ".join([str(numbers[i]) for i in self._form.roots[:DOCUMENTS_MAX]])
         nodes = ", ".join([self._shown(*each, numbers) for each in self._form.shown])
         left_out = f', "witnesses_omitted": {omitted}' if omitted else ""
         at = "" if decided is None else f' "decided": {decided},'
-        folded = f', "values": {_spell(dict(folds))}' if folds else ""
         sure = ""
         if confidence is not None:
             sure = f' "confidence": {float(confidence)!r}, "missing": {_spell(self._missing)},'
-        error = output.error
-        why = "" if error is None else f', "output_error": {encode_basestring(error)}'
         return (
-            f'{{"id": "{name}", "query": {self._query}, "start": "{start}", "end": "{end}",'
+            f', "start": "{start}", "end": "{end}",'
             f'{at}{sure} "documents": {behind.line}, "roots": [{roots}], "nodes": {{{nodes}}},'
-            f' "witnesses": [{witnesses}]{left_out}{self._parameters}{folded},'
-            f' "output": {output.spelled}{why}}}'
+            f' "witnesses": [{witnesses}]{left_out}'
         )
 
     def _shown(self, name: str, label: str, numbers: Sequence[int]) -> str:

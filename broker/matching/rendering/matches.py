@@ -2,18 +2,26 @@
 
 Matches of one document are made in a row, whoever asks for them: the documents behind it are read
 once, and an output that several queries ask for is made once (`outputs`).  What is equal for many
-matches is spelled once: a pair of documents, a time, a value.
+matches is spelled once: a pair of documents, a time, a value, and all that queries in an equal form
+say of the same nodes (`_FoundAlike`).
+
+What matches cost is charged for many at once (`charges`).  A query that has a tally, as it may be
+near its budget, is charged for each; of the others what is made is measured, so that no document
+makes more than it may.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from broker.documents.document import Document, render_time
+from broker.matching.costs.accounts import Accounts
 from broker.matching.costs.blocks import Account
 from broker.matching.costs.budget import Tally
+from broker.matching.costs.charges import Payment, PaymentCharges
 from broker.matching.match import FoundMatch, parameters_key
 from broker.matching.publications import published_document
 from broker.matching.rendering.leaf import Leaf
@@ -21,6 +29,7 @@ from broker.matching.rendering.lines import Behind, MatchLines
 from broker.matching.rendering.matchrows import FoundRow, Reader
 from broker.matching.rendering.outputs import Output, Outputs, ReadingCost
 from broker.matching.rendering.trees import DocumentTree
+from joins import UNBOUNDED
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build
 from xscl.query import Constructor, SelectAll, SelectNodes
@@ -31,6 +40,10 @@ PUBLISHED_COST = 7
 """What a byte of output costs besides where it is published: it is evaluated as a document."""
 
 
+CHARGED = 4_000
+"""Matches that are charged together."""
+
+
 class BuiltMatch(NamedTuple):
     """A match, and the document that its query publishes for it, if it publishes any."""
 
@@ -39,18 +52,26 @@ class BuiltMatch(NamedTuple):
 
 
 class _Subscription:
-    """A reader of matches: how its lines are spelled, and what its outputs depend on."""
+    """A reader of matches: how its lines are spelled, and what its outputs depend on.
 
-    def __init__(self, reader: Reader, tally: Tally) -> None:
+    `number` is that of its query, `spelling` that of what its lines say alike with others.
+    """
+
+    def __init__(self, reader: Reader, number: int, spelling: int) -> None:
         topic, self.form = reader
         self.query = query = topic.query
-        self.tally = tally
+        self.number = number
+        self.spelling = spelling
         self.given = topic.parameters
         self.lines = MatchLines(self.given, self.form)
         self.parameters = parameters_key(self.given)
         self.is_constructed = isinstance(query.select, Constructor)
         self.is_ordered = query.is_ordered
+        self.is_lossy = query.is_lossy
+        self.publishes = query.publish
         self.selection = self._selection()
+        self.tally: Tally | None = None
+        self.limit = UNBOUNDED
 
     def _selection(self) -> Hashable:
         """Return what the output depends on beside documents, times and visible nodes."""
@@ -67,6 +88,23 @@ class _Subscription:
         if isinstance(select, SelectNodes):
             return tuple([places for _, places in shown])
         return None
+
+
+class _FoundAlike(NamedTuple):
+    """What is spelled of a match for all that are found alike: the row without its reader."""
+
+    row: FoundRow
+    behind: Behind
+    identity: bytes
+    found: str
+
+
+class _Making:
+    """What an account of a query has spent on outputs that were made, of those charged together."""
+
+    def __init__(self) -> None:
+        self.spent = 0
+        self.read: set[int] = set()
 
 
 class MatchBuilder:
@@ -91,58 +129,116 @@ class MatchBuilder:
         self._outputs = Outputs()
         self._behind: dict[Hashable, Behind] = {}
         self._times: dict[int, str] = {}
+        self._documents_of_shared: tuple[int, ...] = ()
+        self._shared: dict[tuple[int, tuple[int, ...]], _FoundAlike] = {}
+        self._spellings: dict[Hashable, int] = {}
+        self._queries: dict[str, int] = {}
+        self._subscriptions: dict[int, _Subscription] = {}
+        self._payments: list[Payment] = []
+        self._making: dict[tuple[int, Account], _Making] = {}
 
     def build(
-        self, rows: Iterable[FoundRow], readers: Sequence[Reader], tally_of: Callable[[str], Tally]
+        self, rows: Iterator[FoundRow], readers: Sequence[Reader], accounts: Accounts
     ) -> Iterator[BuiltMatch]:
         """Yield each match that is wanted, as far as its query's budget goes.
 
-        A document whose matches go over the budget stops the tally; some of its matches may have
+        A document whose matches go over the budget stops the query; some of its matches may have
         been yielded before.
         """
-        of_readers: dict[int, _Subscription] = {}
-        for row in rows:
-            of_reader = of_readers.get(row.reader)
-            if of_reader is None:
-                reader = readers[row.reader]
-                of_reader = _Subscription(reader, tally_of(reader.topic.query.id))
-                of_readers[row.reader] = of_reader
-            if row.docid < of_reader.tally.limit:
-                match = self._built(row, of_reader)
-                if match is not None:
-                    yield match
+        while part := [*islice(rows, CHARGED)]:
+            for row in part:
+                reader = self._subscriptions.get(row.reader)
+                if reader is None:
+                    reader = self._subscription(row.reader, readers[row.reader], accounts)
+                if row.docid < reader.limit:
+                    match = self._built(row, reader, accounts)
+                    if match is not None:
+                        yield match
+            self._charge(accounts)
 
-    def _built(self, row: FoundRow, reader: _Subscription) -> BuiltMatch | None:
-        query, lines = reader.query, reader.lines
-        behind = self._documents(row, reader)
-        name = lines.id(behind, row.visible)
-        if query.publish is not None and not self._is_wanted(query.publish, name):
+    def _subscription(self, number: int, reader: Reader, accounts: Accounts) -> _Subscription:
+        query = self._queries.setdefault(reader.topic.query.id, len(self._queries))
+        asked = reader.form.spelling
+        spelling = self._spellings.setdefault(asked, len(self._spellings))
+        made = self._subscriptions[number] = _Subscription(reader, query, spelling)
+        _look_up(made, accounts)
+        return made
+
+    def _charge(self, accounts: Accounts) -> None:
+        """Charge queries with what has been made; some may have a tally then."""
+        payments, self._payments, self._making = self._payments, [], {}
+        if payments:
+            accounts.charge(PaymentCharges.of([*self._queries], payments))
+        for each in self._subscriptions.values():
+            _look_up(each, accounts)
+
+    def _pay(self, payment: Payment, reader: _Subscription) -> None:
+        if reader.tally is None:
+            self._payments.append(payment)
+        else:
+            payment.tell(reader.tally)
+            reader.limit = reader.tally.limit
+
+    def _built(self, row: FoundRow, reader: _Subscription, accounts: Accounts) -> BuiltMatch | None:
+        _, behind, identity, found = self._found(row, reader)
+        query, lines, publishes = reader.query, reader.lines, reader.publishes
+        name = lines.id(identity)
+        if publishes is not None and not self._is_wanted(publishes, name):
             return None
-        try:
-            output, cost = self._output(row, behind, reader)
-        except ExhaustedError:
-            return None
+        # Alike for all but constructors, which may write them.
+        own = (row.start_us, row.end_us, row.confidence) if reader.is_constructed else None
+        asked = reader.selection, own, row.visible
+        outputs = self._outputs.of(row.leaves)
+        output = outputs.get(asked)
+        if output is None:
+            output = self._output(row, behind, reader, accounts)
+            if output is None:
+                return None
+            outputs[asked] = output
+        line = lines.line(name, found, row.folds, output)
+        extra = 0 if publishes is None else PUBLISHED_COST * output.nbytes
+        # A tick may decide so much that the lines themselves are counted.
+        kept = size(line) if row.newest < row.docid else output.nbytes
+        payment = Payment(
+            reader.number,
+            row.docid,
+            row.newest,
+            output.most + extra,
+            kept,
+            output.cost + extra,
+            row.leaves,
+            output.readings,
+        )
+        self._pay(payment, reader)
+        match = FoundMatch(row.docid, query.id, name, reader.parameters, behind.oldest, line)
+        published = None
+        if publishes is not None:
+            published = self._published(publishes, name, row, output, behind, reader)
+        return BuiltMatch(match, published)
+
+    def _found(self, row: FoundRow, reader: _Subscription) -> _FoundAlike:
+        """Return what is spelled of a match for all that are found alike."""
+        if row.leaves != self._documents_of_shared:
+            self._documents_of_shared, self._shared = row.leaves, {}
+        asked = reader.spelling, row.visible
+        shared = self._shared.get(asked)
+        if shared is None or shared.row[1:] != row[1:]:
+            shared = self._shared[asked] = self._spell(row, reader)
+        return shared
+
+    def _spell(self, row: FoundRow, reader: _Subscription) -> _FoundAlike:
+        lines, behind = reader.lines, self._documents(row, reader)
         witnesses = ", ".join([lines.witness(each, self._spelled) for each in row.witnesses])
-        line = lines.line(
-            name,
+        found = lines.found(
             (self._time(row.start_us), self._time(row.end_us)),
             behind,
             row.visible,
             witnesses,
             row.omitted,
-            output,
             row.docid if reader.is_ordered else None,
-            row.folds,
-            row.confidence if query.is_lossy else None,
+            row.confidence if reader.is_lossy else None,
         )
-        # A tick may decide so much that the lines themselves are counted.
-        kept = size(line) if row.newest < row.docid else output.nbytes
-        reader.tally.pay(Account(row.docid, row.newest), cost, kept)
-        found = FoundMatch(row.docid, query.id, name, reader.parameters, behind.oldest, line)
-        published = None
-        if query.publish is not None:
-            published = self._published(query.publish, name, row, output, behind, reader)
-        return BuiltMatch(found, published)
+        return _FoundAlike(row, behind, MatchLines.identity(behind, row.visible), found)
 
     def _documents(self, row: FoundRow, reader: _Subscription) -> Behind:
         form = reader.form
@@ -160,40 +256,42 @@ class MatchBuilder:
             time = self._times[time_us] = render_time(time_us)
         return time
 
-    def _output(self, row: FoundRow, behind: Behind, reader: _Subscription) -> tuple[Output, int]:
-        """Return a match's output, made, or as another query has had it, and what it costs."""
-        # Alike for all but constructors, which may write them.
-        own = (row.start_us, row.end_us, row.confidence) if reader.is_constructed else None
-        asked = reader.selection, own, row.visible
-        outputs, tally = self._outputs.of(row.leaves), reader.tally
-        output, account = outputs.get(asked), Account(row.docid, row.newest)
-        if output is None:
-            meter = Meter(tally.left(account))
-            try:
-                trees = []
-                for leaf in behind.leaves:
-                    trees.append(self._tree_of(leaf))
-                    reading = ReadingCost.of(trees[-1])
-                    meter.spend(_reading_cost(reading, leaf.instance, account, reader))
-                output = self._made(row, trees, meter, reader)
-            except ExhaustedError:
-                tally.pay(account, meter.spent, 0)
-                raise
-            outputs[asked] = output
-            cost = meter.spent
-        else:
-            cost = output.cost
-            for number, reading in zip(row.leaves, output.readings, strict=True):
-                cost += _reading_cost(reading, number, account, reader)
-        if reader.query.publish is not None:
-            cost += PUBLISHED_COST * output.nbytes
-        return output, cost
+    def _output(
+        self, row: FoundRow, behind: Behind, reader: _Subscription, accounts: Accounts
+    ) -> Output | None:
+        """Return a match's output, made; None where its query cannot pay for it."""
+        account, tally = Account(row.docid, row.newest), reader.tally
+        making = self._making.setdefault((reader.number, account), _Making())
+        left = accounts.bytes_max - making.spent if tally is None else tally.left(account)
+        meter = Meter(left)
+        trees: list[DocumentTree] = []
+        readings: list[ReadingCost] = []
+        try:
+            for leaf in behind.leaves:
+                tree, number = self._tree_of(leaf), leaf.instance
+                trees.append(tree)
+                readings.append(ReadingCost.of(tree, is_constructed=reader.is_constructed))
+                was_read = number in making.read
+                if tally is not None:
+                    was_read = was_read or tally.has_read(account, number)
+                making.read.add(number)
+                meter.spend(readings[-1].again if was_read else readings[-1].first)
+            read = meter.spent
+            text, error = self._made(row, trees, meter, reader)
+        except ExhaustedError:
+            spent = meter.spent
+            where = reader.number, row.docid, row.newest
+            self._pay(Payment(*where, spent, 0, spent, (), ()), reader)
+            self._charge(accounts)
+            return None
+        making.spent += meter.spent
+        return Output.of(text, error, meter.spent - read, readings)
 
     def _made(
         self, row: FoundRow, trees: Sequence[DocumentTree], meter: Meter, reader: _Subscription
-    ) -> Output:
-        form, spent = reader.form, meter.spent
-        text, error = build(
+    ) -> tuple[str, str | None]:
+        form = reader.form
+        return build(
             reader.query,
             trees,
             {
@@ -206,7 +304,6 @@ class MatchBuilder:
             meter,
             float(row.confidence),
         )
-        return Output.of(text, error, meter.spent - spent, trees)
 
     def _published(
         self,
@@ -226,13 +323,7 @@ class MatchBuilder:
         return replace(document, docid=row.docid, depth=depth, watermark_us=row.watermark_us)
 
 
-def _reading_cost(reading: ReadingCost, leaf: int, account: Account, reader: _Subscription) -> int:
-    """Return what a match pays for reading a document.
-
-    All matches of one account pay for it together; each that has a constructor pays for
-    its text again, as it may go through all of it.
-    """
-    is_first = reader.tally.reads(account, leaf)
-    if reader.is_constructed:
-        return reading.nbytes + is_first * (reading.cost + reading.xpath_cost)
-    return is_first * reading.cost
+def _look_up(reader: _Subscription, accounts: Accounts) -> None:
+    """Have a reader charged as its query is now."""
+    reader.tally = accounts.opened(reader.query.id)
+    reader.limit = accounts.limit_of(reader.query.id)

@@ -19,23 +19,29 @@ __all__ = ["Output", "Outputs", "ReadingCost"]
 
 
 class ReadingCost(NamedTuple):
-    """What reading a document costs, in bytes: see `DocumentTree`."""
+    """What reading a document costs, in bytes (see `DocumentTree`): the first time, and again.
 
-    cost: int
-    xpath_cost: int
-    nbytes: int
+    All matches of one account pay for it together; each that has a constructor pays for its text
+    again, as it may go through all of it.
+    """
+
+    first: int
+    again: int
 
     @classmethod
-    def of(cls, tree: DocumentTree) -> ReadingCost:
+    def of(cls, tree: DocumentTree, *, is_constructed: bool) -> ReadingCost:
         """Return the costs of a tree."""
-        return cls(tree.cost, tree.xpath_cost, tree.nbytes)
+        if is_constructed:
+            return cls(tree.nbytes + tree.cost + tree.xpath_cost, tree.nbytes)
+        return cls(tree.cost, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
     """An output of `nbytes`, `spelled` in JSON; `error` is why its constructor failed.
 
-    `cost` is what making it spent, `readings` what its documents cost, one for each block.
+    `cost` is what making it spent, `readings` what its documents cost, one for each block, and
+    `most` is what both come to where nothing has been read before.
     """
 
     text: str
@@ -44,12 +50,13 @@ class Output:
     nbytes: int
     cost: int
     readings: Sequence[ReadingCost]
+    most: int
 
     @classmethod
-    def of(cls, text: str, error: str | None, cost: int, trees: Sequence[DocumentTree]) -> Output:
-        """Return what has been made of trees."""
-        readings = [*map(ReadingCost.of, trees)]
-        return cls(text, encode_basestring(text), error, size(text), cost, readings)
+    def of(cls, text: str, error: str | None, cost: int, readings: Sequence[ReadingCost]) -> Output:
+        """Return what has been made of documents."""
+        most = cost + sum([reading.first for reading in readings])
+        return cls(text, encode_basestring(text), error, size(text), cost, readings, most)
 
 
 class Outputs:

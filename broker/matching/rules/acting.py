@@ -106,7 +106,7 @@ class Acting:
     def _live(self, transactions: Sequence[Sequence[Turn]]) -> list[Sequence[Turn]]:
         """Return transactions without the queries that stop before them."""
         queries = {each.query for some in transactions for each in some}
-        limits = {query: self._accounts.of(query).limit for query in queries}
+        limits = {query: self._accounts.limit_of(query) for query in queries}
         if transactions[-1][0].order[0] < min(limits.values()):
             return [*transactions]
         live = (

@@ -186,7 +186,7 @@ class RuleCandidates:
             if asked not in lines:
                 lines[asked] = MatchLines(each.topic.parameters, each.form)
             behind = Behind.of([leaves[number] for number in each.leaves], each.form)
-            each.name = lines[asked].id(behind, each.visible)
+            each.name = lines[asked].id(MatchLines.identity(behind, each.visible))
 
     def matches(self, turns: Iterable[Turn]) -> MatchRows:
         """Return the matches of guarded candidates."""

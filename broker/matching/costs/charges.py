@@ -1,0 +1,340 @@
+"""What queries are charged with, in columns: told to their tallies only where it can matter.
+
+Tuples and matches are counted in tables, a charge for each row, whoever pays.  Of each query the
+charges of a batch are added up: the largest that a document has of each kind, and what blocks have
+in all.  While these stay within the bounds of the budget no document and no block can go over them,
+so nobody has to look at a charge by itself.
+
+Invariants: sums are never below what the tally would have counted, so a query that is not told is
+within its budget; one that is told is told every charge, in the order in which they were made.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.costs.blocks import BLOCK_DOCUMENTS, Account
+from broker.matching.costs.budget import TUPLE_COST, Budget, Spent, Tally, bound_of
+
+__all__ = ["Charges", "FoundCharges", "HandedOnCharges", "Ledger", "Payment", "PaymentCharges"]
+
+_PEAKS = 4
+"""How many of the sums are of one document: tuples, bytes, matches, tuples handed on."""
+
+_MATCHES, _KEPT = _PEAKS, _PEAKS + 1
+
+
+class Amounts(NamedTuple):
+    """What charges add to, a row for each: tuples, bytes, matches, handed on, bytes kept."""
+
+    tuples: Ints
+    nbytes: Ints
+    matches: Ints
+    handed_on: Ints
+    kept: Ints
+
+
+@dataclass(frozen=True)
+class Charges(ABC):
+    """Charges of `queries`: `which` of them each is of, where it stands, and its newest document.
+
+    A tally is told those of its query in the order of their positions, and as they come.
+    """
+
+    queries: Sequence[str]
+    which: Ints
+    docids: Ints
+    newest: Ints
+
+    @property
+    @abstractmethod
+    def amounts(self) -> Amounts:
+        """What each adds to sums, or more."""
+
+    @abstractmethod
+    def tell(self, tally: Tally, own: Ints) -> None:
+        """Charge a tally with some."""
+
+
+@dataclass(frozen=True)
+class FoundCharges(Charges):
+    """Tuples of nodes by account, their values' bytes, and the matches that they begin."""
+
+    tuples: Ints
+    nbytes: Ints
+    matches: Ints
+
+    @property
+    def amounts(self) -> Amounts:
+        """What each adds to sums."""
+        spent = self.tuples * TUPLE_COST + self.nbytes
+        nothing = np.zeros_like(spent)
+        return Amounts(self.tuples, spent, self.matches, nothing, self.nbytes)
+
+    def tell(self, tally: Tally, own: Ints) -> None:
+        """Charge a tally with some."""
+        columns = (self.docids, self.newest, self.tuples, self.nbytes, self.matches)
+        tally.find_all(*(column[own] for column in columns))
+
+
+@dataclass(frozen=True)
+class HandedOnCharges(Charges):
+    """Tuples of inner operators by account; `streams` are named by `of_stream`."""
+
+    streams: Sequence[str]
+    of_stream: Ints
+    counts: Ints
+
+    @property
+    def amounts(self) -> Amounts:
+        """What each adds to sums."""
+        nothing = np.zeros_like(self.counts)
+        return Amounts(nothing, nothing, nothing, self.counts, nothing)
+
+    def tell(self, tally: Tally, own: Ints) -> None:
+        """Charge a tally with some."""
+        columns = (self.of_stream, self.docids, self.newest, self.counts)
+        for stream, docid, newest, count in zip(
+            *(column[own].tolist() for column in columns), strict=True
+        ):
+            tally.hand_on(self.streams[stream], Account(docid, newest), count)
+
+
+class Payment(NamedTuple):
+    """What a match costs, `kept` of it until the commit; it reads `leaves`, `readings` say at what.
+
+    `most` is what it costs where it is the first of its account that reads them.
+    """
+
+    which: int
+    docid: int
+    newest: int
+    most: int
+    kept: int
+    cost: int
+    leaves: Sequence[int]
+    readings: Sequence[tuple[int, int]]
+
+    def tell(self, tally: Tally) -> None:
+        """Charge a tally, as far as the match counts."""
+        if self.docid < tally.limit:
+            account = Account(self.docid, self.newest)
+            cost = self.cost
+            for leaf, (first, again) in zip(self.leaves, self.readings, strict=False):
+                cost += first if tally.reads(account, leaf) else again
+            tally.pay(account, cost, self.kept)
+
+
+@dataclass(frozen=True)
+class PaymentCharges(Charges):
+    """What the matches that have been made cost."""
+
+    payments: Sequence[Payment]
+    most: Ints
+    kept: Ints
+
+    @classmethod
+    def of(cls, queries: Sequence[str], payments: Sequence[Payment]) -> PaymentCharges:
+        """Return payments as charges."""
+        columns = [np.array(each, np.int64) for each in [*zip(*payments, strict=True)][:5]]
+        which, docids, newest, most, kept = columns
+        return cls(queries, which, docids, newest, payments, most, kept)
+
+    @property
+    def amounts(self) -> Amounts:
+        """What each adds to sums, or more: all read their documents first."""
+        nothing = np.zeros_like(self.most)
+        return Amounts(nothing, self.most, nothing, nothing, self.kept)
+
+    def tell(self, tally: Tally, own: Ints) -> None:
+        """Charge a tally with some."""
+        for row in own.tolist():
+            self.payments[row].tell(tally)
+
+
+@dataclass(frozen=True)
+class _Sorted:
+    """Charges by query: their rows in `order`, those of each from one of `bounds` to the next.
+
+    `own` are the queries that have some, by their number among those of the charges; `sums` has a
+    row for each: the largest amounts of a document, then what all add to blocks.
+    """
+
+    order: Ints
+    own: Ints
+    bounds: Ints
+    sums: Ints
+
+    @classmethod
+    def of(cls, charges: Charges) -> _Sorted:
+        """Return charges by query."""
+        order = np.lexsort((charges.docids, charges.which))
+        which, docids = charges.which[order], charges.docids[order]
+        begins = _changes(which)
+        of_document = begins | _changes(docids)
+        by_document, starts = np.flatnonzero(of_document), np.flatnonzero(begins)
+        amounts = np.stack(charges.amounts, axis=1)[order]
+        totals = np.add.reduceat(amounts, by_document, axis=0)
+        first = np.searchsorted(by_document, starts)
+        sums = np.empty((len(starts), _PEAKS + 2), np.int64)
+        sums[:, :_PEAKS] = np.maximum.reduceat(totals[:, :_PEAKS], first, axis=0)
+        in_all = np.add.reduceat(totals, first, axis=0)
+        sums[:, _MATCHES], sums[:, _KEPT] = in_all[:, 2] + in_all[:, 3], in_all[:, 4]
+        return cls(order, which[starts], np.append(starts, len(order)), sums)
+
+    def rows(self, k: int) -> Ints:
+        """Return the rows of one of the queries that have some."""
+        return self.order[self.bounds[k] : self.bounds[k + 1]]
+
+
+@dataclass
+class _Untold:
+    """The charges of a batch that tallies have not been told, by query."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+    sums: Ints = field(default_factory=lambda: np.zeros((0, _PEAKS + 2), np.int64))
+    charges: list[tuple[Charges, _Sorted, Ints]] = field(default_factory=list)
+    of_query: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+
+
+class Ledger:
+    """The charges of the batch in hand that tallies have not been told.
+
+    `begun` returns what a query had in the block begun before it.
+    """
+
+    def __init__(self, budget: Budget, begun: Callable[[str], Iterable[Spent]]) -> None:
+        self._begun = begun
+        self._untold = _Untold()
+        bounds = (
+            budget.pairs_max,
+            bound_of(budget.bytes_per_document),
+            bound_of(budget.matches_per_document),
+            bound_of(budget.matches_per_document),
+            bound_of(budget.matches_per_1000_documents),
+            bound_of(budget.output_bytes_per_1000_documents),
+        )
+        self._bounds = np.array(bounds, np.int64)
+
+    def begin_batch(self) -> None:
+        """Forget all charges."""
+        self._untold = _Untold()
+
+    def enter(self, charges: Charges, tallies: Mapping[str, Tally]) -> list[str]:
+        """Take charges; return the queries whose tallies have to be told.
+
+        Those in `tallies` are told at once.
+        """
+        if not len(charges.which):
+            return []
+        by_query, untold = _Sorted.of(charges), self._untold
+        names = [charges.queries[i] for i in by_query.own.tolist()]
+        numbers = np.full(len(names), -1)
+        place = len(untold.charges)
+        for k, name in enumerate(names):
+            tally = tallies.get(name)
+            if tally is None:
+                numbers[k] = number = self._number(name)
+                untold.of_query.setdefault(number, []).append((place, k))
+            else:
+                charges.tell(tally, by_query.rows(k))
+        of_row = np.empty(len(charges.which), np.int64)
+        of_row[by_query.order] = np.repeat(numbers, np.diff(by_query.bounds))
+        untold.charges.append((charges, by_query, of_row))
+        own = np.flatnonzero(numbers >= 0)
+        return self.note([names[k] for k in own.tolist()], by_query.sums[own])
+
+    def note(self, names: Sequence[str], sums: Ints) -> list[str]:
+        """Add to the sums of queries; return those whose tallies have to be told.
+
+        A row has the most tuples, bytes, matches and tuples handed on of a document, and the
+        matches, those handed on included, and bytes kept of all.
+        """
+        numbers = np.array([self._number(name) for name in names], np.int64)
+        self._untold.sums[numbers] += sums
+        over = (self._untold.sums[numbers] > self._bounds).any(axis=1)
+        return [names[k] for k in np.flatnonzero(over).tolist()]
+
+    def _number(self, name: str) -> int:
+        untold = self._untold
+        number = untold.numbers.get(name)
+        if number is None:
+            number = untold.numbers[name] = len(untold.numbers)
+            if number >= len(untold.sums):
+                more = np.zeros((max(64, number), _PEAKS + 2), np.int64)
+                untold.sums = np.concatenate([untold.sums, more])
+            begun = list(self._begun(name))
+            untold.sums[number, _MATCHES] = sum(one.matches for one in begun)
+            untold.sums[number, _KEPT] = sum(one.nbytes for one in begun)
+        return number
+
+    def tell(self, name: str, tally: Tally) -> None:
+        """Tell a query's tally all its charges, and forget them."""
+        untold = self._untold
+        number = untold.numbers.get(name)
+        if number is None:
+            return
+        for place, k in untold.of_query.pop(number, ()):
+            charges, by_query, _ = untold.charges[place]
+            charges.tell(tally, by_query.rows(k))
+
+    def in_block(self, block: int) -> Mapping[str, dict[int, tuple[int, int]]]:
+        """Return what queries that have not been told have in a block of positions.
+
+        It is matches, tuples handed on included, by the block of their newest document, and bytes
+        by that of their positions.
+        """
+        untold = self._untold
+        names = list(untold.numbers)
+        is_told = np.ones(len(names) + 1, np.bool_)
+        is_told[list(untold.of_query)] = False
+        found: dict[str, dict[int, tuple[int, int]]] = {name: {} for name in self.queries()}
+        for charges, _, of_row in untold.charges:
+            some = np.flatnonzero((_blocks(charges.docids) == block) & ~is_told[of_row])
+            amounts, newest = charges.amounts, _blocks(charges.newest[some])
+            matches = (amounts.matches + amounts.handed_on)[some]
+            nothing = np.zeros_like(matches)
+            for at, counts in (
+                (newest, (matches, nothing)),
+                (np.full_like(newest, block), (nothing, amounts.kept[some])),
+            ):
+                for number, each, *own in _totals(of_row[some], at, counts):
+                    of_query = found[names[number]]
+                    before = of_query.get(each, (0, 0))
+                    of_query[each] = before[0] + own[0], before[1] + own[1]
+        return found
+
+    def queries(self) -> list[str]:
+        """Return the queries that have not been told what they are charged with."""
+        names = list(self._untold.numbers)
+        return [names[number] for number in self._untold.of_query]
+
+
+def _changes(column: Ints) -> Flags:
+    """Return where a column is another than in the row before, the first row included."""
+    changes = np.ones(len(column), np.bool_)
+    changes[1:] = column[1:] != column[:-1]
+    return changes
+
+
+def _blocks(docids: Ints) -> Ints:
+    return (docids - 1) // BLOCK_DOCUMENTS
+
+
+def _totals(numbers: Ints, at: Ints, counts: Sequence[Ints]) -> Iterator[tuple[int, ...]]:
+    """Yield the sums of counts by number and block that are not all zero."""
+    some = np.flatnonzero(np.any(counts, axis=0))
+    if not len(some):
+        return
+    numbers, at, *counts = (column[some] for column in (numbers, at, *counts))
+    order = np.lexsort((at, numbers))
+    starts = np.flatnonzero(_changes(numbers[order]) | _changes(at[order]))
+    sums = [np.add.reduceat(column[order], starts).tolist() for column in counts]
+    first = order[starts]
+    yield from zip(numbers[first].tolist(), at[first].tolist(), *sums, strict=True)
