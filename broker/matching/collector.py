@@ -86,7 +86,7 @@ class Collector:
     def _take_common(self, hits: Hits) -> None:
         """Add tuples to the instances of common streams, each counted for whoever has it."""
         bounds = hits.bounds()
-        held = np.zeros(len(hits), np.bool_)
+        held = self._are_held_alone(hits, bounds)
         for rows, group in _groups(hits):
             uses = group.columns
             held[rows] = uses.some_have(_own(bounds[rows], uses))
@@ -99,10 +99,45 @@ class Collector:
         hits, bounds = hits.alone(rows), bounds[rows]
         ones = np.ones(len(hits), np.int64)
         weights = np.stack([ones, self._inner.add_common(hits), hits.nbytes], axis=1)
+        self._charge_alone(hits, weights)
         for rows, group in _groups(hits):
             uses = group.columns
             where = hits.docids[rows], hits.docids_max[rows], weights[rows]
             self._accounts.hand_on(Counted(group.stream, uses, _own(bounds[rows], uses), *where))
+
+    def _are_held_alone(self, hits: Hits, bounds: Ints) -> Flags:
+        """Return which hits are of groups of one use, which has them and is not stopped before."""
+        most = np.full((len(hits.uses), bounds.shape[1]), np.iinfo(np.int64).max)
+        limits = np.zeros(len(hits.uses), np.int64)
+        for i, group in _groups_of_one(hits):
+            uses = group.columns
+            most[i, : uses.bounds.shape[1]] = uses.bounds[0]
+            limits[i] = self._accounts.limit_of(uses.queries[0])
+        are_held: Flags = np.all(bounds <= most[hits.which], axis=1)
+        are_held &= hits.docids <= limits[hits.which]
+        return are_held
+
+    def _charge_alone(self, hits: Hits, weights: Ints) -> None:
+        """Charge the queries of groups of one use with tuples of nodes, and what is handed on."""
+        numbers: dict[str, int] = {}
+        of_use = np.full(len(hits.uses), -1)
+        for i, group in _groups_of_one(hits):
+            of_use[i] = numbers.setdefault(group.columns.queries[0], len(numbers))
+        rows = np.flatnonzero(of_use[hits.which] >= 0)
+        if not len(rows):
+            return
+        uses, queries, own = hits.which[rows], list(numbers), weights[rows]
+        columns = (of_use[uses], hits.docids[rows], hits.docids_max[rows])
+        (which, docids, newest), inverse = _distinct(columns)
+        tuples, nbytes = (np.bincount(inverse, own[:, k]).astype(np.int64) for k in (0, 2))
+        found = FoundCharges(queries, which, docids, newest, tuples, nbytes, np.zeros_like(tuples))
+        self._accounts.charge(found)
+        (which, docids, newest, of_stream), inverse = _distinct((*columns, uses))
+        counts = np.bincount(inverse, own[:, 1]).astype(np.int64)
+        streams = [use.clause.stream for use in hits.uses]
+        self._accounts.charge(
+            HandedOnCharges(queries, which, docids, newest, streams, of_stream, counts)
+        )
 
     def _are_open(self, uses: GroupColumns, tuples: Ints, docids: Ints) -> Flags:
         """Return which tuples somebody has who is not stopped before they stand."""
@@ -176,13 +211,25 @@ def _queries(hits: Hits) -> tuple[list[str], Ints]:
 
 
 def _groups(hits: Hits) -> Iterator[tuple[Ints, UseGroup]]:
-    """Yield the hits of each group."""
-    order = np.argsort(hits.which, kind="stable")
+    """Yield the hits of each group that has several uses."""
+    alone = [i for i, _ in _groups_of_one(hits)]
+    are_alone = np.zeros(len(hits.uses), np.bool_)
+    are_alone[alone] = True
+    some = np.flatnonzero(~are_alone[hits.which])
+    order = some[np.argsort(hits.which[some], kind="stable")]
     for rows in np.split(order, np.flatnonzero(np.diff(hits.which[order])) + 1):
         if len(rows):
             use = hits.uses[int(hits.which[rows[0]])]
             assert isinstance(use, CommonUse)
             yield rows, use.group
+
+
+def _groups_of_one(hits: Hits) -> Iterator[tuple[int, UseGroup]]:
+    """Yield the groups that have one use, each with its number among the uses of hits."""
+    for i, use in enumerate(hits.uses):
+        assert isinstance(use, CommonUse)
+        if len(use.group) == 1:
+            yield i, use.group
 
 
 def _own(bounds: Ints, uses: GroupColumns) -> Ints:
