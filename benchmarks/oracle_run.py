@@ -14,7 +14,8 @@ not show: engine, shards, batches, restarts, and bounds so small that everything
 
 With `--ordered` the queries are of NEXT, UNLESS and NOT (`tests/generators/ordered_cases.py`),
 with `--repeated` they have runs (`tests/generators/run_cases.py`), with `--outcomes` WINDOW, LIMIT
-and DISJOINT (`tests/generators/outcome_cases.py`), with `--lossy` LOSS
+and DISJOINT (`tests/generators/outcome_cases.py`), with `--counted` they count runs
+(`tests/generators/counted_cases.py`), with `--lossy` LOSS
 (`tests/generators/loss_cases.py`), with `--rules` tables, whose rows are compared too
 (`tests/generators/rule_cases.py`), with `--similar` they join by similarity
 (`tests/generators/similar_cases.py`), and every fifth of those cases is joined in three shards.
@@ -45,6 +46,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from generators.choosers import RandomChooser  # noqa: E402
 from generators.clause_coverage import Coverage  # noqa: E402
+from generators.counted_cases import counted_case  # noqa: E402
 from generators.loss_cases import loss_case  # noqa: E402
 from generators.ordered_cases import ordered_case  # noqa: E402
 from generators.outcome_cases import outcome_case  # noqa: E402
@@ -68,6 +70,7 @@ from broker.tables.transactions import Schedule  # noqa: E402
 MEMORY = Path("/dev/shm")
 
 CASES: dict[str, Callable[[RandomChooser], str]] = {
+    "counted": counted_case,
     "lossy": loss_case,
     "rules": rule_case,
     "ordered": ordered_case,
@@ -76,6 +79,7 @@ CASES: dict[str, Callable[[RandomChooser], str]] = {
     "similar": similar_case,
 }
 KINDS = {
+    "counted": "queries count runs, or draw them",
     "lossy": "queries have LOSS",
     "rules": "queries read and write tables",
     "ordered": "queries decide",

@@ -145,6 +145,7 @@ class Clause:
     asked of tables, None where nothing is; `actions` are done for each match of a root, and
     `factors` are those of its confidence.
     `outcome` is what rows and limits read of a root's tuples (`Query.outcome_operands`).
+    `counts` is the term of runs that are counted, `""` where none are.
     """
 
     query_class: QueryClass
@@ -169,6 +170,7 @@ class Clause:
     actions: tuple[Action, ...] = ()
     outcome: tuple[Operand, ...] = ()
     factors: tuple[Factor, ...] = ()
+    counts: str = ""
 
     def window_under(self, values: Mapping[str, object]) -> int:
         """Return the window under an assignment."""

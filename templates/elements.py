@@ -31,6 +31,7 @@ from xscl.sequence import blocks_below, nodes_below
 __all__ = [
     "RepeatedUnit",
     "element_operands",
+    "of_candidate",
     "operand_with_elements",
     "repeated_units",
     "with_elements",
@@ -190,6 +191,16 @@ def operand_with_elements(
 ) -> Operand:
     """Return an operand that says what is of elements."""
     return _Rewriting(units, paths, at_hand).of(operand)
+
+
+def of_candidate(operand: Operand) -> Operand:
+    """Return what is of all elements of a complete run as what it is of one element."""
+    match operand:
+        case Elements(_, "all", of):
+            return Elements(None, "candidate", of)
+        case Call(function, arguments):
+            return Call(function, tuple(map(of_candidate, arguments)))
+    return operand
 
 
 def _has_elements(residual: Residual) -> bool:

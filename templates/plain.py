@@ -47,6 +47,7 @@ from templates.predicates import (
     of_document,
 )
 from xscl.comparison import UNBOUND
+from xscl.counting import is_counted
 from xscl.path import Parameter
 from xscl.query import (
     INFINITE_US,
@@ -183,6 +184,8 @@ class _Plain:
             source = replace(source, where=None)
         around = _Around()
         part = self._part(source, around)
+        if isinstance(part.node, Repeated) and is_counted(self.query):
+            return Kept(part.node, where)
         match part.node:
             case Kept(node, kept) if _is_decided(node):
                 return Kept(node, self._all_of(kept, where))

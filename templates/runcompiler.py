@@ -15,18 +15,23 @@ from templates.built import Built
 from templates.chaindecision import DecidedChains
 from templates.clause import Clause, ClauseSource
 from templates.conjunctions import compared_in
+from templates.elements import of_candidate
 from templates.joingraph import GraphNode, JoinGraph
 from templates.ordered import Repeated, asked_of_elements, blocks_of, choices
 from templates.queryclass import QueryClass
 from templates.rundecision import (
     AbsentElement,
     Begin,
+    CountedKey,
+    Counting,
     DecidedRuns,
     ElementStream,
     FoldValue,
     RunDecision,
 )
 from templates.template import template_of
+from xscl.comparison import Elements, operands_below
+from xscl.counting import is_counted
 from xscl.evaluation import compile_condition
 from xscl.path import Axis, NodeTest
 from xscl.pattern import DOCUMENT, PatternNode, TreePattern
@@ -34,11 +39,13 @@ from xscl.query import (
     Disjunct,
     Operand,
     Query,
+    SelectKind,
     VariableValue,
     operand_terms,
     operand_variables,
     term,
 )
+from xscl.sequence import units_of
 
 if TYPE_CHECKING:
     from templates.clausecompiler import Compiler
@@ -52,6 +59,9 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
     compilers: list[Compiler] = []
     deciding: list[Clause] = []
     begins: list[Begin] = []
+    counting = _counting(decisions, nodes[0][0]) if is_counted(decisions.query) else None
+    keys = () if counting is None else counting.keys
+    of_left = {term(t) for key in keys for t in operand_terms(key.operand)}
     for statement, node in nodes:
         folds = tuple(FoldValue(*each) for each in node.folds)
         for choice in choices(node):
@@ -62,13 +72,19 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
                 compiler = decisions.compiler(statement, choice)
                 compilers.append(compiler)
                 asked = compiler.terms(first).union(*map(compiler.terms, node.further()))
-                needed = decisions.chosen(tuple(blocks_of(node.operand))) | asked
+                needed = decisions.chosen(tuple(blocks_of(node.operand))) | asked | of_left
                 left = compiler.tuples(node.operand, needed)
                 deciding.append(left)
                 begin = replace(begin, left=decisions.stream(left))
             begins.append(begin)
     statement, node = nodes[0]
     operands = [o for other, _ in nodes for o in asked_of_elements(other.root)]
+    operands += [
+        below.operand
+        for key in keys
+        for below in operands_below(key.operand)
+        if isinstance(below, Elements) and below.operand is not None
+    ]
 
     def elements(blocks: Sequence[int], keys: Sequence[Sequence[str]]) -> tuple[ElementStream, ...]:
         found: list[ElementStream] = []
@@ -93,9 +109,24 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
             AbsentElement(each.step, elements(each.unit.blocks, each.keys), (), each.window_us)
             for each in node.absences
         ),
+        counting,
     )
     compared = frozenset[str]().union(*(each.compared for each in node.absences))
     return Built.of(decision, compilers, deciding, compared)
+
+
+def _counting(decisions: Decisions, statement: Query) -> Counting:
+    """Return how the runs of a statement are counted."""
+    query = decisions.query
+    blocks = [block for unit in units_of(query.root) for block in unit]
+    visible = tuple((block, query.visible_in([block])) for block in blocks)
+    read = () if statement.rows is None else statement.rows.keys
+    keys = []
+    for key in read:
+        of_elements = any(isinstance(each, Elements) for each in operands_below(key))
+        keys.append(CountedKey(of_candidate(key) if of_elements else key, of_elements))
+    has_steps = query.kind is SelectKind.COMPRESSED
+    return Counting(decisions.point, visible, has_steps, tuple(keys))
 
 
 def compile_elements(
@@ -137,13 +168,18 @@ def runs_clause(
     carried = tuple(
         sorted({unit.run, *node.run_keys, *(t for each in below for t in each.carried)})
     )
+    if decision.counting is not None:
+        carried = (unit.run,)
     runs = DecidedRuns(decision, left, first, "", carried, (), unit.run, node.run_keys)
     plain_keys = {key for key in node.left_keys if key[0] != "+"}
     steps_compared = [compared_in(each) for each in (first, where, *node.each_step())]
     plain_keys |= built.compared & decisions.chosen(blocks)
     compared = frozenset(plain_keys).union(*steps_compared, *(each.compared for each in below))
+    if decision.counting is not None:
+        compared = frozenset()
     read = (*below, *built.deciding)
-    return handed_on(compiler, runs, blocks, read, where, compared, needed_above)
+    counts = "" if decision.counting is None else unit.run
+    return handed_on(compiler, runs, blocks, read, where, compared, needed_above, counts)
 
 
 def handed_on(
@@ -154,6 +190,7 @@ def handed_on(
     where: Disjunct,
     compared: frozenset[str],
     needed_above: frozenset[str],
+    counts: str = "",
 ) -> Clause:
     """Return the clause of the tuples of runs, a stream of which is named here by its content.
 
@@ -183,6 +220,7 @@ def handed_on(
         stream=stream,
         tuple_variables=variables,
         deciding=read,
+        counts=counts,
     )
     tuples = replace(
         clause,

@@ -11,14 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from templates.decision import TupleStream
-from xscl.comparison import operands_below
+from xscl.comparison import Call, operand_terms, operands_below
 from xscl.evaluation import StepReading, Values, compile_conjunction, compile_operand
+from xscl.functions import spell
 from xscl.query import Disjunct, Elements, Operand
 from xscl.runvalues import Run, RunAtHand, RunElement, RunReading, TermNode, UnboundError
 
 __all__ = [
     "AbsentElement",
     "Begin",
+    "CountedKey",
+    "Counting",
     "DecidedRuns",
     "Disjuncts",
     "ElementStream",
@@ -34,6 +37,7 @@ __all__ = [
     "Test",
     "Values",
     "compile_disjuncts",
+    "compile_keys",
     "compile_values",
     "look_ups",
 ]
@@ -92,13 +96,37 @@ class AbsentElement:
 
 
 @dataclass(frozen=True, slots=True)
+class CountedKey:
+    """What counted runs are told apart by: an operand of what stands before, or of elements."""
+
+    operand: Operand
+    is_of_elements: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How the runs of a repetition are counted, and not listed.
+
+    They are of documents behind `point`.  `visible` are for each block the variables that a match
+    shows, that of the root first.  With `has_steps` they are handed on as graphs, one for each key
+    of SAME, else as numbers, told apart by `keys`.
+    """
+
+    point: int
+    visible: tuple[tuple[int, tuple[str, ...]], ...]
+    has_steps: bool
+    keys: tuple[CountedKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunDecision:
     """One repetition.
 
     `is_next` says that an element is the next one that fits, else it is any that fits.  `gap_us`
     bounds the time between neighbours, `window_us` that from what stands before, `within_us` the
     whole; `reach_us` is for how long the first document is remembered.  `run` is the term under
-    which runs are read.  Where something must be absent runs are decided behind FOLLOWED BY too.
+    which runs are read.  Where something must be absent, or runs are counted, they
+    are decided behind FOLLOWED BY too.
     """
 
     is_next: bool
@@ -111,6 +139,7 @@ class RunDecision:
     grace_us: int
     run: str = ""
     absences: tuple[AbsentElement, ...] = ()
+    counting: Counting | None = None
 
     @property
     def retained_us(self) -> int:
@@ -139,6 +168,15 @@ class RunDecision:
             each.run is not None or each.function in ("candidate", "prev")
             for each in asked
             if isinstance(each, Elements)
+        )
+
+    @property
+    def reads_left(self) -> bool:
+        """Whether what is asked of every element speaks of what stands before."""
+        operands = [o for begin in self.begins for d in begin.each for o in d.operands()]
+        below = [each for operand in operands for each in operands_below(operand)]
+        return any(operand_terms(each) for each in operands) or any(
+            isinstance(each, Call) and each.function in ("start", "dur") for each in below
         )
 
     def streams(self) -> set[str]:
@@ -194,6 +232,12 @@ def compile_values(operand: Operand) -> Callable[[StepReading], Values]:
             return ()
 
     return values
+
+
+def compile_keys(operand: Operand) -> Callable[[StepReading], list[str]]:
+    """Return what gives the texts of the values of an operand, each once."""
+    of = compile_values(operand)
+    return lambda reading: list(dict.fromkeys(map(spell, of(reading))))
 
 
 def look_ups(*predicates: tuple[Disjunct, ...]) -> list[tuple[Operand, Operand]]:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 from xscl.checks import check_query
 from xscl.conditions import Binding, PatternBuilder
+from xscl.counting import not_drawn
 from xscl.layout import statement_text
 from xscl.losses import build_loss
 from xscl.namespaces import Namespaces
 from xscl.operators import PredicateBuilder
 from xscl.outcomes import OutcomeBuilder
 from xscl.parameters import parameter_types
-from xscl.path import ANY, Axis, Condition, Exists, NodeTest, Path, Step
+from xscl.path import ANY, Axis, Condition, Exists, NodeTest, Path, Span, Step
 from xscl.query import Block, Loss, Query, SelectKind, Variable
 from xscl.reach import check_reach
 from xscl.report import Report
@@ -90,8 +91,9 @@ class _QueryBuilder:
         blocks = self.blocks(predicates)
         text = statement_text(self.statement)
         publish, grace = self.statement.publish, self.statement.grace
-        kind = self.statement.select.kind if self.statement.select else ""
-        return Query(
+        select_syntax = self.statement.select
+        kind = select_syntax.kind if select_syntax else ""
+        query = Query(
             id=query_id,
             text=text,
             version=query_version(text),
@@ -109,6 +111,19 @@ class _QueryBuilder:
             actions=actions,
             tables=tuple(predicates.tables),
         )
+        if query.kind is SelectKind.COMPRESSED and select_syntax is not None:
+            self._check_drawn(query, select_syntax.kind_span or select_syntax.span)
+        return query
+
+    def _check_drawn(self, query: Query, span: Span) -> None:
+        reason = not_drawn(query)
+        if reason is not None:
+            self.report.error(
+                "XS903",
+                span,
+                f"COMPRESSED is of runs that are paths of one graph, which {reason} keeps from it",
+                "each element may be asked about itself, the one before it, and what stands before",
+            )
 
     # -- blocks --------------------------------------------------------------------------------
 

@@ -42,7 +42,6 @@ UNCREATED = "XS912"
 """The code of a table that no text creates."""
 
 NOT_YET = {
-    "COMPRESSED": "COMPRESSED",
     "kind beside WINDOW": "DISJOINT or COMPRESSED beside WINDOW",
     "table beside outcome": "a table beside WINDOW, LIMIT, DISJOINT or COMPRESSED",
     "CONFIDENCE without LOSS": "CONFIDENCE without LOSS",

@@ -29,6 +29,7 @@ class ClauseTerms:
     places among the terms: of a root the visible nodes of a match (`form`; where there are `runs`
     it depends on them, by `forms`), and what its witness tuples show, each with its place among the
     query's variables; of another what is handed on.
+    `counted` is the place of runs that are counted, -1 where none are.
     `equal` are the tests of the box against strings, `joined` the places of the values that the
     join has found equal, `timed` the times that the clause's factors ask for.
     """
@@ -40,6 +41,7 @@ class ClauseTerms:
     forms: MatchForms | None
     form: MatchForm | None
     runs: tuple[int, ...]
+    counted: int
     visible: tuple[int, ...]
     compared: tuple[tuple[int, int], ...]
     carried: tuple[int, ...]
@@ -59,8 +61,9 @@ class ClauseTerms:
         names = (*(name for name in found if name not in instants), *instants)
         at = {name: i for i, name in enumerate(names)}
         forms = None if clause.stream else MatchForms(query)
-        runs = forms.run_terms(clause.blocks) if forms else []
-        form = forms.of(clause.blocks, []) if forms and not runs else None
+        counted = "" if clause.stream else clause.counts
+        runs = forms.run_terms(clause.blocks) if forms and not counted else []
+        form = forms.of(clause.blocks, []) if forms and not runs and not counted else None
         compared = [
             (i, at[variable.name])
             for i, variable in enumerate(_in_order(query))
@@ -74,6 +77,7 @@ class ClauseTerms:
             forms,
             form,
             tuple([at[name] for name in runs]),
+            at[counted] if counted else -1,
             tuple([at[name] for name, _ in form.visible]) if form else (),
             () if clause.stream else tuple(compared),
             tuple([at[name] for name in clause.carried]) if clause.stream else (),

@@ -170,4 +170,4 @@ def retention_of(use: Use) -> int:
     """Return how far the oldest document may lie behind the end of a match or row."""
     given = use.topic
     own_us = use.clause.retention_under(given.parameters)
-    return min(INFINITE_US, own_us + given.outcome_us)
+    return min(INFINITE_US, own_us + given.outcome_us(own_us))

@@ -29,7 +29,7 @@ from templates.compiler import compile_query
 from templates.prepared import is_prepared, may_be_prepared
 from templates.queryclass import QueryClass
 from xpath_eval.catalog import EvaluationPlan, Numbering, PatternCatalog
-from xscl.query import INFINITE_US, Query
+from xscl.query import INFINITE_US, Query, SelectKind
 from xscl.substitution import substitute
 
 __all__ = ["Classes", "QuerySet"]
@@ -146,6 +146,12 @@ class QuerySet:
             if uses:
                 yield uses[0].topic
 
+    def reach_us(self, topic: Topic) -> int:
+        """Return how far the oldest document may lie behind the end of a match of a topic."""
+        member = self._members[topic.query.id]
+        own = (use for uses in member.uses.values() for use in uses if use.topic is topic)
+        return max((use.kept_us for use in own), default=0)
+
     def creating(self) -> Iterator[Query]:
         """Yield the queries of CREATE TABLE."""
         return (query for query in self._using.queries() if query.table is not None)
@@ -229,7 +235,9 @@ class QuerySet:
             if name not in needed:
                 uses = (use for use in member.all_uses() if use.is_join)
                 readers = self._readers.get(member.query.publish or "", {}).values()
-                own = max((use.kept_us + use.topic.outcome_us for use in uses), default=0)
+                own = max(
+                    (use.kept_us + use.topic.outcome_us(use.kept_us) for use in uses), default=0
+                )
                 later = max(map(retention, readers), default=0)
                 is_asked = member.registration_point < docid
                 needed[name] = min(INFINITE_US, own + later) if is_asked else 0
@@ -366,6 +374,8 @@ class QuerySet:
         if member.query.rows is not None:
             source = source_of(substitute(member.query, values), point)
             topic = replace(topic, source=source)
+        elif member.query.kind is SelectKind.COMPRESSED:
+            topic = replace(topic, source=f"{source_of(member.query, point)} {name_of(values)}")
         alternatives = member.prepared_for(values) or self._shared(member, values, point)
         if alternatives is None:
             plain = substitute(member.query, values)

@@ -12,7 +12,7 @@ from joins import UseKind
 from templates.clause import Clause, Test
 from templates.measured import thresholds
 from xscl.path import Parameter
-from xscl.query import Query, Window
+from xscl.query import Query, SelectKind, Window
 
 __all__ = ["Topic", "Use", "length_under"]
 
@@ -28,8 +28,8 @@ def length_under(length: Window | Parameter, values: Mapping[str, Any]) -> int:
 class Topic:
     """A query under one assignment of its parameters.  A match belongs to one of these.
 
-    `source` names the matches of which it has rows, `""` where it has none: assignments that differ
-    in what is asked of rows alone have one source.
+    `source` names the matches of which it has rows or graphs, `""` where it has none: assignments
+    that differ in what is asked of rows alone have one source.
     """
 
     query: Query
@@ -37,9 +37,13 @@ class Topic:
     registration_point: int
     source: str = ""
 
-    @property
-    def outcome_us(self) -> int:
-        """How far behind a match others may end that are in one row with it."""
+    def outcome_us(self, own_us: int) -> int:
+        """Return how far behind a match others may end that it is given with, or is not.
+
+        `own_us` is how far a match reaches back.
+        """
+        if self.query.kind is SelectKind.COMPRESSED:
+            return own_us
         rows = self.query.rows
         return 0 if rows is None else length_under(rows.length, self.parameters)
 

@@ -20,6 +20,9 @@ class RunLimits:
     elements: int = 10_000
     """Elements of a run."""
 
+    steps: int = 100_000
+    """Steps of the graphs of runs that one document decides."""
+
     heads: int = 100_000
     """Runs of a chain that are not complete, with one newest document."""
 

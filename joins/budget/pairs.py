@@ -53,7 +53,8 @@ class Overrun:
 
     There they made `pairs` by the value joins that make fewest; without any, there is none.  An
     overrun `is_skewed` where it made a skewed pair by its value joins; then `pairs` is 1.  It is
-    `of_runs` where there were more runs of a repetition, or longer ones, than these limits allow.
+    `of_runs` where there were more runs of a repetition, or longer ones, than these limits allow;
+    `of_steps` where these are counted, and their graphs had more steps.
     """
 
     query_class: int
@@ -63,6 +64,7 @@ class Overrun:
     value_joins: tuple[ValueJoin, ...]
     is_skewed: bool = False
     of_runs: RunLimits | None = None
+    of_steps: bool = False
 
 
 class SkewedPair(NamedTuple):

@@ -18,8 +18,9 @@ from joins.memory.shapes import tuple_edges
 from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.sequences.chains import ChainEvaluation
 from joins.sequences.clock import WatermarkSteps
+from joins.sequences.counting.counted import CountedRunEvaluation
 from joins.sequences.graphruns import GraphRunEvaluation
-from joins.sequences.runrows import ChainRows, FoundRows, RunRows
+from joins.sequences.runrows import ChainRows, FoundRows, GraphRows, RunRows
 from joins.sequences.runs import RunEvaluation
 from templates.chaindecision import ChainDecision, DecidedChains
 from templates.rundecision import DecidedRuns, RunDecision
@@ -35,12 +36,16 @@ AnyEvaluation = RunEvaluation | ChainEvaluation
 def _rows_of(number: int, runs: AnyRuns, shape: int) -> FoundRows[Any]:
     if isinstance(runs, DecidedChains):
         return ChainRows(number, runs, shape)
+    if runs.decision.counting is not None:
+        return GraphRows(number, runs, shape)
     return RunRows(number, runs, shape)
 
 
 def _evaluation_of(decision: AnyDecision, lateness_us: int, limits: RunLimits) -> AnyEvaluation:
     if isinstance(decision, ChainDecision):
         return ChainEvaluation(decision, lateness_us, limits)
+    if decision.counting is not None:
+        return CountedRunEvaluation(decision, lateness_us, limits)
     if not decision.is_next and decision.speaks_of_neighbours:
         return GraphRunEvaluation(decision, lateness_us, limits)
     return RunEvaluation(decision, lateness_us, limits)
@@ -158,7 +163,11 @@ class Repetitions:
         decision = self._classes[number].decision
         found = self._found.get(decision)
         if found is None:
-            found = self._evaluations[decision].decide(clock)
+            evaluation = self._evaluations[decision]
+            if isinstance(evaluation, CountedRunEvaluation):
+                found = list(evaluation.decide_graphs(clock))
+            else:
+                found = list(evaluation.decide(clock))
             found.sort(key=lambda one: one.docid or max(part.docid for part in one.parts))
             self._found[decision] = found
         first = self._inner.next_instance
@@ -177,7 +186,15 @@ class Repetitions:
     def overruns(self) -> list[Overrun]:
         """Return the uses of classes whose runs are too many from a document on."""
         return [
-            Overrun(number, kind, limit, 0, (), of_runs=self._limits)
+            Overrun(
+                number,
+                kind,
+                limit,
+                0,
+                (),
+                of_runs=self._limits,
+                of_steps=isinstance(evaluation, CountedRunEvaluation),
+            )
             for number, runs in self._classes.items()
             if (evaluation := self._evaluations.get(runs.decision)) is not None
             and (limit := evaluation.limit) is not None

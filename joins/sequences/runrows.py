@@ -12,6 +12,7 @@ import pyarrow as pa
 from joins.memory.instance import INSTANCE_SCHEMA
 from joins.memory.tupletable import ClassTuple, TuplePosition
 from joins.sequences.chainparts import DecidedChain
+from joins.sequences.counting.counted import FoundGraph
 from joins.sequences.runparts import DecidedRun, Part, PartRow
 from templates.chaindecision import DecidedChains
 from templates.rundecision import (
@@ -24,7 +25,7 @@ from templates.rundecision import (
     compile_disjuncts,
 )
 
-__all__ = ["ChainRows", "FoundRows", "RunRows"]
+__all__ = ["ChainRows", "FoundRows", "GraphRows", "RunRows"]
 
 _ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
 
@@ -144,6 +145,25 @@ class RunRows(FoundRows[DecidedRun]):
         for row in head.left.rows.get(self._runs.left.name, ()):
             if self._first(RunReading(row.terms, head.left.start_us, first.end_us, run)):
                 yield row
+
+
+class GraphRows(FoundRows[FoundGraph]):
+    """Makes the rows of one class of counted runs: one of all that end at one time."""
+
+    def __init__(self, number: int, runs: DecidedRuns, shape: int) -> None:
+        super().__init__(number, runs, shape)
+        self._run = runs.run
+
+    def terms(self, one: FoundGraph, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
+        """Yield the runs as a value, whose node is a number of their own."""
+        yield {self._run: TermNode(identity((id(one),)), one.runs.spell())}
+
+    def _row(self, one: FoundGraph, terms: Mapping[str, TermNode]) -> dict[str, Any]:
+        return super()._row(one, terms) | {
+            "leaves": list(one.leaves),
+            "start_us": one.start_us,
+            "end_us": one.end_us,
+        }
 
 
 class ChainRows(FoundRows[DecidedChain]):

@@ -66,7 +66,7 @@ def test_large_instances_that_no_window_reaches_are_forgotten() -> None:
 
 
 def leaf(number: int) -> Leaf:
-    return Leaf(number, number, 0, "", "S", str(number), 0, "{}", "[]")
+    return Leaf(number, number, 0, "", "S", str(number), 0, 0, "{}", "[]")
 
 
 def test_trees_are_parsed_again_when_others_have_taken_their_room() -> None:

@@ -35,3 +35,28 @@ def test_a_run_that_grows_too_long_pauses_its_statement() -> None:
     statement = "S//i[t = '0']->a NEXT {, 9 h} S//i[t != '0']->b+ GRACE 0 s"
     [pause] = run({"long": statement}, UNLIMITED, MANY, 20, short).pauses
     assert pause.docid == 9
+
+
+@pytest.mark.parametrize("batch", [7, 60])
+def test_who_counts_what_explodes_gets_an_answer(batch: int) -> None:
+    counts = "SELECT <n>{count()}</n> FROM S//i+ WITHIN 50 h WINDOW 0 s GRACE 0 s"
+    found = run({"counts": counts, "other": OTHER}, UNLIMITED, MANY, batch)
+    assert found.pauses == []
+    # The last document has no successor that settles its time.
+    assert [docid for name, docid, _ in found.lines if name == "counts"] == [*range(2, 61)]
+    last = [line for name, _, line in found.lines if name == "counts"][-1]
+    assert "<n>2.8823037615171174E17</n>" in last
+
+
+@pytest.mark.parametrize("batch", [7, 60])
+def test_a_graph_of_too_many_steps_pauses_its_statement(batch: int) -> None:
+    few = Way(limits=MatchingLimits(runs=RunLimits(steps=100)))
+    drawn = "SELECT COMPRESSED FROM S//i+ WITHIN 50 h GRACE 0 s"
+    found = run({"drawn": drawn, "other": OTHER}, UNLIMITED, MANY, batch, few)
+    [pause] = found.pauses
+    # 15 elements have 105 steps; they are drawn when the 16th document settles the last of them.
+    assert (pause.query, pause.docid) == ("drawn", 16)
+    assert "steps" in pause.reason
+    assert max(docid for name, docid, _ in found.lines if name == "drawn") == 15
+    free = run({"other": OTHER}, UNLIMITED, MANY, batch)
+    assert [each for each in found.lines if each[0] == "other"] == free.lines

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 from generators.choosers import RandomChooser
+from generators.counted_cases import counted_case
 from generators.outcome_cases import outcome_case
 from support.examples import examples
 from support.kit import CASES, Case, cases, check, parse_case
@@ -51,13 +53,14 @@ def test_shards_give_it_too(name: str) -> None:
     check(ALL[name], in_shards)
 
 
-def test_it_gives_what_the_oracle_gives() -> None:
+@pytest.mark.parametrize("kind", [outcome_case, counted_case])
+def test_it_gives_what_the_oracle_gives(kind: Callable[[RandomChooser], str]) -> None:
     wrong: list[int] = []
     for seed in range(examples(16)):
-        case = parse_case(outcome_case(RandomChooser(seed)))
+        case = parse_case(kind(RandomChooser(seed)))
         cut = random.Random(seed)
         batch_size, restart = cut.randint(1, 3), cut.randint(0, len(case.lines) - 1)
         found = run_engine(case, batch_size=batch_size, restart_after=restart)
         if lines(found) != lines(run_oracle(case)):
             wrong.append(seed)
-    assert not wrong, "cases of outcome_case(RandomChooser(seed)) with these seeds"
+    assert not wrong, f"cases of {kind.__name__}(RandomChooser(seed)) with these seeds"

@@ -19,10 +19,12 @@ from lxml import etree
 from broker.documents.document import Document
 from broker.matching.match import Match, MatchDocument
 from oracle.conditions import Facts, all_of, values_of
+from oracle.graphs import graphs
 from oracle.operators import Rules, position
 from oracle.transactions import Found
 from oracle.values import number, string
 from xscl.comparison import Call, Disjunct, VariableValue, operand_terms
+from xscl.counting import is_counted
 from xscl.functions import Atom
 from xscl.meter import Meter
 from xscl.nodes import NumberedTree
@@ -93,6 +95,8 @@ def given(query: Query, matches: Sequence[Decided], rules: Rules) -> list[Found]
     if query.rows is not None:
         rows = sorted(_rows(query, matches, rules), key=lambda row: row.turn)
         return [row.found for row in _limited(query, rows, rules, lambda row: row.limit_key)]
+    if query.kind is SelectKind.COMPRESSED:
+        return list(graphs(query, matches, rules))
     in_turn = sorted(matches, key=lambda each: each.turn)
     if query.limit is not None or query.kind is SelectKind.DISJOINT:
         in_turn = _limited(query, in_turn, rules, lambda each: _limit_key(query, each))
@@ -232,6 +236,8 @@ def _row(
     if rows.having is not None and not any(_holds(each, known, facts) for each in rows.having):
         return None
     documents = list({position(d): d for match in some for d in match.documents}.values())
+    if is_counted(query):
+        documents.sort(key=lambda document: (document.end_us, position(document)))
     shown: list[Any] = [*keys, *(_shown(each) for each in aggregates)]
     trees = [NumberedTree(etree.fromstring(d.xml)) for d in documents[:LISTED]]
     selected = [*keys, *(_selected(each) for each in aggregates)]

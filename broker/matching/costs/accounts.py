@@ -93,6 +93,12 @@ class Accounts:
     def _why_overrun(self, overrun: Overrun, use: Use) -> str:
         if overrun.of_runs is not None:
             limits = overrun.of_runs
+            if overrun.of_steps:
+                return (
+                    f"document {overrun.docid} decides graphs of more than {limits.steps:,} steps,"
+                    f" or runs of more than {limits.elements:,} elements; bound the repetition with"
+                    " a shorter window, or ask more of its elements"
+                )
             return (
                 f"document {overrun.docid} makes more than {limits.runs:,} runs, or one of more"
                 f" than {limits.elements:,} elements; bound the repetition with a window, ask more"

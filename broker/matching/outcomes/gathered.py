@@ -20,6 +20,7 @@ from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matchrows import MatchRows, places_of, with_runs
 from broker.matching.uses import Topic
 from templates.clause import Clause
+from templates.rungraphs import CountedRuns
 from xscl.comparison import Call, Operand, operand_terms, term
 from xscl.evaluation import UnboundError, Values, compile_operand
 
@@ -63,8 +64,9 @@ class _Documents:
 class Matched:
     """A decided match: where it stands, its documents, and what is read of it.
 
-    `newest` is the newest outside document behind it.  `times` are what the factors of its
-    confidence ask for; that is set where it is known.
+    Where matches are counted it stands for `count` of them, which are `counted`.  `newest` is the
+    newest outside document behind it.  `times` are what the factors of its confidence ask for;
+    that is set where it is known.
     """
 
     __slots__ = (
@@ -72,6 +74,7 @@ class Matched:
         "_documents",
         "clause",
         "confidence",
+        "counted",
         "depth",
         "docid",
         "end_us",
@@ -94,7 +97,9 @@ class Matched:
         topic: Topic,
         clause: ClauseReader,
         documents: _Documents,
+        counted: CountedRuns | None = None,
     ) -> None:
+        self.counted = counted
         self.docid, self.newest, self.depth, self.watermark_us, self.start_us, self.end_us = place
         self.leaves = leaves
         self.visible = visible
@@ -109,10 +114,19 @@ class Matched:
 
     def asked(self, number: int) -> Asked:
         """Return the values of a key, or of the arguments of an aggregate, by its number."""
+        if self.counted is not None:
+            # Of what is counted nothing else is asked than what it is told apart by.
+            keys = self.counted.keys
+            return ((keys[number],),) if number < len(keys) else ()
         found = self._asked.get(number)
         if found is None:
             found = self._asked[number] = self.clause.readers[number](self.readings)
         return found
+
+    @property
+    def count(self) -> int:
+        """How many matches it stands for."""
+        return 1 if self.counted is None else self.counted.count
 
     @property
     def behind(self) -> list[Leaf]:
@@ -139,11 +153,12 @@ class ClauseReader:
 
     def __init__(self, clause: Clause, names: Sequence[str]) -> None:
         self.clause = clause
-        operands = [o for each in clause.outcome for o in _arguments(each)]
+        outcome = () if clause.counts else clause.outcome
+        operands = [o for each in outcome for o in _arguments(each)]
         asked = dict.fromkeys(term(t) for o in operands for t in operand_terms(o))
         self.names = tuple(asked)
         self.at = np.array([names.index(name) for name in asked], np.int64)
-        self.readers = [_reader(each) for each in clause.outcome]
+        self.readers = [_reader(each) for each in outcome]
 
 
 class Gathered:
@@ -172,25 +187,35 @@ class Gathered:
             for use, terms in zip(hits.uses, hits.terms, strict=True)
         ]
         readings = self._readings(hits)
+        graphs = self._graphs(hits)
         for hit, use in enumerate(hits.which.tolist()):
             own, topic, terms = of_uses[use]
             behind = tuple(leaves[hit][: lengths[hit]])
             form, nodes = terms.form, visible[hit][: len(terms.visible)]
-            if form is None:
+            counted = graphs.get(hit)
+            if counted is None and form is None:
                 form, nodes, _ = runs[hit]
             seen = tuple(nodes)
-            key = (behind, seen, form.branches, form.units)
+            key = (piece, hit) if form is None else (behind, seen, form.branches, form.units)
             match = own.get(key)
             if match is None:
                 reader = self._readers[terms.clause]
                 match = own[key] = Matched(
-                    places[hit], behind, seen, topic, reader, self._documents
+                    places[hit], behind, seen, topic, reader, self._documents, counted
                 )
                 match.times = times.get(hit, match.times)
                 begun.append(hit)
             match.readings.append(readings[hit])
             match.hits.append((piece, hit))
         return np.array(begun, np.int64)
+
+    def _graphs(self, hits: Hits) -> dict[int, CountedRuns]:
+        """Return the runs of hits that are of counted runs."""
+        at = hits.by_clause(terms.counted for terms in hits.clauses)
+        own = np.flatnonzero(at >= 0)
+        texts = hits.texts(own, at[own]) if len(own) else []
+        found = zip(own.tolist(), texts, strict=True)
+        return {hit: CountedRuns.read(text) for hit, text in found if text is not None}
 
     def _readings(self, hits: Hits) -> list[TupleReading]:
         """Return what keys and aggregates read of hits."""

@@ -17,6 +17,7 @@ from broker.matching.confidences import least_of
 from broker.matching.costs.accounts import Accounts
 from broker.matching.match import parameters_key
 from broker.matching.outcomes.gathered import Gathered, Matched, MatchSource, Rows, source_of
+from broker.matching.outcomes.graphs import GraphSource, build_graph
 from broker.matching.outcomes.kept import Given, GivenAt, Note, Notes
 from broker.matching.outcomes.learned import Learned, Learning
 from broker.matching.outcomes.rowlines import RowBuilder
@@ -64,6 +65,7 @@ class Outcomes:
         self._lateness_us = lateness_us
         self._sources: dict[MatchSource, RowSource] = {}
         self._asking: dict[MatchSource, Asking] = {}
+        self._graphs: dict[MatchSource, GraphSource] = {}
 
     def begin_batch(self) -> None:
         """Start a batch."""
@@ -85,6 +87,8 @@ class Outcomes:
                 continue
             if query.rows is not None:
                 yield list(self._rows(query, found, tree_of, is_known=is_known))
+            elif query.kind is SelectKind.COMPRESSED:
+                yield list(self._compressed(query, found, is_known=is_known))
             elif not is_known:
                 yield self._matches(query, found, build)
 
@@ -110,6 +114,22 @@ class Outcomes:
                     if made is not None:
                         yield made
 
+    def _compressed(
+        self, query: Query, found: dict[MatchSource, list[Matched]], *, is_known: bool
+    ) -> Iterator[BuiltMatch]:
+        tally = self._accounts.of(query.id)
+        by_source = self._by_source(query)
+        for source, matches in sorted(found.items()):
+            (topic,) = by_source[source]
+            own = self._graphs.get(source)
+            if own is None:
+                own = self._graphs[source] = GraphSource(topic)
+            for each in own.take(matches, is_known=is_known):
+                if each.matches[0].docid < tally.limit:
+                    made = build_graph(each, tally)
+                    if made is not None:
+                        yield made
+
     def _by_source(self, query: Query) -> dict[MatchSource, list[Topic]]:
         """Return the topics of a query by their source; forget topics that nobody has."""
         found: dict[MatchSource, list[Topic]] = {}
@@ -117,6 +137,8 @@ class Outcomes:
             found.setdefault(source_of(each), []).append(each)
         for source in [s for s in self._sources if s.query == query.id and s not in found]:
             del self._sources[source], self._asking[source]
+        for source in [s for s in self._graphs if s.query == query.id and s not in found]:
+            del self._graphs[source]
         return found
 
     def _asking_of(self, source: MatchSource, topics: Sequence[Topic]) -> Asking:
@@ -244,6 +266,11 @@ class Outcomes:
                 del self._sources[source], self._asking[source]
             else:
                 own.forget(watermark_us, self._asking[source].longest_us)
+        for source, given in list(self._graphs.items()):
+            if self._queries.get(source.query) is None:
+                del self._graphs[source]
+            else:
+                given.forget(since_us - self._queries.reach_us(given.topic))
 
 
 def _are_same(some: Sequence[Topic], others: Sequence[Topic]) -> bool:

@@ -26,7 +26,7 @@ from xscl.functions import to_double
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build_row
 
-__all__ = ["RowBuilder"]
+__all__ = ["PUBLISHED_COST", "RowBuilder", "spell", "spell_for_id"]
 
 LISTED_MAX = 100
 """The most documents that a row lists; the rest is counted."""
@@ -34,8 +34,8 @@ LISTED_MAX = 100
 PUBLISHED_COST = 7
 """What a byte of output costs besides where it is published: it is evaluated as a document."""
 
-_spell = json.JSONEncoder(ensure_ascii=False).encode
-_spell_for_id = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+spell = json.JSONEncoder(ensure_ascii=False).encode
+spell_for_id = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _EXACT = 1 << 53
 
 
@@ -86,15 +86,21 @@ class RowBuilder:
 
 
 def _documents(found: FoundWindow) -> list[Leaf]:
-    """Return the documents of a row's matches, each once, in the order of the matches."""
-    return list(dict.fromkeys(leaf for match in found.matches for leaf in match.behind))
+    """Return the documents of a row's matches, each once, in the order of the matches.
+
+    Of matches that are counted they are in the order of their own ends.
+    """
+    leaves = list(dict.fromkeys(leaf for match in found.matches for leaf in match.behind))
+    if found.matches[0].counted is not None:
+        leaves.sort(key=lambda leaf: (leaf.end_us, leaf.position))
+    return leaves
 
 
 def _id(found: FoundWindow) -> str:
     query = found.topic.query
     parts = (query.id, query.version, dict(found.topic.parameters), "row")
     digest = blake2b(digest_size=16)
-    digest.update(_spell_for_id([*parts, list(found.keys), found.end_us]).encode())
+    digest.update(spell_for_id([*parts, list(found.keys), found.end_us]).encode())
     return digest.hexdigest()
 
 
@@ -107,11 +113,11 @@ def _line(found: FoundWindow, name: str, leaves: Sequence[Leaf], output: Output)
     unlisted = f', "documents_omitted": {further}' if further > 0 else ""
     shown = [*found.keys, *map(_shown, found.values[len(found.keys) :])]
     named = dict(zip(query.rows.names, shown, strict=True))
-    values = f', "values": {_spell(named)}' if named else ""
-    parameters = f', "parameters": {_spell(given)}' if given else ""
-    why = "" if output.error is None else f', "output_error": {_spell(output.error)}'
+    values = f', "values": {spell(named)}' if named else ""
+    parameters = f', "parameters": {spell(given)}' if given else ""
+    why = "" if output.error is None else f', "output_error": {spell(output.error)}'
     return (
-        f'{{"id": "{name}", "query": {_spell(query.id)}, "start": "{time}", "end": "{time}",'
+        f'{{"id": "{name}", "query": {spell(query.id)}, "start": "{time}", "end": "{time}",'
         f' "decided": {found.docid}, "documents": [{listed}]{unlisted}, "roots": [],'
         f' "nodes": {{}}, "witnesses": []{parameters}{values},'
         f' "output": {output.spelled}{why}}}'

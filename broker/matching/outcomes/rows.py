@@ -168,7 +168,8 @@ class Asking:
         for aggregate, operator, numbers in self._compared:
             call = self.rows.aggregates[aggregate]
             if call.function == "count" and not call.arguments:
-                values = (last - places).astype(np.float64)
+                counts = [series.value(aggregate, first, last)[0] for first in places.tolist()]
+                values = np.array(counts, np.float64)
             else:
                 distinct, inverse = np.unique(places, return_inverse=True)
                 found = [series.value(aggregate, first, last) for first in distinct.tolist()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ LOOKED_AT = 16
 class Series:
     """Matches by end, then start and documents; `first` is the place of the first aggregate."""
 
-    __slots__ = ("_aggregates", "_columns", "_first", "ends", "matches")
+    __slots__ = ("_aggregates", "_columns", "_counts", "_first", "ends", "matches")
 
     def __init__(self, aggregates: Sequence[Call], first: int) -> None:
         self._aggregates = aggregates
@@ -32,6 +33,7 @@ class Series:
         self.matches: list[Matched] = []
         self.ends = array("q")
         self._columns: dict[int, AggregateColumn] = {}
+        self._counts: list[int] | None = None
 
     def __len__(self) -> int:
         return len(self.matches)
@@ -50,8 +52,12 @@ class Series:
             at = bisect_right(self.matches, match.order, first, last, key=_order)
         self.matches.insert(at, match)
         self.ends.insert(at, match.end_us)
+        if self._counts is None and match.counted is not None:
+            self._counts = [0]
         if at < len(self.ends) - 1:
             self._columns.clear()
+            if self._counts is not None:
+                del self._counts[1 + at :]
         for number, column in self._columns.items():
             column.append(match.asked(self._first + number))
 
@@ -68,11 +74,21 @@ class Series:
         # A view of the array forbids that it grows: it must not outlive this call.
         return np.searchsorted(np.frombuffer(self.ends, np.int64), times_us)
 
+    def count(self, first: int, last: int) -> int:
+        """Return how many matches the places `[first, last)` stand for."""
+        if self._counts is None:
+            return last - first
+        if len(self._counts) <= last:
+            known = len(self._counts) - 1
+            for match in self.matches[known:]:
+                self._counts.append(self._counts[-1] + match.count)
+        return self._counts[last] - self._counts[first]
+
     def value(self, number: int, first: int, last: int) -> Values:
         """Return an aggregate of the matches `[first, last)`."""
         call = self._aggregates[number]
         if call.function == "count" and not call.arguments:
-            return (float(last - first),)
+            return (_double(self.count(first, last)),)
         if last - first > LOOKED_AT:
             column = self._column(number)
             found = None if column is None else column.between(first, last)
@@ -101,6 +117,14 @@ class Series:
         if 2 * gone >= len(self.matches) > 0:
             del self.matches[:gone], self.ends[:gone]
             self._columns.clear()
+            self._counts = None if self._counts is None else [0]
+
+
+def _double(count: int) -> float:
+    try:
+        return float(count)
+    except OverflowError:
+        return math.inf
 
 
 def _order(match: Matched) -> tuple[Any, ...]:

@@ -1,0 +1,245 @@
+"""COMPRESSED: for each time at which matches end, and each key, one graph whose paths they are.
+
+A graph stands where the first match of its key that ends at its time is decided, and has the
+matches that are decided there.  What is decided later and ends at that time is in no graph.
+
+`<document>` elements are numbered in the order of their ends, and `<step>` elements lead onward.
+Mostly a document is one of them; where the same path of documents would stand for a match with one
+beginning and for none with another, it is several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from itertools import groupby
+from json.encoder import encode_basestring
+from typing import NamedTuple
+from xml.sax.saxutils import quoteattr
+
+from broker.documents.document import Document, render_time
+from broker.matching.costs.blocks import Account
+from broker.matching.costs.budget import Tally
+from broker.matching.match import FoundMatch, parameters_key
+from broker.matching.outcomes.gathered import Matched
+from broker.matching.outcomes.rowlines import PUBLISHED_COST, spell, spell_for_id
+from broker.matching.publications import published_document
+from broker.matching.rendering.leaf import Leaf
+from broker.matching.rendering.lines import DOCUMENTS_MAX
+from broker.matching.rendering.matches import BuiltMatch
+from broker.matching.uses import Topic
+from templates.rungraphs import PathGraph, union
+from xscl.meter import ExhaustedError, Meter, size
+from xscl.sequence import units_of
+
+__all__ = ["FoundMatches", "GraphSource", "build_graph"]
+
+EXACT_MAX = 1 << 63
+"""Below this number a count is exact; from there on it is a double."""
+
+
+class FoundMatches(NamedTuple):
+    """The matches of one key that end at one time and are decided at one document."""
+
+    topic: Topic
+    keys: tuple[str, ...]
+    matches: Sequence[Matched]
+
+
+class _MatchPlace(NamedTuple):
+    """A place of a match: a document, in a block, with its root.
+
+    `unit` is the place of the block's unit, `branch` which alternative it is, where there are some.
+    """
+
+    end_us: int
+    position: tuple[int, int, str]
+    block: int
+    root: int
+    unit: int
+    branch: int | None
+    leaf: Leaf
+
+    @property
+    def name(self) -> str:
+        """What tells it from any other place."""
+        branch = -1 if self.branch is None else self.branch
+        where = (self.end_us, *self.position, self.unit, branch, self.root)
+        return " ".join(map(str, where))
+
+    @property
+    def line(self) -> str:
+        """How a match line lists it."""
+        named = "" if self.branch is None else f', "branch": {self.branch}'
+        return f'{self.leaf.line[:-1]}, "block": {self.unit}{named}}}'
+
+
+class GraphSource:
+    """The times at which matches of each key have been given, of one topic."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        self._given: dict[tuple[str, ...], set[int]] = {}
+
+    def take(self, matches: Sequence[Matched], *, is_known: bool) -> Iterator[FoundMatches]:
+        """Take decided matches; yield the ones that are given together, unless these are known."""
+        in_order = sorted(matches, key=lambda match: (match.docid, match.end_us, _keys(match)))
+        for (_, end_us, keys), own in groupby(
+            in_order, key=lambda match: (match.docid, match.end_us, _keys(match))
+        ):
+            given = self._given.setdefault(keys, set())
+            if end_us not in given:
+                given.add(end_us)
+                if not is_known:
+                    yield FoundMatches(self.topic, keys, list(own))
+
+    def forget(self, before_us: int) -> None:
+        """Forget times that no match can end at any more."""
+        for keys, given in list(self._given.items()):
+            if min(given) < before_us:
+                self._given[keys] = {end_us for end_us in given if end_us >= before_us}
+                if not self._given[keys]:
+                    del self._given[keys]
+
+
+def _keys(match: Matched) -> tuple[str, ...]:
+    assert match.counted is not None
+    return match.counted.keys
+
+
+def build_graph(found: FoundMatches, tally: Tally) -> BuiltMatch | None:
+    """Return a graph as it is kept, None where it goes over its query's budget."""
+    topic, first = found.topic, found.matches[0]
+    query, given = topic.query, topic.parameters
+    newest = max(match.newest for match in found.matches)
+    account = Account(first.docid, newest)
+    meter = Meter(tally.left(account))
+    found_graph = _graph(found)
+    graph, count = _in_order(found_graph), found_graph.count()
+    places = graph.labels
+    try:
+        output = _output(graph, count, meter)
+    except ExhaustedError:
+        tally.pay(account, meter.spent, 0)
+        return None
+    name = _id(found)
+    line = _line(found, name, places, output)
+    cost = meter.spent + PUBLISHED_COST * size(output) * (query.publish is not None)
+    tally.pay(account, cost, size(line))
+    leaves = list(dict.fromkeys(place.leaf for place in places))
+    oldest = min(leaf.docid for leaf in leaves)
+    row = FoundMatch(first.docid, query.id, name, parameters_key(given), oldest, line)
+    document = None
+    if query.publish is not None:
+        document = _published(query.publish, found, name, output, leaves)
+    return BuiltMatch(row, document)
+
+
+def _graph(found: FoundMatches) -> PathGraph[_MatchPlace]:
+    """Return the graph of all matches; its nodes are in the order of their ends."""
+    graphs: list[PathGraph[_MatchPlace]] = []
+    units = {
+        block: (place, unit.index(block) if len(unit) > 1 else None)
+        for place, unit in enumerate(units_of(found.topic.query.root))
+        for block in unit
+    }
+    for match in found.matches:
+        assert match.counted is not None
+        assert match.counted.graph is not None
+        places = [
+            _MatchPlace(leaf.end_us, leaf.position, block, root, *units[block], leaf)
+            for (block, root), leaf in zip(match.counted.places, match.behind, strict=True)
+        ]
+        own = match.counted.graph
+        labels = tuple(places[label] for label in own.labels)
+        graphs.append(PathGraph(labels, own.behind, own.first))
+    return graphs[0] if len(graphs) == 1 else union(graphs).minimal()
+
+
+def _in_order(graph: PathGraph[_MatchPlace]) -> PathGraph[_MatchPlace]:
+    """Return a graph with its nodes by the ends of their documents, equal places by what follows.
+
+    Steps may then lead back: of two documents that are joined either may be the earlier one.
+    """
+    names: dict[int, str] = {}
+    for node in reversed(range(len(graph.labels))):
+        further = sorted(names[each] for each in graph.behind[node])
+        text = "\n".join([graph.labels[node].name, *further])
+        names[node] = blake2b(text.encode(), digest_size=16).hexdigest()
+    order = sorted(names, key=lambda node: (graph.labels[node][:4], names[node]))
+    number = {node: i for i, node in enumerate(order)}
+    return PathGraph(
+        tuple([graph.labels[node] for node in order]),
+        tuple([tuple(sorted(number[each] for each in graph.behind[node])) for node in order]),
+        tuple(sorted(number[node] for node in graph.first)),
+    )
+
+
+def _output(graph: PathGraph[_MatchPlace], count: int, meter: Meter) -> str:
+    """Return the graph of so many matches as XML."""
+    pieces = [f'<graph count="{_spelled(count)}">']
+    first = set(graph.first)
+    for node, place in enumerate(graph.labels):
+        begins = ' first="true"' if node in first else ""
+        leaf = place.leaf
+        pieces.append(
+            f'<document n="{node + 1}" docid="{leaf.docid}" stream={quoteattr(leaf.stream)}'
+            f' key={quoteattr(leaf.key)} time="{render_time(leaf.end_us)}"'
+            f' block="{place.unit}"{begins}/>'
+        )
+        meter.spend(size(pieces[-1]))
+    for one, other in graph.steps():
+        pieces.append(f'<step from="{one + 1}" to="{other + 1}"/>')
+        meter.spend(size(pieces[-1]))
+    return "".join([*pieces, "</graph>"])
+
+
+def _spelled(count: int) -> str:
+    """Return a count as `xs:integer` or `xs:double` spells it."""
+    try:
+        return str(count) if count < EXACT_MAX else repr(float(count)).replace("e+", "E")
+    except OverflowError:
+        return "INF"
+
+
+def _id(found: FoundMatches) -> str:
+    query = found.topic.query
+    parts = [query.id, query.version, dict(found.topic.parameters), "graph", list(found.keys)]
+    digest = blake2b(digest_size=16)
+    digest.update(spell_for_id([*parts, found.matches[0].end_us]).encode())
+    return digest.hexdigest()
+
+
+def _line(found: FoundMatches, name: str, places: Sequence[_MatchPlace], output: str) -> str:
+    query, given = found.topic.query, dict(found.topic.parameters)
+    start = render_time(min(match.start_us for match in found.matches))
+    end = render_time(found.matches[0].end_us)
+    listed = places[:DOCUMENTS_MAX]
+    documents = ", ".join(place.line for place in listed)
+    further = len(places) - len(listed)
+    unlisted = f', "documents_omitted": {further}' if further else ""
+    roots = ", ".join(str(place.root) for place in listed)
+    parameters = f', "parameters": {spell(given)}' if given else ""
+    return (
+        f'{{"id": "{name}", "query": {encode_basestring(query.id)}, "start": "{start}",'
+        f' "end": "{end}", "decided": {found.matches[0].docid},'
+        f' "documents": [{documents}]{unlisted}, "roots": [{roots}],'
+        f' "nodes": {{}}, "witnesses": []{parameters},'
+        f' "output": {encode_basestring(output)}}}'
+    )
+
+
+def _published(
+    stream: str, found: FoundMatches, name: str, text: str, leaves: Sequence[Leaf]
+) -> Document:
+    first = found.matches[0]
+    interval = min(match.start_us for match in found.matches), first.end_us
+    document = published_document(stream, name, interval, text, leaves)
+    return replace(
+        document,
+        docid=first.docid,
+        depth=1 + max(match.depth for match in found.matches),
+        watermark_us=max(match.watermark_us for match in found.matches),
+        docid_max=max(match.newest for match in found.matches),
+    )

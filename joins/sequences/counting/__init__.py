@@ -1,0 +1,10 @@
+"""Counting: runs that are counted, or drawn as graphs, and never listed.
+
+    lanes    elements that one run may have, each with those that may come next
+    drawing  runs that have been found, as a graph of documents
+    counted  one repetition, batch by batch
+
+Invariant: each match is counted once, with the last of its places that enters.
+
+Begin with `counted`.
+"""

@@ -1,0 +1,347 @@
+"""Runs behind FOLLOWED BY that are counted, and never listed.
+
+Elements enter as they do behind NEXT: at the document that settles their end, or at their own where
+that is later, by end.  So within the grace nothing enters behind what follows it, and a run is
+found with the last of its elements.  Parts with one label, the documents and visible nodes that a
+match shows, enter together: they are one place of a match.
+
+    lanes    elements under one key, with a step to each that may come next (`lanes`).  Where
+             conditions speak of what stands before, each such tuple has a lane of its own
+    through  what enters completes the runs through it: back to where they begin, and on to each
+             time at which they end
+    drawn    these are a graph of documents (`drawing`), in which each match is one path
+
+> **Each match is counted once**: with the last of its places that enters.  All others have entered
+> by then, so it is decided at that document.
+
+`docs/repetition.md` has the theory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, product
+from operator import itemgetter
+
+from joins.budget.limits import RunLimits
+from joins.memory.durations import UNBOUNDED
+from joins.sequences.clock import WatermarkSteps
+from joins.sequences.counting.drawing import Drawing, Label, labels_of
+from joins.sequences.counting.lanes import (
+    LaneNode,
+    RunLane,
+    Start,
+    Steps,
+    onward,
+    steps_back,
+    steps_to,
+)
+from joins.sequences.runparts import Head, Part, PartRow
+from joins.sequences.runs import RunEvaluation
+from templates.rundecision import RunAtHand, RunDecision, RunReading, compile_keys
+from templates.rungraphs import CountedRuns, PathGraph
+
+__all__ = ["CountedRunEvaluation", "FoundGraph"]
+
+_Begun = Sequence[tuple[Start, LaneNode]]
+"""What runs begin with, each with an element that may be the first behind it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundGraph:
+    """Matches that end at one time and are decided at one document, with what they are made of.
+
+    `leaves` are their documents, in the order of `runs.places`.
+    """
+
+    docid: int
+    parts: tuple[Part, ...]
+    leaves: tuple[int, ...]
+    runs: CountedRuns
+    start_us: int
+    end_us: int
+
+
+class CountedRunEvaluation(RunEvaluation):
+    """The elements and lanes of one repetition whose runs are counted."""
+
+    def __init__(self, decision: RunDecision, lateness_us: int, limits: RunLimits) -> None:
+        super().__init__(decision, lateness_us, limits)
+        assert decision.counting is not None
+        self._counting = decision.counting
+        self._visible = dict(self._counting.visible)
+        self._conditions = self._begins[0]
+        self._reads_left = decision.reads_left
+        self._lanes: dict[tuple[int, tuple[str, ...]], list[RunLane]] = {}
+        self._lanes_size = 0
+        self._steps = 0
+        keys = self._counting.keys
+        self._left_keys = [compile_keys(key.operand) for key in keys if not key.is_of_elements]
+        of_elements = [(at, key) for at, key in enumerate(keys) if key.is_of_elements]
+        self._element_key = [(at, compile_keys(key.operand)) for at, key in of_elements]
+
+    def decide_graphs(self, clock: WatermarkSteps) -> list[FoundGraph]:
+        """Return what is found in the batch, in the order in which it is decided."""
+        new = [(part.docid, False, part) for part in self._left.take_new()]
+        new += [(part.entered, True, part) for part in self._entering(clock)]
+        coming = [
+            (docid, is_element, part.end_us, labels_of(part, self._visible), part)
+            for docid, is_element, part in new
+            if part.docid_min > self._counting.point
+        ]
+        coming.sort(key=itemgetter(slice(0, 4)))
+        found: list[FoundGraph] = []
+        for docid, events in groupby(coming, key=itemgetter(0)):
+            if self.limit is not None and docid >= self.limit:
+                break
+            self._steps = 0
+            own: list[FoundGraph] = []
+            for (_, is_element, _, _), group in groupby(events, key=itemgetter(slice(0, 4))):
+                parts = [each[-1] for each in group]
+                entering = self._enter_elements if is_element else self._enter_lefts
+                own += entering(docid, parts)
+            if self.limit is None:
+                found += own
+        return found
+
+    # -- what enters ---------------------------------------------------------------------------
+
+    def _enter_elements(self, docid: int, parts: Sequence[Part]) -> Iterator[FoundGraph]:
+        """Yield the graphs of the runs through elements with one label."""
+        new: list[LaneNode] = []
+        for part in parts:
+            for lane in self._lanes_of(part):
+                if not self._is_behind(lane, part):
+                    continue
+                node = self._add(lane, part)
+                new.append(node)
+                if node.longest > self._limits.elements:
+                    self.limit = docid
+        some = onward(new)
+        for end_us in sorted({node.part.end_us for node in some}):
+            behind = steps_to(end_us, some)
+            before = steps_back([n for n in new if n in behind], end_us - self._longest_us)
+            begun = [
+                (start, node)
+                for node in before
+                for start in node.begins
+                if self._reaches(start, end_us)
+            ]
+            yield from self._graphs(docid, end_us, {**before, **behind}, begun)
+
+    def _enter_lefts(self, docid: int, parts: Sequence[Part]) -> Iterator[FoundGraph]:
+        """Yield the graphs of the runs behind tuples with one label."""
+        begun: list[tuple[Start, LaneNode]] = []
+        for part in parts:
+            head = Head(0, part, (), {}, part.docid)
+            rows = self._conditions.rows(part)
+            lane = self._lane_behind(head) if rows else None
+            if lane is None:
+                continue
+            for start in [Start(part, row) for row in rows]:
+                lane.starts.append(start)
+                for node in lane.behind(part):
+                    if self._begins_with(start, node.part):
+                        node.begins.append(start)
+                        begun.append((start, node))
+        some = onward(node for _, node in begun)
+        for end_us in sorted({node.part.end_us for node in some}):
+            steps = steps_to(end_us, some)
+            own = [(s, node) for s, node in begun if node in steps and self._reaches(s, end_us)]
+            yield from self._graphs(docid, end_us, steps, own)
+
+    def _lanes_of(self, part: Part) -> Iterable[RunLane]:
+        """Return the lanes that an element enters, each once."""
+        if self.decision.is_leading:
+            same = self._same(part)
+            places = [(0, same)] if all(same) else []
+            for place in places:
+                if place not in self._lanes:
+                    self._lanes[place] = [RunLane()]
+        else:
+            places = self._enter(part)
+        return {id(lane): lane for at in places for lane in self._lanes.get(at, ())}.values()
+
+    def _lane_behind(self, head: Head) -> RunLane | None:
+        """Return the lane of the runs behind a tuple, with the elements that are there."""
+        same = self._conditions.same_key(head) or ()
+        if not all(same):
+            return None
+        lane = RunLane(head.left if self._reads_left else None)
+        if self._reads_left:
+            known = self._known(head)
+            places = self._places(head)
+        else:
+            known = self._entered.get((0, same), [])
+            places = [(0, same)]
+            if self._lanes.get((0, same)):
+                return self._lanes[0, same][0]
+        for place in places:
+            self._lanes.setdefault(place, []).append(lane)
+        for part in known:
+            if self._is_behind(lane, part):
+                self._add(lane, part)
+        return lane
+
+    def _is_behind(self, lane: RunLane, part: Part) -> bool:
+        """Return whether a run of a lane may have an element."""
+        left, decision = lane.left, self.decision
+        return left is None or (
+            part.start_us > left.end_us
+            and part.end_us - left.end_us <= decision.window_us
+            and part.end_us - left.start_us <= decision.within_us
+        )
+
+    def _add(self, lane: RunLane, part: Part) -> LaneNode:
+        """Add an element to a lane."""
+        left, gap_us = lane.left, self.decision.gap_us
+        conditions = self._conditions
+        row = PartRow({}) if left is None else conditions.rows(left)[0]
+
+        def is_next(one: Part, other: Part) -> bool:
+            if other.end_us - one.end_us > gap_us:
+                return False
+            assert one.element is not None
+            run = RunAtHand((one.element,), other.element, {})
+            first_us = (left or one).start_us
+            return conditions.each(RunReading(row.terms, first_us, other.end_us, run))
+
+        node = lane.add(part, part.end_us - min(gap_us, self._longest_us), is_next)
+        starts = [Start(part, PartRow({}))] if self.decision.is_leading else lane.starts
+        node.begins = [start for start in starts if self._begins_with(start, part)]
+        self._lanes_size += 1 + len(node.before)
+        return node
+
+    def _begins_with(self, start: Start, part: Part) -> bool:  # type: ignore[override]
+        """Return whether an element may be the first behind what runs begin with."""
+        first = None if start.part is part else start.part
+        if first is not None and part.start_us <= first.end_us:
+            return False
+        step = self._conditions.step(Head(0, first, (), {}, 0), part, start.row)
+        return self._conditions.each(step) and self._conditions.first(step)
+
+    @property
+    def _longest_us(self) -> int:
+        """How far from the end of a run its elements may lie."""
+        return min(self.decision.within_us, self.decision.window_us, UNBOUNDED)
+
+    def _reaches(self, start: Start, end_us: int) -> bool:
+        """Return whether runs that begin so may end at a time."""
+        if end_us - start.part.start_us > self.decision.within_us:
+            return False
+        return self.decision.is_leading or (end_us - start.part.end_us <= self.decision.window_us)
+
+    def _same(self, part: Part) -> tuple[str, ...]:
+        assert part.element is not None
+        terms = self._conditions.keys[part.blocks[0]]
+        return tuple(part.element.value(term) for term in terms)
+
+    # -- what is found -------------------------------------------------------------------------
+
+    def _graphs(self, docid: int, end_us: int, steps: Steps, begun: _Begun) -> Iterator[FoundGraph]:
+        """Yield the graphs of runs, by what they are told apart by."""
+        by_keys: dict[tuple[str, ...], list[tuple[Start, LaneNode]]] = {}
+        for start, node in begun:
+            for keys in self._keys_of(start, node):
+                by_keys.setdefault(keys, []).append((start, node))
+        for keys, own in by_keys.items():
+            drawn = Drawing(self._visible)
+            for some, allowed in self._remembered(steps, own):
+                drawn.draw(some, allowed)
+            for further, graph in self._by_element(keys, drawn):
+                runs = graph.deterministic()
+                if runs.first:
+                    yield self._found(docid, end_us, further, drawn, runs)
+
+    def _keys_of(self, start: Start, node: LaneNode) -> Iterable[tuple[str, ...]]:
+        """Return what runs are told apart by that is known where they begin: each choice."""
+        if self._counting.has_steps:
+            return [self._same(node.part)]
+        reading = RunReading(start.row.terms, start.part.start_us, 0, RunAtHand((), None, {}))
+        return product(*[read(reading) for read in self._left_keys])
+
+    def _remembered(self, steps: Steps, begun: _Begun) -> Iterator[tuple[_Begun, Steps]]:
+        """Yield what runs begin with, and the steps that section 1.1 leaves to those runs."""
+        reach_us = self.decision.reach_us
+        parts = [node.part for node in steps] + [start.part for start, _ in begun]
+        oldest_us = max(part.watermark_us for part in parts) - reach_us - self._lateness_us
+        if reach_us >= UNBOUNDED or min(part.end_us for part in parts) >= oldest_us:
+            yield begun, steps
+            return
+        for start, node in begun:
+            allowed: Steps = {}
+            for each in sorted(steps, key=lambda n: -n.part.end_us):
+                if self._meet(start.part, each.part):
+                    kept = [further for further in steps[each] if further in allowed]
+                    if kept or not steps[each]:
+                        allowed[each] = kept
+            if node in allowed:
+                yield [(start, node)], allowed
+
+    def _by_element(
+        self, keys: tuple[str, ...], drawn: Drawing
+    ) -> Iterator[tuple[tuple[str, ...], PathGraph[Label]]]:
+        """Yield the graph of the runs with each value of the key that is of elements, if any is."""
+        graph = drawn.graph()
+        if not self._element_key:
+            yield keys, graph
+            return
+        ((at, read),) = self._element_key
+        values: list[set[str]] = []
+        for part in drawn.parts:
+            if part.blocks[0] not in self._conditions.keys:
+                values.append(set())
+                continue
+            run = RunAtHand((), part.element, {})
+            values.append(set(read(RunReading({}, 0, part.end_us, run))))
+        for value in sorted(set().union(*values)):
+            graph_of_value = graph.through([value in own for own in values])
+            yield (*keys[:at], value, *keys[at:]), graph_of_value
+
+    def _found(
+        self,
+        docid: int,
+        end_us: int,
+        keys: tuple[str, ...],
+        drawn: Drawing,
+        runs: PathGraph[Label],
+    ) -> FoundGraph:
+        """Return runs as they are handed on."""
+        labels = sorted(set(runs.labels), key=drawn.place_of)
+        graph = None
+        if self._counting.has_steps:
+            small, place = runs.minimal(), {label: i for i, label in enumerate(labels)}
+            graph = PathGraph(
+                tuple(map(place.__getitem__, small.labels)), small.behind, small.first
+            )
+            self._steps += sum(map(len, small.behind))
+            if self._steps > self._limits.steps:
+                self.limit = docid
+        parts = {id(part): part for part in map(drawn.part_of, labels)}
+        places = tuple((label.block, label.nodes[0]) for label in labels)
+        return FoundGraph(
+            docid,
+            tuple(parts.values()),
+            tuple(label.leaf for label in labels),
+            CountedRuns(runs.count(), keys, places, graph),
+            min(drawn.part_of(runs.labels[node]).start_us for node in runs.first),
+            end_us,
+        )
+
+    # -- what is kept --------------------------------------------------------------------------
+
+    def evict(self, horizon_us: int) -> None:
+        """Forget, once there are enough, what no run can have any more."""
+        if self._size + self._lanes_size > self._swept:
+            reach_us = self.decision.reach_us
+            before_us = -UNBOUNDED if reach_us >= UNBOUNDED else horizon_us - reach_us
+            all_lanes = {id(lane): lane for lanes in self._lanes.values() for lane in lanes}
+            kept = {i for i, lane in all_lanes.items() if lane.forget(before_us)}
+            for place, lanes in list(self._lanes.items()):
+                lanes[:] = [lane for lane in lanes if id(lane) in kept]
+                if not lanes:
+                    del self._lanes[place]
+            self._lanes_size = sum(len(all_lanes[i]) for i in kept)
+            self._size = self._swept + 1
+        super().evict(horizon_us)

@@ -1,0 +1,156 @@
+"""Counted runs: what is listed is what is counted is what a graph has for paths."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from functools import partial
+
+import pytest
+from lxml import etree
+from support.kit import Case, parse_case
+from support.runners import run_engine
+
+from broker.matching.match import Match
+from broker.pipeline.shards import Join
+from templates.rungraphs import PathGraph, union
+
+RISING = "S//A[v->v]+ {v > prev(v)} WITHIN 1 h"
+
+SOURCES = [
+    "S//a[v->v]+ {v >= prev(v)} WITHIN 30 s",
+    "S//a->a+ WITHIN 12 s",
+    "S//a[k->k][v->v]+ {v != prev(v) AND k = prev(k), 9 s} WITHIN 20 s",
+    "S//b[k->k] FOLLOWED BY {, 20 s} S//a->a+",
+    "S//b[v->w] FOLLOWED BY {v > w, 20 s} S//a[v->v]+ {v >= prev(v)}",
+    "S//b[v->w] FOLLOWED BY {, 20 s} S//a[v->v]+ {v > w}",
+    "S//c FOLLOWED BY {, 9 s} S//b FOLLOWED BY {, 20 s} S//a+",
+    "S//*[v->v]+ {v > prev(v)} WITHIN 20 s SAME (//k)",
+]
+
+
+def rising(count: int) -> str:
+    lines = [f"document {n} S 00:00:{n:02}  <A><v>{n}</v></A>" for n in range(1, count + 1)]
+    return "\n".join([*lines, f"tick {count + 1} 10:00:00", "----", ""])
+
+
+def stream(seed: int, count: int = 14) -> str:
+    """Return documents of the same few kinds, keys and values, some out of order."""
+    chance = random.Random(seed)
+    seconds = sorted(chance.randrange(10, 40) for _ in range(count))
+    for _ in range(2):
+        i, j = chance.randrange(count), chance.randrange(count)
+        seconds[i], seconds[j] = seconds[j], seconds[i]
+    lines = []
+    for number, second in enumerate(seconds, 1):
+        kind, key, value = chance.choice("aaabbc"), chance.choice("xxy"), chance.randrange(4)
+        xml = f"<{kind}><k>{key}</k><v>{value}</v></{kind}>"
+        lines.append(f"document {number} S 00:00:{second} arrival=01:00  {xml}")
+    return "\n".join([*lines, f"tick {count + 1} 10:00:00", "----", ""])
+
+
+def asked(statement: str, documents: str) -> Case:
+    return parse_case(f"query q\n    {statement}\n\nlateness 100 s\n{documents}")
+
+
+def paths(match: Match) -> list[tuple[int, ...]]:
+    """Return the documents of each path of a graph."""
+    graph = etree.fromstring(match.output)
+    docid = {each.get("n"): int(each.get("docid", "")) for each in graph.iter("document")}
+    behind: dict[str, list[str]] = {str(n): [] for n in docid}
+    for step in graph.iter("step"):
+        behind[step.get("from", "")].append(step.get("to", ""))
+    found = []
+    waiting = [[each.get("n", "")] for each in graph.iter("document") if each.get("first")]
+    while waiting:
+        path = waiting.pop()
+        if not behind[path[-1]]:
+            found.append(tuple(docid[n] for n in path))
+        waiting += [[*path, each] for each in behind[path[-1]]]
+    assert graph.get("count") == str(len(found))
+    return found
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("seed", range(3))
+def test_listed_are_counted_are_the_paths_of_the_graphs(source: str, seed: int) -> None:
+    documents = stream(seed)
+    grace = "GRACE 100 s"
+    # LIMIT has each match decided, and lets all of them pass.
+    listed = run_engine(asked(f"{source} LIMIT 100000 PER 1 h {grace}", documents))
+    runs = Counter(tuple(each.docid for each in match.documents) for match in listed)
+    ends = Counter(match.end_us for match in listed)
+    select = "SELECT <n>{count()}</n> FROM"
+    rows = run_engine(asked(f"{select} {source} WINDOW 0 s {grace}", documents))
+    graphs = run_engine(asked(f"SELECT COMPRESSED FROM {source} {grace}", documents))
+    assert runs
+    assert {row.end_us: row.values["count()"] for row in rows} == ends
+    assert Counter(path for match in graphs for path in paths(match)) == runs
+
+
+def test_of_forty_rising_values_all_runs_are_counted_and_drawn() -> None:
+    documents = rising(40)
+    text = f"query n\n    SELECT <n>{{count()}}</n> FROM {RISING} WINDOW 0 s GRACE 0 s\n"
+    text += f"query g\n    SELECT COMPRESSED FROM {RISING} GRACE 0 s\n\n{documents}"
+    found = run_engine(parse_case(text))
+    rows = [match for match in found if match.query == "n"]
+    assert [row.output for row in rows[-1:]] == ["<n>549755813888</n>"]
+    assert sum(int(row.values["count()"]) for row in rows) == 1099511627775
+    last = etree.fromstring([match for match in found if match.query == "g"][-1].output)
+    assert last.get("count") == "549755813888"
+    assert (len(last.findall("document")), len(last.findall("step"))) == (40, 780)
+
+
+def test_from_2_to_the_63_on_a_count_is_a_double() -> None:
+    lines = [f"document {n} S {n // 60:02}:{n % 60:02}  <A/>" for n in range(1, 67)]
+    text = "query q\n    SELECT COMPRESSED FROM S//A+ WITHIN 9 h GRACE 0 s\n\n"
+    found = run_engine(parse_case("\n".join([text, *lines, "tick 67 20:00:00", "----", ""])))
+    counts = [etree.fromstring(match.output).get("count") for match in found]
+    assert counts[62] == str(2**62)
+    assert counts[63:] == ["9.223372036854776E18", "1.8446744073709552E19", "3.6893488147419103E19"]
+
+
+@pytest.mark.parametrize("source", SOURCES[3:6])
+def test_batches_restarts_and_shards_give_the_same(source: str) -> None:
+    case = asked(f"SELECT COMPRESSED FROM {source} GRACE 3 s", stream(7))
+    expected = run_engine(case)
+    assert expected
+    join = Join(case.lateness_us, 2)
+    for run in (
+        partial(run_engine, batch_size=1, restart_after=5),
+        partial(run_engine, batch_size=3, restart_after=9),
+        partial(run_engine, batch_size=2, processors=lambda: join.processor(None)),
+    ):
+        assert run(case) == expected
+
+
+def words(graph: PathGraph[str]) -> list[str]:
+    """Return what each path of a graph spells, in order."""
+    found: list[str] = []
+    waiting = [(node, "") for node in graph.first]
+    while waiting:
+        node, word = waiting.pop()
+        word += graph.labels[node]
+        waiting += [(each, word) for each in graph.behind[node]]
+        if not graph.behind[node]:
+            found.append(word)
+    return sorted(found)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_graph_spells_the_same_runs_in_each_of_its_forms(seed: int) -> None:
+    chance = random.Random(seed)
+    size = chance.randint(1, 7)
+    labels = (*(chance.choice("ab") for _ in range(size - 1)), "z")
+    behind = [
+        tuple(sorted(chance.sample(range(n + 1, size), chance.randint(1, min(3, size - n - 1)))))
+        for n in range(size - 1)
+    ]
+    first = tuple(sorted(chance.sample(range(size), chance.randint(1, size))))
+    graph = PathGraph(labels, (*behind, ()), first)
+    runs = sorted(set(words(graph)))
+    plain = graph.deterministic()
+    assert words(plain) == words(plain.minimal()) == words(union([graph, plain])) == runs
+    assert plain.count() == plain.minimal().count() == len(runs)
+    with_a = plain.through([label == "a" for label in plain.labels])
+    assert words(with_a) == [run for run in runs if "a" in run]
