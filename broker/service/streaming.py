@@ -75,8 +75,9 @@ class Streaming:
         return self._started.run_tasks(tasks)
 
     async def end_planners(self) -> None:
-        """End processes in which Spark planned what it reads."""
-        await asyncio.to_thread(self._started.end_planners)
+        """End processes in which Spark planned what it reads; none while it is being started."""
+        if self._spark is not None:
+            await asyncio.to_thread(self._spark.end_planners)
 
     @property
     def _started(self) -> Spark:

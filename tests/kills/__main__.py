@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import logging
 import random
 import shutil
@@ -72,8 +73,7 @@ class Round:
         self._faults = Faults()
         self._known: dict[int, Document] = {}
         self._settled: dict[str, int] = {}
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            port = server.getsockname()[1]
+        port = _free_port()
         self._url = f"http://127.0.0.1:{port}"
         settings = (
             f'lateness = "30 s"\nallow_networks = ["127.0.0.0/8"]\n[http]\nport = {port}\n'
@@ -195,6 +195,17 @@ class Round:
         state = state_of(place / "data", before.documents)
         self._faults.add(judge_copy(before, state, self._receipts(copy.name)), copy.name)
         self._tally.copies += 1
+
+
+def _free_port() -> int:
+    """Return a port that nobody is given for a connection between two lives of a broker."""
+    ports = range(20_000, 32_000)
+    while True:
+        with (
+            contextlib.suppress(OSError),
+            socket.create_server(("127.0.0.1", random.choice(ports))) as server,
+        ):
+            return int(server.getsockname()[1])
 
 
 async def search(minutes: float, seed: int, real: float, kept: Path | None) -> bool:

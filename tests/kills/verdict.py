@@ -317,8 +317,12 @@ def _read(data: Path, name: str, sql: str) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def _copied(data: Path) -> Iterator[Path]:
-    """Copy the databases: to open one that was killed would mend it, which is the broker's work."""
+    """Copy the databases: to open one that was killed would mend it, which is the broker's work.
+
+    Beside a broker that runs, the log of one may go while it is copied; what is read then lags.
+    """
     with tempfile.TemporaryDirectory() as name:
         for path in data.glob("*.db*"):
-            shutil.copy(path, name)
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copy(path, name)
         yield Path(name)
