@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from broker.documents.segment import Segment, document_batch, read_header, read_rows
 from broker.documents.spool import Spool
@@ -162,8 +161,9 @@ def _without_witnesses(documents: pa.RecordBatch) -> pa.RecordBatch:
 
 def are_evaluated(witnesses: pa.Table) -> npt.NDArray[np.bool_]:
     """Return which rows are not left out."""
-    found = pc.or_(pc.is_valid(witnesses.column("shape")), pc.is_valid(witnesses.column("error")))
-    flags: npt.NDArray[np.bool_] = found.to_numpy()
+    # By methods: the module of Arrow's functions would be 9 MB of what workers are forked from.
+    shape, error = (witnesses.column(name).is_valid().to_numpy() for name in ("shape", "error"))
+    flags: npt.NDArray[np.bool_] = shape | error
     return flags
 
 

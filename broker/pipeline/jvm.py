@@ -51,6 +51,7 @@ _JAVA_OPTIONS = (
     # can go: 24 GB made an idle JVM 90 MB larger.  Some 55 MB of the heap are in use.
     "-Xms24m",
     "-XX:NewSize=8m",
+    "-XX:NewRatio=8",
     "-XX:MinHeapFreeRatio=10",
     "-XX:MaxHeapFreeRatio=20",
     # The JVM only passes bytes on.  The optimising compiler would take 9 s of processor time in the
@@ -80,6 +81,20 @@ _JAVA_OPTIONS = (
     "-Djdk.reflect.useDirectMethodHandle=false",
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
+)
+
+# What a broker that works on one machine has no use for.  Java keeps a directory of every archive
+# on its path in memory, and MLlib registers functions with each session, for which Scala reads how
+# all of their types are declared.
+_NOT_ON_ONE_MACHINE = (
+    *("spark-mllib", "breeze", "spire", "algebra", "cats-", "JTransforms", "JLargeArrays"),
+    *("arpack", "blas", "lapack", "spark-graphx"),
+    *("spark-kubernetes", "kubernetes-", "volcano-", "vertx-", "zjsonpatch", "spark-yarn"),
+    *("spark-hive", "hive-exec", "hive-metastore", "hive-beeline", "hive-cli", "hive-jdbc"),
+    *("hive-serde", "hive-shims", "hive-common", "hive-service", "datanucleus-", "derby"),
+    *("javax.jdo", "jdo-api", "jta-", "opencsv", "super-csv", "HikariCP", "commons-dbcp"),
+    *("commons-pool", "ST4", "antlr-runtime", "jpam", "jline-", "libthrift", "libfb303"),
+    *("spark-connect", "spark-pipelines", "spark-repl", "scala-compiler", "curator-", "zookeeper"),
 )
 
 _LOGGING = """\
@@ -130,16 +145,20 @@ class Jvm:
             self.process.kill()
             self.process.wait()
 
-    def end_idle_children(self, word: str) -> None:
+    def end_idle_children(self, word: str) -> int:
         """End the processes that it started with a word in their command lines and that have none.
 
-        Where the system does not tell of processes in files, as Linux does, they stay.
+        Returns how many.  Where the system does not tell of processes in files, as Linux does, they
+        stay.
         """
+        ended = 0
         for child in _children(self.process.pid):
             with suppress(OSError):  # it has ended
                 command = Path(f"/proc/{child}/cmdline").read_text(errors="replace")
                 if word in command and not _children(child):
                     os.kill(child, signal.SIGTERM)
+                    ended += 1
+        return ended
 
 
 def _children(pid: int) -> list[int]:
@@ -250,7 +269,8 @@ def start_jvm(
     output_path = log_directory / "spark.out"
     with tempfile.TemporaryDirectory(prefix="xscl-jvm-") as directory:
         connection_path = Path(directory) / "gateway"
-        command = _command(java, spark_home, log_directory, heap, options)
+        archives = _archives(spark_home / "jars", is_whole=has_executors)
+        command = _command(java, archives, log_directory, heap, options)
         with output_path.open("wb") as output:
             process = subprocess.Popen(
                 command,
@@ -268,8 +288,18 @@ def start_jvm(
     return Jvm(java, port, secret, process)
 
 
+def _archives(directory: Path, *, is_whole: bool) -> str:
+    """Return the class path: all archives of Spark, or what one machine needs of them."""
+    if is_whole:
+        return f"{directory}/*"
+    found = sorted(directory.glob("*.jar"))
+    return os.pathsep.join(
+        str(path) for path in found if not path.name.startswith(_NOT_ON_ONE_MACHINE)
+    )
+
+
 def _command(
-    java: Java, spark_home: Path, log_directory: Path, heap: str, options: Sequence[str]
+    java: Java, archives: str, log_directory: Path, heap: str, options: Sequence[str]
 ) -> list[str]:
     logging_path = log_directory / "spark-log4j2.properties"
     log = (log_directory / "spark.log").resolve().as_posix()
@@ -277,7 +307,7 @@ def _command(
     return [
         str(java.executable),
         "-cp",
-        f"{spark_home / 'jars'}/*",
+        archives,
         f"-Xmx{heap}",
         *_JAVA_OPTIONS,
         f"-Dlog4j2.configurationFile={logging_path.resolve().as_uri()}",

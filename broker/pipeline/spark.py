@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyspark
@@ -35,6 +36,9 @@ from pyspark import RDD, SparkContext
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import BinaryType, StructType
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.util import PythonEvalType
 
 from broker.pipeline.checkpoint import is_ahead
 from broker.pipeline.evaluation import evaluation_task, read_witnesses
@@ -69,6 +73,8 @@ _SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.hadoop.fs.permissions.umask-mode": "077",  # Hadoop heeds no other umask
 }
+
+_WITNESSES = StructType().add("witnesses", BinaryType())
 
 _PLANNERS = "pyspark.sql.worker."
 """What Python processes that Spark plans with have in their command lines."""
@@ -183,9 +189,8 @@ class Spark:
             shutil.rmtree(checkpoint)
         query = SparkQuery(step, on_evaluated)
         slices = self._session.readStream.format(FORMAT).options(**source.options()).load()
-        evaluated = slices.mapInArrow(
-            evaluation_task(source.plans, source.parallelism, source.limits), "witnesses binary"
-        )
+        task = evaluation_task(source.plans, source.parallelism, source.limits)
+        evaluated = _mapped(slices, task)
         query.start(evaluated, checkpoint, interval_s)
         return query
 
@@ -236,8 +241,11 @@ class Spark:
 
         Their workers end when they have had nothing to do for a minute; Spark keeps for ever what
         these were forked from, 46 MB for each kind of question, and begins it anew if it is gone.
+        What the JVM itself has left of planning it is asked to give back then.
         """
-        self._jvm.end_idle_children(_PLANNERS)
+        if self._jvm.end_idle_children(_PLANNERS):
+            jvm: Any = SparkContext._jvm
+            jvm.java.lang.System.gc()
 
     def stop(self) -> None:
         """Stop the session and its JVM."""
@@ -331,7 +339,18 @@ def _warm_up(session: SparkSession) -> None:
     """Start the workers and have them import what a task needs, which takes seconds."""
     cores = session.sparkContext.defaultParallelism
     slices = session.createDataFrame([], SLICE_SCHEMA).repartition(cores)
-    slices.mapInArrow(evaluation_task(Path()), "witnesses binary").toArrow()
+    _mapped(slices, evaluation_task(Path())).toArrow()
+
+
+def _mapped(slices: DataFrame, task: Callable[..., Any]) -> DataFrame:
+    """Return what tasks make of slices: witnesses.
+
+    It is `DataFrame.mapInArrow` without its demand for pandas, which it does not use: 40 MB.
+    """
+    function = UserDefinedFunction(task, _WITNESSES, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    rows: Any = slices
+    column: Any = function(*[slices[name] for name in slices.columns])
+    return DataFrame(rows._jdf.mapInArrow(column._jc, False, None), slices.sparkSession)
 
 
 def is_local(master: str) -> bool:

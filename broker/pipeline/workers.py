@@ -7,28 +7,12 @@ workers are forked from `shardworkers` instead, which has imported the join as w
 
 from __future__ import annotations
 
-import sys
-from importlib.abc import MetaPathFinder
-
 import pyspark.worker  # noqa: F401 - what each worker runs
 from pyspark.daemon import manager
 
 import broker.pipeline.evaluation  # noqa: F401 - what their tasks run
-
-
-class WithoutPandas(MetaPathFinder):
-    """Has no pandas to import.
-
-    Arrow imports it, where there is one, for the first array that it makes of Python's values:
-    36 MB and a second of each worker.  Evaluation has no values of pandas.
-    """
-
-    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        """Raise `ImportError` for pandas, and find nothing else."""
-        if fullname == "pandas":
-            raise ModuleNotFoundError("evaluation has no use for pandas", name=fullname)
-
+from broker.pipeline.pandasfree import leave_pandas_out
 
 if __name__ == "__main__":
-    sys.meta_path.insert(0, WithoutPandas())
+    leave_pandas_out()
     manager()

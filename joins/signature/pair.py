@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
+import pyarrow as pa
 
 from joins.memory.remembered import EMPTY, Hashes, Remembered
 from joins.memory.slots import Ints, Layouts, ranges
@@ -85,8 +85,8 @@ def _of_like_width(pairs: Compared, limits: SignatureLimits) -> Iterator[Ints]:
         return
     _, log2_newer = np.frexp(pairs.newer_count.astype(np.float64))
     _, log2_older = np.frexp(pairs.older_count.astype(np.float64))
-    widths, kinds = pd.factorize(pairs.spread(log2_newer) * WORD_BITS + log2_older)
-    for kind in range(len(kinds)):
+    widths, kinds = _numbered(pairs.spread(log2_newer) * WORD_BITS + log2_older)
+    for kind in range(kinds):
         like = rows[widths == kind]
         if not is_wide:
             yield like
@@ -217,10 +217,15 @@ def _grouped(columns: Sequence[Ints]) -> Ints:
 def _numbered(column: Ints) -> tuple[Ints, int]:
     """Replace numbers, none of them negative, by consecutive ones; return how many there are."""
     if int(column.max()) >= DENSE:
-        codes, distinct = pd.factorize(column)
-        return codes, len(distinct)
+        return _looked_up(column)
     present = np.bincount(column) > 0
     return (np.cumsum(present) - 1)[column], int(np.count_nonzero(present))
+
+
+def _looked_up(column: npt.NDArray[Any]) -> tuple[Ints, int]:
+    """Replace numbers by consecutive ones, by a hash table; return how many there are."""
+    encoded = pa.array(column).dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
 def _codes(
@@ -262,7 +267,7 @@ def _by_sorting(
     pair2, j = _slots(pairs.older_count)
     hashes = first[pairs.spread(pairs.newer)[pair1] + i], first[pairs.older[pair2] + j]
     # A slot's key is its value's number and its pair's in one: equal keys, equal slots of a pair.
-    values, _ = pd.factorize(np.concatenate(hashes))
+    values, _ = _looked_up(np.concatenate(hashes))
     keys1 = values[: len(i)] * len(pairs) + pair1
     keys2 = values[len(i) :] * len(pairs) + pair2
     order = np.argsort(keys2, kind="stable")
@@ -285,9 +290,9 @@ def _groups(
     """Return the signature of one pair by values."""
     newer = int(pairs.spread(pairs.newer)[pair]) + newer_slots
     places = np.concatenate([newer, int(pairs.older[pair]) + older_slots])
-    first, other = (pd.factorize(hashes[places])[0] for hashes in remembered.hashes)
+    first, other = (_looked_up(hashes[places])[0] for hashes in remembered.hashes)
     # Both hashes are numbered from 0, so the two numbers of a value fit into one.
-    values = first.astype(np.int64) * len(places) + other
+    values = first * len(places) + other
     sides = values[: len(newer)], values[len(newer) :]
     by_value = [_by_value(*side) for side in zip(sides, (newer_slots, older_slots), strict=True)]
     common = by_value[0].keys() & by_value[1].keys()

@@ -6,18 +6,20 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import duckdb
 import pyarrow as pa
 
 from joins.classes import ClassRegistry
 from joins.sql import schema
 from templates.template import Template
 
+if TYPE_CHECKING:
+    import duckdb
+
 __all__ = ["Database", "TemplateTables", "connect", "insert", "run"]
 
-Database: TypeAlias = duckdb.DuckDBPyConnection
+Database: TypeAlias = "duckdb.DuckDBPyConnection"
 
 
 def connect(*, threads: int) -> Database:
@@ -31,6 +33,8 @@ def connect(*, threads: int) -> Database:
     equality of values is: of a large statement it now and then began with all pairs of documents
     (1,500 remembered ones and 1,421 classes: minutes instead of 0.1 s).
     """
+    import duckdb  # 14 MB: most brokers never ask it anything
+
     spilled = Path(tempfile.gettempdir()) / "xscl-duckdb"
     db = duckdb.connect(
         ":memory:", config={"temp_directory": str(spilled), "threads": str(threads)}

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from broker.delivery.attempt import RESPONSE_KEPT_MAX, Attempt, Outcome, OutcomeKind
 from broker.delivery.sinks.dialling import Dialling
-from broker.delivery.sinks.duckdb import DuckDBSink
 from broker.delivery.sinks.kafka import open_kafka
 from broker.delivery.sinks.mqtt import open_mqtt
 from broker.delivery.sinks.nats import open_nats
@@ -188,6 +187,8 @@ async def _postgresql(channel: SinkChannel, address: SinkAddress) -> Sink:
 
 
 async def _duckdb(channel: SinkChannel, address: SinkAddress) -> Sink:
+    from broker.delivery.sinks.duckdb import DuckDBSink
+
     return DuckDBSink(address, channel.directory)
 
 

@@ -32,7 +32,7 @@ _AHEAD_MAX_S = 60.0
 _PACKAGE = "xscl-broker"
 _OURS = frozenset({_PACKAGE, "xscl-client"})
 _TOP_LEVEL = ("broker", "feeds", "joins", "templates", "xpath_eval", "xscl")
-_NAMED = ("pyspark", "duckdb", "pyarrow", "pandas", "lxml", "aiohttp", "feedparser")
+_NAMED = ("pyspark", "duckdb", "pyarrow", "lxml", "aiohttp", "feedparser")
 
 
 def look_at_machine(settings: Settings) -> Iterator[CheckupFinding]:
