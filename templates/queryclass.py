@@ -49,7 +49,8 @@ class QueryClass:
     It is a template, its row, whether the operator is symmetric (JOIN), and the stratum that the
     operator belongs to.  A class whose tuples are decided says so: they are then no join.  Of a
     class without a value join, `similar` are the similarity joins, in the order of the text: it is
-    paired by the first of them.  Their thresholds are data.
+    paired by the first of them.  Their thresholds are data.  Classes that differ in `apart` alone
+    are kept from being one.
     """
 
     template: Template
@@ -58,6 +59,7 @@ class QueryClass:
     stratum: int
     decided: Decided | DecidedRuns | DecidedChains | None = None
     similar: tuple[SimilarPair, ...] = ()
+    apart: tuple[str, ...] = ()
 
     def value_pairs(self) -> Iterator[tuple[int, int]]:
         """Yield the pairs of variables whose values are joined."""

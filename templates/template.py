@@ -41,13 +41,15 @@ class Template:
     """The form of a minor.
 
     `parents[i]` is the meta-variable above meta-variable `i`, or -1; the first `left_size` are
-    the left side.  `value_joins` and `residuals` name meta-variables by index, from 0.
+    the left side.  `value_joins` and `residuals` name meta-variables by index, from 0.  Templates
+    that differ in `apart` alone are kept from being one: their minors are isomorphic.
     """
 
     parents: tuple[int, ...]
     left_size: int
     value_joins: tuple[tuple[int, int], ...]
     residuals: tuple[ResidualForm, ...] = ()
+    apart: tuple[int | str, ...] = ()
 
     @property
     def size(self) -> int:

@@ -57,6 +57,13 @@ _DEFAULT_SECTIONS = tuple(name for name in _SECTIONS if name != "sql")
     " `automaton` is that of all their patterns.",
 )
 @click.option(
+    "--plan",
+    "is_plan",
+    is_flag=True,
+    help="Only what is evaluated once for several queries: RUMOR's m-ops, and which m-rules made"
+    " them.",
+)
+@click.option(
     "--lateness",
     default="1d",
     show_default=True,
@@ -95,6 +102,7 @@ def explain(
     query_ids: Sequence[str],
     output: str,
     sections: Sequence[str],
+    is_plan: bool,
     lateness: str,
     statistics: Path | None,
     is_why_not: bool,
@@ -117,6 +125,7 @@ def explain(
     Examples:
       xscl explain examples/queries/
       xscl explain examples/queries/ --query same-story --section sql
+      xscl explain examples/queries/ --plan
       xscl explain same-story.xscl --statistics recent.jsonl.gz
       xscl explain examples/queries/ --query book-and-blog --format dot | dot -Tsvg
       xscl explain --why-not same-story.xscl first.xml second.xml
@@ -135,9 +144,27 @@ def explain(
         reason = _why_not(asked, queries, paths[1:], documents, times, lateness, parameters)
         _show_reason(reason, output)
         return
+    if is_plan:
+        queries = _load([Path(path) for path in paths])
+        chosen = [query for query in queries if not query_ids or query.id in query_ids]
+        _show_plan(chosen, output, lateness)
+        return
     _show_queries(
         _load([Path(path) for path in paths]), query_ids, output, sections, lateness, statistics
     )
+
+
+def _show_plan(queries: Sequence[xscl.Query], output: str, lateness: str) -> None:
+    from broker.explain.graphs import plan_picture, to_dot, to_mermaid
+    from broker.explain.plan import plan_of, render_plan
+
+    plan = plan_of(queries, lateness_us=_duration_us(lateness))
+    if output == "json":
+        echo_json(plan.as_data())
+    elif output == "text":
+        echo(render_plan(plan), nl=False)
+    else:
+        echo_data((to_mermaid if output == "mermaid" else to_dot)(plan_picture(plan)), nl=False)
 
 
 def _show_queries(

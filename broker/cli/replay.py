@@ -28,6 +28,7 @@ from broker.cli.terminal import (
 )
 from broker.documents.document import LAST_US, parse_time
 from broker.documents.recorded import count_lines
+from broker.matching.mrules import SWITCHED
 from broker.operations.printable import printable
 from broker.pipeline.jvm import JvmError
 from broker.pipeline.replay import BATCH_DOCUMENTS, ReplayError, ReplaySummary, read_assignments
@@ -122,6 +123,13 @@ class _Time(click.ParamType[int]):
     show_default=True,
     help="Over how many tasks the join is spread.  It changes the speed, never the matches.",
 )
+@click.option(
+    "--without",
+    multiple=True,
+    type=click.Choice([rule.plain for rule in SWITCHED]),
+    help="Share nothing by this m-rule of RUMOR (`xscl explain --plan`).  It changes the speed,"
+    " never the matches.",
+)
 @click.option("--spark/--no-spark", default=True, help="Evaluate in Spark, or in this process.")
 @click.pass_context
 def replay(
@@ -136,6 +144,7 @@ def replay(
     batch_size: int,
     engine: EngineName,
     shards: int,
+    without: tuple[str, ...],
     spark: bool,
 ) -> None:
     """Run QUERIES (files, or directories of them) over recorded documents.
@@ -177,6 +186,7 @@ def replay(
                 shards=shards,
                 spark=spark,
                 until_us=LAST_US if until is None else until,
+                without=[rule for rule in SWITCHED if rule.plain in without],
                 progress=bar.update,
             )
     except xscl.XsclError as error:

@@ -12,10 +12,19 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from broker.explain.model import ClauseView, QueryView, SideView, Survey
+from broker.explain.plan import Plan
 from broker.explain.spelling import spell_constant
 from templates.template import Template
 
-__all__ = ["Picture", "flow_picture", "graph_picture", "minor_picture", "to_dot", "to_mermaid"]
+__all__ = [
+    "Picture",
+    "flow_picture",
+    "graph_picture",
+    "minor_picture",
+    "plan_picture",
+    "to_dot",
+    "to_mermaid",
+]
 
 Look = Literal["plain", "faint", "round"]
 Line = Literal["tree", "join", "residual", "flow"]
@@ -125,6 +134,27 @@ def _template_edges(prefix: str, template: Template) -> Iterator[_Edge]:
     for first, operator, second in template.residuals:
         ends = (f"{prefix}v{first + 1}", f"{prefix}v{second + 1}")
         yield _Edge(*ends, "residual", operator)
+
+
+def plan_picture(plan: Plan) -> Picture:
+    """Return the m-ops of a plan, what they read, and for which queries they work."""
+    picture = Picture()
+    streams: dict[str, str] = {}
+    queries: dict[str, str] = {}
+    ops = []
+    for op in plan.ops:
+        rules = " ".join(fired.rule.symbol for fired in op.fired)
+        ops.append(_Node(f"m{op.number}", f"{op.kind}\n{rules}" if rules else op.kind))
+        for stream in op.reads:
+            name = streams.setdefault(stream, f"s{len(streams) + 1}")
+            picture.edges.append(_Edge(name, f"m{op.number}", "flow"))
+        for query in op.queries if op.kind != "patterns" else ():
+            name = queries.setdefault(query, f"q{len(queries) + 1}")
+            picture.edges.append(_Edge(f"m{op.number}", name, "flow"))
+    picture.boxes.append(("", [_Node(name, stream, "round") for stream, name in streams.items()]))
+    picture.boxes.append(("m-ops", ops))
+    picture.boxes.append(("", [_Node(name, query, "faint") for query, name in queries.items()]))
+    return picture
 
 
 def flow_picture(survey: Survey) -> Picture:

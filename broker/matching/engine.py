@@ -18,7 +18,7 @@ Invariants: matches do not depend on how documents are grouped into batches, nor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,7 @@ from broker.matching.costs.holders import StreamHolders
 from broker.matching.instances import WATERMARK_MIN_US, of_witnesses
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import FoundMatch
+from broker.matching.mrules import MRule
 from broker.matching.outcomes.giving import Outcomes
 from broker.matching.outcomes.kept import Note
 from broker.matching.outcomes.learned import DEFAULT_LEARNING, Learning
@@ -115,6 +116,7 @@ class Engine:
         schedule: Schedule | None = None,
         trace: Trace | None = None,
         learning: Learning = DEFAULT_LEARNING,
+        without: Collection[MRule] = (),
     ) -> None:
         self._lateness_us = lateness_us
         self._limits = limits
@@ -133,6 +135,7 @@ class Engine:
             lateness_us=lateness_us,
             limits=limits,
             shares=processor is None,
+            without=without,
         )
         self._processor.ask(StreamHolders(self._queries.fan_out, self._processor.rows))
         self._accounts = Accounts(budget, self._queries, self._processor)

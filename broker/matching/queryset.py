@@ -20,6 +20,7 @@ from broker.matching.fanout import FanOut
 from broker.matching.handedon import HandedOn
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.member import Member, Shared, fit, name_of, retention_of, source_of
+from broker.matching.mrules import MRule, unshared
 from broker.matching.registration import Assignment, RegisteredQuery, SetChange, publishers_first
 from broker.matching.uses import Topic, Use
 from broker.tables.groups import Group
@@ -71,7 +72,7 @@ class QuerySet:
 
     With `plans_only` it leaves out the assignments that evaluation does not depend on.  With
     `shares` statements read common streams of inner tuples where that is possible.
-    `lateness_us` is the grace of queries that say none.
+    `lateness_us` is the grace of queries that say none.  The m-rules of `without` are left out.
     """
 
     def __init__(
@@ -83,9 +84,11 @@ class QuerySet:
         lateness_us: int = 0,
         limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
         shares: bool = True,
+        without: Collection[MRule] = (),
     ) -> None:
         self._lateness_us = lateness_us
-        self._shares = shares
+        self._shares = shares and MRule.C_SEQ not in without
+        self._without = without
         self._last_number = 0
         self.catalog = PatternCatalog(numbering or Numbering())
         self.fan_out = FanOut(limits.boxes)
@@ -470,9 +473,9 @@ class QuerySet:
         """Add a use of a class."""
         member = self._members[topic.query.id]
         use = Use(-1, clause, window_us, topic, kept_us, box, member.number)
-        number = self._classes.add(
-            clause.query_class, window_us, use.kind.point, use.least, use.kind.holder
-        )
+        query_class = unshared(clause.query_class, use, self._without)
+        kind = use.kind
+        number = self._classes.add(query_class, window_us, kind.point, use.least, kind.holder)
         if kept_us != window_us:
             self._classes.retain(number, kept_us)
         use = replace(use, query_class=number)

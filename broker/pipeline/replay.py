@@ -16,7 +16,7 @@ import json
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
@@ -35,6 +35,7 @@ from broker.documents.spool import Spool, SpoolWriter
 from broker.documents.sub_batches import in_sub_batches
 from broker.matching.costs.budget import DEFAULT_BUDGET, Budget, Pause, Spent
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.mrules import MRule, point_of
 from broker.matching.outcomes.kept import Note
 from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import PlanStore
@@ -123,6 +124,7 @@ def replay(
     spark: bool = True,
     session: Spark | None = None,
     until_us: int = LAST_US,
+    without: Collection[MRule] = (),
     progress: Progress = lambda documents, matches: None,
 ) -> ReplaySummary:
     """Run queries over files of document lines and write their match lines.
@@ -130,11 +132,17 @@ def replay(
     `assignments` are the canonical parameter values of each parameterised query, by its id.  Only
     the default engine keeps to the budget of pairs and is spread over `shards`.  Where a query is
     ordered, the clock ticks at `until_us` when all has been read: by default later than everything.
+    Queries share nothing by the m-rules of `without`.
     """
     assert shards == 1 or engine == DEFAULT_ENGINE
     by_query = assignments or {}
     registered = [
-        RegisteredQuery(query, assignments=tuple(by_query.get(query.id, ()))) for query in queries
+        RegisteredQuery(
+            query,
+            registration_point=point_of(number, without),
+            assignments=tuple(by_query.get(query.id, ())),
+        )
+        for number, query in enumerate(queries)
     ]
     sessions: list[Spark] = []
 
@@ -148,6 +156,7 @@ def replay(
             engine=engine,
             budget=budget,
             processor=processor,
+            without=without,
         )
 
     return replay_documents(

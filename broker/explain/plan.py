@@ -1,0 +1,262 @@
+"""The plan of RUMOR for a set of queries: m-ops, and the m-rules that made them.
+
+It is read off the set of queries as the engine has it (`broker.matching.queryset`), not made beside
+it: an m-op is what the engine evaluates once, a pass over documents, a template, a decision, or the
+rows of a block.  A rule has fired where an m-op does the work of several operators.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from broker.explain.templatetext import counted
+from broker.matching.mrules import MRule, point_of
+from broker.matching.queryset import QuerySet
+from broker.matching.registration import RegisteredQuery, publishers_first
+from broker.matching.uses import Use
+from templates.chaindecision import DecidedChains
+from templates.queryclass import QueryClass
+from templates.rundecision import DecidedRuns
+from xscl.query import Query
+
+__all__ = ["ABSENT", "Fired", "MOp", "Plan", "plan_of", "render_plan"]
+
+ABSENT = {
+    MRule.S_ALPHA: "an aggregate is reckoned over the matches of its own statement",
+    MRule.C_ALPHA: "the same: rows of WINDOW belong to one statement",
+    MRule.C_MU: "repetitions share where they are equal (s_μ), not by their first units",
+    MRule.C_PI: "what SELECT builds is built once for each match, whoever has subscribed",
+}
+"""The rules that never fire, and why."""
+
+_HOUR_US = 3_600_000_000
+_STAND_INS: dict[str, Any] = {"duration": _HOUR_US, "number": 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """A rule that made one of several: `saves` says what, in words, `operators` how many."""
+
+    rule: MRule
+    operators: int
+    saves: str
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "rule": self.rule.plain,
+            "symbol": self.rule.symbol,
+            "operators": self.operators,
+            "saves": self.saves,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MOp:
+    """What is evaluated once for some operators of some queries.
+
+    `reads` are the streams that it reads; those of inner tuples begin with `#`.
+    """
+
+    number: int
+    kind: str
+    reads: tuple[str, ...]
+    operators: int
+    queries: tuple[str, ...]
+    fired: tuple[Fired, ...]
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "number": self.number,
+            "kind": self.kind,
+            "reads": list(self.reads),
+            "operators": self.operators,
+            "queries": list(self.queries),
+            "rules": [each.as_data() for each in self.fired],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The m-ops of a set of queries, passes over documents first; `without` are rules left out."""
+
+    ops: tuple[MOp, ...]
+    without: tuple[MRule, ...] = ()
+
+    def fired(self) -> set[MRule]:
+        """Return the rules that have fired."""
+        return {fired.rule for op in self.ops for fired in op.fired}
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "operators": sum(op.operators for op in self.ops),
+            "m_ops": [op.as_data() for op in self.ops],
+            "without": [rule.plain for rule in self.without],
+            "never": {rule.plain: reason for rule, reason in ABSENT.items()},
+        }
+
+
+def plan_of(queries: Sequence[Query], *, lateness_us: int, without: Collection[MRule] = ()) -> Plan:
+    """Return the plan of queries that are registered together, each with one assignment."""
+    classes = _Classes()
+    found = QuerySet(classes, lateness_us=lateness_us, without=without)
+    registered = [_registered(query, point_of(i, without)) for i, query in enumerate(queries)]
+    for each in publishers_first(registered):
+        found.add(each)
+    ops = [*_passes(found), *_operators(found, classes)]
+    numbered = tuple(
+        MOp(number, op.kind, op.reads, op.operators, op.queries, op.fired)
+        for number, op in enumerate(ops, 1)
+    )
+    return Plan(numbered, tuple(rule for rule in MRule if rule in without))
+
+
+def _registered(query: Query, point: int) -> RegisteredQuery:
+    values = {name: _STAND_INS.get(kind, f"${name}") for name, kind in query.parameters}
+    return RegisteredQuery(query, point, assignments=(values,) if values else ())
+
+
+class _Classes:
+    """Numbers classes, and evaluates none."""
+
+    def __init__(self) -> None:
+        self.by_number: dict[int, QueryClass] = {}
+        self._numbers: dict[QueryClass, int] = {}
+
+    def add(
+        self,
+        query_class: QueryClass,
+        window_us: int,
+        point: int,
+        least: Sequence[float],
+        holder: int,
+    ) -> int:
+        """Return the number of a class."""
+        number = self._numbers.setdefault(query_class, len(self._numbers) + 1)
+        self.by_number[number] = query_class
+        return number
+
+    def remove(
+        self, number: int, window_us: int, point: int, least: Sequence[float], holder: int
+    ) -> None:
+        """Forget nothing."""
+
+    def retain(self, number: int, retention_us: int) -> None:
+        """Keep nothing."""
+
+    def release(self, number: int, retention_us: int) -> None:
+        """Release nothing."""
+
+
+def _passes(found: QuerySet) -> Iterator[MOp]:
+    """Yield the m-ops that find patterns: one automaton for all of a stream."""
+    uses = Counter(stream for use in found.fan_out.uses() for stream in _streams([use]))
+    readers: dict[str, dict[str, None]] = defaultdict(dict)
+    for use in found.fan_out.uses():
+        for stream in _streams([use]):
+            readers[stream][use.topic.query.id] = None
+    patterns = Counter(definition.stream for _, definition in found.plan.definitions)
+    for stream, count in patterns.items():
+        if stream.startswith("#"):
+            continue
+        fired: tuple[Fired, ...] = ()
+        if count > 1 or uses[stream] > 1:
+            saves = f"one pass over a document finds {counted(count, 'pattern', 's')}"
+            saves += f" for {counted(uses[stream], 'operator', 's')}"
+            fired = (Fired(MRule.S_SIGMA, max(count, uses[stream]), saves),)
+        yield MOp(0, "patterns", (stream,), count, tuple(readers[stream]), fired)
+
+
+def _operators(found: QuerySet, classes: _Classes) -> Iterator[MOp]:
+    """Yield the m-ops of templates, blocks and decisions."""
+    by_target: dict[Any, list[int]] = {}
+    for number, query_class in classes.by_number.items():
+        if number in found.fan_out.classes():
+            by_target.setdefault(_target(query_class), []).append(number)
+    for (kind, target), numbers in by_target.items():
+        uses = [use for number in numbers for use in found.fan_out.uses_of(number)]
+        by_class = [list(found.fan_out.uses_of(number)) for number in numbers]
+        fired: list[Fired] = []
+        if len(numbers) > 1:
+            fired.append(_across(kind, target, len(numbers)))
+        fired += _within(kind, by_class)
+        queries = tuple(dict.fromkeys(use.topic.query.id for use in uses))
+        yield MOp(0, kind, tuple(sorted(_streams(uses))), len(uses), queries, tuple(fired))
+
+
+def _target(query_class: QueryClass) -> tuple[str, Any]:
+    decided = query_class.decided
+    if isinstance(decided, DecidedRuns | DecidedChains):
+        return "repetition", decided.decision
+    if decided is not None:
+        return decided.decision.kind.value or "decision", decided.decision
+    if not query_class.template.has_right:
+        return "block", query_class
+    return "join", query_class.template
+
+
+def _across(kind: str, target: Any, classes: int) -> Fired:
+    if kind == "join" and target.value_joins:
+        saves = f"one conjunctive query joins for {classes:,} query classes, whose inputs differ"
+        return Fired(MRule.C_JOIN, classes, saves)
+    return Fired(MRule.DEFAULT, classes, f"{classes:,} alike are evaluated one after the other")
+
+
+def _within(kind: str, by_class: Sequence[Sequence[Use]]) -> Iterator[Fired]:
+    """Yield the rules that made one of the uses of each class."""
+    rule = {"join": MRule.S_JOIN, "repetition": MRule.S_MU}.get(kind, MRule.S_SEQ)
+    common = [use for uses in by_class for use in uses if use.clause.is_common]
+    own = [[use for use in uses if not use.clause.is_common] for uses in by_class]
+    several = [uses for uses in own if len(uses) > 1]
+    strings = [len({use.asked.equal for use in uses}) for uses in several]
+    if kind in ("join", "block") and (asked := sum(each for each in strings if each > 1)):
+        saves = f"{asked:,} choices of strings are looked up by their hashes"
+        yield Fired(MRule.S_SIGMA, asked, saves)
+    windows = [len({use.window_us for use in uses}) for uses in several]
+    if kind == "join" and (differing := sum(each for each in windows if each > 1)):
+        saves = f"the widest of {differing:,} windows is joined, and tuples go to who asks for them"
+        yield Fired(rule, differing, saves)
+    if equal := sum(map(_equal, several)):
+        is_sequence = kind == "join" and not _is_symmetric(several)
+        one = MRule.S_SEQ if is_sequence else rule
+        yield Fired(one, equal, f"{counted(equal, 'operator', 's')} less: others are the very same")
+    if len(common) > 1:
+        saves = f"{len(common):,} hand on their tuples in one stream, each with whose it is"
+        yield Fired(MRule.C_SEQ, len(common), saves)
+        if groups := len(common) - len({use.asked.equal for use in common}):
+            saves = f"strings are asked for {counted(groups, 'time', 's')} less of a tuple of it"
+            yield Fired(MRule.C_SIGMA, groups, saves)
+
+
+def _equal(uses: Sequence[Use]) -> int:
+    """Return how many uses another query has, too, with the same window and box."""
+    asked = {(use.topic.query.id, use.window_us, use.asked) for use in uses}
+    return len(asked) - len({each[1:] for each in asked})
+
+
+def _is_symmetric(several: Sequence[Sequence[Use]]) -> bool:
+    return all(use.clause.query_class.is_symmetric for uses in several for use in uses)
+
+
+def _streams(uses: Iterable[Use]) -> set[str]:
+    return {use.topic.query.blocks[block].stream for use in uses for block in use.clause.blocks}
+
+
+def render_plan(plan: Plan) -> str:
+    """Return a plan as text for people."""
+    operators = sum(op.operators for op in plan.ops)
+    lines = [f"{counted(len(plan.ops), 'm-op', 's')} for {counted(operators, 'operator', 's')}"]
+    for op in plan.ops:
+        queries = ", ".join(op.queries[:4]) + (", ..." if len(op.queries) > 4 else "")
+        lines += ["", f"{op.number}  {op.kind} on {', '.join(op.reads)}: {queries}"]
+        lines += [f"   {fired.rule.symbol:<8}{fired.saves}" for fired in op.fired]
+    if plan.without:
+        lines += ["", f"left out: {', '.join(rule.symbol for rule in plan.without)}"]
+    lines += ["", "never fired:"]
+    lines += [f"   {rule.symbol:<8}{reason}" for rule, reason in ABSENT.items()]
+    return "\n".join(lines) + "\n"
