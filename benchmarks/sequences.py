@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -47,6 +48,8 @@ TIMES = ("docid", "watermark_us", "end_us")
 ASSIGNED = {
     "$key of a left": "S//b[k->x][k = $key] NEXT {x = y, 1 h} S//g[k->y] GRACE 0 s",
     "$key of a right": "S//b[k->x] NEXT {x = y, 1 h} S//g[k->y][k = $key] GRACE 0 s",
+    "$p below a right": "S//b[k->x] NEXT {, 1 min} S//g[k > $p] GRACE 0 s",
+    "$T of NEXT": "S//b[k->x] NEXT {x = y, $T} S//g[k->y] GRACE 0 s",
     "$T of NOT": "S//b[k->x] NOT FOLLOWED BY {x = y, $T} S//g[k->y] GRACE 0 s",
 }
 
@@ -54,6 +57,12 @@ STATEMENTS = {
     "NEXT": "S//b[k->x] NEXT {x = y, 1 h} S//g[k->y] GRACE 0 s",
     "UNLESS": "S//b[k->x] NEXT {x = y, 1 h} S//g[k->y] UNLESS {x = z} S//c[k->z] GRACE 0 s",
     "NOT FOLLOWED BY": "S//b[k->x] NOT FOLLOWED BY {x = y, 10 s} S//g[k->y] GRACE 0 s",
+}
+
+
+_VALUES: dict[str, Callable[[int], int]] = {
+    "duration": lambda n: 60 * SECOND_US + n * 1_000,
+    "number": lambda n: KEYS - 10 + n,  # most of them are below nothing
 }
 
 
@@ -212,11 +221,7 @@ def assigned(text: str, count: int, events: int) -> tuple[float, float, int]:
     [query] = xscl.parse(text, id="q")
     kinds = dict(query.parameters)
     values = [
-        {
-            name: 60 * SECOND_US + n * 1_000 if kind == "duration" else f"{n}"
-            for name, kind in kinds.items()
-        }
-        for n in range(count)
+        {name: _VALUES.get(kind, str)(n) for name, kind in kinds.items()} for n in range(count)
     ]
     started = time.process_time()
     registered = RegisteredQuery(query, assignments=tuple(values))

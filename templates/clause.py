@@ -27,6 +27,7 @@ from xscl.query import INFINITE_US, Call, Operand, Residual, Row, SimilarityJoin
 from xscl.table import Action
 
 __all__ = [
+    "BAR",
     "SPAN",
     "WINDOW",
     "Alternative",
@@ -63,6 +64,10 @@ WINDOW = Place(-2, -1)
 """The window for which an absence was decided, in microseconds."""
 
 
+BAR = Place(-3, -1)
+"""What a tuple of NEXT had to surmount: the best that was next of its left before."""
+
+
 class Measured(NamedTuple):
     """A number of a tuple that is worked out of it: a measure of the sets of two of its values.
 
@@ -89,6 +94,11 @@ class Test(NamedTuple):
     def is_of_strings(self) -> bool:
         """Whether a parameter here must be given a string."""
         return self.place != WINDOW and self.operator in ("=", "!=", *WORD_TESTS)
+
+    @property
+    def is_of_numbers(self) -> bool:
+        """Whether a parameter here must be given a number, or a length of time."""
+        return self.place == BAR
 
 
 @dataclass(frozen=True, slots=True)

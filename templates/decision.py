@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Disjunct
@@ -21,6 +22,7 @@ __all__ = [
     "Decision",
     "DecisionKind",
     "Fit",
+    "Threshold",
     "TupleStream",
 ]
 
@@ -50,12 +52,24 @@ class DecisionKind(enum.Enum):
         return self in (DecisionKind.PAIRS, DecisionKind.NEXT)
 
 
+class Threshold(NamedTuple):
+    """A value that is held against data by an inequality: `term operator data`."""
+
+    term: str
+    operator: str
+
+    @property
+    def rises(self) -> bool:
+        """Whether a larger value serves all data that a smaller one does."""
+        return self.operator[0] == ">"
+
+
 @dataclass(frozen=True, slots=True)
 class TupleStream:
     """A stream of tuples: the terms of its nodes in order, of which `chosen` make a contender.
 
     The values of `keys`, of the right operand of NEXT, are held against data: contenders have one
-    value of each, and compete with those that have the same.
+    value of each, and compete with those that have the same.  So is that of `threshold`.
     """
 
     name: str
@@ -63,6 +77,7 @@ class TupleStream:
     terms: tuple[str, ...]
     chosen: tuple[str, ...]
     keys: tuple[str, ...] = ()
+    threshold: Threshold | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +128,8 @@ class Decision:
 
     `lefts` are the streams of the operand where there is one, else `fits` say which fit.
     `window_us` is the operator's; it is WITHIN's where the operator has none.  A parameter is the
-    window of an absence behind its operand: it is decided for each that is asked for (`graded`).
+    window of an absence behind its operand: it is decided for each that is asked for (`graded`); or
+    that of NEXT, which is decided in steps.
     `within_us` is the shortest WITHIN around it.
     """
 
@@ -128,7 +144,12 @@ class Decision:
     @property
     def is_graded(self) -> bool:
         """Whether it is decided for each window that is asked for."""
-        return isinstance(self.window_us, Parameter)
+        return isinstance(self.window_us, Parameter) and not self.kind.has_right
+
+    @property
+    def is_nearing(self) -> bool:
+        """Whether its window is served in steps."""
+        return isinstance(self.window_us, Parameter) and self.kind.has_right
 
     @property
     def reach_us(self) -> int | Parameter:

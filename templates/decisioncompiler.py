@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from templates.built import Built
 from templates.chaincompiler import build_chain, chain_clause
 from templates.clause import (
+    BAR,
     WINDOW,
     Alternative,
     Clause,
@@ -31,6 +32,7 @@ from templates.decision import (
     Decision,
     DecisionKind,
     Fit,
+    Threshold,
     TupleStream,
 )
 from templates.elements import repeated_units
@@ -55,7 +57,7 @@ from templates.runcompiler import build_runs, runs_clause
 from templates.template import template_of
 from xscl.evaluation import compile_condition
 from xscl.path import Parameter
-from xscl.pattern import term_variable
+from xscl.pattern import INEQUALITIES, term_variable
 from xscl.query import (
     Disjunct,
     From,
@@ -235,13 +237,20 @@ class Decisions:
         if behind is not DecisionKind.NEXT:
             return stream
         names = {place: f"#{i}" for i, place in enumerate(clause.tested)}
-        asked = [
-            (test.data.name, names[test.place])
-            for test in clause.box
-            if isinstance(test.data, Parameter)
-        ]
-        keys = tuple(name for _, name in sorted(asked))
-        return replace(stream, terms=(*clause.carried, *names.values()), keys=keys)
+        asked = [test for test in clause.box if isinstance(test.data, Parameter)]
+        keys = sorted((str(test.data), names[test.place]) for test in asked if test.operator == "=")
+        thresholds = [test for test in asked if test.operator in INEQUALITIES]
+        threshold = None
+        # With several of them it is not decided for all data together (`prepared`).
+        if len(thresholds) == 1:
+            [test] = thresholds
+            threshold = Threshold(names[test.place], test.operator)
+        return replace(
+            stream,
+            terms=(*clause.carried, *names.values()),
+            keys=tuple(name for _, name in keys),
+            threshold=threshold,
+        )
 
 
 @dataclass
@@ -345,7 +354,7 @@ class DecisionCompiler(Compiler):
             box=(
                 *(test for s, source in enumerate(sources) for test in tested_below(source, s)),
                 *tested,
-                *([Test(WINDOW, "=", reach_us)] if isinstance(reach_us, Parameter) else []),
+                *_steps(decision, below),
             ),
             residuals=residuals,
             tests=tests,
@@ -390,3 +399,21 @@ class DecisionCompiler(Compiler):
         self.edges += built.edges
         self.valued += built.valued
         return built
+
+
+def _steps(decision: Decision, below: Sequence[Clause]) -> Iterator[Test]:
+    """Yield for which data tuples are decided: for the own window, or up to the bar."""
+    if isinstance(decision.window_us, Parameter):
+        if decision.is_graded:
+            yield Test(WINDOW, "=", decision.window_us)
+        else:
+            yield Test(BAR, ">", decision.window_us)
+    if any(fit.right.threshold for fit in decision.fits):
+        [_, right] = below
+        for test in right.box:
+            if test.operator in INEQUALITIES and isinstance(test.data, Parameter):
+                yield Test(BAR, _BARRED[test.operator], test.data)
+
+
+_BARRED = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
+"""How a bar is held against data that values are held against so."""

@@ -27,6 +27,7 @@ from itertools import product
 from typing import Any
 
 from templates.chained import ChainReading
+from templates.datatests import data_test, word_test
 from templates.decision import DecisionKind
 from templates.elements import (
     RepeatedUnit,
@@ -36,7 +37,7 @@ from templates.elements import (
 )
 from templates.keys import SameKeys, literals_of, present
 from templates.optionalpaths import fresh_paths, with_optional
-from templates.ordered import AbsentUnit, Chained, Kept, Ordered, PlainNode, Repeated
+from templates.ordered import AbsentUnit, Chained, Kept, Ordered, PlainNode, Repeated, blocks_of
 from templates.outcome import with_outcome
 from templates.predicates import (
     BoundVariables,
@@ -67,6 +68,7 @@ from xscl.query import (
     Strategy,
     Unit,
     Window,
+    operand_variables,
 )
 from xscl.sequence import absences_at, blocks_below, decides, is_chain, nodes_below
 from xscl.table import Action, DeleteRow, SetCell
@@ -273,18 +275,24 @@ class _Plain:
         )
         part = self._part(source.node, inside)
         where = (Disjunct(),) if source.where is None else self._binding.predicate(source.where)
-        if isinstance(part.node, (Ordered, Repeated, Chained)):
-            return replace(part, node=Kept(part.node, where)) if source.where is not None else part
-        if isinstance(part.node, Kept):
-            kept = self._all_of(part.node.where, where)
-            return replace(part, node=replace(part.node, where=kept))
-        if isinstance(part.node, Operator):
-            disjuncts = self._all_of(part.node.disjuncts, where)
-            return replace(part, node=replace(part.node, disjuncts=disjuncts))
-        block = part.node
-        there = present(source.keys, block)
-        asked = self._all_of(where, (Disjunct(residuals=at_most(source.within) + there),))
-        own = of_document(self.query.blocks[block].root, asked)
+        if isinstance(part.node, int):
+            there = present(source.keys, part.node)
+            where = self._all_of(where, (Disjunct(residuals=at_most(source.within) + there),))
+        elif source.where is None:
+            return part
+        return self._kept(part, where)
+
+    def _kept(self, part: _Part, where: Disjuncts) -> _Part:
+        """Return a part of whose tuples more is asked."""
+        match part.node:
+            case Ordered() | Repeated() | Chained():
+                return replace(part, node=Kept(part.node, where))
+            case Kept(node, kept):
+                return replace(part, node=Kept(node, self._all_of(kept, where)))
+            case Operator(disjuncts=disjuncts):
+                asked = self._all_of(disjuncts, where)
+                return replace(part, node=replace(part.node, disjuncts=asked))
+        own = of_document(self.query.blocks[part.node].root, where)
         return replace(part, conditions=self._all_of(part.conditions, own))
 
     # -- what is repeated ----------------------------------------------------------------------
@@ -377,33 +385,78 @@ class _Plain:
         is_between = absences and absences[0].kind is AbsenceKind.BETWEEN
         if is_between and isinstance(first, Operator) and isinstance(first.right, Repetition):
             return self._repeated(first.right, first, around, absences)
+        given: Parameter | None = None
         if not absences or absences[0].kind is AbsenceKind.BETWEEN:
             assert isinstance(first, Operator)
             parts = [self._part(each, around) for each in (first.left, first.right)]
             kind = DecisionKind.NEXT if first.kind is OperatorKind.NEXT else DecisionKind.PAIRS
             joined = Disjunct(tuple(self.keys.joins(around.keys, parts[0].last, parts[1].first)))
             disjuncts = self._all_of(self._binding.predicate(first.disjuncts), (joined,))
+            parts, disjuncts = self._held_against_data(parts, disjuncts)
             window_us = _length_us(first.window)
+            if kind is DecisionKind.NEXT and isinstance(first.window, Parameter):
+                given = first.window
         else:
             parts = [self._part(first, around)]
             kind = _KINDS[absences[0].kind]
             disjuncts = (Disjunct(),)
             window_us = _length_us(absences[0].window)
+            if isinstance(absences[0].window, Parameter) and kind in _AT_END:
+                given = absences[0].window
         if kind is not DecisionKind.BEFORE and window_us >= INFINITE_US:
             window_us = _length_us(around.within)
-        length_us: int | Parameter = window_us
-        if kind in _AT_END and isinstance(given := absences[0].window, Parameter):
-            length_us = given
         ordered = Ordered(
             origin,
             kind,
             tuple(self._source(each, around) for each in parts),
             disjuncts,
             tuple(self._absent(each, parts[0].last, around) for each in absences),
-            length_us,
+            given or window_us,
             around.within_us,
         )
         return _Part(ordered, parts[0].first, parts[-1].last)
+
+    def _held_against_data(
+        self, parts: Sequence[_Part], disjuncts: Disjuncts
+    ) -> tuple[list[_Part], Disjuncts]:
+        """Return operands with what a predicate asks of one alone, held against a parameter.
+
+        What is left of the predicate comes with them.
+        """
+        if len(disjuncts) != 1:
+            return list(parts), disjuncts
+        [rest] = disjuncts
+        texts = {name for name, kind in self.query.parameters if kind not in ("number", "duration")}
+        found: list[_Part] = []
+        for part in parts:
+            blocks = set(blocks_of(part.node))
+            names = {v.name for v in self.query.variables if v.block in blocks}
+            residuals = {
+                each: test
+                for each in rest.residuals
+                if (test := data_test(each, texts)) and names.issuperset(operand_variables(test[0]))
+            }
+            tests = {
+                each: test
+                for each in rest.tests
+                if (test := word_test(each)) and names.issuperset(operand_variables(test[0]))
+            }
+            own = [
+                each
+                for each, (_, test) in (residuals | tests).items()
+                if isinstance(test.data, Parameter)
+            ]
+            asked = Disjunct(
+                residuals=tuple(each for each in rest.residuals if each in own),
+                tests=tuple(each for each in rest.tests if each in own),
+            )
+            found.append(self._kept(part, (asked,)) if own else part)
+            rest = replace(
+                rest,
+                residuals=tuple(each for each in rest.residuals if each not in own),
+                tests=tuple(each for each in rest.tests if each not in own),
+            )
+        return found, (rest,)
 
     def _source(self, part: _Part, around: _Around) -> PlainNode:
         """Return an operand whose conditions are asked before anything is chosen."""

@@ -3,7 +3,8 @@
 Where joins alone are asked for, a value is tested of a tuple that is there whatever the value is.
 Where something is decided, it may be tested of what is decided about: the left operand of an
 operator, or WHERE behind it.  What competes, and what takes away, must be the same for all values,
-or fall into groups by what is equal to them (`docs/decided.md`).
+or fall into groups by what is equal to them, and serve one threshold, or window, step by step
+(`docs/decided.md`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from itertools import chain
 from templates.clause import Alternative, Clause
 from templates.decision import Conjunction, Decided, DecisionKind
 from xscl.path import Parameter, condition_parameters
-from xscl.pattern import PatternNode
+from xscl.pattern import INEQUALITIES, PatternNode
 from xscl.query import (
     Absence,
     AbsenceKind,
@@ -65,9 +66,11 @@ def _lengths_of_factors(query: Query) -> Iterator[bool]:
 
 def _windows_decided(node: Node, *, is_below: bool = False) -> Iterator[bool]:
     """Yield of each operator whether a parameter is its window, where that has to be known."""
-    is_at_end = isinstance(node, Absence) and node.kind in (AbsenceKind.AFTER, AbsenceKind.AROUND)
+    is_data = isinstance(node, Operator) or (
+        isinstance(node, Absence) and node.kind in (AbsenceKind.AFTER, AbsenceKind.AROUND)
+    )
     if isinstance(node, (Operator, Absence)):
-        is_decided = decides(node) and not is_at_end
+        is_decided = decides(node) and not is_data
         yield (is_below or is_decided) and isinstance(node.window, Parameter)
     is_below = is_below or decides(node)
     for child in children(node):
@@ -117,7 +120,10 @@ def _decides_by_parameter(clause: Clause) -> bool:
     return (
         any(map(_asks_parameter, asked))
         or any(_data(each) for each in clause.deciding if each.stream in absent)
-        or not _are_groups([_data(each) for each in clause.deciding if each.stream in rights])
+        or not _are_steps(
+            [_data(each) for each in clause.deciding if each.stream in rights],
+            most=0 if isinstance(decision.window_us, Parameter) else 1,
+        )
     )
 
 
@@ -127,10 +133,14 @@ def _data(clause: Clause) -> list[tuple[str, str]]:
     return sorted((data.name, how) for data, how in tests if isinstance(data, Parameter))
 
 
-def _are_groups(asked: Sequence[list[tuple[str, str]]]) -> bool:
-    """Return whether rights compete with those alone that are equal where data is asked for."""
-    is_equality = all(how == "=" for each in asked for _, how in each)
-    return is_equality and all(each == asked[0] for each in asked)
+def _are_steps(asked: Sequence[list[tuple[str, str]]], most: int) -> bool:
+    """Return whether rights compete with those alone that are equal where data is asked for.
+
+    Of thresholds there may be as many as `most`, and no other condition.
+    """
+    is_alike = all(each == asked[0] for each in asked)
+    thresholds = [how for each in asked[:1] for _, how in each if how != "="]
+    return is_alike and len(thresholds) <= most and set(thresholds).issubset(INEQUALITIES)
 
 
 def _asks_parameter(asked: Conjunction) -> bool:

@@ -20,7 +20,8 @@ from broker.matching.clauseterms import ClauseTerms
 from broker.matching.likenesses import spell_likenesses
 from broker.matching.uses import Use
 from joins import ranges
-from templates.clause import SPAN, WINDOW, Measured, Place
+from templates.clause import BAR, SPAN, WINDOW, Measured, Place
+from xscl.functions import spell
 from xscl.pattern import INEQUALITIES
 
 __all__ = ["Hits", "TupleReading"]
@@ -212,7 +213,7 @@ class Hits:
         tested = [terms.clause.tested for terms in self.clauses]
         own, k, at = self._places([list(map(_read, places)) for places in tested])
         texts = self.points.operands.texts(at)
-        spans = self.points.spans[self.rows].tolist()
+        spans, bars = (each[self.rows].tolist() for each in (self.points.spans, self.points.bars))
         found: list[list[str | None]] = [[] for _ in range(len(self))]
         measured: dict[Measured, list[tuple[int, int]]] = {}
         _, of_hit = self._clauses
@@ -221,7 +222,11 @@ class Hits:
             place = tested[clauses[hit]][i]
             if isinstance(place, Measured):
                 measured.setdefault(place, []).append((hit, i))
-            found[hit].append(str(spans[hit]) if place in (SPAN, WINDOW) else text)
+            if place in (SPAN, WINDOW):
+                text = str(spans[hit])
+            elif place == BAR:
+                text = spell(bars[hit])
+            found[hit].append(text)
         for number, where in measured.items():
             rows = self.rows[[hit for hit, _ in where]]
             for (hit, i), value in zip(where, self.points.measured(number, rows), strict=True):

@@ -139,14 +139,15 @@ class Member:
 def fit(alternatives: Sequence[Alternative], values: Assignment) -> bool:
     """Return whether alternatives for all assignments are for this one.
 
-    A parameter that they hold against a string must have a string for its value.
+    A parameter that they hold against a string must have a string for its value, one that they hold
+    against what is decided in steps a number.
     """
     return all(
-        isinstance(values[test.data.name], str)
+        isinstance(values[test.data.name], str) == test.is_of_strings
         for alternative in alternatives
         for clause in alternative.clauses
         for test in clause.box
-        if test.is_of_strings and isinstance(test.data, Parameter)
+        if (test.is_of_strings or test.is_of_numbers) and isinstance(test.data, Parameter)
     )
 
 

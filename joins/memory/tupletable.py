@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from joins.memory.slots import Ints, ranges
 
@@ -53,7 +54,8 @@ class TupleTable:
     `right` is 0 in a row of a class of one block.  The nodes of row `i` are `flat_nodes[starts[p]]`
     and those behind it up to `flat_nodes[starts[p + 1]]`, with `p = patterns[i]`: as numbered in
     the witness shapes of its instances, one for each meta-variable.  `decided` has a row for
-    each row: the fields of its `TuplePosition`, 0 as its docid where there is none.
+    each row: the fields of its `TuplePosition`, 0 as its docid where there is none.  `bars` are
+    doubles, where NEXT is decided in steps (`docs/decided.md`).
     """
 
     classes: Ints
@@ -64,6 +66,7 @@ class TupleTable:
     starts: Ints
     flat_nodes: Ints
     decided: Ints | None = None
+    bars: npt.NDArray[np.float64] | None = None
 
     @classmethod
     def of(
@@ -118,10 +121,14 @@ class TupleTable:
         decided = None
         if any(part.decided is not None for part in parts):
             decided = np.concatenate([part.decided_or_zeros() for part in parts])
+        bars = None
+        if any(part.bars is not None for part in parts):
+            bars = np.concatenate([part.bars_or_zeros() for part in parts])
         return cls(
             patterns=np.concatenate([nothing, *patterns]),
             starts=np.concatenate([*starts, shift[-1:]]),
             decided=decided,
+            bars=bars,
             **named,
         )
 
@@ -130,6 +137,10 @@ class TupleTable:
         if self.decided is None:
             return np.zeros((len(self), len(TuplePosition._fields)), np.int64)
         return self.decided
+
+    def bars_or_zeros(self) -> npt.NDArray[np.float64]:
+        """Return `bars`, as zeros where there are none."""
+        return np.zeros(len(self)) if self.bars is None else self.bars
 
     def position(self, row: int) -> TuplePosition | None:
         """Return the position of a row that was decided."""
@@ -150,6 +161,7 @@ class TupleTable:
             spans=self.spans[rows],
             patterns=self.patterns[rows],
             decided=None if self.decided is None else self.decided[rows],
+            bars=None if self.bars is None else self.bars[rows],
         )
 
     def compact(self) -> TupleTable:

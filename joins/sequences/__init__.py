@@ -8,7 +8,8 @@
     contenders  tuples of operands, as rows of numbers
     conditions  what is asked of rows, in columns
     pairs       the pairs of NEXT and of FOLLOWED BY ... UNLESS
-    served      which lefts have their next, where rights compete in groups
+    served      how far lefts are served, where not all rights compete
+    steps       what a right serves where thresholds or windows are data
     absence     which decided tuples are taken away
     evaluation  all of this, batch by batch
     processor   a join with decisions among its classes

@@ -226,6 +226,16 @@ class Contenders:
         holds: Flags = (self["end_us"][earlier] >= from_us) | (window_us >= UNBOUNDED) | is_equal
         return holds
 
+    def needed_us(self, left: Ints, right: Ints) -> Ints:
+        """Return the shortest windows of NEXT that pairs of rows need, section 1.1 included."""
+        is_later, is_equal = self._compared(left, right)
+        earlier, later = np.where(is_later, right, left), np.where(is_later, left, right)
+        end_us = self["end_us"]
+        late_us = self["watermark_us"][later] - self._lateness_us - end_us[earlier]
+        apart_us = end_us[right] - end_us[left]
+        needed_us: Ints = np.where(is_equal, apart_us, np.maximum(apart_us, late_us))
+        return needed_us
+
     def _compared(self, one: Ints, other: Ints) -> tuple[Flags, Flags]:
         """Return where the position of one row is above that of another, and where equal."""
         docid, depth = self["docid"], self["depth"]

@@ -151,9 +151,8 @@ class Evaluation:
     def _alone(self, rows: Ints) -> DecidedTuples:
         """Return the tuples that contenders alone become."""
         decisions = self.plan.seats["decision"][self._contenders["seat"][rows]]
-        nothing = np.full(len(rows), -1, np.int64)
         at = self._contenders["counts_from"][rows]
-        return DecidedTuples(decisions, rows, nothing, self._until_us(rows, decisions), at)
+        return DecidedTuples.alone(decisions, rows, self._until_us(rows, decisions), at)
 
     def _graded(self, rows: Ints, stratum: int, clock: WatermarkSteps) -> Iterator[DecidedTuples]:
         """Yield the tuples that contenders become, each for one window after the other.
@@ -174,8 +173,7 @@ class Evaluation:
             contenders["grade"][rows] += over.astype(np.int32)
             own = rows[which[is_over]]
             at = np.maximum(clock.settling(times_us[is_over]), contenders["docid"][own])
-            nothing = np.full(len(own), -1, np.int64)
-            tuples = DecidedTuples(grades[is_over], own, nothing, until_us[is_over], at)
+            tuples = DecidedTuples.alone(grades[is_over], own, until_us[is_over], at)
             left = self._absence.left(tuples)
             yield left
             kept = np.bincount(np.searchsorted(rows, left.left), minlength=len(rows))
@@ -235,11 +233,12 @@ class Evaluation:
             classes,
             contenders["instance"][left],
             np.where(is_pair, contenders["instance"][second], 0),
-            self.plan.decisions["span_us"][tuples.decision],
+            self._pairs.steps.spans_us(tuples.decision, tuples.height),
             is_pair.astype(np.int64),
             np.array([0, 1, 3], np.int64),
             np.zeros(3, np.int64),
             np.stack(decided, axis=1),
+            self._pairs.steps.bars(tuples.decision, tuples.bar),
         )
 
     # -- what is kept --------------------------------------------------------------------------
@@ -254,9 +253,10 @@ class Evaluation:
         of_use = self._of_use(horizon_us)
         numbers = np.where(of_use, np.cumsum(of_use) - 1, -1)
         pairs = self._pairs
-        timelines = [pairs.lefts, pairs.rights, pairs.served.lefts, pairs.served.rights]
+        timelines = [pairs.lefts, pairs.rights, pairs.served.rights]
         for timeline in (*timelines, self._absence.cancelling):
             timeline.renumber(lambda rows: of_use[rows], numbers)
+        pairs.served.renumber(of_use, numbers)
         for waiting in self._waiting.values():
             waiting.renumber(numbers)
         self._contenders.keep(of_use, numbers)

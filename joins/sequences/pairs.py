@@ -12,10 +12,12 @@ different places a left that is done is looked at no more.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instancetable import Hashes
@@ -27,6 +29,7 @@ from joins.sequences.conditions import RuleConditions
 from joins.sequences.contenders import Contenders
 from joins.sequences.plan import KINDS, Plan
 from joins.sequences.served import Groups, Served
+from joins.sequences.steps import LOWEST, PairHeights, bars_before
 from joins.sequences.timeline import RunSpans, SortedRun, Timeline
 from templates.decision import DecisionKind
 
@@ -42,7 +45,7 @@ _NEXT = KINDS.index(DecisionKind.NEXT)
 class DecidedTuples:
     """Decided tuples: the numbers of their contenders, their ends, and where they were decided.
 
-    `right` is -1 in a tuple of one operand.
+    `right` is -1 in a tuple of one operand; `height` and `bar` are those of pairs (`steps`).
     """
 
     decision: Ints
@@ -50,46 +53,68 @@ class DecidedTuples:
     right: Ints
     end_us: Ints
     docid: Ints
+    height: Ints
+    bar: Ints
 
     @classmethod
     def none(cls) -> DecidedTuples:
         """Return no tuples."""
-        return cls(*np.zeros((5, 0), np.int64))
+        return cls(*np.zeros((len(_COLUMNS), 0), np.int64))
+
+    @classmethod
+    def alone(cls, decision: Ints, left: Ints, end_us: Ints, docid: Ints) -> DecidedTuples:
+        """Return tuples of one operand."""
+        nothing = np.zeros(len(left), np.int64)
+        return cls(decision, left, nothing - 1, end_us, docid, nothing, nothing)
 
     @classmethod
     def concat(cls, parts: list[DecidedTuples]) -> DecidedTuples:
         """Return the tuples of all parts."""
-        names = ("decision", "left", "right", "end_us", "docid")
-        parts = [cls.none(), *parts]
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        parts = [each for each in parts if len(each)]
+        if len(parts) < 2:
+            return parts[0] if parts else cls.none()
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS))
 
     def __len__(self) -> int:
         return len(self.left)
 
     def some(self, chosen: Flags | Ints) -> DecidedTuples:
         """Return some of the tuples."""
-        columns = (self.decision, self.left, self.right, self.end_us, self.docid)
-        return DecidedTuples(*(column[chosen] for column in columns))
+        return DecidedTuples(*(getattr(self, name)[chosen] for name in _COLUMNS))
 
     def distinct(self) -> DecidedTuples:
-        """Return each tuple once, though several rows may have made it."""
-        order = np.lexsort((self.right, self.left))
+        """Return each tuple once, though several rows may have made it: of these the highest."""
+        order = np.lexsort((~self.height, self.right, self.left))
         ordered = self.some(order)
         is_first = np.ones(len(order), np.bool_)
         is_first[1:] = (np.diff(ordered.left) != 0) | (np.diff(ordered.right) != 0)
         return ordered.some(is_first)
 
-    def first(self, groups: Groups) -> DecidedTuples:
-        """Return, of each left and group, those decided first, of which those that end first."""
+    def above(self, groups: Groups, bars: Ints) -> DecidedTuples:
+        """Return, of each left and group, those that are above all that were decided before.
+
+        Decided before are those at a smaller document, and of these that end earlier; `bars` are
+        what was decided in batches before.
+        """
+        if not len(self):
+            return self
         order = np.lexsort((self.end_us, self.docid, *groups, self.left))
         ordered = self.some(order)
-        is_first = np.ones(len(order), np.bool_)
         columns = ordered.left, *(each[order] for each in groups)
-        is_first[1:] = np.logical_or.reduce([c[1:] != c[:-1] for c in columns])
-        best = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
-        return ordered.some(
-            (ordered.docid == ordered.docid[best]) & (ordered.end_us == ordered.end_us[best])
-        )
+        lefts = _numbered(*columns)
+        steps = _numbered(*columns, ordered.docid, ordered.end_us)
+        bar = bars_before(lefts, steps, ordered.height, bars[order])
+        is_above = ordered.height > bar
+        return replace(ordered, bar=bar).some(is_above)
+
+
+_COLUMNS = tuple(each.name for each in fields(DecidedTuples))
+
+
+def _numbered(*columns: npt.NDArray[Any]) -> Ints:
+    """Return numbers of ordered rows: one more where any column changes."""
+    changes = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(changes)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +163,8 @@ class ContenderPairs:
         self._conditions = conditions
         self._listed = limits.listed_pairs
         self.lefts, self.rights = Timeline(limits), Timeline(limits)
-        self.served = Served(plan, contenders, conditions, limits)
+        self.steps = PairHeights(plan, contenders)
+        self.served = Served(plan, contenders, conditions, self.steps, limits)
 
     def __len__(self) -> int:
         return len(self.lefts) + len(self.rights)
@@ -194,12 +220,12 @@ class ContenderPairs:
         asked = _Questions(come, first_us, last_us, np.maximum(docid, clock.before))
         asked = asked.some(first_us <= last_us)
         is_next = self._of_decision("kind", asked.entries.rows) == _NEXT
-        is_grouped = self.served.are_grouped(asked.entries.rows)
+        is_served = self.served.are_served(asked.entries.rows)
         return DecidedTuples.concat(
             [
                 self._every(asked.some(~is_next)),
-                self._first(asked.some(is_next & ~is_grouped)),
-                self._nexts(self._every(asked.some(is_grouped))),
+                self._first(asked.some(is_next & ~is_served)),
+                self._nexts(self._every(asked.some(is_served))),
             ]
         )
 
@@ -307,16 +333,15 @@ class ContenderPairs:
     def _nexts(self, pairs: DecidedTuples) -> DecidedTuples:
         """Return the first pairs of lefts, or of their groups; these lefts are done, or served."""
         groups = self._conditions.groups(pairs.right)
-        is_grouped = self.served.are_grouped(pairs.left)
-        is_open = ~is_grouped
-        own = np.flatnonzero(is_grouped)
-        is_open[own] = ~self.served.are_served(pairs.left[own], _some(groups, own))
-        nexts = pairs.some(is_open).first(_some(groups, is_open))
-        is_grouped = self.served.are_grouped(nexts.left)
-        self._contenders["is_done"][nexts.left[~is_grouped]] = True
-        served = nexts.some(is_grouped)
-        if len(served):
-            self.served.serve(served.left, self._conditions.groups(served.right))
+        bars = np.full(len(pairs), LOWEST)
+        own = np.flatnonzero(self.served.are_served(pairs.left))
+        bars[own] = self.served.bars(pairs.left[own], (groups[0][own], groups[1][own]))
+        nexts = pairs.above(groups, bars)
+        is_served = self.served.are_served(nexts.left)
+        self._contenders["is_done"][nexts.left[~is_served]] = True
+        served = nexts.some(is_served)
+        groups = self._conditions.groups(served.right)
+        self.served.serve(served.left, groups, served.height)
         return nexts
 
     # -- pairs ---------------------------------------------------------------------------------
@@ -344,8 +369,6 @@ class ContenderPairs:
         decisions = self._plan.seats["decision"][contenders["seat"][left]]
         owners = contenders["contender"]
         end_us = contenders["end_us"][right]
-        return DecidedTuples(decisions, owners[left], owners[right], end_us, docid)
-
-
-def _some(groups: Groups, chosen: Flags | Ints) -> Groups:
-    return groups[0][chosen], groups[1][chosen]
+        heights = self.steps.of_pairs(left, right)
+        bars = np.full(len(left), LOWEST)
+        return DecidedTuples(decisions, owners[left], owners[right], end_us, docid, heights, bars)

@@ -27,7 +27,7 @@ from joins.sequences.terms import Terms
 from templates.decision import Conjunction, Decided, Decision, DecisionKind, TupleStream
 from templates.rule import Rule
 
-__all__ = ["KINDS", "ClassOutput", "ClassOutputs", "Plan", "Role"]
+__all__ = ["KINDS", "Ascent", "ClassOutput", "ClassOutputs", "Plan", "Role"]
 
 KINDS = list(DecisionKind)
 """Kinds by their numbers in columns."""
@@ -39,6 +39,15 @@ class Role(enum.IntEnum):
     LEFT = 0
     RIGHT = 1
     ABSENT = 2
+
+
+class Ascent(enum.IntEnum):
+    """In what steps the lefts of a decision are served: of what its heights are made (`steps`)."""
+
+    NONE = 0
+    RISING = 1
+    FALLING = 2
+    NEARING = 3
 
 
 class ClassOutput(NamedTuple):
@@ -114,7 +123,8 @@ class Plan:
             | dict.fromkeys(("whole", "grades", "grade_count"), np.int64)
             | {
                 "is_used": np.bool_,
-                "is_grouped": np.bool_,
+                "is_served": np.bool_,
+                "ascent": np.int8,
                 "cases": np.int64,
                 "case_count": np.int64,
             }
@@ -123,7 +133,7 @@ class Plan:
         self.seats = Columns(
             {"decision": np.int64, "role": np.int8, "operand": np.int64, "blocks": np.int64}
             | {"rules": np.int64, "rule_count": np.int64, "is_deciding": np.bool_}
-            | dict.fromkeys(("layout", "keys", "key_count"), np.int64)
+            | dict.fromkeys(("layout", "keys", "key_count", "threshold"), np.int64)
         )
         self._seat_keys = Columns({"place": np.int64})
         self.asked = AskedRules(self.terms)
@@ -153,12 +163,21 @@ class Plan:
         if number is None:
             self._add(decision, stratum)
             number = self.numbers[decision]
-            self._grade(number, windows)
+            self._widen(decision, number, windows)
             return False
-        self._grade(number, windows)
+        self._widen(decision, number, windows)
         has_moved = self._strata[number] != stratum
         self._strata[number] = stratum
         return has_moved
+
+    def _widen(self, decision: Decision, number: int, windows: Iterable[int]) -> None:
+        """Have a decision be made for some windows, where its window is a parameter."""
+        if decision.is_graded:
+            self._grade(number, windows)
+        elif decision.is_nearing:
+            for name in ("window_us", "reach_us"):
+                known = int(self.decisions[name][number])
+                self.decisions[name][number] = min(max(known, *windows), UNBOUNDED)
 
     def _grade(self, number: int, windows: Iterable[int]) -> None:
         """Have a decision be made for some windows, each of which has a number of its own.
@@ -187,6 +206,7 @@ class Plan:
             for case in absent.cases
             for sides in _sides_of(decision, case.blocks)
         ]
+        ascent = _ascent(decision)
         self.decisions.append(
             1,
             kind=KINDS.index(decision.kind),
@@ -199,10 +219,11 @@ class Plan:
             grades=0,
             grade_count=0,
             is_used=True,
-            is_grouped=any(fit.right.keys for fit in decision.fits),
+            is_served=ascent != Ascent.NONE or any(fit.right.keys for fit in decision.fits),
+            ascent=ascent,
             cases=len(self._cases),
             case_count=len(cases),
-            has_numbers=False,
+            has_numbers=ascent in (Ascent.RISING, Ascent.FALLING),
             has_texts=False,
         )
         own = self._operands[number] = _Operands(self._operand(), self._operand())
@@ -291,6 +312,7 @@ class Plan:
             layout=self.terms.layout(stream.terms),
             keys=len(self._seat_keys),
             key_count=len(stream.keys),
+            threshold=-1 if stream.threshold is None else stream.terms.index(stream.threshold.term),
         )
         places = np.array([stream.terms.index(key) for key in stream.keys], np.int64)
         self._seat_keys.append(len(places), place=places)
@@ -357,6 +379,19 @@ class Plan:
 def _bound_us(length_us: object) -> int:
     """Return a length, as far as it is known."""
     return min(length_us, UNBOUNDED) if isinstance(length_us, int) else 0
+
+
+def _ascent(decision: Decision) -> Ascent:
+    if decision.kind is not DecisionKind.NEXT:
+        return Ascent.NONE
+    if decision.is_nearing:
+        return Ascent.NEARING
+    found = {fit.right.threshold for fit in decision.fits}
+    rising = {each.rises for each in found if each is not None}
+    if not rising:
+        return Ascent.NONE
+    [rises] = rising
+    return Ascent.RISING if rises else Ascent.FALLING
 
 
 def _sides_of(

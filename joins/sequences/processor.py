@@ -143,7 +143,7 @@ class DecidingProcessor:
             if isinstance(each.decided, Decided):
                 decision = each.decided.decision
                 wanted[decision] = min(each.stratum, wanted.get(decision, each.stratum))
-                if decision.is_graded:
+                if decision.is_graded or decision.is_nearing:
                     windows[decision] |= self._windows[number].keys()
         for decision in [each for each in self._plan.numbers if each not in wanted]:
             self._plan.remove(decision)

@@ -7,6 +7,7 @@ binary searches, made for a whole column of questions at once:
     between           where the entries stand that a question asks for, run by run
     RunSpans.listed   all of them, some at a time
     RunSpans.first    the first of each question that fits, found in rounds of growing width
+    RunSpans.last     the last of each question that fits, in each run
     RunSpans.has      whether any fits, sought from either end
 
 A key is 64 bits of a hash: whoever lists entries compares what they stand for.  Rows are numbers of
@@ -143,6 +144,13 @@ class RunSpans:
             found, _ = self._sought(part, np.flatnonzero(~has), fits, is_last=is_last)
             has[found] = True
         return has
+
+    def last(self, fits: Fits) -> Iterator[tuple[Ints, Ints]]:
+        """Yield, of each run, the questions that an entry fits, and the row of the last of each."""
+        for part in self.parts:
+            found, places = self._sought(part, np.arange(self.size), fits, is_last=True)
+            if len(found):
+                yield found, part.run.rows[places]
 
     def _sought(
         self, part: RunSpan, questions: Ints, fits: Fits, *, is_last: bool

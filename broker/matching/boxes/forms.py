@@ -19,7 +19,7 @@ from broker.matching.boxes.columns import Doubles, Flags, Hashes, Ints
 from broker.matching.boxes.index import Asks, Box, mixed
 from broker.matching.boxes.points import Points
 from joins import hash_values, ranges
-from templates.clause import SPAN, WINDOW, Clause, Measured, Place
+from templates.clause import BAR, SPAN, WINDOW, Clause, Measured, Place
 from xpath_eval.wordindex import WordIndex
 from xscl.functions import to_double
 from xscl.path import Parameter
@@ -308,9 +308,14 @@ class _Asking:
             is_strict = np.array([b is not None and b.is_strict for b in bounds], np.bool_)
             doubles = self.points.operands.doubles(at)
             for i, bound in enumerate(bounds):
-                if bound is not None and isinstance(bound.place, Measured):
+                if bound is None:
+                    continue
+                if isinstance(bound.place, Measured):
                     of_form = np.flatnonzero(which[own] == i)
                     doubles[of_form] = self.points.measured(bound.place, rows[own[of_form]])
+                elif bound.place == BAR:
+                    of_form = np.flatnonzero(which[own] == i)
+                    doubles[of_form] = self.points.bars[rows[own[of_form]]]
             column = np.full(len(rows), NOTHING)
             column[own] = np.where(is_negated[which[own]], -doubles, doubles)
             values.append(column)

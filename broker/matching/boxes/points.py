@@ -67,6 +67,11 @@ class Points:
         """The smallest window that holds each tuple, in microseconds."""
         return self.tuples.spans
 
+    @property
+    def bars(self) -> Doubles:
+        """What each tuple had to surmount, where that is asked."""
+        return self.tuples.bars_or_zeros()
+
     def intervals(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return where the intervals of some tuples start, and where they end."""
         starts, ends = (self.operands.column(name) for name in ("start_us", "end_us"))
