@@ -182,6 +182,11 @@ class Clause:
     factors: tuple[Factor, ...] = ()
     counts: str = ""
 
+    @property
+    def tested_terms(self) -> tuple[str, ...]:
+        """What the values at `tested` are called in tuples; no block has such a name."""
+        return tuple(f"${i}" for i in range(len(self.tested)))
+
     def window_under(self, values: Mapping[str, object]) -> int:
         """Return the window under an assignment."""
         window_us = self.window_us

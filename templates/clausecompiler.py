@@ -390,7 +390,7 @@ class Compiler:
             tested = dict.fromkeys([*(test.place for test in clause.box), SPAN])
             clause = replace(clause, tested=tuple(tested))
         stream = _stream(clause, self.query, self.point)
-        names = [*clause.carried, *(f"#{i}" for i in range(len(clause.tested)))]
+        names = [*clause.carried, *clause.tested_terms]
         steps = [PatternNode(DOCUMENT, Axis.CHILD, NodeTest("tuple"))]
         steps += [PatternNode(0, Axis.CHILD, NodeTest(t), terms=(t,)) for t in names]
         pattern = TreePattern(stream, tuple(steps))

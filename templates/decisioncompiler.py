@@ -236,7 +236,7 @@ class Decisions:
         stream = TupleStream(clause.stream, clause.blocks, clause.carried, tuple(sorted(chosen)))
         if behind is not DecisionKind.NEXT:
             return stream
-        names = {place: f"#{i}" for i, place in enumerate(clause.tested)}
+        names = dict(zip(clause.tested, clause.tested_terms, strict=True))
         asked = [test for test in clause.box if isinstance(test.data, Parameter)]
         keys = sorted((str(test.data), names[test.place]) for test in asked if test.operator == "=")
         thresholds = [test for test in asked if test.operator in INEQUALITIES]

@@ -22,6 +22,7 @@ STATEMENTS = (
     "*//a[k->x] NEXT {x = y, W} *//b[k->y][p >= $least]",
     "S//a[k->x] NEXT {x = y, W} (S//b[k->y][p < $least] | T//c[k->y][p < $least])",
     "S//a NEXT {, W} S//b[k = $key][p <= $least]->v",
+    "S//a NEXT {, W} S//b[k = $key][p = $text]",
     "S//a->v NEXT {v/k = u/k AND u/p >= $least, W} S//b->u",
     "S//a[k->x] NEXT {x = $key AND y = $key AND n > $least, W} (S//b[k->y] JOIN {, W} S//c[p->n])",
     "S//a[p->n] FOLLOWED BY {n < $least, W} S//b->v UNLESS {v/k = u/k} S//c->u",
