@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from xscl.opaque import put_values
 from xscl.path import Literal, Opaque, Parameter, Position
-from xscl.query import Absence, Delay, From, Limit, Operator, Query, Rows, Window
+from xscl.query import Absence, Delay, From, Limit, Operator, Query, Repetition, Rows, Window
 
 __all__ = ["substitute"]
 
@@ -57,6 +57,8 @@ def _put(value: T, values: Mapping[str, Any], into_opaque: bool) -> T:
             changes["length"] = Window(values[value.length.name])
         elif isinstance(value, From) and isinstance(value.within, Parameter):
             changes["within"] = Window(values[value.within.name])
+        elif isinstance(value, Repetition) and isinstance(value.gap, Parameter):
+            changes["gap"] = Window(values[value.gap.name])
         elif isinstance(value, Delay):
             changes["lengths"] = tuple(_window(each, values) for each in value.lengths)
         elif isinstance(value, Position) and isinstance(value.number, Parameter):
