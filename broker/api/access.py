@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from broker.api.admission.browsers import FORM_HEADER, FORM_TOKEN, FORMS, PAGES
 from broker.api.admission.limits import RateLimit
 from broker.api.admission.sessions import COOKIE, Sessions
 from broker.api.body import bytes_of
@@ -32,12 +33,9 @@ from broker.delivery.links import read_link_token
 from broker.registry.tokens import TOKEN_PREFIX, AccessToken, Tokens, TokenScope
 
 __all__ = [
-    "FORMS",
-    "FORM_TOKEN",
     "GATE",
     "LIMIT",
     "LINKS_KEY",
-    "PAGES",
     "RULES",
     "SESSIONS",
     "AccessRule",
@@ -115,41 +113,6 @@ RULES = {
 }
 """The rule of each resource that is not for admins only."""
 
-PAGES = frozenset(
-    {
-        "GET /",
-        "GET /audit",
-        "GET /queries/{id}",
-        "GET /queries/{id}/edit",
-        "GET /register",
-        "GET /subscriptions/{id}",
-        "GET /tables",
-        "GET /tables/{name}",
-    }
-)
-"""What people see in a browser, where a session does instead of a token.  They change nothing."""
-
-FORMS = {
-    "POST /register": "PUT /v1/queries/{id}",
-    "POST /queries/{id}": "PUT /v1/queries/{id}",
-    "POST /queries/{id}/pause": "POST /v1/queries/{id}/pause",
-    "POST /queries/{id}/resume": "POST /v1/queries/{id}/resume",
-    "POST /queries/{id}/remove": "DELETE /v1/queries/{id}",
-    "POST /subscribe": "POST /v1/subscriptions",
-    "POST /subscriptions/{id}/pause": "POST /v1/subscriptions/{id}/pause",
-    "POST /subscriptions/{id}/resume": "POST /v1/subscriptions/{id}/resume",
-    "POST /subscriptions/{id}/remove": "DELETE /v1/subscriptions/{id}",
-    "POST /subscriptions/{id}/test": "POST /v1/subscriptions/{id}/test",
-    "POST /subscriptions/{id}/retry": "POST /v1/subscriptions/{id}/retry",
-}
-"""What the forms of pages are sent to, and the operation of the API that each asks for.
-
-Who may use that, may send the form; it is done and noted as that operation.
-"""
-
-FORM_TOKEN = "xscl_form"
-"""The field of a form, and the header `X-Xscl-Form` of a script, with the token of its page."""
-
 _SCOPES = {
     AccessRule.PUBLISH: TokenScope.PUBLISH,
     AccessRule.METRICS: TokenScope.METRICS,
@@ -181,7 +144,6 @@ LIMIT = web.AppKey("limit", RateLimit)
 SESSIONS = web.AppKey("sessions", Sessions)
 _CALLER = web.RequestKey("caller", AccessToken)
 _SESSION = web.RequestKey("session", str)
-_FORM_HEADER = "X-Xscl-Form"
 _OWN_SITES = ("same-origin", "none")
 
 
@@ -282,7 +244,7 @@ def _session(request: web.Request) -> str | None:
     Beside pages it needs the token of one, which a script sends in a header, a form as a field.
     """
     sessions, name = request.app.get(SESSIONS), name_of(request)
-    if sessions is None or not (name in PAGES or name in FORMS or _FORM_HEADER in request.headers):
+    if sessions is None or not (name in PAGES or name in FORMS or FORM_HEADER in request.headers):
         return None
     session = request.cookies.get(COOKIE, "")
     secret = sessions.secret(session)
@@ -293,7 +255,7 @@ def _session(request: web.Request) -> str | None:
 
 async def _check_form(request: web.Request) -> None:
     """Refuse what a session asks for that no page of it has sent."""
-    given = request.headers.get(_FORM_HEADER, "")
+    given = request.headers.get(FORM_HEADER, "")
     if not given and name_of(request) in FORMS:
         await bytes_of(request)
         given = str((await request.post()).get(FORM_TOKEN, ""))

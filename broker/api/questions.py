@@ -26,10 +26,10 @@ from broker.explain.data import as_data
 from broker.explain.sharing import render_sharing, sharing
 from broker.explain.survey import survey
 from broker.registry.registered import check_among, queries_of, tables_of
-from broker.whynot import SURROUNDINGS_MAX, KnownRows, Surroundings, why_not
+from broker.whynot import SURROUNDINGS_MAX, KnownRows, Reason, Surroundings, why_not
 from broker.whynot.text import render_reason
 
-__all__ = ["ROUTES", "SAMPLE_MAX", "values_of"]
+__all__ = ["ROUTES", "SAMPLE_MAX", "reason_why_not", "values_of"]
 
 SAMPLE_MAX = 5_000
 """Documents from which costs are estimated; joined by title they take 0.2 s of a processor."""
@@ -57,25 +57,26 @@ async def explain_why_not(request: web.Request) -> web.Response:
     A query with parameters needs their values, as a JSON object in `?parameters=`.
     """
     backend, query_id = request.app[BACKEND], request.match_info["id"]
-    docids = _docids(request.query.get("documents", ""))
-    values = values_of(request.query.get("parameters"))
+    documents, parameters = request.query.get("documents", ""), request.query.get("parameters")
+    reason = await in_thread(reason_why_not, backend, query_id, documents, parameters)
+    return web.json_response({**reason.as_data(), "rendered": render_reason(reason)})
 
-    def work() -> dict[str, Any]:
-        query, point = _registered(backend, query_id)
-        documents = [_stored(backend, docid) for docid in docids]
-        reason = why_not(
-            query,
-            documents,
-            lateness_us=backend.lateness_us,
-            parameters=None if values is None else xscl.assignment(query, values),
-            registration_point=point,
-            stream_at=lambda end_us: stream_at(backend.spool, end_us),
-            around=_around(backend, docids) if query.is_ordered else None,
-            known=_known_rows(backend),
-        )
-        return {**reason.as_data(), "rendered": render_reason(reason)}
 
-    return web.json_response(await in_thread(work))
+def reason_why_not(backend: Backend, query_id: str, numbers: str, parameters: str | None) -> Reason:
+    """Return why documents, numbers with commas between them, do not match a registered query."""
+    docids, values = _docids(numbers), values_of(parameters)
+    query, point = _registered(backend, query_id)
+    documents = [_stored(backend, docid) for docid in docids]
+    return why_not(
+        query,
+        documents,
+        lateness_us=backend.lateness_us,
+        parameters=None if values is None else xscl.assignment(query, values),
+        registration_point=point,
+        stream_at=lambda end_us: stream_at(backend.spool, end_us),
+        around=_around(backend, docids) if query.is_ordered else None,
+        known=_known_rows(backend),
+    )
 
 
 async def estimate_query(request: web.Request) -> web.Response:

@@ -111,6 +111,15 @@ class Deliveries:
         ]
         return sorted(found, key=lambda each: -each.row)[:limit]
 
+    def of_match(self, subscriptions: Sequence[str], seq: int, *, limit: int) -> list[Delivery]:
+        """Return the deliveries of some subscriptions that had a match, newest first."""
+        where = "WHERE delivery.subscription = ? AND first_seq <= ? AND seq >= ?"
+        where += " ORDER BY delivery.number DESC LIMIT ?"
+        lanes = [lane for name in subscriptions for lane in (name, name + ESCALATION)]
+        found = [each for lane in lanes for each in self._select(where, lane, seq, seq, limit)]
+        had = (each for each in found if each.seqs is None or seq in each.seqs)
+        return sorted(had, key=lambda each: -each.row)[:limit]
+
     def show(self, delivery_id: str) -> tuple[Delivery, list[AttemptMade]]:
         """Return a delivery and its attempts, oldest first; raise `DeliveryError`."""
         found = self._select("WHERE id = ?", delivery_id)

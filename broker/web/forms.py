@@ -8,6 +8,7 @@ the page, was turned away before (`broker.api.access`).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -15,10 +16,13 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from broker.api import deliveries, queries, subscriptions
-from broker.api.access import FORMS, name_of
+from broker.api import deliveries, feeds, queries, streams, subscriptions
+from broker.api.access import name_of
+from broker.api.admission.browsers import FORMS
 from broker.api.backend import BACKEND
 from broker.api.body import FORM_BODY, bytes_of
+from broker.api.feeds import FEED_ADMINISTRATION
+from broker.api.problem import Problem
 from broker.registry.registered import parsed
 from broker.web.editpages import edit_page
 from broker.web.rendering import HEADERS, page
@@ -27,12 +31,14 @@ __all__ = ["ROUTES", "SENT_TEXT", "not_registered"]
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+_RULE_OF_A_PART = r":[^/]+\}"
+
 SENT_TEXT = web.RequestKey("sent_text", str)
 """The text that a form wants registered."""
 
 _OPERATIONS: Mapping[str, _Handler] = {
-    f"{route.method} {route.path}": route.handler
-    for module in (queries, subscriptions, deliveries)
+    f"{route.method} {re.sub(_RULE_OF_A_PART, '}', route.path)}": route.handler
+    for module in (queries, subscriptions, deliveries, streams, feeds)
     for route in module.ROUTES
 }
 _PARAMETER = "parameter."
@@ -47,11 +53,34 @@ async def send_form(request: web.Request) -> web.StreamResponse:
         return await _register(request, fields)
     if operation == "POST /v1/subscriptions":
         return await _subscribe(request, fields)
-    answer = await _ask(request, operation)
-    if operation.endswith(("/test", "/retry")):
+    if "/feeds" in operation and FEED_ADMINISTRATION not in request.app:
+        raise Problem(HTTPStatus.NOT_FOUND, "this broker polls no feeds")
+    answer = await _ask(request, operation, _body(operation, fields))
+    if operation in _ANSWERED:
         return _said(request, json.loads(answer.text or ""))
-    is_gone = operation.startswith("DELETE")
-    return _go("/" if is_gone else request.path.rpartition("/")[0])
+    return _go(_place(request, operation, fields))
+
+
+_ANSWERED = frozenset({f"POST /v1/subscriptions/{{id}}/{verb}" for verb in ("test", "retry")})
+
+
+def _body(operation: str, fields: Mapping[str, str]) -> str:
+    """Return the body that an operation besides those with pages of their own wants."""
+    if operation == "POST /v1/feeds":
+        return json.dumps({name: fields.get(name, "").strip() for name in ("url", "stream")})
+    return fields.get("opml", "")
+
+
+def _place(request: web.Request, operation: str, fields: Mapping[str, str]) -> str:
+    """Return where what was done is seen."""
+    if "/feeds" in operation:
+        return "/feeds"
+    if "/dead-letters" in operation:
+        return "/dead-letters"
+    if "/deliveries/" in operation:
+        seq = fields.get("match", "")
+        return f"/matches/{seq}" if seq.isdecimal() else "/"
+    return "/" if operation.startswith("DELETE") else request.path.rpartition("/")[0]
 
 
 async def _register(request: web.Request, fields: Mapping[str, str]) -> web.StreamResponse:
@@ -109,7 +138,13 @@ def _number(text: str) -> str | float:
 async def _fields(request: web.Request) -> dict[str, str]:
     await bytes_of(request)
     form = await request.post()
-    return {name: value for name, value in form.items() if isinstance(value, str)}
+    return {
+        name: value.file.read().decode("utf-8", "replace")
+        if isinstance(value, web.FileField)
+        else value
+        for name, value in form.items()
+        if isinstance(value, str | web.FileField)
+    }
 
 
 async def _ask(request: web.Request, operation: str, body: str = "") -> web.Response:
@@ -130,4 +165,7 @@ def _go(path: str) -> web.Response:
     return web.Response(status=HTTPStatus.SEE_OTHER, headers={**HEADERS, "Location": path})
 
 
-ROUTES = [web.post(name.partition(" ")[2], send_form) for name in FORMS]
+ROUTES = [
+    web.post(name.partition(" ")[2].replace("{docid}", r"{docid:\d{1,18}}"), send_form)
+    for name in FORMS
+]

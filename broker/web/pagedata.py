@@ -12,11 +12,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import web
-from lxml import etree
 from markupsafe import Markup, escape
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers.html import XmlLexer
 
 from broker.api.backend import Backend
 from broker.api.feeds import FEED_ADMINISTRATION
@@ -43,9 +39,9 @@ from broker.registry.queries import QueryState, RegisteredText
 from broker.registry.registered import parsed
 from broker.registry.subscription import Subscription, SubscriptionState
 from broker.tables.store import RowChange
+from broker.web.coloured import coloured_query, coloured_xml
 from feeds import FeedStore
 from feeds.health import FeedHealth, healths, in_words
-from xscl.highlight import XsclLexer
 
 __all__ = [
     "ago",
@@ -76,8 +72,6 @@ _MATCHES_MAX = 10
 _FIRST_MATCHES_MAX = 5
 _OWN_MATCHES_MAX = 3
 _VALUES_MAX = 8
-_OUTPUT_MAX = 20_000
-"""Characters of an output that are shown; a browser has them on ten matches at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +124,7 @@ def one_query(backend: Backend, query: RegisteredText) -> dict[str, Any]:
     subscriptions = backend.registry.subscriptions.count(query.id)
     return {
         "query": query,
-        "text": _coloured(backend.registry.source(query), XsclLexer()),
+        "text": coloured_query(backend.registry.source(query)),
         "total": backend.outbox.matches.count(query.id),
         "matches": [_shown(match) for match in matches],
         "parameters": parsed(query).parameters,
@@ -178,7 +172,7 @@ def one_table(backend: Backend, name: str, wanted: str, after: str) -> dict[str,
     text = backend.registry.source(backend.registry.query(name))
     return {
         "table": described,
-        "text": _coloured(text, XsclLexer()),
+        "text": coloured_query(text),
         "rows": shown,
         "wanted": wanted,
         "further": urlencode({k: v for k, v in asked.items() if v}) if asked["after"] else "",
@@ -333,7 +327,7 @@ def _shown(match: CommittedMatch) -> Shown:
         joined=_joined(match.line),
         apart=duration(summary.apart) if summary.apart > timedelta(0) else "",
         found=moment(match.committed_us),
-        output=_coloured(_indented(summary.output), XmlLexer()),
+        output=coloured_xml(summary.output),
     )
 
 
@@ -359,23 +353,6 @@ def _joined(line: str) -> tuple[tuple[str, str], ...]:
 def _safe(part: SummaryPart) -> SummaryPart:
     link = part.link if is_web(part.link) else ""
     return SummaryPart(part.title, link, part.author, part.source, plain(part.html), part.time_us)
-
-
-def _indented(xml: str) -> str:
-    parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, remove_blank_text=True
-    )
-    try:
-        root = etree.fromstring(xml.encode(), parser)
-    except etree.XMLSyntaxError:
-        return xml[:_OUTPUT_MAX]
-    text = etree.tostring(root, encoding="unicode", pretty_print=True)
-    return text if len(text) <= _OUTPUT_MAX else text[:_OUTPUT_MAX] + "\n…"
-
-
-def _coloured(text: str, lexer: Any) -> Markup:
-    # The formatter escapes what it colours.
-    return Markup(highlight(text, lexer, HtmlFormatter(nowrap=True)))
 
 
 def _now_us() -> int:

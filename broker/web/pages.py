@@ -13,7 +13,8 @@ from importlib import resources
 
 from aiohttp import web
 
-from broker.api.access import FORMS, GATE, PAGES, SESSIONS, caller_of, name_of
+from broker.api.access import GATE, SESSIONS, caller_of, name_of
+from broker.api.admission.browsers import FORMS, PAGES
 from broker.api.admission.sessions import COOKIE, Sessions
 from broker.api.audit import AUDIT
 from broker.api.backend import BACKEND, in_thread
@@ -26,7 +27,7 @@ from broker.pipeline.backfill import LookBackError
 from broker.registry.file import RegistryError
 from broker.registry.subscription import SubscriptionError
 from broker.registry.tokens import TokenScope
-from broker.web import editpages, forms, pagedata
+from broker.web import editpages, forms, historypages, pagedata
 from broker.web.rendering import HEADERS, login_page, page, problem_page
 from xscl import XsclError
 
@@ -212,5 +213,6 @@ ROUTES = [
     web.post("/logout", log_out),
     web.get("/assets/{name}", get_asset),
     *editpages.ROUTES,
+    *historypages.ROUTES,
     *forms.ROUTES,
 ]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 from aiohttp import web
 
-from broker.api.access import FORM_TOKEN, caller_of, form_token
+from broker.api.access import caller_of, form_token
+from broker.api.admission.browsers import FORM_TOKEN
 from broker.registry.tokens import TokenScope
 from broker.web import pagedata
 
@@ -32,8 +34,19 @@ _ENVIRONMENT = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+
+
+def _segment(text: str) -> str:
+    """Return a text as one segment of an address, its slashes too."""
+    return quote(text, safe="")
+
+
 _ENVIRONMENT.filters.update(
-    ago=pagedata.ago, moment=pagedata.moment, count=pagedata.count, spelled=pagedata.spelled
+    ago=pagedata.ago,
+    count=pagedata.count,
+    moment=pagedata.moment,
+    segment=_segment,
+    spelled=pagedata.spelled,
 )
 
 

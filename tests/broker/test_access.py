@@ -15,7 +15,8 @@ from support.api_room import Room
 from support.sparkless_broker import Unstarted, running
 
 from broker.api import pull
-from broker.api.access import FORMS, PAGES, RULES, AccessRule, Gate
+from broker.api.access import RULES, AccessRule, Gate
+from broker.api.admission.browsers import FORMS, PAGES
 from broker.api.http import add_deliveries, make_application
 from broker.api.pickup import Pickup
 from broker.matching.stepresult import StepResult

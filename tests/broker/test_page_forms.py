@@ -13,7 +13,8 @@ import pytest
 from lxml import html
 from support.api_house import SAME, House, open_house
 
-from broker.api.access import FORM_TOKEN, FORMS, RULES, AccessRule
+from broker.api.access import RULES, AccessRule
+from broker.api.admission.browsers import FORM_TOKEN, FORMS
 from broker.api.audit import AUDIT
 from broker.registry.audit import AuditOutcome
 from broker.registry.queries import QueryState

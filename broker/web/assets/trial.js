@@ -23,6 +23,8 @@ export function trial(section, { id, make }) {
     stop();
     asking = new AbortController();
     const { signal } = asking;
+    if (section.hidden) said.textContent = "Looking…";
+    section.hidden = false;
     const asked = id() ? `?id=${encodeURIComponent(id())}` : "";
     try {
       const answer = await ask(`/v1/language/trial${asked}`, { body: text, signal });

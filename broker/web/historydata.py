@@ -1,0 +1,214 @@
+"""What the pages of the past show, as values: documents, matches, and what became of them."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from lxml import etree
+from markupsafe import Markup
+
+from broker.api.backend import Backend
+from broker.api.pickup import Pickup
+from broker.api.questions import reason_why_not
+from broker.delivery.deliveries import Delivery
+from broker.delivery.letter import duration
+from broker.documents.document import Document, parse_time
+from broker.documents.search import Found, search
+from broker.documents.stored import stored_document
+from broker.pipeline.matchlog import CommittedMatch
+from broker.registry.file import RegistryError
+from broker.registry.queries import QueryState
+from broker.web.coloured import coloured_xml
+from xscl.editing.loosening import loosenings
+from xscl.nodes import AttributeNode, NumberedTree, TextNode
+
+__all__ = ["deliveries_of", "history", "one_document", "one_match", "title_of", "why_not"]
+
+_MATCHES_MAX = 100
+_SUBSCRIPTIONS_MAX = 100
+_DELIVERIES_MAX = 50
+_TITLE_MAX = 120
+_XML_MAX = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A document as a list shows it."""
+
+    document: Document
+    title: str
+
+
+def history(backend: Backend, wanted: Mapping[str, str], before: int) -> dict[str, Any]:
+    """Return the newest documents that have what is wanted, and where to go on."""
+    backend.spool.refresh()
+    found: Found = search(
+        backend.spool,
+        wanted["find"],
+        stream=wanted["stream"],
+        name=wanted["in"],
+        before=before,
+    )
+    return {
+        "documents": [Listed(each, title_of(each.xml)) for each in found.documents],
+        "further": found.before,
+        "wanted": wanted,
+        "queries": _asked_of(backend),
+    }
+
+
+def _asked_of(backend: Backend) -> list[str]:
+    queries = backend.registry.queries(states=(QueryState.ACTIVE, QueryState.PAUSED))
+    return [each.id for each in queries[:_MATCHES_MAX]]
+
+
+def one_document(backend: Backend, docid: int) -> dict[str, Any]:
+    """Return a document and what became of it; raise `RegistryError` where it is not kept."""
+    backend.spool.refresh()
+    document = stored_document(backend.spool, docid)
+    if document is None:
+        raise RegistryError(f"no document {docid} is kept")
+    matches = backend.outbox.matches.find(document=docid, limit=_MATCHES_MAX)
+    segment = backend.spool.segment_of(docid)
+    is_evaluated = segment is not None and segment.last <= backend.outbox.through()
+    letters = backend.outbox.dead_letters(before=docid + 1, limit=1)
+    return {
+        "document": document,
+        "title": title_of(document.xml),
+        "xml": coloured_xml(document.xml[:_XML_MAX].decode("utf-8", "replace")),
+        "is_evaluated": is_evaluated,
+        "dead": next((each for each in letters if each.docid == docid), None),
+        "matches": matches,
+        "queries": _asked_of(backend),
+    }
+
+
+def one_match(backend: Backend, seq: int) -> dict[str, Any]:
+    """Return a match: documents with the bound nodes marked, times; `RegistryError` for none."""
+    found = backend.outbox.matches.numbered([seq])
+    if not found:
+        raise RegistryError(f"no match {seq}")
+    line = json.loads(found[0].line)
+    backend.spool.refresh()
+    return {
+        "match": found[0],
+        "line": line,
+        "documents": _marked(backend, line),
+        "axis": _axis(backend, found[0], line),
+        "subscriptions": [
+            each.id
+            for each in backend.registry.subscriptions.find(
+                query=found[0].query, limit=_SUBSCRIPTIONS_MAX
+            )
+        ],
+    }
+
+
+def deliveries_of(pickup: Pickup, names: Iterable[str], seq: int) -> list[Delivery]:
+    """Return the deliveries that had a match, newest first."""
+    return pickup.deliveries.of_match(list(names), seq, limit=_DELIVERIES_MAX)
+
+
+def _marked(backend: Backend, line: Mapping[str, Any]) -> list[dict[str, Any]]:
+    bound: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    named = [*line["nodes"].items()]
+    named += [pair for witness in line["witnesses"] for pair in witness.items()]
+    for name, node in named:
+        if isinstance(node, dict) and node.get("node") is not None:
+            bound[node["block"]][node["node"]].add(name)
+    shown = []
+    for place, each in enumerate(line["documents"]):
+        document = stored_document(backend.spool, each["docid"])
+        block = each.get("block", place)
+        shown.append(
+            {
+                **each,
+                "title": "" if document is None else title_of(document.xml),
+                "fields": [] if document is None else _fields(document.xml, bound[block]),
+            }
+        )
+    return shown
+
+
+def _fields(xml: bytes, bound: Mapping[int, set[str]]) -> list[dict[str, Any]]:
+    """Return what a document says, an element or bound attribute each, and the names of it."""
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+    try:
+        tree = NumberedTree(etree.fromstring(xml, parser))
+    except etree.XMLSyntaxError:
+        return []
+    fields = []
+    for number, element in enumerate(tree.elements):
+        text = " ".join("".join(map(str, element.itertext())).split())
+        is_leaf = not len(element)
+        if is_leaf or number in bound:
+            name = etree.QName(element).localname
+            shown = text[:500] if is_leaf else ""
+            fields.append({"name": name, "text": shown, "variables": sorted(bound.get(number, ()))})
+    for number in sorted(set(bound) - set(range(len(tree.elements)))):
+        node = tree.node(number)
+        if isinstance(node, AttributeNode | TextNode):
+            name = f"@{node.name}" if isinstance(node, AttributeNode) else "text()"
+            fields.append(
+                {"name": name, "text": node.value[:500], "variables": sorted(bound[number])}
+            )
+    return fields[:200]
+
+
+def _axis(backend: Backend, match: CommittedMatch, line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return where documents lie on the axis of time, in thousandths of its length."""
+    times = [parse_time(each["time"]) for each in line["documents"]]
+    first, length = min(times), max(max(times) - min(times), 1)
+    window = _window_us(backend, match)
+    whole = max(length, window or 0)
+    return {
+        "points": [round((each - first) / whole * 1_000) for each in times],
+        "window": None if window is None else round(window / whole * 1_000),
+        "allowed": None if window is None else duration(timedelta(microseconds=window)),
+        "apart": duration(timedelta(microseconds=length)) if max(times) > first else "",
+    }
+
+
+def _window_us(backend: Backend, match: CommittedMatch) -> int | None:
+    """Return the one window of a query, as it is registered now; None where it has more."""
+    try:
+        text = backend.registry.query(match.query).text
+    except RegistryError:
+        return None
+    bounds = [each.bound for each in loosenings(text) if each.kind == "window"]
+    return int(bounds[0]) if len(bounds) == 1 and bounds[0] else None
+
+
+def why_not(backend: Backend, name: str, documents: str) -> dict[str, Any]:
+    """Return what keeps documents from matching a query, as a tree of reasons."""
+    reason = reason_why_not(backend, name, documents, None)
+    return {"name": name, "documents": documents, "reason": _tree(reason.as_data())}
+
+
+def _tree(reason: Mapping[str, Any]) -> Markup:
+    mark, word = ("ok", "holds") if reason["holds"] else ("no", "fails")
+    hint = reason.get("hint")
+    told = Markup('<p class="meta">{}</p>').format(hint) if hint else ""
+    parts = (Markup("<li>{}</li>").format(_tree(part)) for part in reason.get("parts", ()))
+    inner = Markup("").join(parts)
+    below = Markup("<ul>{}</ul>").format(inner) if inner else ""
+    head = Markup('<span class="badge {}">{}</span> {}').format(mark, word, reason["text"])
+    return Markup("{}{}{}").format(head, told, below)
+
+
+def title_of(xml: bytes) -> str:
+    """Return what a document would be called: its title, or the first text in it."""
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+    try:
+        root = etree.fromstring(xml, parser)
+    except etree.XMLSyntaxError:
+        return ""
+    titles = (each for each in root.iter(etree.Element) if etree.QName(each).localname == "title")
+    named = next(titles, root)
+    text = " ".join("".join(map(str, named.itertext())).split())
+    return text if len(text) <= _TITLE_MAX else text[: _TITLE_MAX - 1] + "…"

@@ -1,0 +1,150 @@
+"""The pages of what was: a search in documents, what became of one, matches, what failed, feeds."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from lxml import html
+from support.api_house import House, open_house
+from support.api_room import match
+from support.page_room import HOSTILE
+
+from broker.api.admission.browsers import FORM_TOKEN
+from broker.api.feeds import FEED_ADMINISTRATION
+from broker.documents.search import search
+from broker.documents.spool import Spool
+from broker.matching.match import MatchNode
+from broker.matching.stepresult import StepResult
+
+ITEMS = (
+    '<item id="x1"><title>Flood &amp; fire</title><by>Ann</by></item>',
+    "<item><title>Storm</title><by>Flood</by></item>",
+    f"<item><title><![CDATA[{HOSTILE}]]></title></item>",
+)
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    async with open_house(tmp_path) as house:
+        headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
+        for at, item in enumerate(ITEMS):
+            url = f"/v1/streams/{'wire' if at == 1 else 'news'}/documents?key=k{at}"
+            await house.client.post(url, data=item.encode(), headers=headers)
+        async with house.client.post(
+            "/login", data={"token": house.secrets["admin"]}, allow_redirects=False
+        ) as answer:
+            assert answer.status == 303
+        yield house
+
+
+async def page(house: House, path: str, status: int = 200) -> html.HtmlElement:
+    async with house.client.get(path) as answer:
+        text = await answer.text()
+        assert answer.status == status, text
+        assert HOSTILE not in text
+        return html.fromstring(text)
+
+
+def said(tree: html.HtmlElement) -> str:
+    return " ".join(tree.xpath("//main")[0].text_content().split())
+
+
+async def send(house: House, path: str, **fields: str) -> str:
+    tree = await page(house, "/")
+    (token,) = tree.xpath("//meta[@name='xscl-form']/@content")
+    data = {FORM_TOKEN: token, **fields}
+    async with house.client.post(path, data=data, allow_redirects=False) as answer:
+        assert answer.status == 303, await answer.text()
+        return answer.headers["Location"]
+
+
+async def test_documents_are_found_by_text_element_and_stream(house: House) -> None:
+    async def found(query: str) -> list[str]:
+        tree = await page(house, f"/documents?{query}")
+        return tree.xpath("//tbody//th/a/@href")
+
+    assert await found("") == ["/documents/3", "/documents/2", "/documents/1"]
+    assert await found("find=fLOOD") == ["/documents/2", "/documents/1"]
+    assert await found("find=flood&in=title") == ["/documents/1"]
+    assert await found("find=x1&in=id") == ["/documents/1"]
+    assert await found("find=flood+%26+fire") == ["/documents/1"]
+    assert await found("stream=wire") == ["/documents/2"]
+    assert await found("before=2") == ["/documents/1"]
+    assert await found("find=nothing") == []
+
+
+async def test_a_search_goes_on_where_its_time_ended(house: House) -> None:
+    spool = Spool(house.room.backend.spool.directory)
+    seen, before = [], 1 << 62
+    ticks = iter(range(1_000))
+    while before is not None:
+        found = search(spool, before=before, seconds=0.5, now_s=lambda: float(next(ticks)))
+        seen += [each.docid for each in found.documents]
+        before = found.before
+    assert seen == [3, 2, 1]
+    assert [each.docid for each in search(spool, limit=2).documents] == [3, 2]
+    assert search(spool, limit=2).before == 2
+
+
+async def test_a_documents_page_says_what_became_of_it(house: House) -> None:
+    made = replace(match(1), id="made")
+    await house.room.commit(made)
+    shown = said(await page(house, "/documents/1"))
+    assert "Flood & fire" in shown
+    assert "matched same" in shown
+    assert "waits" not in shown
+    assert "waits to be evaluated" in said(await page(house, "/documents/3"))
+    assert "no document 99 is kept" in said(await page(house, "/documents/99", 404))
+
+
+async def test_a_match_has_its_documents_side_by_side_with_what_is_bound(house: House) -> None:
+    nodes = ({"a/title": MatchNode(0, 1, "Flood & fire"), "b/by": MatchNode(1, 2, "Flood")},)
+    await house.room.commit(replace(match(1), id="marked", witnesses=nodes))
+    seq = house.room.outbox.matches.last_seq()
+    tree = await page(house, f"/matches/{seq}")
+    marked = tree.xpath("//div[@class='bound']")
+    assert [" ".join(each.text_content().split()) for each in marked] == [
+        *("titlea/title Flood & fire", "byb/by Flood"),
+    ]
+    assert "1 second apart; the band is the window of 2 days" in said(tree)
+    assert "None is kept of it" in said(tree)
+    assert "no match 999" in said(await page(house, "/matches/999", 404))
+
+
+async def test_why_not_is_told_of_two_documents_of_a_search(house: House) -> None:
+    shown = said(await page(house, "/why-not?query=same&documents=1,+3,"))
+    assert "fails same does not match" in shown
+    assert "a/title = b/title" in shown
+    await page(house, "/why-not?query=same&documents=x", 400)
+    await page(house, "/why-not?query=none&documents=1,2", 404)
+
+
+async def test_a_dead_letter_is_read_and_given_again(house: House) -> None:
+    step = StepResult(dead_letters=[(1, HOSTILE)])
+    through = house.room.outbox.through()
+    house.room.outbox.commit(after=through, through=through + 1, step=step)
+    assert HOSTILE in said(await page(house, "/dead-letters"))
+    last = house.room.spool.last_docid
+    assert await send(house, "/dead-letters/1/retry") == "/dead-letters"
+    assert house.room.spool.last_docid == last + 1
+    assert "could not be evaluated" in said(await page(house, "/documents/1"))
+
+
+async def test_feeds_are_added_paused_removed_and_carried_as_opml(house: House) -> None:
+    outline = '<outline text="F" type="rss" xmlUrl="https://example.org/a?b=c/d"/>'
+    opml = f'<opml version="2.0"><body><outline text="news">{outline}</outline></body></opml>'
+    assert await send(house, "/feeds.opml", opml=opml) == "/feeds"
+    tree = await page(house, "/feeds")
+    (pause,) = tree.xpath("//form[contains(@action, '/pause')]/@action")
+    assert await send(house, pause) == "/feeds"
+    store = house.client.app[FEED_ADMINISTRATION].store
+    assert "paused" in said(await page(house, "/feeds"))
+    async with house.client.get("/feeds.opml") as answer:
+        assert "https://example.org/a?b=c/d" in await answer.text()
+        assert "attachment" in answer.headers["Content-Disposition"]
+    assert await send(house, pause.replace("/pause", "/resume")) == "/feeds"
+    assert await send(house, pause.replace("/pause", "/remove")) == "/feeds"
+    assert not store.all()
