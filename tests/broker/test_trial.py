@@ -13,7 +13,7 @@ from support.api_room import Room
 import xscl
 from broker.api.writing.trials import TRIALS
 from broker.pipeline.dryrun import DryRun, dry_run
-from broker.pipeline.trial import try_query
+from broker.pipeline.hindsight.trial import try_query
 from xscl.editing.loosening import loosenings
 
 TEXT = "news//item->a FOLLOWED BY {a/title = b/title AND a/by != b/by, 1 hour} news//item->b"

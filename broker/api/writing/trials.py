@@ -1,8 +1,8 @@
 """`/v1/language/trial`: what a text would match and just miss, told while documents are looked at.
 
-One process beside the broker looks (`broker.pipeline.trial`), for one text at a time.  It is
-started when it is first asked, and ended when nobody has asked for a while.  Who goes away ends the
-question; it is noticed with the next line that cannot be sent.
+One process beside the broker looks (`broker.pipeline.hindsight.trial`), for one text at a time.
+It is started when it is first asked, and ended when nobody has asked for a while.  Who goes away
+ends the question; it is noticed with the next line that cannot be sent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from broker.api.dryruns import dry_run_of
 from broker.api.problem import Problem
 from broker.api.queries import check_id, one_query
 from broker.api.querystring import bounded
-from broker.pipeline.trial import DOCUMENTS_MAX, SECONDS_MAX
+from broker.pipeline.hindsight.trial import DOCUMENTS_MAX, SECONDS_MAX
 
 __all__ = ["ROUTES", "TRIALS", "Trials", "install"]
 
@@ -93,7 +93,7 @@ class Trials:
             self._ending.cancel()
         if self._process is None or self._process.returncode is not None:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "broker.pipeline.trial"),
+                *(sys.executable, "-P", "-m", "broker.pipeline.hindsight.trial"),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=_LINE_BYTES_MAX,

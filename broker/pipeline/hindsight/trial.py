@@ -1,9 +1,9 @@
 """What a text would match among the newest documents, and what it just misses, while it is typed.
 
 A process beside the broker, with a low priority, that lives on between questions, so that none of
-them waits for a start: `python -m broker.pipeline.trial` reads a question, as a line of JSON, from
-standard input, and writes lines of JSON: what is known after so many documents, at last with
-`is_done`.  Whatever comes in meanwhile ends the question in hand.
+them waits for a start: `python -m broker.pipeline.hindsight.trial` reads a question, as a line of
+JSON, from standard input, and writes lines of JSON: what is known after so many documents, at
+last with `is_done`.  Whatever comes in meanwhile ends the question in hand.
 
 The query and its *loosenings* (`xscl.editing.loosening`) go into one engine, so they share the
 patterns and much of the join.  What a loosening finds and the query does not is a near-miss: it

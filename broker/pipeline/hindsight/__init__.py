@@ -1,0 +1,8 @@
+"""Hindsight: what a text would have matched and just missed, told while it is typed.
+
+`trial` has a query and its loosenings go over the newest documents.
+
+Invariant: nothing here writes, and it runs in a process beside the broker.
+
+Begin with `trial`.
+"""
