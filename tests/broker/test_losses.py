@@ -9,7 +9,7 @@ import pytest
 from generators.choosers import RandomChooser
 from generators.loss_cases import loss_case
 from support.ending_broker import run_broker
-from support.examples import examples
+from support.examples import examples, size
 from support.kit import CASES, cases, check, parse_case
 from support.runners import ENGINES, EngineName, lines, run_engine, run_oracle
 
@@ -17,7 +17,7 @@ ALL = dict(cases(CASES / "lossy"))
 
 
 def searched() -> list[int]:
-    return list(range(examples(6)))
+    return list(range(size(3, examples(6))))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 from generators.choosers import RandomChooser
 from generators.rule_cases import rule_case
-from support.examples import examples
+from support.examples import examples, size
 from support.kit import CASES, cases, check, parse_case
 from support.rules import Left, run_oracle, run_tables
 from support.runners import lines
@@ -60,7 +60,7 @@ def _document_by_document(seed: int) -> Left:
 
 def test_rules_do_what_serial_evaluation_does() -> None:
     wrong: list[int] = []
-    for seed in range(examples(12)):
+    for seed in range(size(5, examples(12))):
         case = parse_case(rule_case(RandomChooser(seed)))
         batch_size, restarts, schedule = _cut(seed)
         restarts = [each for each in restarts if each < len(case.lines)]
@@ -75,7 +75,7 @@ def test_rules_do_what_serial_evaluation_does() -> None:
 @pytest.mark.parametrize("granularity", Granularity)
 def test_schedules_leave_the_same(scheduler: Scheduler, granularity: Granularity) -> None:
     wrong: list[int] = []
-    for seed in range(examples(6)):
+    for seed in range(size(2, examples(6))):
         case = parse_case(rule_case(RandomChooser(seed)))
         one = run_tables(case, schedule=Schedule(scheduler, granularity))
         other = _document_by_document(seed)

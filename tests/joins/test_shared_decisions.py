@@ -7,7 +7,7 @@ import random
 import pytest
 from generators.choosers import RandomChooser
 from generators.shared_cases import STATEMENTS, shared_case
-from support.examples import examples
+from support.examples import examples, size
 from support.kit import parse_case
 from support.runners import lines, run_engine, run_oracle
 from support.tiny_limits import TINY
@@ -27,7 +27,7 @@ def test_the_statements_of_these_cases_are_decided_together(text: str) -> None:
 
 def test_they_get_what_the_oracle_says() -> None:
     wrong: list[int] = []
-    for seed in range(examples(12)):
+    for seed in range(size(5, examples(12))):
         case = parse_case(shared_case(RandomChooser(seed)))
         cut = random.Random(seed)
         batch_size, restart = cut.randint(1, 5), cut.randint(0, len(case.lines) - 1)
