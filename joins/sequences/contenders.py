@@ -98,15 +98,11 @@ class Contenders:
         """Add rows to the seats of their streams in a stratum; return their numbers here."""
         [came] = rows.table.combine_chunks().to_batches()
         streams = came.column("stream").dictionary_encode()
-        seats = [
-            self._plan.seats_of(name).get(stratum, []) for name in streams.dictionary.to_pylist()
-        ]
-        counts = np.array([len(each) for each in seats], np.int64)
-        starts = np.cumsum(counts) - counts
+        names = self._plan.streams_of(streams.dictionary.to_pylist())
+        seats, starts, counts = self._plan.seats_of(names, stratum)
         codes = streams.indices.to_numpy()
-        flat = np.array([seat for each in seats for seat in each], np.int64)
         which = np.repeat(np.arange(came.num_rows), counts[codes])
-        sits = flat[ranges(starts[codes], counts[codes])]
+        sits = seats[ranges(starts[codes], counts[codes])]
         if not len(which):
             return which
         vectors = _Vectors.of(came)
@@ -144,19 +140,16 @@ class Contenders:
             has = vectors.leaf_counts[which] > k
             at = np.where(has, vectors.leaf_starts[which] + k, 0)
             columns.append(np.where(has, vectors.leaves[at], -1))
-        distinct, inverse = np.unique(seats, return_inverse=True)
-        streams = [self._plan.streams[seat] for seat in distinct.tolist()]
-        chosen = [[1 + s.terms.index(term) for term in s.chosen] for s in streams]
-        for k in range(max(map(len, chosen))):
-            place = np.array([own[k] if len(own) > k else -1 for own in chosen])[inverse]
-            at = np.where(place < 0, 0, vectors.node_starts[which] + place)
-            columns.append(np.where(place < 0, -1, vectors.nodes[at]))
-        keys = [[s.terms.index(term) for term in s.keys] for s in streams]
-        for k in range(max(map(len, keys))):
-            place = np.array([own[k] if len(own) > k else -1 for own in keys])[inverse]
-            at = np.where(place < 0, 0, vectors.value_starts[which] + place)
+        for own, places in self._plan.chosen_of(seats):
+            column = np.full(len(which), -1)
+            column[own] = vectors.nodes[vectors.node_starts[which[own]] + 1 + places]
+            columns.append(column)
+        for own, places in self._plan.keys_of(seats):
+            at = vectors.value_starts[which[own]] + places
             for hashes in vectors.hashes:
-                columns.append(np.where(place < 0, 0, hashes.view(np.int64)[at]))
+                column = np.zeros(len(which), np.int64)
+                column[own] = hashes.view(np.int64)[at]
+                columns.append(column)
         order = np.lexsort((which, *columns[::-1]))
         is_first = np.zeros(len(which), np.bool_)
         is_first[0] = True

@@ -21,6 +21,7 @@ import numpy as np
 
 from joins.memory.durations import UNBOUNDED
 from joins.memory.slots import Ints, ranges
+from joins.memory.times import Flags
 from joins.sequences.asked import AskedRules
 from joins.sequences.columns import Columns
 from joins.sequences.terms import Terms
@@ -31,6 +32,9 @@ __all__ = ["KINDS", "Ascent", "ClassOutput", "ClassOutputs", "Plan", "Role"]
 
 KINDS = list(DecisionKind)
 """Kinds by their numbers in columns."""
+
+OUT_OF_USE = -1
+"""The stratum of decisions that are not in use any more."""
 
 
 class Role(enum.IntEnum):
@@ -101,6 +105,25 @@ class _Operands:
     seats: dict[tuple[int, TupleStream], int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Readers:
+    """The seats of one stratum in the order of their streams' numbers."""
+
+    streams: Ints
+    seats: Ints
+
+    @classmethod
+    def of(cls, seats: Ints, streams: Ints) -> _Readers:
+        """Return seats, given in any order."""
+        order = np.argsort(streams, kind="stable")
+        return cls(streams[order], seats[order])
+
+    def of_streams(self, streams: Ints) -> tuple[Ints, Ints]:
+        """Return where the seats of some streams begin, and how many each has."""
+        low, high = (np.searchsorted(self.streams, streams, side) for side in ("left", "right"))
+        return low, high - low
+
+
 class _Numbers:
     """Numbers of things, in the order in which they come."""
 
@@ -122,6 +145,7 @@ class Plan:
             {"kind": np.int8, **dict.fromkeys((*times, "span_us"), np.int64)}
             | dict.fromkeys(("whole", "grades", "grade_count"), np.int64)
             | {
+                "stratum": np.int64,
                 "is_used": np.bool_,
                 "is_served": np.bool_,
                 "ascent": np.int8,
@@ -133,9 +157,11 @@ class Plan:
         self.seats = Columns(
             {"decision": np.int64, "role": np.int8, "operand": np.int64, "blocks": np.int64}
             | {"rules": np.int64, "rule_count": np.int64, "is_deciding": np.bool_}
-            | dict.fromkeys(("layout", "keys", "key_count", "threshold"), np.int64)
+            | dict.fromkeys(("layout", "keys", "key_count", "threshold", "stream"), np.int64)
+            | dict.fromkeys(("chosen", "chosen_count"), np.int64)
         )
         self._seat_keys = Columns({"place": np.int64})
+        self._seat_chosen = Columns({"place": np.int64})
         self.asked = AskedRules(self.terms)
         self._seat_rules = Columns({"rule": np.int64})
         self.streams: list[TupleStream] = []
@@ -146,10 +172,9 @@ class Plan:
         self._cases = Columns(
             dict.fromkeys(("rule", "window_us", "left_blocks", "right_blocks"), np.int64)
         )
-        self._read: dict[str, dict[int, int]] = {}
-        self._strata: dict[int, int] = {}
-        # Of streams that are read now: a batch may have rows of as many streams as it has rows.
-        self._by_stratum: dict[str, dict[int, list[int]]] = {}
+        self._names: dict[str, int] = {}
+        self._readers: dict[int, _Readers] = {}
+        self._strata: list[int] = []
 
     # -- decisions -----------------------------------------------------------------------------
 
@@ -158,7 +183,7 @@ class Plan:
 
         `windows` are those for which it is asked, where its window is a parameter.
         """
-        self._by_stratum = {}
+        self._readers, self._strata = {}, []
         number = self.numbers.get(decision)
         if number is None:
             self._add(decision, stratum)
@@ -166,8 +191,8 @@ class Plan:
             self._widen(decision, number, windows)
             return False
         self._widen(decision, number, windows)
-        has_moved = self._strata[number] != stratum
-        self._strata[number] = stratum
+        has_moved = bool(self.decisions["stratum"][number] != stratum)
+        self.decisions["stratum"][number] = stratum
         return has_moved
 
     def _widen(self, decision: Decision, number: int, windows: Iterable[int]) -> None:
@@ -199,7 +224,7 @@ class Plan:
 
     def _add(self, decision: Decision, stratum: int) -> None:
         number = len(self.decisions)
-        self.numbers[decision], self._strata[number] = number, stratum
+        self.numbers[decision] = number
         cases = [
             (absent.window_us, case, sides)
             for absent in decision.absences
@@ -218,6 +243,7 @@ class Plan:
             whole=number,
             grades=0,
             grade_count=0,
+            stratum=stratum,
             is_used=True,
             is_served=ascent != Ascent.NONE or any(fit.right.keys for fit in decision.fits),
             ascent=ascent,
@@ -261,13 +287,9 @@ class Plan:
         """Leave a decision out from now on."""
         number = self.numbers.pop(decision)
         self.decisions["is_used"][number] = False
-        del self._strata[number]
-        for seat in self._operands.pop(number).seats.values():
-            readers = self._read[self.streams[seat].name]
-            del readers[seat]
-            self._by_stratum.pop(self.streams[seat].name, None)
-            if not readers:
-                del self._read[self.streams[seat].name]
+        self.decisions["stratum"][number] = OUT_OF_USE
+        del self._operands[number]
+        self._readers, self._strata = {}, []
 
     def _operand(self) -> int:
         self._operand_count += 1
@@ -313,31 +335,50 @@ class Plan:
             keys=len(self._seat_keys),
             key_count=len(stream.keys),
             threshold=-1 if stream.threshold is None else stream.terms.index(stream.threshold.term),
+            stream=self._names.setdefault(stream.name, len(self._names)),
+            chosen=len(self._seat_chosen),
+            chosen_count=len(stream.chosen),
         )
+        chosen = np.array([stream.terms.index(term) for term in stream.chosen], np.int64)
+        self._seat_chosen.append(len(chosen), place=chosen)
         places = np.array([stream.terms.index(key) for key in stream.keys], np.int64)
         self._seat_keys.append(len(places), place=places)
         self._seat_rules.append(len(rules), rule=np.array(rules, np.int64))
-        self._read.setdefault(stream.name, {})[seat] = decision
-        self._by_stratum.pop(stream.name, None)
+        self._readers, self._strata = {}, []
         return seat
 
     # -- what is read --------------------------------------------------------------------------
 
-    def seats_of(self, stream: str) -> dict[int, list[int]]:
-        """Return the seats of a stream, by the strata of their decisions."""
-        found = self._by_stratum.get(stream)
-        if found is None:
-            found = {}
-            if stream not in self._read:
-                return found
-            for seat, decision in self._read[stream].items():
-                found.setdefault(self._strata[decision], []).append(seat)
-            self._by_stratum[stream] = found
-        return found
+    def streams_of(self, names: Sequence[str]) -> Ints:
+        """Return the numbers of streams by their names, -1 of those that are not read."""
+        return np.array([self._names.get(name, -1) for name in names], np.int64)
+
+    def strata_of(self, streams: Ints) -> Iterator[tuple[int, Flags]]:
+        """Yield the strata in which some of these streams are read, and which of them are."""
+        if not self._strata:
+            strata = np.unique(self.decisions["stratum"])
+            self._strata = strata[strata != OUT_OF_USE].tolist()
+        for stratum in self._strata:
+            _, counts = self._reading(stratum).of_streams(streams)
+            if counts.any():
+                yield stratum, counts > 0
+
+    def seats_of(self, streams: Ints, stratum: int) -> tuple[Ints, Ints, Ints]:
+        """Return the seats of a stratum, and where those of each stream begin, and how many."""
+        readers = self._reading(stratum)
+        return readers.seats, *readers.of_streams(streams)
+
+    def _reading(self, stratum: int) -> _Readers:
+        readers = self._readers.get(stratum)
+        if readers is None:
+            seats = np.flatnonzero(self.decisions["stratum"][self.seats["decision"]] == stratum)
+            readers = self._readers[stratum] = _Readers.of(seats, self.seats["stream"][seats])
+        return readers
 
     def strata(self, decisions: Ints) -> Ints:
-        """Return the strata of decisions, -1 of the ones that are not in use any more."""
-        return np.array([self._strata.get(each, -1) for each in decisions.tolist()], np.int64)
+        """Return the strata of decisions, `OUT_OF_USE` of the ones that are not in use any more."""
+        strata: Ints = self.decisions["stratum"][decisions]
+        return strata
 
     def reads(self, seats: Ints) -> Read:
         """Return as what the values of some seats are read, beside their hashes."""
@@ -354,10 +395,12 @@ class Plan:
 
     def keys_of(self, seats: Ints) -> Iterator[tuple[Ints, Ints]]:
         """Yield the keys of some seats, one of each at a time: which seats, and their places."""
-        first, count = self.seats["keys"][seats], self.seats["key_count"][seats]
-        for k in range(int(count.max(initial=0))):
-            own = np.flatnonzero(count > k)
-            yield own, self._seat_keys["place"][first[own] + k]
+        yield from _each(self._seat_keys, self.seats["keys"][seats], self.seats["key_count"][seats])
+
+    def chosen_of(self, seats: Ints) -> Iterator[tuple[Ints, Ints]]:
+        """Yield the chosen terms of some seats, as `keys_of` their keys."""
+        first, count = (self.seats[name][seats] for name in ("chosen", "chosen_count"))
+        yield from _each(self._seat_chosen, first, count)
 
     def cases_of(self, decisions: Ints, left: Ints, right: Ints) -> tuple[Ints, Ints, Ints]:
         """Return the cases that can take tuples of some seats away, a right one of -1 is none.
@@ -374,6 +417,12 @@ class Plan:
         own &= self._cases["right_blocks"][cases] == behind[which]
         cases, which = cases[own], which[own]
         return which, self._cases["rule"][cases], self._cases["window_us"][cases]
+
+
+def _each(places: Columns, first: Ints, count: Ints) -> Iterator[tuple[Ints, Ints]]:
+    for k in range(int(count.max(initial=0))):
+        own = np.flatnonzero(count > k)
+        yield own, places["place"][first[own] + k]
 
 
 def _bound_us(length_us: object) -> int:

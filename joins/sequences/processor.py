@@ -195,13 +195,9 @@ class DecidingProcessor:
             return
         self._repetitions.absorb(instances, first)
         streams = instances.column("stream").combine_chunks().dictionary_encode()
-        by_stratum: dict[int, list[bool]] = {}
-        names = streams.dictionary.to_pylist()
-        for i, name in enumerate(names):
-            for stratum in self._plan.seats_of(name):
-                by_stratum.setdefault(stratum, [False] * len(names))[i] = True
-        for stratum, is_read in by_stratum.items():
-            rows = np.flatnonzero(np.array(is_read)[streams.indices.to_numpy()])
+        names = self._plan.streams_of(streams.dictionary.to_pylist())
+        for stratum, is_read in self._plan.strata_of(names):
+            rows = np.flatnonzero(is_read[streams.indices.to_numpy()])
             read = instances if len(rows) == len(instances) else instances.take(pa.array(rows))
             self._evaluation.add(StreamRows(read, first + rows), stratum)
 
