@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from broker.explain.model import ClauseView, QueryView, SideView, Survey
-from broker.explain.plan import Plan
+from broker.explain.plan import QueryPlan
 from broker.explain.spelling import spell_constant
 from templates.template import Template
 
@@ -136,7 +136,7 @@ def _template_edges(prefix: str, template: Template) -> Iterator[_Edge]:
         yield _Edge(*ends, "residual", operator)
 
 
-def plan_picture(plan: Plan) -> Picture:
+def plan_picture(plan: QueryPlan) -> Picture:
     """Return the m-ops of a plan, what they read, and for which queries they work."""
     picture = Picture()
     streams: dict[str, str] = {}

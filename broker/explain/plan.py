@@ -22,7 +22,7 @@ from templates.queryclass import QueryClass
 from templates.rundecision import DecidedRuns
 from xscl.query import Query
 
-__all__ = ["ABSENT", "Fired", "MOp", "Plan", "plan_of", "render_plan"]
+__all__ = ["ABSENT", "Fired", "MOp", "QueryPlan", "plan_of", "render_plan"]
 
 ABSENT = {
     MRule.S_ALPHA: "an aggregate is reckoned over the matches of its own statement",
@@ -81,7 +81,7 @@ class MOp:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class QueryPlan:
     """The m-ops of a set of queries, passes over documents first; `without` are rules left out."""
 
     ops: tuple[MOp, ...]
@@ -101,7 +101,9 @@ class Plan:
         }
 
 
-def plan_of(queries: Sequence[Query], *, lateness_us: int, without: Collection[MRule] = ()) -> Plan:
+def plan_of(
+    queries: Sequence[Query], *, lateness_us: int, without: Collection[MRule] = ()
+) -> QueryPlan:
     """Return the plan of queries that are registered together, each with one assignment."""
     classes = _Classes()
     found = QuerySet(classes, lateness_us=lateness_us, without=without)
@@ -113,7 +115,7 @@ def plan_of(queries: Sequence[Query], *, lateness_us: int, without: Collection[M
         MOp(number, op.kind, op.reads, op.operators, op.queries, op.fired)
         for number, op in enumerate(ops, 1)
     )
-    return Plan(numbered, tuple(rule for rule in MRule if rule in without))
+    return QueryPlan(numbered, tuple(rule for rule in MRule if rule in without))
 
 
 def _registered(query: Query, point: int) -> RegisteredQuery:
@@ -247,7 +249,7 @@ def _streams(uses: Iterable[Use]) -> set[str]:
     return {use.topic.query.blocks[block].stream for use in uses for block in use.clause.blocks}
 
 
-def render_plan(plan: Plan) -> str:
+def render_plan(plan: QueryPlan) -> str:
     """Return a plan as text for people."""
     operators = sum(op.operators for op in plan.ops)
     lines = [f"{counted(len(plan.ops), 'm-op', 's')} for {counted(operators, 'operator', 's')}"]
