@@ -15,7 +15,16 @@ from xscl.comparison import Call, operand_terms, operands_below
 from xscl.evaluation import StepReading, Values, compile_conjunction, compile_operand
 from xscl.functions import spell
 from xscl.query import Disjunct, Elements, Operand
-from xscl.runvalues import Run, RunAtHand, RunElement, RunReading, TermNode, UnboundError
+from xscl.runvalues import (
+    GrowingRun,
+    Run,
+    RunAtHand,
+    RunElement,
+    RunReading,
+    TermNode,
+    Totals,
+    UnboundError,
+)
 
 __all__ = [
     "AbsentElement",
@@ -26,6 +35,7 @@ __all__ = [
     "Disjuncts",
     "ElementStream",
     "FoldValue",
+    "GrowingRun",
     "LookUp",
     "Run",
     "RunAtHand",
@@ -35,6 +45,7 @@ __all__ = [
     "StepReading",
     "TermNode",
     "Test",
+    "Totals",
     "Values",
     "compile_disjuncts",
     "compile_keys",

@@ -7,6 +7,7 @@ a join, in Spark workers too, so this module imports nothing heavy before it is 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
@@ -62,6 +63,11 @@ def to_double(value: Atom) -> float:
         return value
     if isinstance(value, Fraction):
         return float(value)
+    return _read_double(value)
+
+
+@functools.lru_cache(maxsize=4_096)
+def _read_double(value: str) -> float:
     text = value.strip(_XML_SPACE)
     if _DOUBLE.fullmatch(text):
         return float(text)

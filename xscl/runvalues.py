@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -18,10 +19,12 @@ from xscl.functions import Atom, to_double
 
 __all__ = [
     "Atoms",
+    "GrowingRun",
     "Run",
     "RunAtHand",
     "RunElement",
     "RunReading",
+    "Totals",
     "UnboundError",
     "aggregate",
     "read_run",
@@ -132,6 +135,43 @@ def read_run(text: str) -> Run:
     return Run(elements, folds)
 
 
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What aggregates are of the values of some elements, in order.
+
+    `least` and `greatest` are NaN where a value is no number, or there is none.
+    """
+
+    is_bound: bool = False
+    count: int = 0
+    sum: float = 0.0
+    least: float = math.nan
+    greatest: float = math.nan
+
+    def with_one(self, of: Callable[[RunElement], Atoms], element: RunElement) -> Totals:
+        """Return the totals with the values of one element more."""
+        try:
+            values = of(element)
+        except UnboundError:
+            return self
+        count, total, least, greatest = self.count, self.sum, self.least, self.greatest
+        for number in map(to_double, values):
+            least = number if count == 0 or number != number or number < least else least
+            greatest = number if count == 0 or number != number or number > greatest else greatest
+            count, total = count + 1, total + number
+        return Totals(True, count, total, least, greatest)
+
+
+class GrowingRun(Sequence[RunElement]):
+    """The elements of a run that goes on, which know their totals."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def totals(self, of: Callable[[RunElement], Atoms]) -> Totals:
+        """Return the totals of the values that a function gives of each element."""
+
+
 def aggregate(
     function: str, of: Callable[[RunElement], Atoms], elements: Sequence[RunElement]
 ) -> Atoms:
@@ -139,6 +179,8 @@ def aggregate(
 
     Sums are taken from the first element to the last: rounding depends on it.
     """
+    if function != "all" and isinstance(elements, GrowingRun):
+        return _aggregated(function, elements.totals(of))
     values: list[Atom] = []
     is_bound = False
     for one in elements:
@@ -166,6 +208,18 @@ def aggregate(
     if any(map(math.isnan, numbers)):
         return (math.nan,)
     return (min(numbers) if function == "min" else max(numbers),)
+
+
+def _aggregated(function: str, totals: Totals) -> Atoms:
+    if function == "count":
+        return (float(totals.count),)
+    if function == "sum":
+        return (totals.sum,)
+    if not totals.count:
+        raise UnboundError
+    if function == "avg":
+        return (totals.sum / totals.count,)
+    return (totals.least if function == "min" else totals.greatest,)
 
 
 def shown_value(values: Atoms) -> Any:

@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 from typing import overload
 
 from joins.sequences.runparts import Part
-from templates.rundecision import RunAtHand, RunElement, Values
+from templates.rundecision import GrowingRun, RunAtHand, RunElement, Totals, Values
 
 __all__ = ["ChainHead", "DecidedChain", "WaitingHeads"]
 
+_NOTHING = Totals()
+
 
 @dataclass(slots=True, eq=False)
-class ChainHead(Sequence[RunElement]):
+class ChainHead(GrowingRun):
     """A run over a chain as far as it has come; as a sequence, the elements of its last step.
 
     `before` is the run without its last element, and `first` the first element of all.  `left_us`
@@ -40,6 +42,8 @@ class ChainHead(Sequence[RunElement]):
     nearer: list[Part] = field(default_factory=list)
     has_gone_on: bool = False
     version: int = 0
+    _begin: RunElement | None = None
+    _totals: dict[Callable[[RunElement], Values], Totals] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.size
@@ -52,10 +56,38 @@ class ChainHead(Sequence[RunElement]):
         if index == -1:
             assert self.part.element is not None
             return self.part.element
+        if index == 0:
+            return self.begin
         return list(self)[index]
 
     def __iter__(self) -> Iterator[RunElement]:
         return (part.element for part in self.step_parts() if part.element is not None)
+
+    @property
+    def begin(self) -> RunElement:
+        """The first element of the last step."""
+        if self._begin is None:
+            head = self
+            while head.size > 1 and head._begin is None and head.before is not None:
+                head = head.before
+            self._begin = head._begin or head.part.element
+        assert self._begin is not None
+        return self._begin
+
+    def totals(self, of: Callable[[RunElement], Values]) -> Totals:
+        """Return what aggregates are of the last step: that of the head before, and its element."""
+        heads: list[ChainHead] = []
+        head: ChainHead = self
+        while of not in head._totals:
+            heads.append(head)
+            if head.size == 1 or head.before is None:
+                break
+            head = head.before
+        known = head._totals.get(of, _NOTHING)
+        for each in reversed(heads):
+            assert each.part.element is not None
+            known = each._totals[of] = known.with_one(of, each.part.element)
+        return known
 
     def step_parts(self) -> list[Part]:
         """Return the elements of the last step."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from functools import reduce
+from typing import Any
 
 import pytest
 from support.kit import parse_case
@@ -10,6 +12,7 @@ from support.runners import run_engine
 
 from joins.sequences.rungraph import Grown, RunGraph, RunNode
 from joins.sequences.runparts import Part
+from xscl.runvalues import GrowingRun, RunElement, TermNode, Totals, UnboundError, aggregate
 
 
 def part(docid: int, second: int) -> Part:
@@ -75,3 +78,31 @@ def test_a_document_with_too_many_runs_lists_none(monkeypatch: pytest.MonkeyPatc
     found = run_engine(case)
     assert max(match.documents[-1].docid for match in found) == 14
     assert max(node.part.docid for node in listed) == 14
+
+
+@pytest.mark.parametrize("values", [[], ["2"], ["3", "x", "1"], ["0.1", "0.2", "0.3"], ["1", None]])
+def test_totals_that_a_run_carries_are_those_of_its_elements(values: list[str | None]) -> None:
+    elements = [RunElement(0, n, n, {"p": TermNode(1, value)}) for n, value in enumerate(values)]
+
+    def of(element: RunElement) -> list[str | float]:
+        return [element.value("p")]
+
+    class Carried(GrowingRun):
+        def __len__(self) -> int:
+            return len(elements)
+
+        def __getitem__(self, index: Any) -> Any:
+            return elements[index]
+
+        def totals(self, of: Any) -> Totals:
+            return reduce(lambda known, one: known.with_one(of, one), elements, Totals())
+
+    for function in ("count", "sum", "avg", "min", "max"):
+        assert _outcome(function, of, Carried()) == _outcome(function, of, elements)
+
+
+def _outcome(function: str, of: Any, elements: Any) -> str:
+    try:
+        return repr(list(aggregate(function, of, elements)))
+    except UnboundError:
+        return "unbound"
