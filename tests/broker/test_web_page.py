@@ -24,7 +24,7 @@ from broker.registry.queries import QueryState
 from broker.registry.subscription import Destination
 from broker.registry.tokens import TokenScope
 from broker.tables.store import RowChange
-from broker.web import pagedata
+from broker.web import coloured
 from feeds import feed_at
 
 
@@ -328,9 +328,9 @@ async def test_nothing_stands_in_an_address_that_is_not_ours(house: House) -> No
 
 
 def test_large_outputs_are_cut_and_what_is_not_xml_is_shown_as_it_is() -> None:
-    assert pagedata._indented("<a><b/></a>") == "<a>\n  <b/>\n</a>\n"
-    assert pagedata._indented("<a>") == "<a>"
-    assert pagedata._indented("<a>" + "x" * 50_000 + "</a>").endswith("\n…")
+    assert coloured._indented("<a><b/></a>") == "<a>\n  <b/>\n</a>\n"
+    assert coloured._indented("<a>") == "<a>"
+    assert coloured._indented("<a>" + "x" * 50_000 + "</a>").endswith("\n…")
 
 
 async def test_many_feeds_are_folded_and_those_that_fail_come_first(house: House) -> None:

@@ -66,6 +66,7 @@ class House:
             id=kept if "/subscriptions/" in pattern else "other",
             stream="news",
             docid="1",
+            seq="1",
             name="reader",
             token="t",
             address="a@example.org",
