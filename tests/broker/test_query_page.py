@@ -63,7 +63,7 @@ async def test_a_query_is_written_with_help_mended_registered_paused_and_removed
     headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
     await house.client.post("/v1/streams/news/documents", data=NEWS, headers=headers)
     page, wrong = await entered(house, browser)
-    await page.get_by_role("link", name="New query").click()
+    await page.locator("#queries").get_by_role("link", name="New query").click()
     await page.get_by_label("Id").fill("mine")
     await page.locator(".cm-content").wait_for()
     editor = page.get_by_role("textbox", name="Query, in XSCL")
