@@ -1,6 +1,6 @@
 """What a feed has lost: entries that came and went between two checks.
 
-A feed shows its last entries.  Where none of those that a check finds was there before, the feed
+A feed shows its last entries.  Where no entry that a check finds was there before, the feed
 has gone on by more than it shows, and what stood in between was never seen.  How many those were is
 told by the time between the newest entry before and the oldest one now, and by how far apart the
 feed's entries typically are.

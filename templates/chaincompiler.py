@@ -65,7 +65,7 @@ class _Reading:
         return tuple(found)
 
     def documents(self, node: Chained) -> Iterator[ElementStream]:
-        """Yield all documents of the chain's streams; under PARTITION those that have its keys."""
+        """Yield the documents of the chain's streams, under PARTITION only where its keys are."""
         blocks = self._statements[0].blocks
         paths = node.partition if node.strategy is Strategy.PARTITION else ()
         keys = tuple(f"{_EVERY}.{number}" for number in range(len(paths)))

@@ -69,7 +69,7 @@ class TupleStream:
     """A stream of tuples: the terms of its nodes in order, of which `chosen` make a contender.
 
     The values of `keys`, of the right operand of NEXT, are held against data: contenders have one
-    value of each, and compete with those that have the same.  So is that of `threshold`.
+    value of each, and compete with tuples that have the same.  So is that of `threshold`.
     """
 
     name: str

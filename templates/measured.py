@@ -53,7 +53,7 @@ def thresholds(clause: Clause, bounds: Iterable[float]) -> tuple[float, ...]:
     """Return what a box asks at least of the similarity joins of a clause's class.
 
     `bounds` are those of the box, upper ones: the tests from below have them negated.  At 0 all
-    pairs are asked for; above 0, however little it is, only those that share something.
+    pairs are asked for; above 0, however little it is, only pairs that share something.
     """
     found: list[float] = []
     given = iter(bounds)

@@ -296,7 +296,7 @@ def ordered_nodes(root: PlainNode) -> Iterator[Ordered | Repeated | Chained]:
 def mentioned_in(root: PlainNode) -> set[str]:
     """Return the variables that conditions of repetitions and chains mention, and all of elements.
 
-    A tuple of an operand is one choice of nodes for them, those that paths lead from included.
+    A tuple of an operand is one choice of nodes for them, nodes that paths lead from included.
     """
     found: set[str] = set()
     for asked in asked_of_elements(root):

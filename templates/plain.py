@@ -79,8 +79,8 @@ __all__ = ["plain_statements"]
 def plain_statements(query: Query) -> tuple[Query, ...]:
     """Return the plain statements whose matches together are those of a query.
 
-    Each has all of the query's blocks; those that stand in its `root` are asked for.  Its variables
-    are those of the blocks that are.
+    Each has all of the query's blocks; blocks that stand in its `root` are asked for, and its
+    variables are theirs.
     """
     nodes = list(nodes_below(query.root))
     is_plain = not any(

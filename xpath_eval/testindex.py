@@ -1,4 +1,4 @@
-"""Filters on text, indexed by what they test, so that only those that can hold are looked at.
+"""Filters on text, indexed by what they test, so that only filters that can hold are looked at.
 
 Of each filter list one **access test** is taken, a test of a constant that must hold at some node
 for the list to let anything through, the most selective kind there is:

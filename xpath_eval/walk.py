@@ -1,7 +1,7 @@
 """From the states of a document's elements to bound variables, as far as its structure decides.
 
 The walk goes down the variables.  What is plain comes from the automaton; each other variable
-takes the nodes that its step reaches from its parent's, and keeps those that pass its filters.
+takes the nodes that its step reaches from its parent's, and keeps nodes that pass its filters.
 Where the answer is in the document's text, the walk stops with a **question**:
 
 - which variables of a group let which of some candidates through, or

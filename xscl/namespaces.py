@@ -1,4 +1,4 @@
-"""The prefixes of a statement: those that every query knows, and those that it declares."""
+"""The prefixes of a statement: every query knows some, and it declares others."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Paths: the fragment of XPath in which query blocks are written.
 
 These are values only: the parser makes them, `xpath_eval` evaluates them, `render` prints them.
-A `Path` is a sequence of steps; a step selects nodes from a context node and keeps those that
+A `Path` is a sequence of steps; a step selects nodes from a context node and keeps nodes that
 pass its predicates, one after the other, as XPath does.  What a step means, and which functions
 there are, is in `docs/xscl.md`.
 """

@@ -184,7 +184,7 @@ def binding(path: Path, variable: str) -> Path:
 
 @dataclass
 class _Builder:
-    """`wanted` are the variables whose nodes must be there, `shown` those that are terms."""
+    """`wanted` are the variables whose nodes must be there, `shown` variables that are terms."""
 
     wanted: frozenset[str]
     shown: frozenset[str]

@@ -6,8 +6,8 @@
 - a path from a variable in a predicate (`x1/author`) is a fresh variable of its block, one for
   each occurrence, bound by an `Exists` predicate appended to the step that binds `x1`;
 - every predicate is a disjunction of conjunctions (`xscl.comparison`);
-- the source is a tree of operators and what they stand on (`xscl.sequence`), with all parentheses
-  explicit and those that say nothing gone; an operator over blocks alone is `Operator(kind, 0, 1)`.
+- the source is a tree of operators and what they stand on (`xscl.sequence`), with the
+  parentheses that matter and no others; an operator over blocks alone is `Operator(kind, 0, 1)`.
 
 All values are frozen and can be pickled, compared and hashed; spans take no part in equality.
 """

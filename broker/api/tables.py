@@ -1,7 +1,7 @@
 """`/v1/tables`: tables and their rows, as of the last commit.
 
-They are written by documents of the streams `TABLE.name`, and by queries.  A token reads those that
-its scopes name, `subscribe:NAME`; an admin reads all.
+They are written by documents of the streams `TABLE.name`, and by queries.  A token reads the
+tables that its scopes name, `subscribe:NAME`; an admin reads all.
 """
 
 from __future__ import annotations

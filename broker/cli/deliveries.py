@@ -50,7 +50,7 @@ def deliveries() -> None:
 @click.option(
     "--state",
     type=click.Choice(["due", "delivered", "dead", "cancelled", "suppressed", "collected"]),
-    help="In one state; `due` are those that are tried again.",
+    help="In one state; `due` are deliveries that are tried again.",
 )
 @limit_option
 @format_option

@@ -41,7 +41,7 @@ class RecordedError(ValueError):
 
 
 def read_document_lines(paths: Iterable[Path]) -> Iterator[ReadLine]:
-    """Yield the lines of files in order; those that are no document line come as their error.
+    """Yield the lines of files in order; a line that is no document line comes as its error.
 
     Files are read as gzip where they begin like it, whatever they are called.
     """

@@ -9,7 +9,7 @@ Two corrections, both for documents whose event times span D, and a window T.  T
 start of a sample find partners only since then, so that a count with T <= D sees the share
 `1 - T / 2D`; for a longer window the count with D is scaled by `2T / D`.
 
-How many documents come a day is a matter of arrivals, and of those that arrived about when they
+How many documents come a day is a matter of arrivals, and of documents that arrived about when they
 were published: a backlog that is read in a minute says nothing of a day.
 """
 

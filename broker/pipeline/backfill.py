@@ -1,8 +1,8 @@
 """Registration that looks back (`SINCE`): matches among documents accepted before it.
 
 The pipeline finds every match whose newest document comes after a registration.  What a query
-that was registered to see earlier documents has to find besides lies wholly among those that the
-spool retains.  An engine of that query alone goes over them here and commits what it finds.
+that was registered to see earlier documents has to find besides lies wholly among documents of
+the spool.  An engine of that query alone goes over them here and commits what it finds.
 
 A registration that looks back leaves a `Backfill` in the registry, in its own transaction; that is
 taken away once everything is committed.  A crash in between repeats the work: match ids are the

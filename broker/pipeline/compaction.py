@@ -111,7 +111,7 @@ def _later(one: Needed, other: Needed) -> Needed:
 
 
 def has_all(header: Header, needed: Needed) -> bool:
-    """Return whether a file has all documents that are needed of those that it was made of."""
+    """Return whether a file has all documents that are needed of the files that it was made of."""
     if "whole_since" not in header.facts:
         return True
     whole = _whole_since(header)

@@ -83,7 +83,7 @@ class RecordTaker:
 
     def take(self, records: pa.Table) -> None:
         """Accept records; waits while the broker is busy, and raises `Busy` when it stops."""
-        # Those that came before a failure come again, and are recognised by their keys.
+        # Records that came before a failure come again, and are recognised by their keys.
         every = document_lines(records, self._stream)
         for lines in in_sub_batches(every, lambda line: len(line.xml), SEGMENT_BYTES_MAX):
             for line, receipt in zip(lines, self._accept(lines), strict=True):

@@ -6,7 +6,7 @@ whose middle the broker was ended, and which may have been made.
 
 The trail only grows at its end.  The database itself refuses to change what is complete, and to
 delete anything but what is older than the newest `ENTRIES_MAX` entries.  Numbers go up by one and
-are never given twice: those that are missing below the first entry were once there.
+are never given twice: numbers that are missing below the first entry were once there.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class Subscriptions:
     ) -> list[Subscription]:
         """Return subscriptions that are not removed, by id, without their signing keys.
 
-        Those that their query's removal has ended are among them.
+        Subscriptions that their query's removal has ended are among them.
         """
         rows = self._file.rows(
             f"SELECT {_SUBSCRIPTION} FROM subscription WHERE id > ?1 AND state <> 'removed'"

@@ -52,7 +52,7 @@ def entry_keys(hashes: Hashes, variables: Ints) -> Hashes:
 def _stable_order(keys: Hashes) -> Ints:
     """Return the order of keys, equal ones as they stand.
 
-    Most keys occur once.  To sort them as they come, and then those that do not, takes a third of
+    Most keys occur once.  To sort them as they come, and then keys that do not, takes a third of
     the time of a stable sort.
     """
     order = np.argsort(keys)

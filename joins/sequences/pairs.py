@@ -91,7 +91,7 @@ class DecidedTuples:
         return ordered.some(is_first)
 
     def above(self, groups: Groups, bars: Ints) -> DecidedTuples:
-        """Return, of each left and group, those that are above all that were decided before.
+        """Return, of each left and group, the pairs that are above all decided before.
 
         Decided before are those at a smaller document, and of these that end earlier; `bars` are
         what was decided in batches before.

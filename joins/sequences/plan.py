@@ -350,7 +350,7 @@ class Plan:
     # -- what is read --------------------------------------------------------------------------
 
     def streams_of(self, names: Sequence[str]) -> Ints:
-        """Return the numbers of streams by their names, -1 of those that are not read."""
+        """Return the numbers of streams by their names, -1 of a stream that is not read."""
         return np.array([self._names.get(name, -1) for name in names], np.int64)
 
     def strata_of(self, streams: Ints) -> Iterator[tuple[int, Flags]]:

@@ -110,7 +110,7 @@ class Homes:
     ) -> Flags:
         """Return which pairs have their smallest common value in this shard.
 
-        Those that have none are at home in the shard `otherwise`.
+        Items that have none are at home in the shard `otherwise`.
         """
         instances, ranks = np.unique(np.concatenate([left, right]), return_inverse=True)
         codes = ranks[: len(left)] * len(instances) + ranks[len(left) :]

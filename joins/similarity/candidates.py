@@ -253,7 +253,7 @@ class SimilarityCandidates:
     def _looking(self, sets: Sets, owners: Ints, reach_us: int) -> tuple[Ints, Ints]:
         """Return the sets of some owners, and the oldest instance that each looks for.
 
-        Those that would find themselves at most look for nothing.
+        Texts that would find themselves at most look for nothing.
         """
         ends = self._remembered.take("end_us", owners)
         oldest = self._remembered.first_from(ends - reach_us)

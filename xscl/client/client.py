@@ -71,7 +71,7 @@ class AsyncClient(AsyncOperations, AsyncFeedOperations):
         """Register a query, or a new text of it; the very same text again changes nothing.
 
         A query that is paused stays so then.
-        With `since` it also sees retained documents: those after a docid, those that arrived from
+        With `since` it also sees retained documents: all after a docid, all that arrived from
         a time (ISO 8601) on, or `"all"`.
         """
         answer = await self._connection.call(
@@ -224,7 +224,7 @@ class AsyncClient(AsyncOperations, AsyncFeedOperations):
     async def matches(
         self, subscription_id: str, *, after: int | None = None, follow: bool = True
     ) -> AsyncIterator[Match]:
-        """Yield a subscription's matches numbered above `after` (None: those that come now).
+        """Yield a subscription's matches numbered above `after` (None: matches that come now).
 
         Without `follow` it ends behind the last one so far (`after` is 0 then by default).
         With it, it goes on from where it was when the broker was away, and ends only behind the

@@ -5,8 +5,8 @@ keep waiting is bounded before anything is known of it:
 
     silent    no whole head of a request within `IDLE_S`, at first or after an answer: closed
     a body    that comes more slowly than `broker.api.body` allows: answered with 408
-    too many  for each one more, one with no request in hand is closed: of those that have never had
-              one the oldest, else of the others; where all are at work, the new one is
+    too many  for each one more, one with no request in hand is closed, the oldest that never had
+              one, else the oldest that has; where all are at work, the new one is
 
 Invariant: whoever sends a request soon after it has connected is answered, however many wait.
 """

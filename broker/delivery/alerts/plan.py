@@ -41,7 +41,7 @@ def gather(
     begin: Callable[[WaitingMatch], Message],
     most: int,
 ) -> list[Message]:
-    """Put each match into a message of at most `most`; return those that have got any, in order.
+    """Put each match into a message of at most `most`; return messages that have got any, in order.
 
     `waiting` returns the message of a key that is not begun, if there is one; `begin` makes one.
     """

@@ -1,6 +1,6 @@
 """Counting: runs that are counted, or drawn as graphs, and never listed.
 
-    lanes    elements that one run may have, each with those that may come next
+    lanes    elements that one run may have, each with the elements that may come next
     drawing  runs that have been found, as a graph of documents
     counted  one repetition, batch by batch
 

@@ -1,4 +1,4 @@
-"""Elements that one run may have, each with those that may come next.
+"""Elements that one run may have, each with the elements that may come next.
 
 A **lane** has the elements under one key, by end, and what runs begin with.  Steps lead from an
 element to each that may come behind it; a run is a path that begins where it may and ends anywhere.
