@@ -9,8 +9,7 @@ run: where an element binds its variables in several ways, each is a node, and t
     minimal         nodes with one label behind which the same runs go on are one
     through         the paths that have one of some nodes: each stands twice, before and behind it
 
-Nodes stand in an order in which steps
-lead onward only.
+Nodes stand in an order in which steps lead onward only.
 """
 
 from __future__ import annotations
@@ -161,7 +160,8 @@ class CountedRuns:
         """Return it as a text."""
         graph = self.graph
         steps = None if graph is None else [graph.labels, graph.behind, graph.first]
-        return json.dumps([self.count, self.keys, self.places, steps])
+        # In hex: Python reads and writes no decimal number of more than 4,300 digits.
+        return json.dumps([hex(self.count), self.keys, self.places, steps])
 
     @classmethod
     def read(cls, text: str) -> CountedRuns:
@@ -171,4 +171,6 @@ class CountedRuns:
         if steps is not None:
             labels, behind, first = steps
             graph = PathGraph(tuple(labels), tuple(map(tuple, behind)), tuple(first))
-        return cls(count, tuple(keys), tuple((block, node) for block, node in places), graph)
+        return cls(
+            int(count, 16), tuple(keys), tuple((block, node) for block, node in places), graph
+        )

@@ -12,6 +12,7 @@ from broker.delivery.attempt import ESCALATION
 from broker.delivery.lanes import settle_unleased
 from broker.delivery.store import DeliveryState
 from broker.settings.database import transaction
+from joins import UNBOUNDED
 
 __all__ = ["AttemptMade", "Deliveries", "Delivery", "DeliveryError"]
 
@@ -93,7 +94,7 @@ class Deliveries:
         With `is_tried` only those of which an attempt has ended.
         """
         conditions = ["delivery.number < ?"]
-        values: list[object] = [1 << 62 if before is None else before]
+        values: list[object] = [UNBOUNDED if before is None else before]
         if state is not None:
             conditions.append("state = ?")
             values.append(state)

@@ -12,13 +12,12 @@ from broker.delivery.store import DeliveryState
 from broker.pipeline.matchlog import CommittedMatch
 from broker.pipeline.outbox import Outbox
 from broker.registry.subscription import DestinationKind, Subscription
+from joins import UNBOUNDED
 
 __all__ = ["DIGEST_MAX", "Lane", "Message", "Taking", "message_max"]
 
 DIGEST_MAX = 200
 """Matches in one message that gathers.  What is more follows in the next, at once."""
-
-_FOREVER = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,11 @@ class Taking:
         return self.next_row - 1
 
     def matches(
-        self, subscription: Subscription, after: int, through: int = _FOREVER, limit: int = _FOREVER
+        self,
+        subscription: Subscription,
+        after: int,
+        through: int = UNBOUNDED,
+        limit: int = UNBOUNDED,
     ) -> Sequence[CommittedMatch]:
         """Return a subscription's matches numbered in (after, through], at most `limit`."""
         point, until = subscription.point, subscription.until

@@ -19,6 +19,7 @@ from broker.documents.document import CLOCK, Document
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
 from broker.documents.stored import document_of
+from joins import UNBOUNDED
 
 __all__ = ["Found", "search"]
 
@@ -40,7 +41,7 @@ def search(
     *,
     stream: str = "",
     name: str = "",
-    before: int = 1 << 62,
+    before: int = UNBOUNDED,
     limit: int = 50,
     seconds: float = 0.3,
     now_s: Callable[[], float] = time.monotonic,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CommittedMatch", "MatchLog"]
+from joins import UNBOUNDED
 
-_FOREVER = 1 << 62
+__all__ = ["CommittedMatch", "MatchLog"]
 
 _MATCH = "seq, id, query, parameters, position, oldest, line, committed_us"
 
@@ -91,9 +91,9 @@ class MatchLog:
             query,
             parameters,
             after,
-            _FOREVER if through is None else through,
+            UNBOUNDED if through is None else through,
             point,
-            _FOREVER if until is None else until,
+            UNBOUNDED if until is None else until,
             limit,
         )
 
@@ -113,7 +113,7 @@ class MatchLog:
             query,
             parameters,
             point,
-            _FOREVER if until is None else until,
+            UNBOUNDED if until is None else until,
             limit,
         )
 

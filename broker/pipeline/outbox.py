@@ -33,6 +33,7 @@ from broker.matching.stepresult import StepResult
 from broker.pipeline.matchlog import MatchLog
 from broker.settings.database import DatabaseError, connect, transaction, why_unwritten
 from broker.tables.store import RowChange
+from joins import UNBOUNDED
 from xscl.delays import LEARNED_MOST
 
 __all__ = ["DeadLetter", "Outbox"]
@@ -333,7 +334,7 @@ class Outbox:
             f"SELECT {_PUBLISHED} FROM published WHERE docid > ? AND docid <= ?"
             " AND (?3 IS NULL OR stream = ?3) ORDER BY docid, depth, match_id",
             after,
-            1 << 62 if through is None else through,
+            UNBOUNDED if through is None else through,
             stream,
         )
         return list(map(_document, rows))
@@ -347,7 +348,7 @@ class Outbox:
         )
         return list(map(_document, rows))
 
-    def dead_letters(self, *, before: int = 1 << 62, limit: int = 1_000) -> list[DeadLetter]:
+    def dead_letters(self, *, before: int = UNBOUNDED, limit: int = 1_000) -> list[DeadLetter]:
         """Return documents below number `before` that could not be evaluated, newest first."""
         rows = self._rows(
             "SELECT * FROM dead_letter WHERE docid < ? ORDER BY docid DESC LIMIT ?", before, limit

@@ -30,6 +30,7 @@ from broker.registry.subscription import (
 )
 from broker.registry.subscriptions import Subscriptions
 from broker.registry.suppression import SuppressionList
+from joins import UNBOUNDED
 
 __all__ = ["Backfill", "QueryState", "RegisteredText", "Registry"]
 
@@ -220,7 +221,7 @@ class Registry:
         wanted = set(states)
         rows = self._file.rows(
             f"SELECT {_QUERY}, max(revision) FROM query WHERE revision <= ? GROUP BY id",
-            1 << 62 if as_of is None else as_of,
+            UNBOUNDED if as_of is None else as_of,
         )
         return [query for query in map(_registered, rows) if query.state in wanted]
 
@@ -324,7 +325,7 @@ class Registry:
             f"SELECT {_QUERY}, revision FROM query WHERE id = ? AND revision <= ?"
             " ORDER BY revision DESC LIMIT 1",
             query_id,
-            1 << 62 if as_of is None else as_of,
+            UNBOUNDED if as_of is None else as_of,
         )
         return _registered(rows[0]) if rows else None
 

@@ -64,11 +64,6 @@ class Instance:
     values: tuple[str | None, ...]
 
     @property
-    def is_document(self) -> bool:
-        """Whether it is a document, and no tuple of an inner operator."""
-        return self.leaves == (self.instance,)
-
-    @property
     def position(self) -> tuple[int, int, str]:
         """Where it stands among all instances."""
         return self.docid, self.depth, self.match_id

@@ -13,7 +13,7 @@ from support.runners import run_engine
 
 from broker.matching.match import Match
 from broker.pipeline.shards import Join
-from templates.rungraphs import PathGraph, union
+from templates.rungraphs import CountedRuns, PathGraph, union
 
 RISING = "S//A[v->v]+ {v > prev(v)} WITHIN 1 h"
 
@@ -108,6 +108,12 @@ def test_from_2_to_the_63_on_a_count_is_a_double() -> None:
     counts = [etree.fromstring(match.output).get("count") for match in found]
     assert counts[62] == str(2**62)
     assert counts[63:] == ["9.223372036854776E18", "1.8446744073709552E19", "3.6893488147419103E19"]
+
+
+def test_any_number_of_runs_can_be_handed_on() -> None:
+    """Python itself writes no decimal number of more than 4,300 digits."""
+    runs = CountedRuns(4**10_000, ("a",))
+    assert CountedRuns.read(runs.spell()) == runs
 
 
 @pytest.mark.parametrize("source", SOURCES[3:6])

@@ -8,6 +8,7 @@ import xscl
 from xscl.editing.completion import Vocabulary, complete
 from xscl.editing.fixes import fixes
 from xscl.editing.hover import hover
+from xscl.editing.loosening import loosenings
 from xscl.editing.mentions import mentions_of
 
 PAIR = "news//item->a[author->x] FOLLOWED BY {x = b/author, 1 day} news//item->b"
@@ -103,3 +104,23 @@ def test_no_text_that_is_being_written_is_too_short_to_be_helped_with(end: int) 
     complete(PAIR[:end], end, SEEN)
     hover(PAIR[:end], end)
     mentions_of(PAIR[:end])
+
+
+@pytest.mark.parametrize(
+    ("braces", "looser"),
+    [
+        ("a/x = b/x, 500 ms", ["a/x = b/x, 1500 ms"]),
+        ("a/x = b/x, INF", []),
+        (
+            "a/x = b/x AND (a/y = b/y OR a/z = b/z) AND a/q != b/q, INF",
+            ["a/x = b/x AND a/q != b/q, INF", "a/x = b/x AND (a/y = b/y OR a/z = b/z), INF"],
+        ),
+    ],
+)
+def test_a_looser_statement_asks_what_is_left_as_it_was_asked(
+    braces: str, looser: list[str]
+) -> None:
+    text = f"S->a JOIN {{{braces}}} S->b"
+    assert [each.edited(text) for each in loosenings(text)] == [
+        f"S->a JOIN {{{each}}} S->b" for each in looser
+    ]

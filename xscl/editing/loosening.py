@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from xscl.durations import render_duration
 from xscl.editing.mentions import parts
 from xscl.parser import parse_file
 from xscl.path import Span
+from xscl.query import INFINITE_US
 from xscl.report import Report
 from xscl.statement import PartSyntax
 from xscl.syntax import Binary, Expression, FunctionCall, Junction, NumberLiteral
 
-__all__ = ["Loosening", "loosenings", "spelled"]
+__all__ = ["Loosening", "loosenings"]
 
 _WIDER = 3
 """A window is made so many times as wide: what is farther off is no near-miss."""
@@ -66,11 +68,10 @@ def _of_part(text: str, part: PartSyntax) -> Iterator[Loosening]:
     if part.braces is None:
         return
     window = part.braces.window
-    if window is not None and window.length_us:
-        length_us = window.length_us
-        yield Loosening(
-            "window", _text(text, window.span), window.span, spelled(length_us * _WIDER), length_us
-        )
+    if window is not None and window.length_us and window.length_us < INFINITE_US:
+        wider = render_duration(window.length_us * _WIDER)
+        written = _text(text, window.span)
+        yield Loosening("window", written, window.span, wider, window.length_us)
     if part.braces.predicate is None:
         return
     terms = _terms(part.braces.predicate)
@@ -79,7 +80,7 @@ def _of_part(text: str, part: PartSyntax) -> Iterator[Loosening]:
     for term in terms:
         rest = [each for each in terms if each is not term]
         if any(each is not term for each in equal) and len(terms) > 1:
-            kept = " AND ".join(_text(text, each.span) for each in rest)
+            kept = " AND ".join(_term(text, each) for each in rest)
             yield Loosening("condition", _text(text, term.span), part.braces.predicate.span, kept)
 
 
@@ -100,27 +101,11 @@ def _terms(predicate: Expression) -> list[Expression]:
     return [predicate]
 
 
+def _term(text: str, term: Expression) -> str:
+    """Return a term of a conjunction as it stands, one of OR in its parentheses."""
+    written = _text(text, term.span)
+    return f"({written})" if isinstance(term, Junction) else written
+
+
 def _text(text: str, span: Span) -> str:
     return text[span.start : span.end]
-
-
-_UNITS = (
-    (86_400_000_000, "day"),
-    (3_600_000_000, "hour"),
-    (60_000_000, "minute"),
-    (1_000_000, "second"),
-)
-
-
-def spelled(length_us: int) -> str:
-    """Return a length as XSCL has it, in the largest unit that says it exactly, up to a second.
-
-    >>> spelled(7_200_000_000), spelled(90_000_000), spelled(1)
-    ('2 hours', '90 seconds', '1 second')
-    """
-    for unit_us, name in _UNITS:
-        if length_us % unit_us == 0:
-            count = length_us // unit_us
-            return f"{count} {name}{'' if count == 1 else 's'}"
-    seconds = -(-length_us // 1_000_000)
-    return f"{seconds} second{'' if seconds == 1 else 's'}"

@@ -196,11 +196,18 @@ def _output(graph: PathGraph[_MatchPlace], count: int, meter: Meter) -> str:
 
 
 def _spelled(count: int) -> str:
-    """Return a count as `xs:integer` or `xs:double` spells it."""
+    """Return a count as `xs:integer` or `xs:double` spells it.
+
+    >>> _spelled(12), _spelled(10**20), _spelled(2**70)
+    ('12', '1.0E20', '1.1805916207174113E21')
+    """
+    if count < EXACT_MAX:
+        return str(count)
     try:
-        return str(count) if count < EXACT_MAX else repr(float(count)).replace("e+", "E")
+        mantissa, _, exponent = repr(float(count)).partition("e+")
     except OverflowError:
         return "INF"
+    return f"{mantissa}{'' if '.' in mantissa else '.0'}E{exponent}"
 
 
 def _id(found: FoundMatches) -> str:

@@ -13,20 +13,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from joins import UNBOUNDED
 from xscl.query import INFINITE_US
 
 __all__ = ["Given", "GivenAt", "Note", "Notes"]
-
-FOREVER_US = 1 << 62
-"""Until when a note is asked for that nothing bounds."""
 
 
 class Note(NamedTuple):
     """A match or row that has been given: of which statement, under which assignment and key.
 
     `clause` is `LIMIT` or `DISJOINT`, `docid` where it was decided; of `LEARNED` the key has the
-    delays of a match (`learned`).  It is asked for until `W` less
-    the lateness is behind `until_us`.
+    delays of a match (`learned`).  It is asked for until `W` less the lateness is behind
+    `until_us`, `UNBOUNDED` where nothing bounds it.
     """
 
     query: str
@@ -64,7 +62,7 @@ class Given:
 
     def near(self, one: GivenAt, length_us: int, since_us: int) -> int:
         """Return how many end less than a length before or behind one, and are asked for still."""
-        first = bisect_right(self.held, (one.end_us - length_us, FOREVER_US))
+        first = bisect_right(self.held, (one.end_us - length_us, UNBOUNDED))
         last = bisect_left(self.held, (one.end_us + length_us,))
         return sum(self._is_asked(each, one, since_us) for each in self.held[first:last])
 
@@ -82,7 +80,7 @@ class Given:
 
 def until_of(one: GivenAt, reach_us: int) -> int:
     """Return until when, by `W` less the lateness, something is asked for."""
-    return FOREVER_US if reach_us >= INFINITE_US else one.end_us + reach_us
+    return UNBOUNDED if reach_us >= INFINITE_US else one.end_us + reach_us
 
 
 class _Who(NamedTuple):
@@ -135,7 +133,7 @@ class Notes:
                 continue
             who = _Who(note.query, note.revision, note.parameters, note.clause)
             own = self._given.setdefault(who, {})
-            reach_us = INFINITE_US if note.until_us >= FOREVER_US else note.until_us - note.end_us
+            reach_us = INFINITE_US if note.until_us >= UNBOUNDED else note.until_us - note.end_us
             given = own.setdefault(note.key, Given(reach_us))
             given.add(GivenAt(note.end_us, note.start_us, note.docid))
 

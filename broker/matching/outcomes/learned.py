@@ -13,7 +13,8 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from broker.matching.outcomes.kept import FOREVER_US, Note
+from broker.matching.outcomes.kept import Note
+from joins import UNBOUNDED
 from templates.learnedunits import LearnedUnit
 from xscl.delays import LEARNED_LEAST, LEARNED_MOST, Sample
 
@@ -135,7 +136,7 @@ class Learned:
         own = self._of.setdefault(who, _Delays(self._learning.most))
         own.held.append(_At(docid, tuple(delays)))
         text = json.dumps(list(delays))
-        self._new.append(Note(*who, LEARNED, text, docid, *interval, FOREVER_US))
+        self._new.append(Note(*who, LEARNED, text, docid, *interval, UNBOUNDED))
 
     def restore(self, notes: Iterable[Note]) -> None:
         """Take notes as they were committed, in their order, between two batches."""

@@ -38,7 +38,8 @@ from broker.pipeline.dryrun import DryRun
 from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
-from xscl.editing.loosening import Loosening, loosenings, spelled
+from xscl.durations import render_duration
+from xscl.editing.loosening import Loosening, loosenings
 
 __all__ = ["DOCUMENTS_MAX", "SECONDS_MAX", "TrialProgress", "try_query"]
 
@@ -253,8 +254,8 @@ def _rounded(length_us: int) -> str:
     """Return a length that is not shorter, in full units of about its size."""
     for unit_us in (86_400_000_000, 3_600_000_000, 60_000_000):
         if length_us >= 2 * unit_us:
-            return spelled(-(-length_us // unit_us) * unit_us)
-    return spelled(-(-length_us // 1_000_000) * 1_000_000)
+            return render_duration(-(-length_us // unit_us) * unit_us)
+    return render_duration(-(-length_us // 1_000_000) * 1_000_000)
 
 
 def _about(length_us: int) -> str:

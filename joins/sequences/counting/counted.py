@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
@@ -33,7 +33,7 @@ from joins.sequences.counting.lanes import (
     RunLane,
     Start,
     Steps,
-    onward,
+    reached,
     steps_back,
     steps_to,
 )
@@ -43,6 +43,8 @@ from templates.rundecision import RunAtHand, RunDecision, RunReading, compile_ke
 from templates.rungraphs import CountedRuns, PathGraph
 
 __all__ = ["CountedRunEvaluation", "FoundGraph"]
+
+_behind = attrgetter("behind")
 
 _Begun = Sequence[tuple[Start, LaneNode]]
 """What runs begin with, each with an element that may be the first behind it."""
@@ -118,7 +120,7 @@ class CountedRunEvaluation(RunEvaluation):
                 new.append(node)
                 if node.longest > self._limits.elements:
                     self.limit = docid
-        some = onward(new)
+        some = reached(new, _behind)
         for end_us in sorted({node.part.end_us for node in some}):
             behind = steps_to(end_us, some)
             before = steps_back([n for n in new if n in behind], end_us - self._longest_us)
@@ -145,7 +147,7 @@ class CountedRunEvaluation(RunEvaluation):
                     if self._begins_with(start, node.part):
                         node.begins.append(start)
                         begun.append((start, node))
-        some = onward(node for _, node in begun)
+        some = reached((node for _, node in begun), _behind)
         for end_us in sorted({node.part.end_us for node in some}):
             steps = steps_to(end_us, some)
             own = [(s, node) for s, node in begun if node in steps and self._reaches(s, end_us)]

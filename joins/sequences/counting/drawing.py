@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from joins.sequences.counting.lanes import LaneNode, Start, Steps
+from joins.sequences.counting.lanes import LaneNode, Start, Steps, reached
 from joins.sequences.runparts import Part
 from templates.rungraphs import PathGraph
 
@@ -49,8 +49,8 @@ class Drawing:
                 first[node] = None
             else:
                 lefts.setdefault(id(start.part), (start.part, {}))[1][node] = None
-        reached = _reached([*first, *(n for _, behind in lefts.values() for n in behind)], steps)
-        nodes = sorted(reached, key=lambda node: node.part.end_us)
+        begun = [*first, *(n for _, behind in lefts.values() for n in behind)]
+        nodes = sorted(reached(begun, steps.__getitem__), key=lambda node: node.part.end_us)
         before = [(part, len(part.leaves), behind) for part, behind in lefts.values()]
         size = len(self._labels) + sum(count for _, count, _ in before)
         number = {node: size + i for i, node in enumerate(nodes)}
@@ -82,14 +82,3 @@ class Drawing:
         """Return where a label stands among others: by the end of its part."""
         k, part = self._parts[label]
         return part.end_us, part.position, k, label
-
-
-def _reached(nodes: Iterable[LaneNode], steps: Steps) -> set[LaneNode]:
-    found: set[LaneNode] = set()
-    stack = list(nodes)
-    while stack:
-        node = stack.pop()
-        if node not in found:
-            found.add(node)
-            stack += steps[node]
-    return found

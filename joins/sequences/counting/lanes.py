@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from joins.sequences.runparts import Part, PartRow
 
-__all__ = ["LaneNode", "RunLane", "Start", "Steps", "onward", "steps_back", "steps_to"]
+__all__ = ["LaneNode", "RunLane", "Start", "Steps", "reached", "steps_back", "steps_to"]
 
 
 @dataclass(slots=True, eq=False)
@@ -89,15 +89,17 @@ class RunLane:
         return bool(self.nodes or self.starts)
 
 
-def onward(nodes: Iterable[LaneNode]) -> set[LaneNode]:
-    """Return some elements, and all that may come behind them."""
+def reached(
+    nodes: Iterable[LaneNode], behind: Callable[[LaneNode], Iterable[LaneNode]]
+) -> set[LaneNode]:
+    """Return some elements, and all that come behind them, directly or not."""
     found: set[LaneNode] = set()
     stack = list(nodes)
     while stack:
         node = stack.pop()
         if node not in found:
             found.add(node)
-            stack += node.behind
+            stack += behind(node)
     return found
 
 
