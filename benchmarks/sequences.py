@@ -31,7 +31,8 @@ from joins.memory.slots import Ints
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.contenders import StreamRows
 from joins.sequences.evaluation import Evaluation
-from joins.sequences.plan import ClassOutputs, Plan
+from joins.sequences.planning.outputs import ClassOutputs
+from joins.sequences.planning.plan import Plan
 from templates.compiler import compile_query
 from templates.decision import Decided, Decision, TupleStream
 from xpath_eval.catalog import PatternCatalog

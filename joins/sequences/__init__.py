@@ -4,7 +4,7 @@
     timeline    what stands under a key, by end, in columns: the first behind a time, the last
                 before it, all between two; whatever reads instances in order can use it
     waiting     what waits until a time is settled
-    plan        all decisions by number: which streams are read for what, and what is asked
+    planning    a room: all decisions by number, which streams are read for what, what is asked
     contenders  tuples of operands, as rows of numbers
     conditions  what is asked of rows, in columns
     pairs       the pairs of NEXT and of FOLLOWED BY ... UNLESS

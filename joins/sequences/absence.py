@@ -16,7 +16,7 @@ from joins.memory.times import Flags
 from joins.sequences.conditions import RuleConditions
 from joins.sequences.contenders import Contenders
 from joins.sequences.pairs import DecidedTuples
-from joins.sequences.plan import KINDS, Plan
+from joins.sequences.planning.plan import KINDS, Plan
 from joins.sequences.timeline import SortedRun, Timeline
 from templates.decision import DecisionKind
 

@@ -18,8 +18,8 @@ from joins.memory.instancetable import EMPTY, Hashes
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.sequences.contenders import Contenders
-from joins.sequences.plan import Plan
-from joins.sequences.terms import Terms
+from joins.sequences.planning.plan import Plan
+from joins.sequences.planning.terms import Terms
 
 __all__ = ["RowView", "RuleConditions", "mixed"]
 

@@ -22,7 +22,7 @@ from joins.memory.instancetable import Hashes, hash_values
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 from joins.sequences.columns import Columns
-from joins.sequences.plan import Plan
+from joins.sequences.planning.plan import Plan
 from templates.rule import numbers_of
 
 __all__ = ["Contenders", "StreamRows"]

@@ -28,7 +28,8 @@ from joins.sequences.clock import WatermarkSteps
 from joins.sequences.conditions import RuleConditions
 from joins.sequences.contenders import Contenders, StreamRows
 from joins.sequences.pairs import ContenderPairs, DecidedTuples
-from joins.sequences.plan import KINDS, ClassOutputs, Plan, Role
+from joins.sequences.planning.outputs import ClassOutputs
+from joins.sequences.planning.plan import KINDS, Plan, Role
 from joins.sequences.waiting import Waiting
 from templates.decision import DecisionKind
 

@@ -27,7 +27,7 @@ from joins.memory.times import Flags
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.conditions import RuleConditions
 from joins.sequences.contenders import Contenders
-from joins.sequences.plan import KINDS, Plan
+from joins.sequences.planning.plan import KINDS, Plan
 from joins.sequences.served import Groups, Served
 from joins.sequences.steps import LOWEST, PairHeights, bars_before
 from joins.sequences.timeline import RunSpans, SortedRun, Timeline

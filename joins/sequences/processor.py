@@ -29,7 +29,8 @@ from joins.sequences.clock import WatermarkSteps
 from joins.sequences.contenders import StreamRows
 from joins.sequences.evaluation import Evaluation
 from joins.sequences.pairs import DecidedTuples
-from joins.sequences.plan import ClassOutput, ClassOutputs, Plan
+from joins.sequences.planning.outputs import ClassOutput, ClassOutputs
+from joins.sequences.planning.plan import Plan
 from joins.sequences.repetitions import Repetitions
 from templates.chaindecision import DecidedChains
 from templates.decision import Decided, Decision

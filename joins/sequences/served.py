@@ -22,7 +22,7 @@ from joins.memory.times import Flags
 from joins.sequences.columns import Columns
 from joins.sequences.conditions import RuleConditions, mixed
 from joins.sequences.contenders import Contenders
-from joins.sequences.plan import Plan
+from joins.sequences.planning.plan import Plan
 from joins.sequences.steps import LOWEST, PairHeights
 from joins.sequences.timeline import SortedRun, Timeline
 

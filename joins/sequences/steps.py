@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from joins.memory.slots import Ints
 from joins.sequences.contenders import Contenders
-from joins.sequences.plan import Ascent, Plan
+from joins.sequences.planning.ascents import Ascent
+from joins.sequences.planning.plan import Plan
 
 __all__ = ["LOWEST", "Doubles", "PairHeights", "bars_before"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.sequences.columns import Columns
-from joins.sequences.terms import Terms
+from joins.sequences.planning.terms import Terms
 from templates.rule import Condition, Rule
 
 __all__ = ["AskedRules"]

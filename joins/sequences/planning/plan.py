@@ -22,13 +22,15 @@ import numpy as np
 from joins.memory.durations import UNBOUNDED
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
-from joins.sequences.asked import AskedRules
 from joins.sequences.columns import Columns
-from joins.sequences.terms import Terms
+from joins.sequences.planning.ascents import Ascent, ascent_of
+from joins.sequences.planning.asked import AskedRules
+from joins.sequences.planning.outputs import ClassOutput
+from joins.sequences.planning.terms import Terms
 from templates.decision import Conjunction, Decided, Decision, DecisionKind, TupleStream
 from templates.rule import Rule
 
-__all__ = ["KINDS", "Ascent", "ClassOutput", "ClassOutputs", "Plan", "Role"]
+__all__ = ["KINDS", "Plan", "Role"]
 
 KINDS = list(DecisionKind)
 """Kinds by their numbers in columns."""
@@ -43,50 +45,6 @@ class Role(enum.IntEnum):
     LEFT = 0
     RIGHT = 1
     ABSENT = 2
-
-
-class Ascent(enum.IntEnum):
-    """In what steps the lefts of a decision are served: of what its heights are made (`steps`)."""
-
-    NONE = 0
-    RISING = 1
-    FALLING = 2
-    NEARING = 3
-
-
-class ClassOutput(NamedTuple):
-    """What a class hands on of a decision: the rows of one or two seats that a rule holds of.
-
-    `right` is -1 in a class of one operand.
-    """
-
-    query_class: int
-    decision: int
-    left: int
-    right: int
-    rule: int
-
-
-@dataclass(frozen=True, slots=True)
-class ClassOutputs:
-    """What classes hand on, in columns, in the order of decisions."""
-
-    numbers: Ints
-    decisions: Ints
-    left: Ints
-    right: Ints
-    rules: Ints
-
-    @classmethod
-    def of(cls, handed_on: Sequence[ClassOutput]) -> ClassOutputs:
-        """Return what classes hand on as columns."""
-        rows = np.array(sorted(handed_on, key=lambda each: each.decision), np.int64)
-        return cls(*rows.reshape(-1, len(ClassOutput._fields)).T)
-
-    def of_decisions(self, decisions: Ints) -> tuple[Ints, Ints]:
-        """Return, for each of some decisions, its classes: which of them it is, and the place."""
-        low, high = (np.searchsorted(self.decisions, decisions, side) for side in ("left", "right"))
-        return np.repeat(np.arange(len(decisions)), high - low), ranges(low, high - low)
 
 
 class Read(NamedTuple):
@@ -231,7 +189,7 @@ class Plan:
             for case in absent.cases
             for sides in _sides_of(decision, case.blocks)
         ]
-        ascent = _ascent(decision)
+        ascent = ascent_of(decision)
         self.decisions.append(
             1,
             kind=KINDS.index(decision.kind),
@@ -428,19 +386,6 @@ def _each(places: Columns, first: Ints, count: Ints) -> Iterator[tuple[Ints, Int
 def _bound_us(length_us: object) -> int:
     """Return a length, as far as it is known."""
     return min(length_us, UNBOUNDED) if isinstance(length_us, int) else 0
-
-
-def _ascent(decision: Decision) -> Ascent:
-    if decision.kind is not DecisionKind.NEXT:
-        return Ascent.NONE
-    if decision.is_nearing:
-        return Ascent.NEARING
-    found = {fit.right.threshold for fit in decision.fits}
-    rising = {each.rises for each in found if each is not None}
-    if not rising:
-        return Ascent.NONE
-    [rises] = rising
-    return Ascent.RISING if rises else Ascent.FALLING
 
 
 def _sides_of(

@@ -1,0 +1,12 @@
+"""Planning: all decisions by number, with what is read for them and what is asked of it.
+
+    plan     decisions, seats and rules, as they come and go
+    asked    the rules, in columns
+    terms    which values rows have, and where
+    ascents  in what steps lefts are served
+    outputs  what classes hand on of decisions
+
+Invariant: a number is never given twice.
+
+Begin with `plan`.
+"""
