@@ -27,7 +27,7 @@ from aiohttp import web
 from broker.api.admission.browsers import FORM_HEADER, FORM_TOKEN, FORMS, PAGES
 from broker.api.admission.limits import RateLimit
 from broker.api.admission.sessions import COOKIE, Sessions
-from broker.api.body import bytes_of
+from broker.api.body import form_of
 from broker.api.problem import Problem
 from broker.delivery.links import read_link_token
 from broker.registry.tokens import TOKEN_PREFIX, AccessToken, Tokens, TokenScope
@@ -257,8 +257,7 @@ async def _check_form(request: web.Request) -> None:
     """Refuse what a session asks for that no page of it has sent."""
     given = request.headers.get(FORM_HEADER, "")
     if not given and name_of(request) in FORMS:
-        await bytes_of(request)
-        given = str((await request.post()).get(FORM_TOKEN, ""))
+        given = (await form_of(request)).get(FORM_TOKEN, "")
     is_elsewhere = request.headers.get("Sec-Fetch-Site", "same-origin") not in _OWN_SITES
     if is_elsewhere or not request.app[SESSIONS].is_form_token(request[_SESSION], given):
         raise Problem(

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from broker.api.audit import note, recorded
 from broker.api.backend import BACKEND
-from broker.api.body import bytes_of, json_object
+from broker.api.body import form_of, json_object
 from broker.api.pickup import PICKUP, Pickup
 from broker.api.problem import Problem
 from broker.api.subscriptions import remove
@@ -28,6 +28,8 @@ from xscl.durations import DurationError, read_duration
 __all__ = ["ROUTES"]
 
 _YEAR_US = 366 * 86_400_000_000
+
+_FORM_BYTES_MAX = 10_000
 
 _TIMES = ("1 hour", "8 hours", "1 day", "1 week")
 """What the page of a message offers."""
@@ -207,19 +209,15 @@ async def show_message(request: web.Request) -> web.Response:
 async def answer_message(request: web.Request) -> web.Response:
     """Do what a button of the page says; it can be pressed twice."""
     pickup, name = request.app[PICKUP], _named(request, "alert")
-    await bytes_of(request)
-    try:
-        form = dict(await request.post())
-    except ValueError:
-        form = {}
+    form = await form_of(request, bytes_max=_FORM_BYTES_MAX)
     subscription, key = await _about(pickup, name)
-    note(request, subscription.id, delivery=name, what=str(form.get("what")))
+    note(request, subscription.id, delivery=name, what=form.get("what", ""))
     async with recorded(request, "link:alert"):
         return await _answered(pickup, name, subscription, key, form)
 
 
 async def _answered(
-    pickup: Pickup, name: str, subscription: Subscription, key: str | None, form: dict[str, Any]
+    pickup: Pickup, name: str, subscription: Subscription, key: str | None, form: dict[str, str]
 ) -> web.Response:
     what = form.get("what")
     if what == "seen":

@@ -19,8 +19,8 @@ from aiohttp import web
 from broker.api import deliveries, feeds, queries, streams, subscriptions
 from broker.api.access import name_of
 from broker.api.admission.browsers import FORMS
-from broker.api.backend import BACKEND
-from broker.api.body import FORM_BODY, bytes_of
+from broker.api.backend import BACKEND, in_thread
+from broker.api.body import FORM_BODY, form_of
 from broker.api.feeds import FEED_ADMINISTRATION
 from broker.api.problem import Problem
 from broker.registry.registered import parsed
@@ -47,7 +47,7 @@ _PARAMETER = "parameter."
 
 async def send_form(request: web.Request) -> web.StreamResponse:
     """Do what a form asks for, and lead to where it is seen."""
-    fields = await _fields(request)
+    fields = await form_of(request)
     operation = FORMS[name_of(request)]
     if operation == "PUT /v1/queries/{id}":
         return await _register(request, fields)
@@ -99,7 +99,7 @@ async def _subscribe(request: web.Request, fields: Mapping[str, str]) -> web.Str
     asked: dict[str, Any] = {
         "query": fields.get("query", ""),
         "destination": fields.get("destination", "").strip(),
-        "parameters": _parameters(request, fields),
+        "parameters": await in_thread(_parameters, request, fields),
     }
     if fields.get("since"):
         asked["since"] = fields["since"]
@@ -120,7 +120,10 @@ def _parameters(request: web.Request, fields: Mapping[str, str]) -> dict[str, st
     }
     if not given:
         return {}
-    registered = queries.present_query(request.app[BACKEND], fields.get("query", ""))
+    try:
+        registered = queries.present_query(request.app[BACKEND], fields.get("query", ""))
+    except Problem:
+        return dict(given)  # whether there is such a query, the operation tells whom it may
     types = dict(parsed(registered).parameters)
     return {
         name: _number(text) if types.get(name) in ("number", "value") else text
@@ -135,21 +138,9 @@ def _number(text: str) -> str | float:
         return text
 
 
-async def _fields(request: web.Request) -> dict[str, str]:
-    await bytes_of(request)
-    form = await request.post()
-    return {
-        name: value.file.read().decode("utf-8", "replace")
-        if isinstance(value, web.FileField)
-        else value
-        for name, value in form.items()
-        if isinstance(value, str | web.FileField)
-    }
-
-
 async def _ask(request: web.Request, operation: str, body: str = "") -> web.Response:
     """Return what the API answers to the request that a form stands for."""
-    request[FORM_BODY] = body
+    request[FORM_BODY] = body.encode(errors="surrogateescape")
     answer = await _OPERATIONS[operation](request)
     assert isinstance(answer, web.Response), "no form asks for a stream"
     return answer

@@ -18,7 +18,7 @@ from broker.api.admission.browsers import FORMS, PAGES
 from broker.api.admission.sessions import COOKIE, Sessions
 from broker.api.audit import AUDIT
 from broker.api.backend import BACKEND, in_thread
-from broker.api.body import bytes_of
+from broker.api.body import form_of
 from broker.api.pickup import PICKUP
 from broker.api.problem import Problem, problems
 from broker.api.queries import present_query
@@ -37,6 +37,8 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _WANTED_MAX = 200
 """Characters that are looked for."""
+
+_LOGIN_BYTES_MAX = 10_000
 
 _KINDS = {
     "style.css": "text/css",
@@ -160,11 +162,7 @@ async def log_in(request: web.Request) -> web.Response:
     """Begin a session for a token that sees something, and go to the first page."""
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         return login_page(request, "That form was not ours.", HTTPStatus.FORBIDDEN)
-    await bytes_of(request)
-    try:
-        secret = str((await request.post()).get("token", "")).strip()
-    except ValueError:
-        secret = ""
+    secret = (await form_of(request, bytes_max=_LOGIN_BYTES_MAX)).get("token", "").strip()
     found = request.app[GATE].find(secret) if secret else None
     if found is None:
         said = "That is not, or no longer, a token of this broker."

@@ -11,6 +11,7 @@ from lxml import html
 from support.api_house import House, open_house
 from support.api_room import match
 from support.page_room import HOSTILE
+from support.subscribers import Broker, receiving, until
 
 from broker.api.admission.browsers import FORM_TOKEN
 from broker.api.feeds import FEED_ADMINISTRATION
@@ -112,6 +113,24 @@ async def test_a_match_has_its_documents_side_by_side_with_what_is_bound(house: 
     assert "1 second apart; the band is the window of 2 days" in said(tree)
     assert "None is kept of it" in said(tree)
     assert "no match 999" in said(await page(house, "/matches/999", 404))
+
+
+async def test_a_delivery_is_sent_again_from_its_match(house: House) -> None:
+    room = house.room
+    broker = Broker(room.spool.directory, room.outbox, room.registry)
+    async with receiving() as receiver, broker.delivering():
+        broker.subscribe(receiver.url, query="same", point=room.outbox.through())
+        last = room.outbox.through()
+        await room.commit(replace(match(last + 1), id="sent"))
+        (first,) = await receiver.wait_for(1)
+        await until(lambda: any(each.kind == "delivered" for each in broker.events))
+        seq = room.outbox.matches.last_seq()
+        tree = await page(house, f"/matches/{seq}")
+        (form,) = tree.xpath("//form[contains(@action, '/deliveries/')]")
+        fields = {each.name: each.value for each in form.xpath(".//input")}
+        assert await send(house, form.action, **fields) == f"/matches/{seq}"
+        _, again = await receiver.wait_for(2)
+        assert (again.id, again.body) == (first.id, first.body)
 
 
 async def test_why_not_is_told_of_two_documents_of_a_search(house: House) -> None:

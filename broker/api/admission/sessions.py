@@ -53,10 +53,14 @@ class Sessions:
     def is_form_token(self, session: str, token: str) -> bool:
         """Whether a page of this session was given that token."""
         nonce, _, signature = token.partition(".")
-        return hmac.compare_digest(signature.encode(), self._signed(session, nonce).encode())
+        # A header may have bytes that are no text.
+        given = signature.encode(errors="surrogateescape")
+        return hmac.compare_digest(given, self._signed(session, nonce).encode())
 
     def _signed(self, session: str, nonce: str) -> str:
-        return hmac.new(self._key, f"{session} {nonce}".encode(), "sha256").hexdigest()
+        return hmac.new(
+            self._key, f"{session} {nonce}".encode(errors="surrogateescape"), "sha256"
+        ).hexdigest()
 
     def end(self, session: str) -> None:
         """End a session, if there is one."""
