@@ -56,7 +56,7 @@ QUERIES = {
 def document_lines(count: int) -> Iterator[str]:
     for i in range(count):
         values = f"<v>{i * i % 59}</v><w>{i * 7 % 61}</w>" + ("<rare/>" if i % 11 == 0 else "")
-        values += f"<t>{' '.join(f'w{i * k % 17}' for k in (1, 2, 3, 5))}</t>"
+        values += f"<t>{' '.join(f'w{i * k % 11}' for k in (1, 2, 3, 5))}</t>"
         at = f"2026-01-0{1 + i // 144}T{i // 6 % 24:02}:{i % 6}0:00Z"
         yield json.dumps({"stream": "S", "time": at, "xml": f"<a>{values}</a>"}) + "\n"
 
