@@ -1,6 +1,7 @@
 """Joins by similarity: documents per second of processor time, and what thresholds cost.
 
-    python -m benchmarks similarity [--documents 70110] [--subscriptions 1 1000000] [--only WORD]
+    python -m benchmarks similarity [--documents 70110] [--batch 1000]
+        [--subscriptions 1 1000000] [--only WORD]
 
     news        the recorded titles: another feed, two days, at four thresholds; the pairs are
                 counted (`tests/support/similar_news.py` finds them by brute force)
@@ -61,6 +62,7 @@ UNLIMITED = Budget(0, 0, 0, 0, 0, 0)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--documents", type=int, default=70_110)
+    parser.add_argument("--batch", type=int, default=BATCH, help="documents a batch of `news` has")
     parser.add_argument("--subscriptions", type=int, nargs="*", default=[1, 1_000_000])
     parser.add_argument("--only", default="")
     asked = parser.parse_args()
@@ -68,7 +70,7 @@ def main() -> None:
     (query,) = xscl.parse(NEWS % "0.5", id="q")
     run(engine_of([RegisteredQuery(query)]), news_documents(100))
     if "news".startswith(asked.only):
-        news(asked.documents)
+        news(asked.documents, asked.batch)
     if "thresholds".startswith(asked.only):
         thresholds(min(asked.documents, 20_000), asked.subscriptions)
     if "bodies".startswith(asked.only):
@@ -79,9 +81,9 @@ def main() -> None:
         lsh(asked.documents)
 
 
-def news(count: int) -> None:
+def news(count: int, batch: int) -> None:
     documents = news_documents(count)
-    print(f"news: {len(documents):,} titles, another feed, two days")
+    print(f"news: {len(documents):,} titles in batches of {batch:,}, another feed, two days")
     print(
         f"{'threshold':>10} {'join alone':>12} {'documents/s':>12} {'pairs':>8}"
         f" {'bytes of sets':>13} {'bytes a title':>13}"
@@ -89,7 +91,7 @@ def news(count: int) -> None:
     for threshold in ("0.4", "0.5", "0.6", "0.8"):
         (query,) = xscl.parse(NEWS % threshold, id="q")
         engine = engine_of([RegisteredQuery(query)])
-        joined, seconds, found = run(engine, documents)
+        joined, seconds, found = run(engine, documents, batch=batch)
         figures = engine.figures()
         remembered = max(1, figures["documents"])
         print(
@@ -260,7 +262,12 @@ def engine_of(queries: Sequence[RegisteredQuery], processor: Processor | None = 
 
 
 def run(
-    engine: Engine, documents: Sequence[Document], *, start: int = 0, stop: int | None = None
+    engine: Engine,
+    documents: Sequence[Document],
+    *,
+    start: int = 0,
+    stop: int | None = None,
+    batch: int = BATCH,
 ) -> tuple[float, float, list[tuple[int, int]]]:
     """Return the seconds of processor time, and the pairs of documents that matched.
 
@@ -292,8 +299,8 @@ def run(
         patch.object(inner, "tuples", partial(timed, inner.tuples)),
         patch.object(inner, "absorb", partial(clocked, inner.absorb)),
     ):
-        for first in range(start, len(documents) if stop is None else stop, BATCH):
-            witnesses = engine.evaluate(documents[first : first + BATCH])
+        for first in range(start, len(documents) if stop is None else stop, batch):
+            witnesses = engine.evaluate(documents[first : first + batch])
             begun = time.process_time()
             step = engine.process(witnesses, lambda docids: {docid: xml[docid] for docid in docids})
             seconds += time.process_time() - begun
