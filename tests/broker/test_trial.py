@@ -11,6 +11,7 @@ from aiohttp.test_utils import TestClient
 from support.api_room import Room
 
 import xscl
+from broker.api.writing import language
 from broker.api.writing.trials import TRIALS
 from broker.pipeline.dryrun import DryRun, dry_run
 from broker.pipeline.hindsight.trial import try_query
@@ -127,6 +128,19 @@ async def test_what_is_no_query_or_lacks_values_is_refused(tried: TestClient) ->
     with_values = "news//item->a[title = $t]"
     (last,) = await asked(tried, with_values, parameters='{"t": "Storm"}')
     assert last["matched"] == 1
+
+
+async def test_a_text_that_would_take_long_to_read_is_not_helped_with(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(language, "_CHARACTERS_MAX", len(TEXT))
+    for path in ("check", "completions", "hover", "format", "trial"):
+        url = f"/v1/language/{path}"
+        async with client.post(url, data=f"{TEXT} ".encode()) as answer:
+            assert answer.status == 422
+            assert "is not helped with" in (await answer.json())["detail"]
+    async with client.post("/v1/language/check", data=TEXT.encode()) as answer:
+        assert answer.status == 200
 
 
 def test_every_loosening_of_the_examples_is_a_query() -> None:

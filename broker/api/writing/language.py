@@ -27,10 +27,10 @@ from xscl.editing.fixes import fixes
 from xscl.editing.hover import hover
 from xscl.path import Span
 
-__all__ = ["NAMES", "ROUTES", "install"]
+__all__ = ["NAMES", "ROUTES", "install", "written_text"]
 
-_CHARACTERS_MAX = 100_000
-"""Longer texts are not helped with: each keystroke would ask about all of it."""
+_CHARACTERS_MAX = 20_000
+"""Longer texts are not helped with: each keystroke would ask about all of it, for seconds."""
 
 _COMPLETIONS_MAX = 200
 
@@ -45,7 +45,7 @@ def install(application: web.Application) -> None:
 
 async def check_text(request: web.Request) -> web.Response:
     """Answer what `xscl check` says of the text in the body, and the edits that would mend it."""
-    backend, text = request.app[BACKEND], await _text(request)
+    backend, text = request.app[BACKEND], await written_text(request)
     query_id = request.query.get("id")
 
     def work() -> dict[str, Any]:
@@ -59,7 +59,7 @@ async def check_text(request: web.Request) -> web.Response:
 
 async def complete_text(request: web.Request) -> web.Response:
     """Answer what may stand at `?offset=`, the likeliest first."""
-    names, text = request.app[NAMES], await _text(request)
+    names, text = request.app[NAMES], await written_text(request)
     offset = _offset(request, text)
 
     def work() -> dict[str, Any]:
@@ -81,7 +81,7 @@ async def complete_text(request: web.Request) -> web.Response:
 
 async def explain_word(request: web.Request) -> web.Response:
     """Answer what the word at `?offset=` means, null where it means nothing."""
-    text = await _text(request)
+    text = await written_text(request)
     offset = _offset(request, text)
 
     def work() -> dict[str, Any]:
@@ -93,7 +93,7 @@ async def explain_word(request: web.Request) -> web.Response:
 
 async def format_text(request: web.Request) -> web.Response:
     """Answer the text as `xscl fmt` writes it; 422 with diagnostics where it cannot be read."""
-    text = await _text(request)
+    text = await written_text(request)
     return await _answer(lambda: {"text": xscl.render(text)})
 
 
@@ -101,7 +101,8 @@ async def _answer(work: Callable[[], dict[str, Any]]) -> web.Response:
     return web.json_response(await in_thread(work))
 
 
-async def _text(request: web.Request) -> str:
+async def written_text(request: web.Request) -> str:
+    """Return the text in the body; one that is too long to be helped with ends it with 422."""
     text = await text_of(request)
     if len(text) > _CHARACTERS_MAX:
         detail = f"a text of more than {_CHARACTERS_MAX:,} characters is not helped with"

@@ -20,11 +20,11 @@ from typing import Any
 from aiohttp import web
 
 from broker.api.backend import BACKEND, in_thread
-from broker.api.body import text_of
 from broker.api.dryruns import dry_run_of
 from broker.api.problem import Problem
 from broker.api.queries import check_id, one_query
 from broker.api.querystring import bounded
+from broker.api.writing.language import written_text
 from broker.pipeline.hindsight.trial import DOCUMENTS_MAX, SECONDS_MAX
 
 __all__ = ["ROUTES", "TRIALS", "Trials", "install"]
@@ -152,7 +152,7 @@ async def try_text(request: web.Request) -> web.StreamResponse:
     """
     backend, query_id = request.app[BACKEND], request.query.get("id") or "query"
     documents = bounded(request, "documents", DOCUMENTS_MAX, DOCUMENTS_MAX)
-    source = await text_of(request)
+    source = await written_text(request)
     await in_thread(check_id, backend, query_id)
     query = await in_thread(one_query, source, query_id)
     asked = await in_thread(
