@@ -16,6 +16,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, pairwise, product
 
+from templates.comparisons import (
+    Comparison,
+    EqualTerm,
+    both,
+    compared,
+    comparisons_of,
+    conjunction,
+    equality,
+)
 from templates.derived import as_derived
 from templates.factor import Factor
 from xscl.comparison import operands_below
@@ -44,11 +53,8 @@ from xscl.sequence import blocks_below, children, units_of
 
 __all__ = ["Variant", "variants"]
 
-_Comparison = ValueJoin | Residual | SimilarityJoin | Call
 _Step = Operator | Absence
 _Choice = Mapping[int, Disjunct]
-_Equal = Derived | Literal
-"""What can be a member of a class of equal terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +146,9 @@ class _Chain:
             and (
                 place in gone
                 or self._before(place) in gone
-                or any(self._mentions(each, lost) for d in step.disjuncts for each in _parts(d))
+                or any(
+                    self._mentions(each, lost) for d in step.disjuncts for each in comparisons_of(d)
+                )
             )
         ]
         of_each = [self.steps[place].disjuncts for place in asked]
@@ -152,22 +160,22 @@ class _Chain:
         before = (i for i in range(place - 1, -1, -1) if isinstance(self.steps[i], Operator))
         return next(before, -1)
 
-    def _mentions(self, comparison: _Comparison, lost: Iterable[int]) -> bool:
+    def _mentions(self, comparison: Comparison, lost: Iterable[int]) -> bool:
         return not set(lost).isdisjoint(self._blocks(comparison))
 
-    def _blocks(self, comparison: _Comparison) -> set[int]:
-        names = {n for o in _operands(comparison) for n in operand_variables(o)}
+    def _blocks(self, comparison: Comparison) -> set[int]:
+        names = {n for o in compared(comparison) for n in operand_variables(o)}
         return {self.block_of[name] for name in names if name in self.block_of}
 
-    def _asked(self, lost: Sequence[int], choice: _Choice) -> dict[int, list[_Comparison]]:
+    def _asked(self, lost: Sequence[int], choice: _Choice) -> dict[int, list[Comparison]]:
         """Return what each operator with a choice asks of the units that are left.
 
         What follows from equalities is asked where the later of two terms comes in.
         """
         gone = {self.place_of[block] for block in lost}
-        asked: dict[int, list[_Comparison]] = {}
+        asked: dict[int, list[Comparison]] = {}
         for place, disjunct in choice.items():
-            for comparison in _parts(disjunct):
+            for comparison in comparisons_of(disjunct):
                 if not self._mentions(comparison, lost):
                     asked.setdefault(self._behind(place, gone), []).append(comparison)
         for latest, comparison in self._closure(lost, choice):
@@ -205,12 +213,12 @@ class _Chain:
             for literal in (each for each in members if isinstance(each, Literal)):
                 yield self.place_of[self._block(left[0])], Residual(left[0], "=", literal)
 
-    def _classes(self, lost: Sequence[int], choice: _Choice) -> list[set[_Equal]]:
+    def _classes(self, lost: Sequence[int], choice: _Choice) -> list[set[EqualTerm]]:
         """Return the classes of terms that a choice of disjuncts makes equal."""
-        classes: list[set[_Equal]] = []
+        classes: list[set[EqualTerm]] = []
         for disjunct in choice.values():
-            for comparison in _parts(disjunct):
-                pair = _equality(comparison)
+            for comparison in comparisons_of(disjunct):
+                pair = equality(comparison)
                 if pair is None or any(self._has_several(each, lost) for each in pair):
                     continue
                 joined = [each for each in classes if not each.isdisjoint(pair)]
@@ -218,7 +226,7 @@ class _Chain:
                 classes.append(set(pair).union(*joined))
         return classes
 
-    def _has_several(self, term: _Equal, lost: Sequence[int]) -> bool:
+    def _has_several(self, term: EqualTerm, lost: Sequence[int]) -> bool:
         """Whether two equalities with a term of a lost unit may speak of different values."""
         if isinstance(term, Literal) or self._block(term) not in lost:
             return False
@@ -260,10 +268,10 @@ class _Chain:
             factors += self._factors_within(step.right)
             disjuncts = step.disjuncts
             if place in choice:
-                disjuncts = (_conjunction(asked.get(place, [])),)
+                disjuncts = (conjunction(asked.get(place, [])),)
             elif place in asked:
-                more = _conjunction(asked[place])
-                disjuncts = tuple(_merged(each, more) for each in disjuncts)
+                more = conjunction(asked[place])
+                disjuncts = tuple(both(each, more) for each in disjuncts)
             window = _window(window_us)
             node = replace(step, left=node, disjuncts=disjuncts, window=window)
             for block in missing:
@@ -307,7 +315,7 @@ class _Chain:
         window = None if behind_us >= INFINITE_US else Window(behind_us)
         return Absence(AbsenceKind.BETWEEN, node, block, tuple(dict.fromkeys(disjuncts)), window)
 
-    def _of_absent(self, comparison: _Comparison, block: int) -> _Comparison:
+    def _of_absent(self, comparison: Comparison, block: int) -> Comparison:
         """Return a comparison as one behind UNLESS: the absent unit stands last."""
         match comparison:
             case SimilarityJoin():
@@ -320,13 +328,13 @@ class _Chain:
         return comparison
 
     def _in_time(
-        self, block: int, first: int, comparisons: Sequence[_Comparison]
+        self, block: int, first: int, comparisons: Sequence[Comparison]
     ) -> Iterator[Disjunct]:
         """Yield the comparisons, and that a document comes within the windows before it."""
         steps = self.steps[first : self.place_of[block] + 1]
         before_us = sum(_length_us(step.window) for step in steps if isinstance(step, Operator))
         if before_us >= INFINITE_US:
-            yield _conjunction(comparisons)
+            yield conjunction(comparisons)
             return
         before = self._before(first)
         node = self.first if before < 0 else self.steps[before].right  # type: ignore[union-attr]
@@ -341,10 +349,10 @@ class _Chain:
                 )
                 for each in unit
             ]
-            yield _conjunction([*comparisons, *within])
+            yield conjunction([*comparisons, *within])
 
     def _absence(
-        self, absence: Absence, lost: Sequence[int], classes: Sequence[set[_Equal]]
+        self, absence: Absence, lost: Sequence[int], classes: Sequence[set[EqualTerm]]
     ) -> Absence:
         """Return an absence that compares what is left where it compares what is lost."""
         place = max(self.place_of[each] for each in blocks_below(absence.absent))
@@ -366,12 +374,12 @@ class _Chain:
             return term
 
         disjuncts = tuple(
-            _conjunction(
+            conjunction(
                 [
                     replace(each, left=equal(each.left), right=equal(each.right))  # type: ignore[arg-type]
-                    if isinstance(each, (ValueJoin, Residual)) and _equality(each) is not None
+                    if isinstance(each, (ValueJoin, Residual)) and equality(each) is not None
                     else each
-                    for each in _parts(disjunct)
+                    for each in comparisons_of(disjunct)
                 ]
             )
             for disjunct in absence.disjuncts
@@ -438,50 +446,3 @@ def _window(length_us: int) -> Window:
 
 def _longer(window: Window | Parameter | None, by: Window | Parameter) -> Window | None:
     return None if window is None else _window(_length_us(window) + _length_us(by))
-
-
-def _parts(disjunct: Disjunct) -> list[_Comparison]:
-    """Return the comparisons of a conjunction."""
-    return [
-        *disjunct.value_joins,
-        *disjunct.residuals,
-        *disjunct.similarity_joins,
-        *disjunct.tests,
-    ]
-
-
-def _conjunction(comparisons: Sequence[_Comparison]) -> Disjunct:
-    """Return comparisons as one conjunction."""
-    return Disjunct(
-        tuple(each for each in comparisons if isinstance(each, ValueJoin)),
-        tuple(each for each in comparisons if isinstance(each, Residual)),
-        tuple(each for each in comparisons if isinstance(each, SimilarityJoin)),
-        tuple(each for each in comparisons if isinstance(each, Call)),
-    )
-
-
-def _merged(first: Disjunct, second: Disjunct) -> Disjunct:
-    return _conjunction(list(dict.fromkeys([*_parts(first), *_parts(second)])))
-
-
-def _operands(comparison: _Comparison) -> tuple[Operand, ...]:
-    match comparison:
-        case Call():
-            return (comparison,)
-        case SimilarityJoin():
-            return _operands(comparison.residual)
-    return (comparison.left, comparison.right)
-
-
-def _equality(comparison: _Comparison) -> tuple[_Equal, _Equal] | None:
-    """Return the two terms that a comparison makes equal, None for another comparison."""
-    if isinstance(comparison, ValueJoin) or (
-        isinstance(comparison, Residual) and comparison.operator == "="
-    ):
-        left, right = (
-            each if isinstance(each, Literal) else as_derived(each)
-            for each in (comparison.left, comparison.right)
-        )
-        if left is not None and right is not None:
-            return left, right
-    return None

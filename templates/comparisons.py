@@ -1,0 +1,73 @@
+"""What operators compare, as one list: conjunctions taken apart, and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from templates.derived import as_derived
+from xscl.path import Literal
+from xscl.query import Call, Derived, Disjunct, Operand, Residual, SimilarityJoin, ValueJoin
+
+__all__ = [
+    "Comparison",
+    "EqualTerm",
+    "both",
+    "compared",
+    "comparisons_of",
+    "conjunction",
+    "equality",
+]
+
+Comparison = ValueJoin | Residual | SimilarityJoin | Call
+
+EqualTerm = Derived | Literal
+"""What can be a member of a class of equal terms."""
+
+
+def comparisons_of(disjunct: Disjunct) -> list[Comparison]:
+    """Return the comparisons of a conjunction."""
+    return [
+        *disjunct.value_joins,
+        *disjunct.residuals,
+        *disjunct.similarity_joins,
+        *disjunct.tests,
+    ]
+
+
+def conjunction(comparisons: Sequence[Comparison]) -> Disjunct:
+    """Return comparisons as one conjunction."""
+    return Disjunct(
+        tuple(each for each in comparisons if isinstance(each, ValueJoin)),
+        tuple(each for each in comparisons if isinstance(each, Residual)),
+        tuple(each for each in comparisons if isinstance(each, SimilarityJoin)),
+        tuple(each for each in comparisons if isinstance(each, Call)),
+    )
+
+
+def both(first: Disjunct, second: Disjunct) -> Disjunct:
+    """Return two conjunctions as one, without what stands twice."""
+    return conjunction(list(dict.fromkeys([*comparisons_of(first), *comparisons_of(second)])))
+
+
+def compared(comparison: Comparison) -> tuple[Operand, ...]:
+    """Return the operands of a comparison."""
+    match comparison:
+        case Call():
+            return (comparison,)
+        case SimilarityJoin():
+            return compared(comparison.residual)
+    return (comparison.left, comparison.right)
+
+
+def equality(comparison: Comparison) -> tuple[EqualTerm, EqualTerm] | None:
+    """Return the two terms that a comparison makes equal, None for another comparison."""
+    if isinstance(comparison, ValueJoin) or (
+        isinstance(comparison, Residual) and comparison.operator == "="
+    ):
+        left, right = (
+            each if isinstance(each, Literal) else as_derived(each)
+            for each in (comparison.left, comparison.right)
+        )
+        if left is not None and right is not None:
+            return left, right
+    return None
