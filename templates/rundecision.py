@@ -36,7 +36,6 @@ __all__ = [
     "ElementStream",
     "FoldValue",
     "GrowingRun",
-    "LookUp",
     "Run",
     "RunAtHand",
     "RunDecision",
@@ -212,14 +211,6 @@ class DecidedRuns:
     variables: tuple[int, ...]
     run: str
     keys: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LookUp:
-    """An equality by which elements are looked up: a value of what stands before, and theirs."""
-
-    left: Callable[[StepReading], Values]
-    element: Callable[[RunElement], Values]
 
 
 def compile_disjuncts(disjuncts: tuple[Disjunct, ...]) -> Test:

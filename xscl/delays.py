@@ -22,7 +22,6 @@ __all__ = [
     "LEARNED_MOST",
     "Sample",
     "exact",
-    "longest_unseen",
     "lost",
     "share",
     "together",
@@ -83,21 +82,6 @@ def unseen(loss: Loss, gap_us: int) -> Fraction:
     came = share(loss.delay, gap_us)
     seen_nothing = exact(loss.probability) * came + 1 - came
     return (1 - came) / seen_nothing if seen_nothing else ONE
-
-
-def longest_unseen(loss: Loss, least: Fraction, most_us: int) -> int:
-    """Return the longest gap up to `most_us` with which `unseen` is at least a number; -1 for none.
-
-    It falls as the gap grows.
-    """
-    low, high = -1, most_us
-    while low < high:
-        middle = low + (high - low + 1) // 2
-        if unseen(loss, middle) >= least:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _lengths(delay: Delay) -> list[int]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from oracle.lines import read_lines
 from support import worked_example as paper
+from support.paper_relations import r_bin, r_doc, r_doc_ts, r_out
 
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.engine import Engine, RegisteredQuery
 from joins.sql.engine import SQL_ENGINES
-from joins.sql.relations import r_bin, r_doc, r_doc_ts, r_out
 
 T1, T2, T3 = 1_000_000, 2_000_000, 3_000_000
 

@@ -12,7 +12,7 @@ from joins.sql import schema
 from joins.sql.engine import SqlProcessor
 from joins.sql.state import JoinState
 
-__all__ = ["Which", "r_bin", "r_doc", "r_doc_ts", "r_out"]
+__all__ = ["r_bin", "r_doc", "r_doc_ts", "r_out"]
 
 Which = Literal["remembered", "new"]
 """`new` restricts a relation to the batch in hand: the paper's `R_binW`, `R_docW`, `R_docTSW`."""
