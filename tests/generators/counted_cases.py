@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generators.choosers import Chooser
-from generators.ordered_cases import Names, Statements, Unit, case_text
+from generators.ordered_cases import Names, Statements, Unit, case_with_reader
 
 __all__ = ["counted_case"]
 
@@ -94,10 +94,4 @@ class _Counted(Statements):
 
 def counted_case(chooser: Chooser) -> str:
     """Return the text of a case: a statement that counts runs, perhaps its reader, documents."""
-    first = _Counted(chooser).statement()
-    if chooser.integer(0, 5):
-        return case_text(chooser, [f"query q\n    {first}"])
-    if not first.startswith("SELECT"):
-        first = f"SELECT * FROM {first}"
-    reader = Statements(chooser).statement().replace("T//", "P//")
-    return case_text(chooser, [f"query q\n    {first} PUBLISH P", f"query r\n    {reader}"])
+    return case_with_reader(chooser, _Counted(chooser).statement())

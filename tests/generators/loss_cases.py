@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xscl
 from generators.choosers import Chooser
-from generators.ordered_cases import Statements, Unit, assignments, case_text
+from generators.ordered_cases import Statements, Unit, assignments, case_with_reader
 
 __all__ = ["loss_case"]
 
@@ -146,9 +146,4 @@ def loss_case(chooser: Chooser) -> str:
     first = _Lossy(chooser).lossy()
     while any(each.is_error for each in xscl.check(first)[1]):
         first = _Lossy(chooser).lossy()  # it cannot reach its confidence, say
-    queries = [f"query q\n    {first}"]
-    if chooser.integer(0, 5) == 0:
-        queries = [f"query q\n    SELECT * FROM {first} PUBLISH P"]
-        reader = Statements(chooser).statement().replace("T//", "P//")
-        queries.append(f"query r\n    {reader}")
-    return case_text(chooser, queries)
+    return case_with_reader(chooser, first)

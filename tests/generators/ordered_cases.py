@@ -6,7 +6,7 @@ import json
 
 from generators.choosers import Chooser
 
-__all__ = ["Names", "Statements", "Unit", "case_text", "ordered_case"]
+__all__ = ["Names", "Statements", "Unit", "case_text", "case_with_reader", "ordered_case"]
 
 TYPES = ("a", "b", "c")
 
@@ -162,16 +162,17 @@ class Statements:
 
 def ordered_case(chooser: Chooser) -> str:
     """Return the text of a case: one or two statements, documents and ticks."""
-    queries = []
-    first = Statements(chooser).statement()
-    is_published = chooser.integer(0, 4) == 0
-    if is_published:
+    return case_with_reader(chooser, Statements(chooser).statement(), one_in=5)
+
+
+def case_with_reader(chooser: Chooser, first: str, *, one_in: int = 6) -> str:
+    """Return the text of a case of a statement; in one of so many another one reads its matches."""
+    queries = [f"query q\n    {first}"]
+    if chooser.integer(0, one_in - 1) == 0:
         if not first.startswith("SELECT"):
             first = f"SELECT * FROM {first}"
-        first += " PUBLISH P"
         reader = Statements(chooser).statement().replace("T//", "P//")
-        queries.append(f"query r\n    {reader}")
-    queries.insert(0, f"query q\n    {first}")
+        queries = [f"query q\n    {first} PUBLISH P", f"query r\n    {reader}"]
     return case_text(chooser, queries)
 
 

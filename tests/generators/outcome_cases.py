@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generators.choosers import Chooser
-from generators.ordered_cases import Statements, Unit, case_text
+from generators.ordered_cases import Statements, Unit, case_with_reader
 
 __all__ = ["outcome_case"]
 
@@ -108,10 +108,4 @@ class _Outcomes(Statements):
 
 def outcome_case(chooser: Chooser) -> str:
     """Return the text of a case: a statement with an outcome, perhaps its reader, documents."""
-    first = _Outcomes(chooser).outcome()
-    if chooser.integer(0, 5):
-        return case_text(chooser, [f"query q\n    {first}"])
-    if not first.startswith("SELECT"):
-        first = f"SELECT * FROM {first}"
-    reader = Statements(chooser).statement().replace("T//", "P//")
-    return case_text(chooser, [f"query q\n    {first} PUBLISH P", f"query r\n    {reader}"])
+    return case_with_reader(chooser, _Outcomes(chooser).outcome())

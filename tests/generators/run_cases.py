@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generators.choosers import Chooser
-from generators.ordered_cases import Names, Statements, Unit, case_text
+from generators.ordered_cases import Names, Statements, Unit, case_with_reader
 
 __all__ = ["run_case"]
 
@@ -263,10 +263,4 @@ def run_case(chooser: Chooser) -> str:
     Perhaps another statement reads what it publishes.
     """
     maker = chooser.choice([_Runs, _Chains])(chooser)
-    first = maker.statement()
-    if chooser.integer(0, 5):
-        return case_text(chooser, [f"query q\n    {first}"])
-    if not first.startswith("SELECT"):
-        first = f"SELECT * FROM {first}"
-    reader = Statements(chooser).statement().replace("T//", "P//")
-    return case_text(chooser, [f"query q\n    {first} PUBLISH P", f"query r\n    {reader}"])
+    return case_with_reader(chooser, maker.statement())
