@@ -9,11 +9,10 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from joins.memory.durations import UNBOUNDED
-from joins.sequences.runparts import Part, Parts
+from joins.sequences.runparts import Part, Parts, is_remembered
 from templates.rundecision import AbsentElement
 
-__all__ = ["AbsentTuples", "Key", "KeyedElements", "is_remembered"]
+__all__ = ["AbsentTuples", "Key", "KeyedElements"]
 
 Key = tuple[str, ...]
 
@@ -64,7 +63,7 @@ class AbsentTuples:
         self.absent = absent
         self.parts = Parts(of_elements=True)
         self._keys = {each.block: each.keys for each in absent.elements}
-        self._reach_us = UNBOUNDED if reach_us >= UNBOUNDED else reach_us + lateness_us
+        self._reach_us = reach_us + lateness_us
         self.lines: dict[Key, KeyedElements] = defaultdict(KeyedElements)
 
     def take_new(self) -> int:
@@ -103,11 +102,3 @@ class AbsentTuples:
             return steps[0][-1].end_us - window_us, last_us
         first_us = steps[self.absent.step - 1][-1].end_us + 1
         return max(first_us, right.end_us - window_us), last_us
-
-
-def is_remembered(one: Part, other: Part, reach_us: int) -> bool:
-    """Section 1.1: the earlier was still remembered when the later came."""
-    if reach_us >= UNBOUNDED or one.position == other.position:
-        return True
-    earlier, later = (one, other) if one.position < other.position else (other, one)
-    return earlier.end_us >= later.watermark_us - reach_us

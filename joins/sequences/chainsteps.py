@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 from joins.memory.durations import UNBOUNDED
-from joins.sequences.absentunits import AbsentTuples, Key, is_remembered
+from joins.sequences.absentunits import AbsentTuples, Key
 from joins.sequences.chainparts import ChainHead
-from joins.sequences.runparts import Part
+from joins.sequences.runparts import Part, is_remembered
 from templates.chaindecision import ChainDecision, ChainLink, chain_look_ups
 from templates.rundecision import (
     AbsentElement,
@@ -59,8 +59,6 @@ class StepEvaluation:
         self.number = number
         self._decision = decision
         self._reach_us = decision.reach_us + lateness_us
-        if decision.reach_us >= UNBOUNDED:
-            self._reach_us = UNBOUNDED
         self._first = compile_disjuncts(link.first)
         self._each = compile_disjuncts(link.each)
         self._folds = [

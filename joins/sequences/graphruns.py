@@ -18,7 +18,7 @@ from joins.memory.durations import UNBOUNDED
 from joins.sequences.rungraph import Grown, RunGraph
 from joins.sequences.runparts import DecidedRun, Head, Part
 from joins.sequences.runs import RunEvaluation
-from templates.rundecision import RunAtHand, RunDecision, RunReading
+from templates.rundecision import RunDecision
 
 __all__ = ["GraphRunEvaluation"]
 
@@ -45,6 +45,9 @@ class GraphRunEvaluation(RunEvaluation):
         super().__init__(decision, lateness_us, limits)
         self._graphs: dict[tuple[int, tuple[str, ...]], list[_Begun]] = {}
         self._graphs_size = 0
+
+    def __len__(self) -> int:
+        return super().__len__() + self._graphs_size
 
     def _any(self) -> Iterator[DecidedRun]:
         """Yield the runs that have a part which is new, document by document."""
@@ -112,14 +115,9 @@ class GraphRunEvaluation(RunEvaluation):
         """Return a new graph, which elements will find."""
         conditions = self._begins[head.begin]
         (row, *_) = conditions.rows(head.left)
-        gap_us = self.decision.gap_us
 
         def is_next(one: Part, other: Part) -> bool:
-            if other.end_us - one.end_us > gap_us:
-                return False
-            assert one.element is not None
-            run = RunAtHand((one.element,), other.element, {})
-            return conditions.each(RunReading(row.terms, first.start_us, other.end_us, run))
+            return conditions.are_neighbours(row, first.start_us, one, other)
 
         begun = _Begun(head, first, RunGraph(is_next), until_us)
         for place in self._places(head):
@@ -149,17 +147,12 @@ class GraphRunEvaluation(RunEvaluation):
         if count:
             yield begun, one, count
 
-    def evict(self, horizon_us: int) -> None:
-        """Forget, once there are enough, what no run can take any more."""
-        if self._size + self._graphs_size > self._swept:
-            reach_us = self.decision.reach_us
-            before_us = -UNBOUNDED if reach_us >= UNBOUNDED else horizon_us - reach_us
-            for place, graphs in list(self._graphs.items()):
-                graphs[:] = [each for each in graphs if each.first.end_us >= before_us]
-                if not graphs:
-                    del self._graphs[place]
-            self._graphs_size = sum(
-                1 + len(each.anchor) for graphs in self._graphs.values() for each in graphs
-            )
-            self._size = self._swept + 1
-        super().evict(horizon_us)
+    def _forget(self, before_us: int) -> None:
+        super()._forget(before_us)
+        for place, graphs in list(self._graphs.items()):
+            graphs[:] = [each for each in graphs if each.first.end_us >= before_us]
+            if not graphs:
+                del self._graphs[place]
+        self._graphs_size = sum(
+            1 + len(each.anchor) for graphs in self._graphs.values() for each in graphs
+        )

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
 from templates.decision import TupleStream
 from templates.rundecision import RunElement, TermNode, Values
 
-__all__ = ["DecidedRun", "Head", "Part", "PartRow", "Parts", "Roles"]
+__all__ = ["DecidedRun", "Head", "Part", "PartRow", "Parts", "Roles", "is_remembered"]
 
 
 class PartRow(NamedTuple):
@@ -47,6 +48,17 @@ class Part:
     def position(self) -> tuple[int, int, str]:
         """Where it stands among all instances."""
         return self.docid, self.depth, self.match_id
+
+
+def is_remembered(one: Part, other: Part, reach_us: int) -> bool:
+    """Return whether the earlier of two was still remembered when the later came (section 1.1).
+
+    `reach_us` has the lateness in it.
+    """
+    if reach_us >= UNBOUNDED or one.position == other.position:
+        return True
+    earlier, later = (one, other) if one.position < other.position else (other, one)
+    return earlier.end_us >= later.watermark_us - reach_us
 
 
 class Parts:

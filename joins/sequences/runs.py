@@ -30,7 +30,15 @@ from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
 from joins.sequences.absentunits import AbsentTuples
 from joins.sequences.clock import WatermarkSteps
-from joins.sequences.runparts import DecidedRun, Head, Part, PartRow, Parts, Roles
+from joins.sequences.runparts import (
+    DecidedRun,
+    Head,
+    Part,
+    PartRow,
+    Parts,
+    Roles,
+    is_remembered,
+)
 from templates.decision import TupleStream
 from templates.rundecision import (
     Begin,
@@ -63,6 +71,7 @@ class _Conditions:
             for each in begin.folds
         ]
         self.keys = {each.block: each.keys for each in decision.elements}
+        self._gap_us = decision.gap_us
         # What another block of the unit does not bind is not asked of its elements.
         equal = look_ups(begin.each) if len(decision.elements) == 1 else []
         self._lefts = [compile_values(left) for left, _ in equal]
@@ -109,6 +118,17 @@ class _Conditions:
         assert first is not None
         assert last is not None
         return RunReading(row.terms, first.start_us, last.end_us, run)
+
+    def are_neighbours(self, row: PartRow, start_us: int, one: Part, other: Part) -> bool:
+        """Return whether one element may come behind another, as far as these two say.
+
+        `row` and `start_us` are of what the run begins with.
+        """
+        if other.end_us - one.end_us > self._gap_us:
+            return False
+        assert one.element is not None
+        run = RunAtHand((one.element,), other.element, {})
+        return self.each(RunReading(row.terms, start_us, other.end_us, run))
 
 
 class RunEvaluation:
@@ -435,12 +455,7 @@ class RunEvaluation:
         )
 
     def _meet(self, one: Part, other: Part) -> bool:
-        """Section 1.1: the earlier was still remembered when the later came."""
-        if self.decision.reach_us >= UNBOUNDED or one.position == other.position:
-            return True
-        earlier, later = (one, other) if one.position < other.position else (other, one)
-        reach_us = self.decision.reach_us + self._lateness_us
-        return earlier.end_us >= later.watermark_us - reach_us
+        return is_remembered(one, other, self.decision.reach_us + self._lateness_us)
 
     def _longer(self, head: Head, part: Part) -> Head | None:
         """Return a run with one element more, None where WHILE ends it."""
@@ -456,10 +471,14 @@ class RunEvaluation:
 
     def evict(self, horizon_us: int) -> None:
         """Forget, once there are enough, what no run can take any more, and runs that take none."""
-        if self._size <= self._swept:
+        if len(self) <= self._swept:
             return
         reach_us = self.decision.reach_us
-        before_us = -UNBOUNDED if reach_us >= UNBOUNDED else horizon_us - reach_us
+        self._forget(-UNBOUNDED if reach_us >= UNBOUNDED else horizon_us - reach_us)
+        self._swept = max(self._limits.swept_parts, 2 * len(self))
+
+    def _forget(self, before_us: int) -> None:
+        """Forget what ends before a time, and runs that begin there."""
         for line in self._entered.values():
             line[:] = [part for part in line if part.end_us >= before_us]
         for heads in self._heads.values():
@@ -473,7 +492,6 @@ class RunEvaluation:
         self._heads = {place: heads for place, heads in self._heads.items() if heads}
         self._size = sum(map(len, self._entered.values())) + sum(map(len, self._heads.values()))
         self._size += sum(len(line) for unit in self._absent for line in unit.lines.values())
-        self._swept = max(self._limits.swept_parts, 2 * self._size)
 
     def _is_over(self, head: Head, before_us: int) -> bool:
         return head.last is not None and head.first.end_us < before_us

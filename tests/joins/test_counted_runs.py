@@ -11,8 +11,12 @@ from lxml import etree
 from support.kit import Case, parse_case
 from support.runners import run_engine
 
+from broker.matching.limits import MatchingLimits
 from broker.matching.match import Match
 from broker.pipeline.shards import Join
+from joins import RunLimits
+from joins.sequences.counting.lanes import RunLane
+from joins.sequences.rungraph import RunGraph
 from templates.rungraphs import CountedRuns, PathGraph, union
 
 RISING = "S//A[v->v]+ {v > prev(v)} WITHIN 1 h"
@@ -128,6 +132,47 @@ def test_batches_restarts_and_shards_give_the_same(source: str) -> None:
         partial(run_engine, batch_size=2, processors=lambda: join.processor(None)),
     ):
         assert run(case) == expected
+
+
+def looked_through(
+    source: str, state: type, sweep: str, monkeypatch: pytest.MonkeyPatch
+) -> list[object]:
+    """Return what is looked through for use while fifty documents come, one by one."""
+    found: list[object] = []
+    plain = getattr(state, sweep)
+
+    def noted(*given: object) -> object:
+        found.append(given[0])
+        return plain(*given)
+
+    monkeypatch.setattr(state, sweep, noted)
+    lines = [
+        f"document {n} S {n // 60:02}:{n % 60:02}  <a><k>{n}</k><v>{n}</v></a>"
+        for n in range(1, 51)
+    ]
+    case = parse_case("\n".join([f"query q\n    {source}\n", *lines, "----", ""]))
+    run_engine(case, batch_size=1, limits=MatchingLimits(runs=RunLimits(swept_parts=10)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "state", "sweep"),
+    [
+        ("SELECT COMPRESSED FROM S//a+ WITHIN 1 h SAME (//k) GRACE 0 s", RunLane, "forget"),
+        ("S//a[v->v]+ {v >= prev(v)} WITHIN 1 h SAME (//k)", RunGraph, "__len__"),
+    ],
+)
+def test_what_is_kept_is_looked_through_once_it_is_twice_as_much(
+    source: str, state: type, sweep: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 0 < len(looked_through(source, state, sweep, monkeypatch)) < 150
+
+
+def test_what_nothing_comes_behind_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "S//a[v->w] FOLLOWED BY {, 5 s} S//b[v->v]+ {v > w} GRACE 0 s"
+    select = f"SELECT COMPRESSED FROM {source}"
+    lanes = looked_through(select, RunLane, "forget", monkeypatch)
+    assert len(set(map(id, lanes))) > 35
 
 
 def words(graph: PathGraph[str]) -> list[str]:

@@ -83,6 +83,9 @@ class CountedRunEvaluation(RunEvaluation):
         of_elements = [(at, key) for at, key in enumerate(keys) if key.is_of_elements]
         self._element_key = [(at, compile_keys(key.operand)) for at, key in of_elements]
 
+    def __len__(self) -> int:
+        return super().__len__() + self._lanes_size
+
     def decide_graphs(self, clock: WatermarkSteps) -> list[FoundGraph]:
         """Return what is found in the batch, in the order in which it is decided."""
         new = [(part.docid, False, part) for part in self._left.take_new()]
@@ -143,8 +146,9 @@ class CountedRunEvaluation(RunEvaluation):
                 continue
             for start in [Start(part, row) for row in rows]:
                 lane.starts.append(start)
+                self._lanes_size += 1
                 for node in lane.behind(part):
-                    if self._begins_with(start, node.part):
+                    if self._may_begin(start, node.part):
                         node.begins.append(start)
                         begun.append((start, node))
         some = reached((node for _, node in begun), _behind)
@@ -197,25 +201,20 @@ class CountedRunEvaluation(RunEvaluation):
 
     def _add(self, lane: RunLane, part: Part) -> LaneNode:
         """Add an element to a lane."""
-        left, gap_us = lane.left, self.decision.gap_us
-        conditions = self._conditions
+        left, conditions = lane.left, self._conditions
         row = PartRow({}) if left is None else conditions.rows(left)[0]
 
         def is_next(one: Part, other: Part) -> bool:
-            if other.end_us - one.end_us > gap_us:
-                return False
-            assert one.element is not None
-            run = RunAtHand((one.element,), other.element, {})
-            first_us = (left or one).start_us
-            return conditions.each(RunReading(row.terms, first_us, other.end_us, run))
+            return conditions.are_neighbours(row, (left or one).start_us, one, other)
 
-        node = lane.add(part, part.end_us - min(gap_us, self._longest_us), is_next)
+        longest_us = min(self.decision.gap_us, self._longest_us)
+        node = lane.add(part, part.end_us - longest_us, is_next)
         starts = [Start(part, PartRow({}))] if self.decision.is_leading else lane.starts
-        node.begins = [start for start in starts if self._begins_with(start, part)]
+        node.begins = [start for start in starts if self._may_begin(start, part)]
         self._lanes_size += 1 + len(node.before)
         return node
 
-    def _begins_with(self, start: Start, part: Part) -> bool:  # type: ignore[override]
+    def _may_begin(self, start: Start, part: Part) -> bool:
         """Return whether an element may be the first behind what runs begin with."""
         first = None if start.part is part else start.part
         if first is not None and part.start_us <= first.end_us:
@@ -333,17 +332,12 @@ class CountedRunEvaluation(RunEvaluation):
 
     # -- what is kept --------------------------------------------------------------------------
 
-    def evict(self, horizon_us: int) -> None:
-        """Forget, once there are enough, what no run can have any more."""
-        if self._size + self._lanes_size > self._swept:
-            reach_us = self.decision.reach_us
-            before_us = -UNBOUNDED if reach_us >= UNBOUNDED else horizon_us - reach_us
-            all_lanes = {id(lane): lane for lanes in self._lanes.values() for lane in lanes}
-            kept = {i for i, lane in all_lanes.items() if lane.forget(before_us)}
-            for place, lanes in list(self._lanes.items()):
-                lanes[:] = [lane for lane in lanes if id(lane) in kept]
-                if not lanes:
-                    del self._lanes[place]
-            self._lanes_size = sum(len(all_lanes[i]) for i in kept)
-            self._size = self._swept + 1
-        super().evict(horizon_us)
+    def _forget(self, before_us: int) -> None:
+        super()._forget(before_us)
+        all_lanes = {id(lane): lane for lanes in self._lanes.values() for lane in lanes}
+        kept = {i for i, lane in all_lanes.items() if lane.forget(before_us)}
+        for place, lanes in list(self._lanes.items()):
+            lanes[:] = [lane for lane in lanes if id(lane) in kept]
+            if not lanes:
+                del self._lanes[place]
+        self._lanes_size = sum(len(all_lanes[i]) for i in kept)
