@@ -16,6 +16,7 @@ from aiohttp import web
 import xscl
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import text_of
+from broker.api.lines import lines_response, write_line
 from broker.api.problem import Problem
 from broker.api.queries import check_id, one_query
 from broker.api.querystring import number
@@ -113,18 +114,22 @@ async def _run(request: web.Request, asked: DryRun) -> web.StreamResponse:
     assert process.stdout is not None
     assert process.stderr is not None
     logging_it = asyncio.create_task(_log_lines(process.stderr))
-    response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+    response = lines_response()
     try:
         process.stdin.write(json.dumps(asdict(asked)).encode())
         process.stdin.close()
         await response.prepare(request)
-        async with asyncio.timeout(asked.seconds_max + _GRACE_S):
-            async for line in process.stdout:
-                await response.write(line)
-        if await process.wait() != 0:
-            await response.write(_failure("it failed; the broker's log says why"))
-    except TimeoutError:
-        await response.write(_failure("it took too long for the documents of one batch"))
+        failure = None
+        try:
+            async with asyncio.timeout(asked.seconds_max + _GRACE_S):
+                async for line in process.stdout:
+                    await write_line(request, response, line)
+            if await process.wait() != 0:
+                failure = "it failed; the broker's log says why"
+        except TimeoutError:
+            failure = "it took too long for the documents of one batch"
+        if failure is not None:
+            await write_line(request, response, _failure(failure))
     except ConnectionError:
         _log.info("who asked for a dry run did not wait for the answer")
     finally:

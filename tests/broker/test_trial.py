@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp.test_utils import TestClient
+from aiohttp.test_utils import TestClient, TestServer
 from support.api_room import Room
+from support.subscribers import until
 
 import xscl
+from broker.api import lines
+from broker.api.http import make_application
 from broker.api.writing import language, trials
 from broker.api.writing.trials import TRIALS
 from broker.pipeline.dryrun import DryRun, dry_run
@@ -117,6 +123,70 @@ async def test_a_question_that_is_given_up_ends_and_the_next_is_answered(
     process.kill()
     await process.wait()
     assert (await asked(tried, TEXT))[-1]["matched"] == 1
+
+
+async def test_a_question_that_takes_long_says_so_and_the_next_is_answered(
+    tried: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        for name in ("SECONDS_MAX", "_GRACE_S"):
+            patch.setattr(trials, name, 0.0)
+        assert await asked(tried, TEXT) == [{"error": "it took too long", "is_done": True}]
+    assert (await asked(tried, TEXT))[-1]["matched"] == 1
+
+
+async def test_a_process_that_ends_is_told_and_the_next_question_is_answered(
+    tried: TestClient,
+) -> None:
+    assert (await asked(tried, TEXT))[-1]["matched"] == 1
+    process = tried.app[TRIALS]._process
+    assert process is not None
+    assert process.stdin is not None
+    process.stdin.write(b"no question\n")
+    (last,) = await asked(tried, TEXT)
+    assert last == {"error": "it failed; the broker's log says why", "is_done": True}
+    assert (await asked(tried, TEXT))[-1]["matched"] == 1
+
+
+@pytest.fixture
+async def slow(room: Room) -> AsyncIterator[TestClient]:
+    """A client of a server that has sent little before a client has read it."""
+
+    def bound(host: str, port: int, family: socket.AddressFamily) -> socket.socket:
+        found = socket.socket(family)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        found.bind((host, port))
+        return found
+
+    application = make_application(room.backend, body_bytes_max=100_000)
+    server = TestServer(application, socket_factory=bound)
+    async with TestClient(server) as client:
+        yield client
+
+
+async def test_a_client_that_does_not_read_keeps_nobody_waiting(
+    slow: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "so long" * 10_000
+    for by in ("ann", "bob", "cid"):
+        item = f"<item><title>{long}</title><by>{by}</by></item>"
+        async with slow.post("/v1/streams/news/documents", data=item.encode()) as answer:
+            assert answer.status == 200
+    monkeypatch.setattr(trials, "SECONDS_MAX", 120.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(lines, "READ_S", 0.0)
+        patch.setattr(lines, "BYTES_PER_S", 1e9)
+        with socket.socket() as held:
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            held.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(held, (slow.host, slow.port))
+            head = f"POST /v1/language/trial HTTP/1.1\r\nHost: {slow.host}:{slow.port}\r\n"
+            head += f"Content-Length: {len(TEXT)}\r\n\r\n"
+            await asyncio.get_running_loop().sock_sendall(held, (head + TEXT).encode())
+            await until(slow.app[TRIALS]._turn.locked)
+            async with asyncio.timeout(60), slow.app[TRIALS]._turn:
+                pass
+    assert (await asked(slow, TEXT))[-1]["matched"] == 3
 
 
 async def test_what_is_no_query_or_lacks_values_is_refused(tried: TestClient) -> None:

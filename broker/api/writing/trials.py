@@ -1,8 +1,8 @@
 """`/v1/language/trial`: what a text would match and just miss, told while documents are looked at.
 
 One process beside the broker looks (`broker.pipeline.hindsight.trial`), for one text at a time.
-It is started when it is first asked, and ended when nobody has asked for a while.  Who goes away
-ends the question; it is noticed with the next line that cannot be sent.
+It is started when it is first asked, and ended when nobody has asked for a while.  A client that
+goes away, or does not read, ends its question; that is noticed with the next line.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from aiohttp import web
 
 from broker.api.backend import BACKEND, in_thread
 from broker.api.dryruns import dry_run_of
+from broker.api.lines import lines_response, write_line
 from broker.api.problem import Problem
 from broker.api.queries import check_id, one_query
 from broker.api.querystring import bounded
@@ -37,6 +38,10 @@ _WAIT_S = 5.0
 _LINE_BYTES_MAX = 1 << 24
 
 
+class _TrialError(RuntimeError):
+    """A question is not answered.  The message is for whoever asked."""
+
+
 class Trials:
     """The process that tries texts, and whose turn it is."""
 
@@ -48,10 +53,9 @@ class Trials:
     async def tried(self, question: dict[str, Any]) -> AsyncGenerator[bytes, None]:
         """Yield the lines that are told of a question; closing the iterator ends the question.
 
-        Raise `TimeoutError` where another one, or this one, takes long.
+        Another question that takes long ends this one with 429.
         """
-        async with asyncio.timeout(_WAIT_S):
-            await self._turn.acquire()
+        await self._take_turn()
         try:
             process = await self._started()
             _write(process, question)
@@ -60,12 +64,24 @@ class Trials:
         except GeneratorExit:
             await self._interrupt()
             raise
+        except _TrialError as error:
+            await self.close()
+            yield json.dumps({"error": str(error), "is_done": True}).encode() + b"\n"
         except BaseException:
             await self.close()
             raise
         finally:
             self._end_later()
             self._turn.release()
+
+    async def _take_turn(self) -> None:
+        try:
+            async with asyncio.timeout(_WAIT_S):
+                await self._turn.acquire()
+        except TimeoutError as error:
+            detail = "another text is being tried; try again later"
+            retry_after = {"Retry-After": "5"}
+            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, detail, headers=retry_after) from error
 
     async def _interrupt(self) -> None:
         """End the question in hand, and keep the process for the next one."""
@@ -75,8 +91,11 @@ class Trials:
             for _ in range(2):  # the question that is interrupted, and the one that does so
                 async for _ in _lines(self._process):
                     pass
-        except (TimeoutError, ConnectionError):
+        except _TrialError:
             await self.close()
+        except BaseException:  # what it still says would be taken for the next answer
+            await self.close()
+            raise
 
     async def close(self) -> None:
         """End the process, if there is one."""
@@ -122,10 +141,14 @@ async def _lines(process: asyncio.subprocess.Process) -> AsyncGenerator[bytes, N
     """Yield what is told of one question."""
     assert process.stdout is not None
     while True:
-        async with asyncio.timeout(SECONDS_MAX + _GRACE_S):
-            line = await process.stdout.readline()
+        try:
+            async with asyncio.timeout(SECONDS_MAX + _GRACE_S):
+                line = await process.stdout.readline()
+        except TimeoutError as error:
+            raise _TrialError("it took too long") from error
         if not line:
-            raise ConnectionError("the process that tries texts has ended")
+            _log.error("the process that tries texts has ended while it looked for one")
+            raise _TrialError("it failed; the broker's log says why")
         if line.startswith(b'{"is_ready"'):
             return
         yield line
@@ -164,22 +187,12 @@ async def try_text(request: web.Request) -> web.StreamResponse:
             seconds_max=SECONDS_MAX,
         )
     )
-    response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+    response = lines_response()
     lines = request.app[TRIALS].tried({**asdict(asked), "source": source})
     async with contextlib.aclosing(lines):
         try:
-            line = await anext(lines)
-        except TimeoutError as error:
-            detail = "another text is being tried; try again later"
-            retry_after = {"Retry-After": "5"}
-            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, detail, headers=retry_after) from error
-        try:
-            await response.prepare(request)
-            await response.write(line)
             async for line in lines:
-                await response.write(line)
-        except TimeoutError:
-            await response.write(b'{"error": "it took too long", "is_done": true}\n')
+                await write_line(request, response, line)
         except ConnectionError:
             _log.debug("who tried a text did not wait for the answer")
     return response
