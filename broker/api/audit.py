@@ -27,6 +27,7 @@ from broker.api.querystring import bounded, number
 from broker.documents.document import render_time
 from broker.operations.log import without_secrets
 from broker.registry.audit import AuditEntry, AuditOutcome, AuditTrail
+from joins import UNBOUNDED
 
 __all__ = [
     "AUDIT",
@@ -162,7 +163,7 @@ async def list_entries(request: web.Request) -> web.Response:
     trail = request.app.get(AUDIT)
     if trail is None:
         raise Problem(HTTPStatus.NOT_FOUND, "this broker keeps no audit trail")
-    limit, before = bounded(request, "limit", 100, _PAGE_MAX), number(request, "before", 1 << 62)
+    limit, before = bounded(request, "limit", 100, _PAGE_MAX), number(request, "before", UNBOUNDED)
     by, subject = request.query.get("by"), request.query.get("subject")
     found = await in_thread(
         lambda: trail.entries(before=before, who=by, subject=subject, limit=limit)

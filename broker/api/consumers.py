@@ -16,6 +16,7 @@ from broker.api.problem import Problem
 from broker.delivery.consumers import ConsumerError, ConsumerSettings, DurableConsumer, Fetched
 from broker.documents.document import parse_time, render_time
 from broker.registry.subscription import Subscription
+from joins import UNBOUNDED
 
 __all__ = ["ROUTES"]
 
@@ -176,7 +177,7 @@ def _start(pickup: Pickup, subscription: Subscription, start: object) -> int:
         return pickup.outbox.matches.last_seq()
     if start == "all":
         return 0
-    if type(start) is int and 0 <= start < 1 << 62:
+    if type(start) is int and 0 <= start < UNBOUNDED:
         return pickup.outbox.matches.topic_start(*subscription.topic, position=start)
     try:
         return pickup.outbox.matches.seq_since(parse_time(str(start)))

@@ -24,6 +24,7 @@ from broker.registry.subscription import (
     Subscription,
     SubscriptionState,
 )
+from joins import UNBOUNDED
 
 __all__ = ["ROUTES"]
 
@@ -40,7 +41,7 @@ async def list_deliveries(request: web.Request) -> web.Response:
     except ValueError as error:
         raise Problem(HTTPStatus.BAD_REQUEST, str(error)) from error
     limit = bounded(request, "limit", 100, _PAGE_MAX)
-    before = number(request, "before", 1 << 62)
+    before = number(request, "before", UNBOUNDED)
     found = await pickup.write(
         lambda: pickup.deliveries.find(
             subscription=request.query.get("subscription"), state=state, before=before, limit=limit

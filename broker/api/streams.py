@@ -21,6 +21,7 @@ from broker.documents.stored import stored_document
 from broker.pipeline.outbox import DeadLetter
 from broker.registry.queries import QueryState
 from broker.registry.streams import RECENT_US, Stream
+from joins import UNBOUNDED
 
 __all__ = ["ROUTES", "rendered", "rendered_dead_letters", "statistics"]
 
@@ -47,7 +48,7 @@ async def list_dead_letters(request: web.Request) -> web.Response:
     """Answer documents that could not be evaluated, newest first; `?before=` a docid goes on."""
     backend = request.app[BACKEND]
     limit = bounded(request, "limit", 100, _LIMIT_MAX)
-    before = number(request, "before", 1 << 62)
+    before = number(request, "before", UNBOUNDED)
     found = await in_thread(lambda: backend.outbox.dead_letters(before=before, limit=limit))
     rows = await in_thread(rendered_dead_letters, backend, found)
     rest = found[-1].docid if len(found) == limit else None

@@ -27,6 +27,7 @@ from broker.registry.subscription import (
     Subscription,
     SubscriptionState,
 )
+from joins import UNBOUNDED
 
 __all__ = ["Subscriptions"]
 
@@ -42,12 +43,11 @@ _REMOVAL = (
 _UNTIL = f"coalesce(until, (SELECT effective {_REMOVAL} ORDER BY query.revision LIMIT 1))"
 _SUBSCRIPTION = f"{_COLUMNS}, {_UNTIL}"
 
-# At revision ?1, beyond all revisions now: a query that was removed before has others since.
+# At revision ?1, `UNBOUNDED` for now: a query that was removed before has others since.
 _IN_FORCE = (
     "begun <= ?1 AND (ended IS NULL OR ended > ?1) AND begun >= (SELECT coalesce(max(revision), 0)"
     " FROM query WHERE id = {query} AND state = 'removed' AND revision <= ?1)"
 )
-_NOW = 1 << 62
 
 _REMOVED_MAX = 5_000
 """Subscriptions removed in one transaction, so that others are not kept from theirs."""
@@ -144,7 +144,7 @@ class Subscriptions:
         rows = self._file.rows(
             "SELECT count(*) FROM subscription"
             f" WHERE query = ?2 AND {_IN_FORCE.format(query='?2')}",
-            _NOW,
+            UNBOUNDED,
             query_id,
         )
         return int(rows[0][0])
@@ -170,7 +170,7 @@ class Subscriptions:
             "SELECT parameters, min(point) FROM subscription"
             f" WHERE query = ?2 AND {_IN_FORCE.format(query='?2')}"
             " GROUP BY parameters ORDER BY parameters",
-            _NOW if as_of is None else as_of,
+            UNBOUNDED if as_of is None else as_of,
             query_id,
         )
 
@@ -179,7 +179,7 @@ class Subscriptions:
         rows = self._file.rows(
             "SELECT point FROM subscription WHERE query = ?2 AND parameters = ?3"
             f" AND {_IN_FORCE.format(query='?2')} ORDER BY point LIMIT 1",
-            _NOW,
+            UNBOUNDED,
             query_id,
             parameters,
         )

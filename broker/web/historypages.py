@@ -13,6 +13,7 @@ from broker.api.streams import rendered_dead_letters
 from broker.registry.file import RegistryError
 from broker.web import historydata, pagedata
 from broker.web.rendering import HEADERS, page
+from joins import UNBOUNDED
 
 __all__ = ["ROUTES"]
 
@@ -25,7 +26,7 @@ async def show_history(request: web.Request) -> web.Response:
     asked = {
         name: request.query.get(name, "").strip()[:_WANTED_MAX] for name in ("find", "stream", "in")
     }
-    before = number(request, "before", 1 << 62)
+    before = number(request, "before", UNBOUNDED)
     values = await in_thread(historydata.history, request.app[BACKEND], asked, before)
     return page(request, "documents.html.j2", values)
 
@@ -57,7 +58,7 @@ async def show_why_not(request: web.Request) -> web.Response:
 
 async def show_dead_letters(request: web.Request) -> web.Response:
     """Show documents that could not be evaluated, newest first; `?before=` goes on."""
-    backend, before = request.app[BACKEND], number(request, "before", 1 << 62)
+    backend, before = request.app[BACKEND], number(request, "before", UNBOUNDED)
     letters = await in_thread(
         lambda: backend.outbox.dead_letters(before=before, limit=_LETTERS_MAX)
     )

@@ -29,6 +29,7 @@ from broker.registry.subscription import SubscriptionError
 from broker.registry.tokens import TokenScope
 from broker.web import editpages, forms, historypages, pagedata
 from broker.web.rendering import HEADERS, login_page, page, problem_page
+from joins import UNBOUNDED
 from xscl import XsclError
 
 __all__ = ["ROUTES", "install"]
@@ -133,7 +134,7 @@ async def show_changes(request: web.Request) -> web.Response:
     if trail is None:
         raise Problem(HTTPStatus.NOT_FOUND, "this broker keeps no audit trail")
     chosen = {name: request.query.get(name, "").strip()[:_WANTED_MAX] for name in ("by", "subject")}
-    before = number(request, "before", 1 << 62)
+    before = number(request, "before", UNBOUNDED)
     values = await in_thread(lambda: pagedata.changes(trail, **chosen, before=before))
     return page(request, "audit.html.j2", {**values, **chosen})
 

@@ -19,6 +19,7 @@ from broker.documents.search import search
 from broker.documents.spool import Spool
 from broker.matching.match import MatchNode
 from broker.matching.stepresult import StepResult
+from joins import UNBOUNDED
 
 ITEMS = (
     '<item id="x1"><title>Flood &amp; fire</title><by>Ann</by></item>',
@@ -79,7 +80,7 @@ async def test_documents_are_found_by_text_element_and_stream(house: House) -> N
 
 async def test_a_search_goes_on_where_its_time_ended(house: House) -> None:
     spool = Spool(house.room.backend.spool.directory)
-    seen, before = [], 1 << 62
+    seen, before = [], UNBOUNDED
     ticks = iter(range(1_000))
     while before is not None:
         found = search(spool, before=before, seconds=0.5, now_s=lambda: float(next(ticks)))
