@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from itertools import islice
@@ -29,6 +28,7 @@ from broker.documents.document import (
 from broker.documents.ingest import LOADS, IngestOutcome, Receipt
 from broker.documents.late import late_data
 from broker.documents.spool import Spool
+from broker.documents.wellformed import parse_xml
 from broker.registry.tokens import TokenScope
 from feeds.dates import usable
 
@@ -88,20 +88,10 @@ def _parse_line(line: bytes, stream: str) -> DocumentLine | Receipt:
     return parsed
 
 
-class _ThreadParser(threading.local):
-    """One parser for each thread: making one costs a third of reading a news item."""
-
-    def __init__(self) -> None:
-        self.parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
-
-
-_OF_THREAD = _ThreadParser()
-
-
 def _check_xml(xml: bytes) -> None:
     """Refuse what is not well-formed now, while its publisher is listening."""
     try:
-        etree.fromstring(xml, _OF_THREAD.parser)
+        parse_xml(xml)
     except etree.XMLSyntaxError as error:
         raise DocumentError(f"not well-formed XML: {error.msg}") from error
 

@@ -13,6 +13,7 @@ from typing import Any
 from lxml import etree
 
 from broker.documents.document import parse_time
+from broker.documents.wellformed import root_of, text_of
 from broker.matching.rendering.matchlines import (
     likenesses_of,
     nodes_of,
@@ -76,12 +77,12 @@ def summarise(match: CommittedMatch) -> Summary:
 
 def read_part(xml: bytes) -> SummaryPart:
     """Read one document for a person; what is not XML has nothing to show."""
-    root = _root(xml)
+    root = root_of(xml)
     return SummaryPart() if root is None else _part(root, "", None)
 
 
 def _parts(line: Mapping[str, Any]) -> Iterator[SummaryPart]:
-    root = _root(line["output"].encode())
+    root = root_of(line["output"].encode())
     documents = line["documents"]
     if root is None:
         return
@@ -93,19 +94,11 @@ def _parts(line: Mapping[str, Any]) -> Iterator[SummaryPart]:
         yield _part(root, "", None)
 
 
-def _root(output: bytes) -> etree._Element | None:
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
-    try:
-        return etree.fromstring(output, parser)
-    except etree.XMLSyntaxError:
-        return None
-
-
 def _part(element: etree._Element, stream: str, time_us: int | None) -> SummaryPart:
     found: dict[str, str] = {}
     fields = [(_local(str(name)), str(value)) for name, value in element.attrib.items()]
     for child in element.iterchildren("*"):
-        name, text = _name(child), _text(child)
+        name, text = _name(child), text_of(child)
         if name == "link":
             text = text or child.get("href", "")
         if name in _NAMED and name not in found:
@@ -114,7 +107,7 @@ def _part(element: etree._Element, stream: str, time_us: int | None) -> SummaryP
             fields.append((name, text))
     title = found.get("title", "")
     if not found and not fields:
-        title = _text(element)
+        title = text_of(element)
     return SummaryPart(
         title=_one_line(title),
         link=found.get("link", ""),
@@ -154,10 +147,6 @@ def _joined(line: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 def _one_line(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _TEXT_MAX else text[: _TEXT_MAX - 1] + "…"
-
-
-def _text(element: etree._Element) -> str:
-    return "".join(str(text) for text in element.itertext())
 
 
 def _name(element: etree._Element) -> str:

@@ -4,6 +4,7 @@ A document that comes in gets a number and an event time (`ingest`), and a key (
 repeats one that is there already (`acceptedkeys`, `dedup`).  It is written to the `spool`, whose
 files `segment` reads and writes.
 `ingest_thread` does this for many callers at once, `recorded` for files of document lines.
+`wellformed` reads XML for whoever shows or searches it.
 
 Invariant: a document that was acknowledged is on the disk, and document numbers have no gaps.
 

@@ -19,6 +19,7 @@ from broker.documents.document import CLOCK, Document
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
 from broker.documents.stored import document_of
+from broker.documents.wellformed import root_of, text_of
 from joins import UNBOUNDED
 
 __all__ = ["Found", "search"]
@@ -84,26 +85,24 @@ def _mask(rows: pa.RecordBatch, wanted: str, stream: str) -> pa.Array:
     streams = rows.column("stream")
     mask = pc.equal(streams, stream) if stream else pc.not_equal(streams, CLOCK)
     if wanted:
-        written = escape(wanted).encode()
-        has = pc.match_substring(rows.column("xml"), written.decode(), ignore_case=True)
+        has = pc.match_substring(rows.column("xml"), escape(wanted), ignore_case=True)
         mask = pc.and_(mask, has)
     return mask
 
 
 def _has(xml: bytes, name: str, wanted: str) -> bool:
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
-    try:
-        root = etree.fromstring(xml, parser)
-    except etree.XMLSyntaxError:
+    root = root_of(xml)
+    if root is None:
         return False
     folded = wanted.casefold()
+    return any(folded in text.casefold() for text in _texts(root, name))
+
+
+def _texts(root: etree._Element, name: str) -> Iterator[str]:
+    """Yield the texts of elements and attributes of a local name."""
     for element in root.iter(etree.Element):
-        if (
-            etree.QName(element).localname == name
-            and folded in "".join(map(str, element.itertext())).casefold()
-        ):
-            return True
+        if etree.QName(element).localname == name:
+            yield text_of(element)
         for attribute, value in element.attrib.items():
-            if etree.QName(attribute).localname == name and folded in str(value).casefold():
-                return True
-    return False
+            if etree.QName(attribute).localname == name:
+                yield str(value)

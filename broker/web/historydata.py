@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 
 from lxml import etree
@@ -20,6 +21,7 @@ from broker.delivery.letter import duration
 from broker.documents.document import Document, parse_time
 from broker.documents.search import Found, search
 from broker.documents.stored import stored_document
+from broker.documents.wellformed import root_of, text_of
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.file import RegistryError
 from broker.registry.queries import QueryState
@@ -34,6 +36,9 @@ _SUBSCRIPTIONS_MAX = 100
 _DELIVERIES_MAX = 50
 _TITLE_MAX = 120
 _XML_MAX = 50_000
+_FIELDS_MAX = 200
+_FIELD_MAX = 500
+"""Characters of a text in a document that stand beside another document's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,27 +142,28 @@ def _marked(backend: Backend, line: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _fields(xml: bytes, bound: Mapping[int, set[str]]) -> list[dict[str, Any]]:
     """Return what a document says, an element or bound attribute each, and the names of it."""
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
-    try:
-        tree = NumberedTree(etree.fromstring(xml, parser))
-    except etree.XMLSyntaxError:
+    root = root_of(xml)
+    if root is None:
         return []
-    fields = []
+    return [
+        {"name": name, "text": text[:_FIELD_MAX], "variables": sorted(bound.get(number, ()))}
+        for number, name, text in islice(_shown_nodes(NumberedTree(root), bound), _FIELDS_MAX)
+    ]
+
+
+def _shown_nodes(tree: NumberedTree, bound: Collection[int]) -> Iterator[tuple[int, str, str]]:
+    """Yield elements without children and bound nodes: number, name, text."""
     for number, element in enumerate(tree.elements):
-        text = " ".join("".join(map(str, element.itertext())).split())
         is_leaf = not len(element)
         if is_leaf or number in bound:
-            name = etree.QName(element).localname
-            shown = text[:500] if is_leaf else ""
-            fields.append({"name": name, "text": shown, "variables": sorted(bound.get(number, ()))})
-    for number in sorted(set(bound) - set(range(len(tree.elements)))):
+            text = " ".join((element.text or "").split()) if is_leaf else ""
+            yield number, etree.QName(element).localname, text
+    for number in sorted(each for each in bound if each >= len(tree.elements)):
         node = tree.node(number)
-        if isinstance(node, AttributeNode | TextNode):
-            name = f"@{node.name}" if isinstance(node, AttributeNode) else "text()"
-            fields.append(
-                {"name": name, "text": node.value[:500], "variables": sorted(bound[number])}
-            )
-    return fields[:200]
+        if isinstance(node, AttributeNode):
+            yield number, f"@{node.name}", node.value
+        elif isinstance(node, TextNode):
+            yield number, "text()", node.value
 
 
 def _axis(backend: Backend, match: CommittedMatch, line: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,12 +209,10 @@ def _tree(reason: Mapping[str, Any]) -> Markup:
 
 def title_of(xml: bytes) -> str:
     """Return what a document would be called: its title, or the first text in it."""
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
-    try:
-        root = etree.fromstring(xml, parser)
-    except etree.XMLSyntaxError:
+    root = root_of(xml)
+    if root is None:
         return ""
     titles = (each for each in root.iter(etree.Element) if etree.QName(each).localname == "title")
     named = next(titles, root)
-    text = " ".join("".join(map(str, named.itertext())).split())
+    text = " ".join(text_of(named).split())
     return text if len(text) <= _TITLE_MAX else text[: _TITLE_MAX - 1] + "…"

@@ -11,6 +11,7 @@ from lxml import etree
 from broker.documents.document import Document
 from broker.documents.spool import Spool
 from broker.documents.stored import newest_documents
+from broker.documents.wellformed import root_of
 from xscl.editing.completion import Vocabulary
 
 __all__ = ["RecentNames", "vocabulary_of"]
@@ -61,12 +62,9 @@ def vocabulary_of(documents: Iterable[Document]) -> Vocabulary:
 
 
 def _names(xml: bytes) -> set[str]:
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
-    try:
-        root = etree.fromstring(xml, parser)
-    except etree.XMLSyntaxError:
-        return set()
-    found = set()
+    root, found = root_of(xml), set[str]()
+    if root is None:
+        return found
     for element in root.iter(etree.Element):
         found.add(_local(str(element.tag)))
         found |= {f"@{_local(str(name))}" for name in element.attrib}

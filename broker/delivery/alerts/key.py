@@ -13,6 +13,7 @@ from typing import Any
 
 from lxml import etree
 
+from broker.documents.wellformed import root_of, text_of
 from broker.matching.rendering.matchlines import nodes_of
 from broker.pipeline.matchlog import CommittedMatch
 
@@ -46,11 +47,8 @@ def _value(line: dict[str, Any], term: str) -> str:
 
 
 def _of_output(output: str, steps: Sequence[str]) -> str:
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
-    try:
-        places = [etree.fromstring(output.encode(), parser)]
-    except etree.XMLSyntaxError:
-        return ""
+    root = root_of(output.encode())
+    places = [] if root is None else [root]
     for step in steps:
         if step.startswith("@"):
             values = (value for place in places for value in _attributes(place, step[1:]))
@@ -61,7 +59,7 @@ def _of_output(output: str, steps: Sequence[str]) -> str:
             for child in place.iterchildren("*")
             if step in ("*", _local(child.tag))
         ]
-    return "".join(str(text) for text in places[0].itertext()) if places else ""
+    return text_of(places[0]) if places else ""
 
 
 def _attributes(element: etree._Element, name: str) -> list[str]:
