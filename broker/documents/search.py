@@ -85,7 +85,9 @@ def _mask(rows: pa.RecordBatch, wanted: str, stream: str) -> pa.Array:
     streams = rows.column("stream")
     mask = pc.equal(streams, stream) if stream else pc.not_equal(streams, CLOCK)
     if wanted:
-        has = pc.match_substring(rows.column("xml"), escape(wanted), ignore_case=True)
+        # In bytes no letter but a to z has another case.
+        texts = rows.column("xml").view(pa.string())
+        has = pc.match_substring(texts, escape(wanted), ignore_case=True)
         mask = pc.and_(mask, has)
     return mask
 

@@ -23,19 +23,19 @@ def coloured_query(text: str) -> Markup:
     return _coloured(text, XsclLexer())
 
 
-def coloured_xml(xml: str) -> Markup:
-    """Return XML as markup, indented where it can be read."""
+def coloured_xml(xml: bytes) -> Markup:
+    """Return XML as markup, indented where it is well-formed."""
     return _coloured(_indented(xml), XmlLexer())
 
 
-def _indented(xml: str) -> str:
+def _indented(xml: bytes) -> str:
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, remove_blank_text=True
     )
     try:
-        root = etree.fromstring(xml.encode(), parser)
+        root = etree.fromstring(xml, parser)
     except etree.XMLSyntaxError:
-        return xml[:_XML_MAX]
+        return xml.decode("utf-8", "replace")[:_XML_MAX]
     text = etree.tostring(root, encoding="unicode", pretty_print=True)
     return text if len(text) <= _XML_MAX else text[:_XML_MAX] + "\n…"
 

@@ -85,7 +85,7 @@ def one_document(backend: Backend, docid: int) -> dict[str, Any]:
     return {
         "document": document,
         "title": title_of(document.xml),
-        "xml": coloured_xml(document.xml[:_XML_MAX].decode("utf-8", "replace")),
+        "xml": coloured_xml(document.xml[:_XML_MAX]),
         "is_evaluated": is_evaluated,
         "dead": next((each for each in letters if each.docid == docid), None),
         "matches": matches,

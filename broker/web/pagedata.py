@@ -327,7 +327,7 @@ def _shown(match: CommittedMatch) -> Shown:
         joined=_joined(match.line),
         apart=duration(summary.apart) if summary.apart > timedelta(0) else "",
         found=moment(match.committed_us),
-        output=coloured_xml(summary.output),
+        output=coloured_xml(summary.output.encode()),
     )
 
 

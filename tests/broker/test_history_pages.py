@@ -26,6 +26,8 @@ ITEMS = (
     "<item><title>Storm</title><by>Flood</by></item>",
     f"<item><title><![CDATA[{HOSTILE}]]></title></item>",
 )
+NEWS = "/v1/streams/news/documents"
+ZOE = "<item><by>Zoë</by></item>"
 
 
 @pytest.fixture
@@ -76,6 +78,10 @@ async def test_documents_are_found_by_text_element_and_stream(house: House) -> N
     assert await found("stream=wire") == ["/documents/2"]
     assert await found("before=2") == ["/documents/1"]
     assert await found("find=nothing") == []
+    headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
+    async with house.client.post(NEWS, data=ZOE.encode(), headers=headers) as answer:
+        assert answer.status == 200
+    assert await found("find=ZOË") == await found("find=zoë&in=by") == ["/documents/4"]
 
 
 async def test_a_search_goes_on_where_its_time_ended(house: House) -> None:
@@ -100,6 +106,16 @@ async def test_a_documents_page_says_what_became_of_it(house: House) -> None:
     assert "waits" not in shown
     assert "waits to be evaluated" in said(await page(house, "/documents/3"))
     assert "no document 99 is kept" in said(await page(house, "/documents/99", 404))
+
+
+async def test_a_document_in_another_encoding_is_shown_as_it_reads(house: House) -> None:
+    headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
+    item = f"<?xml version='1.0' encoding='iso-8859-1'?>{ZOE}".encode("iso-8859-1")
+    async with house.client.post(NEWS, data=item, headers=headers) as answer:
+        assert answer.status == 200
+    tree = await page(house, f"/documents/{house.room.spool.last_docid}")
+    (text,) = tree.xpath("//main//pre")
+    assert "<by>Zoë</by>" in text.text_content()
 
 
 async def test_a_match_has_its_documents_side_by_side_with_what_is_bound(house: House) -> None:

@@ -328,9 +328,9 @@ async def test_nothing_stands_in_an_address_that_is_not_ours(house: House) -> No
 
 
 def test_large_outputs_are_cut_and_what_is_not_xml_is_shown_as_it_is() -> None:
-    assert coloured._indented("<a><b/></a>") == "<a>\n  <b/>\n</a>\n"
-    assert coloured._indented("<a>") == "<a>"
-    assert coloured._indented("<a>" + "x" * 50_000 + "</a>").endswith("\n…")
+    assert coloured._indented(b"<a><b/></a>") == "<a>\n  <b/>\n</a>\n"
+    assert coloured._indented(b"<a>") == "<a>"
+    assert coloured._indented(b"<a>" + b"x" * 50_000 + b"</a>").endswith("\n…")
 
 
 async def test_many_feeds_are_folded_and_those_that_fail_come_first(house: House) -> None:
