@@ -18,6 +18,7 @@ from xscl.enclosed import translate, xpath_variable
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.nodes import AttributeNode, Node, NumberedTree, copy_of
+from xscl.numerals import spell_decimal, spell_double
 from xscl.query import Constructor
 from xscl.splicing import mark, spliced
 from xscl.xpath2 import MeteredContext, XPath2Parser
@@ -249,23 +250,7 @@ def _atomic_text(item: Any) -> str:
     if isinstance(item, bool):
         return "true" if item else "false"
     if isinstance(item, float):
-        return _double_text(item)
+        return spell_double(item)
     if isinstance(item, Decimal):
-        return _decimal_text(item)
+        return spell_decimal(item)
     return str(item)
-
-
-def _double_text(number: float) -> str:
-    """Return a double as XPath 2.0 writes it: `1.0E6` from a million on, and under a millionth."""
-    if number != number or number in (float("inf"), float("-inf")):
-        return {"nan": "NaN", "inf": "INF", "-inf": "-INF"}[repr(number)]
-    if number == 0 or 1e-6 <= abs(number) < 1e6:
-        return _decimal_text(Decimal(repr(number)))
-    mantissa, _, exponent = f"{Decimal(repr(number)):E}".partition("E")
-    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
-
-
-def _decimal_text(number: Decimal) -> str:
-    text = format(number, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text

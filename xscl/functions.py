@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any
 from urllib.parse import urlsplit
 
+from xscl.numerals import spell_double
 from xscl.path import Literal
 from xscl.patterns import PatternError, compile_pattern
 from xscl.query import Call, Derived, Operand, VariableValue
@@ -48,6 +49,9 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+_DECIMAL_BELOW = 1e15
+"""Functions write smaller numbers without an exponent; counts are among them, which are doubles."""
 
 COMBINATION_LIMIT = 100_000
 """Values of one function of several sequences; the rest is left out."""
@@ -188,13 +192,17 @@ def passes(function: str, arguments: Sequence[Sequence[Atom]]) -> bool:
 
 
 def spell(value: Atom) -> str:
-    """Return a value as a string; numbers as XPath writes them."""
+    """Return a value as a string: numbers below 10^15 without an exponent, others as XPath does.
+
+    >>> spell(2.0), spell(1234567.5), spell(1.5e20)
+    ('2', '1234567.5', '1.5E20')
+    """
     if isinstance(value, str):
         return value
     value = to_double(value)
-    if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
+    if math.isfinite(value) and value == int(value) and abs(value) < _DECIMAL_BELOW:
         return str(int(value))
-    return {"inf": "INF", "-inf": "-INF", "nan": "NaN"}.get(repr(value), repr(value))
+    return spell_double(value, _DECIMAL_BELOW)
 
 
 def _string_function(value: Atom) -> tuple[Atom, ...]:

@@ -6,6 +6,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import cache
 from itertools import product
 from typing import Any
@@ -36,6 +37,7 @@ OPERATORS = {
 }
 
 _DOUBLE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-?INF")
+_OF_STRINGS = frozenset({"concat", "lower-case", "normalize-space", "string", "upper-case"})
 _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#]*@)?([^/?#@]*)", re.ASCII)
 _HOST = re.compile(r"\[([0-9a-f:.]+)\](?::.*)?|([^\s:\[\]]+)(?::.*)?")
 
@@ -71,7 +73,15 @@ def string(value: Atom) -> str:
     """Return a value as a string; numbers as XPath writes them."""
     if isinstance(value, str):
         return value
-    return str(_xpath("string", (value,))[0])
+    if not math.isfinite(value) or value == 0:
+        return str(_xpath("string", (value,))[0])
+    # Of other numbers elementpath loses zeros, and keeps those of an exponent.
+    number = Decimal(repr(value)).normalize()
+    if 1e-6 <= abs(value) < 1e15:
+        return f"{number:f}"
+    sign, (first, *others), exponent = number.as_tuple()
+    places = "".join(map(str, others)) or "0"
+    return f"{'-' * sign}{first}.{places}E{int(exponent) + len(others)}"
 
 
 def apply(function: str, arguments: Sequence[Sequence[Atom]]) -> list[Atom]:
@@ -103,6 +113,8 @@ def _call(function: str, arguments: tuple[Atom, ...]) -> list[Atom]:
         "substring": _substring,
         "translate": _translate,
     }
+    if function in _OF_STRINGS:
+        arguments = tuple(map(string, arguments))
     return own[function](*arguments) if function in own else _xpath(function, arguments)
 
 

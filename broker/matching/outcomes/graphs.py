@@ -31,6 +31,7 @@ from broker.matching.rendering.matches import BuiltMatch
 from broker.matching.uses import Topic
 from templates.rungraphs import PathGraph, union
 from xscl.meter import ExhaustedError, Meter, size
+from xscl.numerals import spell_double
 from xscl.sequence import units_of
 
 __all__ = ["FoundMatches", "GraphSource", "build_graph"]
@@ -204,10 +205,9 @@ def _spelled(count: int) -> str:
     if count < EXACT_MAX:
         return str(count)
     try:
-        mantissa, _, exponent = repr(float(count)).partition("e+")
+        return spell_double(float(count))
     except OverflowError:
         return "INF"
-    return f"{mantissa}{'' if '.' in mantissa else '.0'}E{exponent}"
 
 
 def _id(found: FoundMatches) -> str:
