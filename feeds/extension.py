@@ -1,7 +1,7 @@
 """Elements of foreign namespaces, written out again as they are, with only what they need.
 
 lxml's own serialisation declares every namespace in scope on each element; here an element
-declares prefixes that it uses, with the feed's own prefixes.
+declares only the ones that it uses, with the feed's own prefixes.
 """
 
 from __future__ import annotations

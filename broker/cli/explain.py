@@ -32,7 +32,7 @@ __all__ = ["explain"]
 
 _SECTIONS = (
     *("variables", "patterns", "graph", "minor", "template", "datalog"),
-    *("sql", "class", "unshared", "decisions", "given", "windows", "strata"),
+    *("sql", "class", "unshared", "decisions", "variants", "tables", "given", "windows", "strata"),
 )
 _DEFAULT_SECTIONS = tuple(name for name in _SECTIONS if name != "sql")
 

@@ -18,7 +18,7 @@ from broker.explain.data import as_data
 from broker.explain.model import Survey
 from broker.explain.sharing import sharing
 from broker.explain.survey import survey
-from broker.explain.text import render_query
+from broker.explain.text import SECTIONS, render_query
 from broker.matching.engine import Engine, RegisteredQuery
 from joins.sql.engine import SqlProcessor
 from xscl.query import Query
@@ -191,6 +191,20 @@ def test_variants_are_shown_with_their_factors_and_what_is_not_asked() -> None:
     )
     text = render_query(survey(xscl.parse(LOSSY, id="q"), lateness_us=0), view, ["variants"])
     assert "unless block 1 stands between" in text
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_the_verb_has_every_section_and_shows_it_unasked(name: str, tmp_path: Path) -> None:
+    """Variants and tables were made, and no option of the verb had them printed."""
+    others = "S//i->a WINDOW 1 h GRACE 0 s; S//i NEXT {, 1 h} S//j GRACE 0 s"
+    (tmp_path / "a.xscl").write_text(f"{LOSSY}; {GUARDED}; {others}")
+    asked = [arg for q in ("a.1", "worker", "a.3", "a.4", "a.5") for arg in ("--query", q)]
+    titles = {}
+    for option in (["--section", name], []):
+        done = CliRunner().invoke(main, ["explain", str(tmp_path), *asked, *option])
+        assert done.exit_code == 0, done.output
+        titles[bool(option)] = f"\n{SECTIONS[name][0]}\n" in done.stdout
+    assert titles == {True: True, False: name != "sql"}
 
 
 def test_tables_are_shown_with_who_reads_and_writes_them() -> None:
