@@ -29,6 +29,7 @@ SECOND_US = 1_000_000
 STATEMENT = """SELECT * FROM S//a[k->x] FOLLOWED BY {x = y, 20 s} S//b[k->y] LOSS 0.5 DELAY learned
     FOLLOWED BY {y = z, 20 s} S//c->c[k->z] GRACE 5 s PUBLISH P"""
 READER = "P//c[k->p] NEXT {p != s, 90 s} S//a[k->s] GRACE 5 s"
+STATEMENTS = {"learns": STATEMENT, "reads": READER}
 
 
 class Broker(CrashingBroker):
@@ -41,18 +42,7 @@ class Broker(CrashingBroker):
 
     def live(self, size: int = 12) -> None:
         """Register, accept and process everything that is not there yet."""
-        self.pipeline.recover(self.registry.revision())
-        for name, text in (("learns", STATEMENT), ("reads", READER)):
-            if not self.registry.history(name):
-                self.register(name, text)
-        if self.spool.next_docid == 1:
-            self.accept(documents())
-        self.drain(size)
-
-    def state(self) -> list[tuple[str, str]]:
-        """Return all matches, in the order of their lines."""
-        found = self.outbox.matches.find(limit=10_000)
-        return sorted((match.query, match.line) for match in found)
+        self.catch_up(STATEMENTS, documents(), size)
 
 
 def documents() -> list[DocumentLine]:
@@ -75,10 +65,10 @@ def documents() -> list[DocumentLine]:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]]:
     with Broker(tmp_path_factory.mktemp("undisturbed")) as broker:
         broker.live()
-        state = broker.state()
+        state = broker.found_lines()
     inferred = [line for query, line in state if query == "learns" and '"missing": [{' in line]
     assert inferred
-    assert {query for query, _ in state} == {"learns", "reads"}
+    assert {query for query, _ in state} == set(STATEMENTS)
     return state
 
 
@@ -103,7 +93,7 @@ def test_a_crash_at_a_commit_point_changes_nothing_that_is_inferred(
     assert crash.has_crashed
     with Broker(tmp_path) as broker:
         broker.live()
-        assert broker.state() == undisturbed
+        assert broker.found_lines() == undisturbed
 
 
 @pytest.mark.parametrize("size", [5, 500])
@@ -112,7 +102,7 @@ def test_batches_change_nothing_that_is_inferred(
 ) -> None:
     with Broker(tmp_path) as broker:
         broker.live(size)
-        assert broker.state() == undisturbed
+        assert broker.found_lines() == undisturbed
 
 
 def test_no_more_delays_are_kept_than_are_learned_from(tmp_path: Path) -> None:

@@ -38,18 +38,7 @@ class Broker(CrashingBroker):
 
     def live(self, size: int = 6) -> None:
         """Register, accept and process everything that is not there yet."""
-        self.pipeline.recover(self.registry.revision())
-        for name, text in STATEMENTS.items():
-            if not self.registry.history(name):
-                self.register(name, text)
-        if self.spool.next_docid == 1:
-            self.accept(lines())
-        self.drain(size)
-
-    def state(self) -> list[tuple[str, str]]:
-        """Return all matches, in the order of their lines."""
-        found = self.outbox.matches.find(limit=10_000)
-        return sorted((match.query, match.line) for match in found)
+        self.catch_up(STATEMENTS, lines(), size)
 
 
 def lines() -> list[DocumentLine]:
@@ -67,7 +56,7 @@ def lines() -> list[DocumentLine]:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]]:
     with Broker(tmp_path_factory.mktemp("undisturbed")) as broker:
         broker.live()
-        state = broker.state()
+        state = broker.found_lines()
     assert {query for query, _ in state} == set(STATEMENTS)
     return state
 
@@ -82,7 +71,7 @@ def test_a_crash_at_a_commit_point_changes_nothing_that_is_given(
     assert crash.has_crashed
     with Broker(tmp_path) as broker:
         broker.live()
-        assert broker.state() == undisturbed
+        assert broker.found_lines() == undisturbed
 
 
 @pytest.mark.parametrize("size", [1, 3, 40])
@@ -91,7 +80,7 @@ def test_batches_change_nothing_that_is_given(
 ) -> None:
     with Broker(tmp_path) as broker:
         broker.live(size)
-        assert broker.state() == undisturbed
+        assert broker.found_lines() == undisturbed
 
 
 def test_notes_that_nothing_asks_for_any_more_are_gone(tmp_path: Path) -> None:

@@ -37,6 +37,10 @@ class Broker(CrashingBroker):
     ) -> None:
         super().__init__(directory, reached, lateness_us=86_400_000_000)
 
+    def live(self, size: int = 6) -> None:
+        """Register, accept and process everything that is not there yet."""
+        self.catch_up(STATEMENTS, lines(), size)
+
     def accept(self, lines: Sequence[DocumentLine]) -> None:
         self.ingest.tables = loaded_tables(self.registry)
         super().accept(lines)
@@ -61,21 +65,10 @@ def lines() -> list[DocumentLine]:
     return [*found, tick(2_000_000_000_000_000)]
 
 
-def live(broker: Broker, size: int = 6) -> None:
-    """Register, accept and process everything that is not there yet."""
-    broker.pipeline.recover(broker.registry.revision())
-    for name, text in STATEMENTS.items():
-        if not broker.registry.history(name):
-            broker.register(name, text)
-    if broker.spool.next_docid == 1:
-        broker.accept(lines())
-    broker.drain(size)
-
-
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> State:
     with Broker(tmp_path_factory.mktemp("undisturbed")) as broker:
-        live(broker)
+        broker.live()
         state = broker.state()
     queries = {query for query, _ in state[0]}
     assert queries == {"count", "mute", "seen", "quiet"}
@@ -90,17 +83,17 @@ def test_a_crash_at_a_commit_point_changes_no_cell_and_no_match(
 ) -> None:
     reached = CrashAt(point, visit)
     with Broker(tmp_path, reached) as broker, suppress(Crash):
-        live(broker)
+        broker.live()
     assert reached.has_crashed
     with Broker(tmp_path) as broker:
-        live(broker)
+        broker.live()
         assert broker.state() == undisturbed
 
 
 @pytest.mark.parametrize("size", [1, 3, 40])
 def test_batches_change_no_cell_and_no_match(tmp_path: Path, undisturbed: State, size: int) -> None:
     with Broker(tmp_path) as broker:
-        live(broker, size)
+        broker.live(size)
         assert broker.state() == undisturbed
 
 

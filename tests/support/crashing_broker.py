@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Self
@@ -90,6 +90,18 @@ class CrashingBroker:
         self.registry.register(name, query.text, version=query.version, point=point)
         self.pipeline.prepare(self.registry.revision())
 
+    def catch_up(
+        self, statements: Mapping[str, str], lines: Sequence[DocumentLine], size: int = 6
+    ) -> None:
+        """Register, accept and process everything that is not there yet."""
+        self.pipeline.recover(self.registry.revision())
+        for name, text in statements.items():
+            if not self.registry.history(name):
+                self.register(name, text)
+        if self.spool.next_docid == 1:
+            self.accept(lines)
+        self.drain(size)
+
     def accept(self, lines: Sequence[DocumentLine]) -> None:
         """Take documents, three in a segment."""
         for start in range(0, len(lines), 3):
@@ -107,3 +119,8 @@ class CrashingBroker:
 
     def found(self) -> list[tuple[str, str]]:
         return [(match.query, match.id) for match in self.outbox.matches.find(limit=10_000)]
+
+    def found_lines(self) -> list[tuple[str, str]]:
+        """Return all matches, in the order of their lines."""
+        found = self.outbox.matches.find(limit=10_000)
+        return sorted((match.query, match.line) for match in found)

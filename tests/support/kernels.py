@@ -1,4 +1,4 @@
-"""Tests of compiled loops need the extra `fast`."""
+"""Compiled loops need numba, which the extra `fast` installs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ __all__ = ["needs_kernels"]
 
 
 def needs_kernels() -> None:
-    """Skip a test where numba is not installed."""
+    """Skip a test where no loops can be compiled."""
     if not can_compile():
-        pytest.skip("numba is not here, in a version for this NumPy: pip install -e '.[fast]'")
+        pytest.skip("there is no numba that knows this NumPy: pip install -e '.[fast]'")

