@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
+from broker.matching.spelling import spell
 from xscl.evaluation import Reading, compile_sets
 from xscl.measures import WordSet, best
 from xscl.query import Operand, SimilarityJoin
@@ -16,15 +16,13 @@ __all__ = ["SHARED_MAX", "spell_likenesses"]
 SHARED_MAX = 50
 """Shared words listed for a similarity join (semantics, section 10)."""
 
-_spell = json.JSONEncoder(ensure_ascii=False).encode
-
 
 def spell_likenesses(joins: Iterable[SimilarityJoin], reading: Reading) -> str:
     """Return what the similarity joins of a tuple have found, as JSON.
 
     Of several sets on a side it is the first choice with the largest score.
     """
-    return _spell([_likeness(join, reading) for join in joins])
+    return spell([_likeness(join, reading) for join in joins])
 
 
 def _likeness(join: SimilarityJoin, reading: Reading) -> dict[str, Any]:

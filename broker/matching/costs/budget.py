@@ -35,6 +35,7 @@ from joins import UNBOUNDED
 
 __all__ = [
     "DEFAULT_BUDGET",
+    "PUBLISHED_COST",
     "TUPLE_COST",
     "Budget",
     "Pause",
@@ -45,6 +46,9 @@ __all__ = [
 
 TUPLE_COST = 400
 """What a tuple of nodes costs beside its values, in bytes."""
+
+PUBLISHED_COST = 7
+"""What a byte of output costs besides where it is published: it is evaluated as a document."""
 
 _HINT = "join on something rarer as well, or shorten the window"
 

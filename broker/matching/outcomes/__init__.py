@@ -5,8 +5,10 @@
     columns   aggregates that are kept up to date: every stretch by two searches
     rows      WINDOW: which rows there are, and what is in them
     kept      LIMIT and DISJOINT: what has been given, which decides what is given further
+    learned   DELAY learned: the delays of matches, which say how sure others are
     graphs    COMPRESSED: matches that end together, as one graph whose paths they are
     rowlines  rows are spelled as matches are
+    outcome   what rows and graphs have in common
 
 Invariant: what is given depends on what is decided at positions up to its own, and on nothing else.
 

@@ -11,23 +11,19 @@ beginning and for none with another, it is several.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from hashlib import blake2b
 from itertools import groupby
-from json.encoder import encode_basestring
 from typing import NamedTuple
 from xml.sax.saxutils import quoteattr
 
-from broker.documents.document import Document, render_time
-from broker.matching.costs.blocks import Account
+from broker.documents.document import render_time
 from broker.matching.costs.budget import Tally
-from broker.matching.match import FoundMatch, parameters_key
 from broker.matching.outcomes.gathered import Matched
-from broker.matching.outcomes.rowlines import PUBLISHED_COST, spell, spell_for_id
-from broker.matching.publications import published_document
+from broker.matching.outcomes.outcome import OutcomePlace, build_outcome, outcome_id
 from broker.matching.rendering.leaf import Leaf
-from broker.matching.rendering.lines import DOCUMENTS_MAX
+from broker.matching.rendering.lines import DOCUMENTS_MAX, spell_documents
 from broker.matching.rendering.matches import BuiltMatch
+from broker.matching.spelling import spell
 from broker.matching.uses import Topic
 from templates.rungraphs import PathGraph, union
 from xscl.meter import ExhaustedError, Meter, size
@@ -111,34 +107,36 @@ def _keys(match: Matched) -> tuple[str, ...]:
 
 def build_graph(found: FoundMatches, tally: Tally) -> BuiltMatch | None:
     """Return a graph as it is kept, None where it goes over its query's budget."""
-    topic, first = found.topic, found.matches[0]
-    query, given = topic.query, topic.parameters
-    newest = max(match.newest for match in found.matches)
-    account = Account(first.docid, newest)
-    meter = Meter(tally.left(account))
+    place = _place(found)
+    meter = Meter(tally.left(place.account))
     found_graph = _graph(found)
     graph, count = _in_order(found_graph), found_graph.count()
-    places = graph.labels
     try:
         output = _output(graph, count, meter)
     except ExhaustedError:
-        tally.pay(account, meter.spent, 0)
+        tally.pay(place.account, meter.spent, 0)
         return None
-    name = _id(found)
-    line = _line(found, name, places, output)
-    cost = meter.spent + PUBLISHED_COST * size(output) * (query.publish is not None)
-    tally.pay(account, cost, size(line))
-    leaves = list(dict.fromkeys(place.leaf for place in places))
-    oldest = min(leaf.docid for leaf in leaves)
-    row = FoundMatch(first.docid, query.id, name, parameters_key(given), oldest, line)
-    document = None
-    if query.publish is not None:
-        document = _published(query.publish, found, name, output, leaves)
-    return BuiltMatch(row, document)
+    name = outcome_id(place, "graph", found.keys)
+    line = _line(place, name, graph.labels, output)
+    leaves = list(dict.fromkeys(each.leaf for each in graph.labels))
+    return build_outcome(place, name, line, output, leaves, meter.spent, tally)
+
+
+def _place(found: FoundMatches) -> OutcomePlace:
+    first, every = found.matches[0], found.matches
+    return OutcomePlace(
+        found.topic,
+        first.docid,
+        max(match.newest for match in every),
+        max(match.depth for match in every),
+        max(match.watermark_us for match in every),
+        min(match.start_us for match in every),
+        first.end_us,
+    )
 
 
 def _graph(found: FoundMatches) -> PathGraph[_MatchPlace]:
-    """Return the graph of all matches; its nodes are in the order of their ends."""
+    """Return the graph of all matches, in which steps lead onward."""
     graphs: list[PathGraph[_MatchPlace]] = []
     units = {
         block: (place, unit.index(block) if len(unit) > 1 else None)
@@ -210,43 +208,17 @@ def _spelled(count: int) -> str:
         return "INF"
 
 
-def _id(found: FoundMatches) -> str:
-    query = found.topic.query
-    parts = [query.id, query.version, dict(found.topic.parameters), "graph", list(found.keys)]
-    digest = blake2b(digest_size=16)
-    digest.update(spell_for_id([*parts, found.matches[0].end_us]).encode())
-    return digest.hexdigest()
-
-
-def _line(found: FoundMatches, name: str, places: Sequence[_MatchPlace], output: str) -> str:
-    query, given = found.topic.query, dict(found.topic.parameters)
-    start = render_time(min(match.start_us for match in found.matches))
-    end = render_time(found.matches[0].end_us)
-    listed = places[:DOCUMENTS_MAX]
-    documents = ", ".join(place.line for place in listed)
-    further = len(places) - len(listed)
-    unlisted = f', "documents_omitted": {further}' if further else ""
-    roots = ", ".join(str(place.root) for place in listed)
+def _line(place: OutcomePlace, name: str, listed: Sequence[_MatchPlace], output: str) -> str:
+    query, given = place.topic.query, dict(place.topic.parameters)
+    start, end = render_time(place.start_us), render_time(place.end_us)
+    some = listed[:DOCUMENTS_MAX]
+    documents = spell_documents([each.line for each in some], len(listed))
+    roots = ", ".join(str(each.root) for each in some)
     parameters = f', "parameters": {spell(given)}' if given else ""
     return (
-        f'{{"id": "{name}", "query": {encode_basestring(query.id)}, "start": "{start}",'
-        f' "end": "{end}", "decided": {found.matches[0].docid},'
-        f' "documents": [{documents}]{unlisted}, "roots": [{roots}],'
+        f'{{"id": "{name}", "query": {spell(query.id)}, "start": "{start}",'
+        f' "end": "{end}", "decided": {place.docid},'
+        f' "documents": {documents}, "roots": [{roots}],'
         f' "nodes": {{}}, "witnesses": []{parameters},'
-        f' "output": {encode_basestring(output)}}}'
-    )
-
-
-def _published(
-    stream: str, found: FoundMatches, name: str, text: str, leaves: Sequence[Leaf]
-) -> Document:
-    first = found.matches[0]
-    interval = min(match.start_us for match in found.matches), first.end_us
-    document = published_document(stream, name, interval, text, leaves)
-    return replace(
-        document,
-        docid=first.docid,
-        depth=1 + max(match.depth for match in found.matches),
-        watermark_us=max(match.watermark_us for match in found.matches),
-        docid_max=max(match.newest for match in found.matches),
+        f' "output": {spell(output)}}}'
     )

@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from decimal import Decimal
-from hashlib import blake2b
-from itertools import islice
 from typing import Any
 
-from broker.documents.document import Document, render_time
-from broker.matching.costs.blocks import Account
+from broker.documents.document import render_time
 from broker.matching.costs.budget import Tally
-from broker.matching.match import FoundMatch, parameters_key
+from broker.matching.outcomes.outcome import OutcomePlace, build_outcome, outcome_id
 from broker.matching.outcomes.rows import FoundWindow
-from broker.matching.publications import published_document
 from broker.matching.rendering.leaf import Leaf
+from broker.matching.rendering.lines import spell_documents
 from broker.matching.rendering.matches import BuiltMatch
 from broker.matching.rendering.outputs import Output
 from broker.matching.rendering.trees import DocumentTree
+from broker.matching.spelling import spell
 from xscl.evaluation import Values
 from xscl.functions import to_double
-from xscl.meter import ExhaustedError, Meter, size
+from xscl.meter import ExhaustedError, Meter
 from xscl.output import build_row
 
-__all__ = ["PUBLISHED_COST", "RowBuilder", "spell", "spell_for_id"]
+__all__ = ["RowBuilder"]
 
 LISTED_MAX = 100
 """The most documents that a row lists; the rest is counted."""
 
-PUBLISHED_COST = 7
-"""What a byte of output costs besides where it is published: it is evaluated as a document."""
-
-spell = json.JSONEncoder(ensure_ascii=False).encode
-spell_for_id = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _EXACT = 1 << 53
 
 
@@ -47,27 +38,18 @@ class RowBuilder:
 
     def build(self, found: FoundWindow, tally: Tally) -> BuiltMatch | None:
         """Return a row as it is kept, None where it goes over its query's budget."""
-        query, given = found.topic.query, found.topic.parameters
         leaves = _documents(found)
-        listed = leaves[:LISTED_MAX]
-        account = Account(found.docid, found.newest)
-        meter = Meter(tally.left(account))
+        place = _place(found)
+        meter = Meter(tally.left(place.account))
         try:
-            text, error = self._output(found, listed, meter)
+            text, error = self._output(found, leaves[:LISTED_MAX], meter)
         except ExhaustedError:
-            tally.pay(account, meter.spent, 0)
+            tally.pay(place.account, meter.spent, 0)
             return None
         output = Output.of(text, error, meter.spent, ())
-        name = _id(found)
+        name = outcome_id(place, "row", found.keys)
         line = _line(found, name, leaves, output)
-        cost = meter.spent + PUBLISHED_COST * output.nbytes * (query.publish is not None)
-        tally.pay(account, cost, size(line))
-        oldest = min(leaf.docid for leaf in leaves)
-        row = FoundMatch(found.docid, query.id, name, parameters_key(given), oldest, line)
-        document = None
-        if query.publish is not None:
-            document = _published(query.publish, found, name, text, leaves)
-        return BuiltMatch(row, document)
+        return build_outcome(place, name, line, text, leaves, meter.spent, tally)
 
     def _output(
         self, found: FoundWindow, listed: Sequence[Leaf], meter: Meter
@@ -96,21 +78,16 @@ def _documents(found: FoundWindow) -> list[Leaf]:
     return leaves
 
 
-def _id(found: FoundWindow) -> str:
-    query = found.topic.query
-    parts = (query.id, query.version, dict(found.topic.parameters), "row")
-    digest = blake2b(digest_size=16)
-    digest.update(spell_for_id([*parts, list(found.keys), found.end_us]).encode())
-    return digest.hexdigest()
+def _place(found: FoundWindow) -> OutcomePlace:
+    times = found.watermark_us, found.end_us, found.end_us
+    return OutcomePlace(found.topic, found.docid, found.newest, found.depth, *times)
 
 
 def _line(found: FoundWindow, name: str, leaves: Sequence[Leaf], output: Output) -> str:
     query, given = found.topic.query, dict(found.topic.parameters)
     assert query.rows is not None
     time = render_time(found.end_us)
-    listed = ", ".join(leaf.line for leaf in islice(leaves, LISTED_MAX))
-    further = len(leaves) - LISTED_MAX
-    unlisted = f', "documents_omitted": {further}' if further > 0 else ""
+    documents = spell_documents([leaf.line for leaf in leaves[:LISTED_MAX]], len(leaves))
     shown = [*found.keys, *map(_shown, found.values[len(found.keys) :])]
     named = dict(zip(query.rows.names, shown, strict=True))
     values = f', "values": {spell(named)}' if named else ""
@@ -118,23 +95,9 @@ def _line(found: FoundWindow, name: str, leaves: Sequence[Leaf], output: Output)
     why = "" if output.error is None else f', "output_error": {spell(output.error)}'
     return (
         f'{{"id": "{name}", "query": {spell(query.id)}, "start": "{time}", "end": "{time}",'
-        f' "decided": {found.docid}, "documents": [{listed}]{unlisted}, "roots": [],'
+        f' "decided": {found.docid}, "documents": {documents}, "roots": [],'
         f' "nodes": {{}}, "witnesses": []{parameters}{values},'
         f' "output": {output.spelled}{why}}}'
-    )
-
-
-def _published(
-    stream: str, found: FoundWindow, name: str, text: str, leaves: Sequence[Leaf]
-) -> Document:
-    interval = found.end_us, found.end_us
-    document = published_document(stream, name, interval, text, leaves)
-    return replace(
-        document,
-        docid=found.docid,
-        depth=1 + found.depth,
-        watermark_us=found.watermark_us,
-        docid_max=found.newest,
     )
 
 

@@ -15,7 +15,6 @@ and of a unit with alternatives its branch.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from hashlib import blake2b
@@ -25,12 +24,9 @@ from typing import Any, NamedTuple
 from broker.matching.rendering.form import MatchForm
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.outputs import Output
+from broker.matching.spelling import spell, spell_for_id
 
-__all__ = ["DOCUMENTS_MAX", "Behind", "MatchLines"]
-
-_spell = json.JSONEncoder(ensure_ascii=False).encode
-_spell_for_id = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-
+__all__ = ["DOCUMENTS_MAX", "Behind", "MatchLines", "spell_documents"]
 
 DOCUMENTS_MAX = 1_000
 """Documents listed in a match; the rest is counted (semantics, section 18)."""
@@ -56,10 +52,15 @@ class Behind(NamedTuple):
                 if i < len(lines):
                     named = "" if branch is None else f', "branch": {branch}'
                     lines[i] = f'{lines[i][:-1]}, "block": {unit}{named}}}'
-        further = len(leaves) - len(lines)
-        unlisted = f', "documents_omitted": {further}' if further else ""
         oldest = min([leaf.docid for leaf in leaves])
-        return cls(leaves, f"[{', '.join(lines)}]{unlisted}", ",".join(keys), oldest)
+        return cls(leaves, spell_documents(lines, len(leaves)), ",".join(keys), oldest)
+
+
+def spell_documents(listed: Sequence[str], count: int) -> str:
+    """Return how a line lists so many documents, of which the first are spelled."""
+    further = count - len(listed)
+    unlisted = f', "documents_omitted": {further}' if further else ""
+    return f"[{', '.join(listed)}]{unlisted}"
 
 
 class MatchLines:
@@ -70,10 +71,10 @@ class MatchLines:
 
     def __init__(self, parameters: Mapping[str, Any], form: MatchForm) -> None:
         query = form.query
-        begin = ",".join(map(_spell_for_id, (query.id, query.version, dict(parameters))))
+        begin = ",".join(map(spell_for_id, (query.id, query.version, dict(parameters))))
         self._digest = blake2b(f"[{begin},[".encode(), digest_size=16)
         self._query = encode_basestring(query.id)
-        self._parameters = f', "parameters": {_spell(dict(parameters))}' if parameters else ""
+        self._parameters = f', "parameters": {spell(dict(parameters))}' if parameters else ""
         self._labels = form.labels
         self._form = form
         self._missing = [
@@ -96,7 +97,7 @@ class MatchLines:
 
         `found` is what `found` returns of it, `folds` are its values of FOLD.
         """
-        folded = f', "values": {_spell(dict(folds))}' if folds else ""
+        folded = f', "values": {spell(dict(folds))}' if folds else ""
         error = output.error
         why = "" if error is None else f', "output_error": {encode_basestring(error)}'
         return (
@@ -116,7 +117,7 @@ class MatchLines:
     ) -> str:
         """Return what a line says of when and where a match was found, and why.
 
-        Lines of other topics in an equal form (`Form.spelling`) say the same of it.  `omitted`
+        Lines of other topics in an equal form (`MatchForm.spelling`) say the same of it.  `omitted`
         witnesses are counted beside those given; `decided` is the docid at which the match of an
         ordered query was decided; `confidence` is that of a query with LOSS.
         """
@@ -127,7 +128,7 @@ class MatchLines:
         at = "" if decided is None else f' "decided": {decided},'
         sure = ""
         if confidence is not None:
-            sure = f' "confidence": {float(confidence)!r}, "missing": {_spell(self._missing)},'
+            sure = f' "confidence": {float(confidence)!r}, "missing": {spell(self._missing)},'
         return (
             f', "start": "{start}", "end": "{end}",'
             f'{at}{sure} "documents": {behind.line}, "roots": [{roots}], "nodes": {{{nodes}}},'
@@ -142,7 +143,7 @@ class MatchLines:
         if run is None:
             return f'{label}": {numbers[indices[0]]}}}'
         at = {form.visible[i][1]: numbers[i] for i in indices}
-        return f'{label}s": {_spell([at.get(place) for place in run])}}}'
+        return f'{label}s": {spell([at.get(place) for place in run])}}}'
 
     def witness(self, found: Sequence[int], spelled: Sequence[str]) -> str:
         """Return a witness tuple.

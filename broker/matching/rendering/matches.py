@@ -20,7 +20,7 @@ from typing import NamedTuple
 from broker.documents.document import Document, render_time
 from broker.matching.costs.accounts import Accounts
 from broker.matching.costs.blocks import Account
-from broker.matching.costs.budget import Tally
+from broker.matching.costs.budget import PUBLISHED_COST, Tally
 from broker.matching.costs.charges import Payment, PaymentCharges
 from broker.matching.match import FoundMatch, parameters_key
 from broker.matching.publications import published_document
@@ -35,10 +35,6 @@ from xscl.output import build
 from xscl.query import Constructor, SelectAll, SelectNodes
 
 __all__ = ["BuiltMatch", "MatchBuilder"]
-
-PUBLISHED_COST = 7
-"""What a byte of output costs besides where it is published: it is evaluated as a document."""
-
 
 CHARGED = 4_000
 """Matches that are charged together."""
