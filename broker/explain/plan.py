@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from broker.explain.templatetext import counted
@@ -25,7 +25,7 @@ from xscl.query import Query
 __all__ = ["ABSENT", "Fired", "MOp", "QueryPlan", "plan_of", "render_plan"]
 
 ABSENT = {
-    MRule.S_ALPHA: "an aggregate is reckoned over the matches of its own statement",
+    MRule.S_ALPHA: "an aggregate is computed over the matches of its own statement",
     MRule.C_ALPHA: "the same: rows of WINDOW belong to one statement",
     MRule.C_MU: "repetitions share where they are equal (s_μ), not by their first units",
     MRule.C_PI: "what SELECT builds is built once for each match, whoever has subscribed",
@@ -111,10 +111,7 @@ def plan_of(
     for each in publishers_first(registered):
         found.add(each)
     ops = [*_passes(found), *_operators(found, classes)]
-    numbered = tuple(
-        MOp(number, op.kind, op.reads, op.operators, op.queries, op.fired)
-        for number, op in enumerate(ops, 1)
-    )
+    numbered = tuple(replace(op, number=number) for number, op in enumerate(ops, 1))
     return QueryPlan(numbered, tuple(rule for rule in MRule if rule in without))
 
 
@@ -157,21 +154,22 @@ class _Classes:
 
 def _passes(found: QuerySet) -> Iterator[MOp]:
     """Yield the m-ops that find patterns: one automaton for all of a stream."""
-    uses = Counter(stream for use in found.fan_out.uses() for stream in _streams([use]))
-    readers: dict[str, dict[str, None]] = defaultdict(dict)
+    readers: dict[str, list[str]] = defaultdict(list)
     for use in found.fan_out.uses():
         for stream in _streams([use]):
-            readers[stream][use.topic.query.id] = None
+            readers[stream].append(use.topic.query.id)
     patterns = Counter(definition.stream for _, definition in found.plan.definitions)
     for stream, count in patterns.items():
         if stream.startswith("#"):
             continue
         fired: tuple[Fired, ...] = ()
-        if count > 1 or uses[stream] > 1:
+        uses = len(readers[stream])
+        if count > 1 or uses > 1:
             saves = f"one pass over a document finds {counted(count, 'pattern', 's')}"
-            saves += f" for {counted(uses[stream], 'operator', 's')}"
-            fired = (Fired(MRule.S_SIGMA, max(count, uses[stream]), saves),)
-        yield MOp(0, "patterns", (stream,), count, tuple(readers[stream]), fired)
+            saves += f" for {counted(uses, 'operator', 's')}"
+            fired = (Fired(MRule.S_SIGMA, max(count, uses), saves),)
+        queries = tuple(dict.fromkeys(readers[stream]))
+        yield MOp(0, "patterns", (stream,), count, queries, fired)
 
 
 def _operators(found: QuerySet, classes: _Classes) -> Iterator[MOp]:

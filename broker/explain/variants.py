@@ -1,4 +1,4 @@
-"""What LOSS makes of a query, in words: its variants with their factors, and those not asked."""
+"""What LOSS makes of a query, in words: its variants with their factors, and what is not asked."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from templates.factor import Factor
 from templates.factortext import spell_delay, spell_unit
 from templates.variants import Variant, variants
+from xscl.delays import LEARNED_LEAST, LEARNED_MOST
 from xscl.path import Parameter
 from xscl.query import Query
 
@@ -41,7 +42,9 @@ def _line(query: Query, factor: Factor) -> str:
     share = "F(T)" if len(factor.losses) == 1 else "P(D1 + D2 <= T)"
     text = f"{eps} {share}: {names} lost, {gap}, {delays}"
     if factor.learns:
-        text += " from the last 1,000 matches that lack nothing, 30 at least"
+        text += (
+            f" from the last {LEARNED_MOST:,} matches that lack nothing, {LEARNED_LEAST} at least"
+        )
     return text
 
 

@@ -14,7 +14,7 @@ from broker.whynot.reason import Reason, spell_length
 from templates.factor import Factor
 from templates.factortext import spell_delay, spell_unit
 from templates.variants import Variant, variants
-from xscl.delays import exact
+from xscl.delays import LEARNED_LEAST, exact
 from xscl.query import Query
 from xscl.sequence import documents_of, units_of
 
@@ -97,8 +97,8 @@ def _sureness(
         known = learned()
         if known is None:
             text = (
-                "the confidence depends on the delays learned before: fewer than 30 complete"
-                " matches were known, or what they say leaves too little"
+                "the confidence depends on the delays learned before: fewer than"
+                f" {LEARNED_LEAST} complete matches were known, or what they say leaves too little"
             )
             return Reason("confidence", False, text, parts=tuple(parts))
     holds = known > 0 and known >= least

@@ -10,7 +10,7 @@ import numpy as np
 
 from broker.matching.boxes.columns import Ints
 
-__all__ = ["BLOCK_DOCUMENTS", "Account", "BlockCounts", "block_of"]
+__all__ = ["BLOCK_DOCUMENTS", "Account", "BlockCounts", "block_of", "blocks_of"]
 
 BLOCK_DOCUMENTS = 1_000
 
@@ -25,6 +25,11 @@ def block_of(docid: int) -> int:
     (0, 0, 1)
     """
     return (docid - 1) // BLOCK_DOCUMENTS
+
+
+def blocks_of(docids: Ints) -> Ints:
+    """Return the numbers of documents' blocks."""
+    return (docids - 1) // BLOCK_DOCUMENTS
 
 
 class Account(NamedTuple):
@@ -121,8 +126,7 @@ def _by_block(
     docids: Ints, newest: Ints, counts: Ints
 ) -> tuple[list[tuple[int, int]], list[int], Ints]:
     """Return the blocks of accounts, the sum of each, and which of them each account is in."""
-    own, other = (docids - 1) // BLOCK_DOCUMENTS, (newest - 1) // BLOCK_DOCUMENTS
-    pairs, which = np.unique(own * _BLOCKS + other, return_inverse=True)
+    pairs, which = np.unique(blocks_of(docids) * _BLOCKS + blocks_of(newest), return_inverse=True)
     totals = np.zeros(len(pairs), np.int64)
     np.add.at(totals, which, counts)
     own, other = np.divmod(pairs, _BLOCKS)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
-from broker.matching.costs.blocks import BLOCK_DOCUMENTS, Account
+from broker.matching.costs.blocks import Account, blocks_of
 from broker.matching.costs.budget import TUPLE_COST, Budget, Spent, Tally, bound_of
 
 __all__ = ["Charges", "FoundCharges", "HandedOnCharges", "Ledger", "Payment", "PaymentCharges"]
@@ -296,8 +296,8 @@ class Ledger:
         is_told[list(untold.of_query)] = False
         found: dict[str, dict[int, tuple[int, int]]] = {name: {} for name in self.queries()}
         for charges, _, of_row in untold.charges:
-            some = np.flatnonzero((_blocks(charges.docids) == block) & ~is_told[of_row])
-            amounts, newest = charges.amounts, _blocks(charges.newest[some])
+            some = np.flatnonzero((blocks_of(charges.docids) == block) & ~is_told[of_row])
+            amounts, newest = charges.amounts, blocks_of(charges.newest[some])
             matches = (amounts.matches + amounts.handed_on)[some]
             nothing = np.zeros_like(matches)
             for at, counts in (
@@ -321,10 +321,6 @@ def _changes(column: Ints) -> Flags:
     changes = np.ones(len(column), np.bool_)
     changes[1:] = column[1:] != column[:-1]
     return changes
-
-
-def _blocks(docids: Ints) -> Ints:
-    return (docids - 1) // BLOCK_DOCUMENTS
 
 
 def _totals(numbers: Ints, at: Ints, counts: Sequence[Ints]) -> Iterator[tuple[int, ...]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
-from broker.matching.costs.blocks import BLOCK_DOCUMENTS, Account
+from broker.matching.costs.blocks import Account, blocks_of
 from broker.matching.costs.budget import TUPLE_COST
 from broker.matching.usegroups import GroupColumns
 
@@ -115,8 +115,8 @@ class CommonCounts:
 
 def _sums_in_block(counted: Counted, block: int) -> Iterator[tuple[int, list[list[int]]]]:
     """Yield the sums of each use in a block of positions, by the block of the newest document."""
-    own = np.flatnonzero((counted.docids - 1) // BLOCK_DOCUMENTS == block)
-    newest = (counted.newest[own] - 1) // BLOCK_DOCUMENTS
+    own = np.flatnonzero(blocks_of(counted.docids) == block)
+    newest = blocks_of(counted.newest[own])
     for each in np.unique(newest).tolist():
         some = own[newest == each]
         sums = counted.uses.sums(counted.tuples[some], counted.weights[some])
