@@ -80,7 +80,7 @@ class Collector:
         inner, roots = taken[are_inner], taken[~are_inner]
         handed_on = inner[self._inner.add(hits.alone(inner))] if len(inner) else inner
         begun = roots[self._begun(hits.alone(roots))] if len(roots) else roots
-        counted.count(begun)
+        counted.count(np.arange(len(hits)), begun)
         counted.hand_on(handed_on[~hits.are_blocks[handed_on]])
 
     def _take_common(self, hits: Hits) -> None:
@@ -97,9 +97,10 @@ class Collector:
         if not len(rows):
             return
         hits, bounds = hits.alone(rows), bounds[rows]
+        are_new = self._inner.add_common(hits)
+        self._charge_alone(hits, are_new)
         ones = np.ones(len(hits), np.int64)
-        weights = np.stack([ones, self._inner.add_common(hits), hits.nbytes], axis=1)
-        self._charge_alone(hits, weights)
+        weights = np.stack([ones, are_new, hits.nbytes], axis=1)
         for rows, group in _groups(hits):
             uses = group.columns
             where = hits.docids[rows], hits.docids_max[rows], weights[rows]
@@ -117,27 +118,17 @@ class Collector:
         are_held &= hits.docids <= limits[hits.which]
         return are_held
 
-    def _charge_alone(self, hits: Hits, weights: Ints) -> None:
+    def _charge_alone(self, hits: Hits, are_new: Flags) -> None:
         """Charge the queries of groups of one use with tuples of nodes, and what is handed on."""
         numbers: dict[str, int] = {}
         of_use = np.full(len(hits.uses), -1)
         for i, group in _groups_of_one(hits):
             of_use[i] = numbers.setdefault(group.columns.queries[0], len(numbers))
-        rows = np.flatnonzero(of_use[hits.which] >= 0)
-        if not len(rows):
-            return
-        uses, queries, own = hits.which[rows], list(numbers), weights[rows]
-        columns = (of_use[uses], hits.docids[rows], hits.docids_max[rows])
-        (which, docids, newest), inverse = _distinct(columns)
-        tuples, nbytes = (np.bincount(inverse, own[:, k]).astype(np.int64) for k in (0, 2))
-        found = FoundCharges(queries, which, docids, newest, tuples, nbytes, np.zeros_like(tuples))
-        self._accounts.charge(found)
-        (which, docids, newest, of_stream), inverse = _distinct((*columns, uses))
-        counts = np.bincount(inverse, own[:, 1]).astype(np.int64)
-        streams = [use.clause.stream for use in hits.uses]
-        self._accounts.charge(
-            HandedOnCharges(queries, which, docids, newest, streams, of_stream, counts)
-        )
+        of_hit = of_use[hits.which]
+        own = np.flatnonzero(of_hit >= 0)
+        counted = _Counted(hits, self._accounts, list(numbers), of_hit)
+        counted.count(own, own[:0])
+        counted.hand_on(own[are_new[own]])
 
     def _are_open(self, uses: GroupColumns, tuples: Ints, docids: Ints) -> Flags:
         """Return which tuples somebody has who is not stopped before they stand."""
@@ -267,16 +258,21 @@ class _Counted:
             are_below[hit] = counts_at_limit(tally, int(newest[hit]))
         return are_below
 
-    def count(self, begun: Ints) -> None:
-        """Count all hits, of which those given begin a match."""
-        columns = (self._queries, self._hits.docids, self._hits.docids_max)
-        keys, inverse = _distinct(columns)
+    def count(self, own: Ints, begun: Ints) -> None:
+        """Count some hits; the hits of `begun` begin a match."""
+        hits = self._hits
+        keys, inverse = _distinct(
+            [column[own] for column in (self._queries, hits.docids, hits.docids_max)]
+        )
         # A load costs nobody's budget.
-        costs = np.array([use.topic.query.table is None for use in self._hits.uses], np.int64)
-        costs = costs[self._hits.which]
-        tuples = np.bincount(inverse, costs).astype(np.int64)
-        nbytes = np.bincount(inverse, costs * self._hits.nbytes).astype(np.int64)
-        matches = np.bincount(inverse[begun], minlength=len(tuples))
+        costs = np.array([use.topic.query.table is None for use in hits.uses], np.int64)
+        costs = costs[hits.which[own]]
+        begins = np.zeros(len(hits), np.int64)
+        begins[begun] = 1
+        tuples, nbytes, matches = (
+            np.bincount(inverse, weights).astype(np.int64)
+            for weights in (costs, costs * hits.nbytes[own], begins[own])
+        )
         which, docids, newest = keys
         found = FoundCharges(self._all, which, docids, newest, tuples, nbytes, matches)
         self._accounts.charge(found)

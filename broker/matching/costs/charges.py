@@ -229,7 +229,7 @@ class Ledger:
     def enter(self, charges: Charges, tallies: Mapping[str, Tally]) -> list[str]:
         """Take charges; return the queries whose tallies have to be told.
 
-        Those in `tallies` are told at once.
+        A query that is in `tallies` has its tally told at once.
         """
         if not len(charges.which):
             return []
