@@ -23,6 +23,15 @@ def forks() -> Iterator[Forks]:
     forks.close()
 
 
+def contents_after_a_kill(
+    forks: Forks, directory: Path, point: str, visit: int, *how: str
+) -> list[tuple[object, ...]]:
+    """Return what a broker leaves that is killed at a point, and started again."""
+    assert forks.run("die_at", directory, point, visit, *how) == -signal.SIGKILL
+    assert forks.run("live", directory, *how) == 0
+    return doomed.contents(directory)
+
+
 @pytest.fixture(scope="module")
 def undisturbed(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[object, ...]]:
     directory = tmp_path_factory.mktemp("undisturbed")
@@ -38,9 +47,7 @@ def undisturbed(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> list[
 def test_a_kill_at_a_commit_point_changes_nothing(
     forks: Forks, tmp_path: Path, undisturbed: list[tuple[object, ...]], point: str, visit: int
 ) -> None:
-    assert forks.run("die_at", tmp_path, point, visit) == -signal.SIGKILL
-    assert forks.run("live", tmp_path) == 0
-    assert doomed.contents(tmp_path) == undisturbed
+    assert contents_after_a_kill(forks, tmp_path, point, visit) == undisturbed
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +65,7 @@ def decided(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> list[tupl
 def test_a_kill_at_a_commit_point_changes_nothing_that_is_decided(
     forks: Forks, tmp_path: Path, decided: list[tuple[object, ...]], point: str, visit: int
 ) -> None:
-    assert forks.run("die_at", tmp_path, point, visit, "real") == -signal.SIGKILL
-    assert forks.run("live", tmp_path, "real") == 0
-    assert doomed.contents(tmp_path) == decided
+    assert contents_after_a_kill(forks, tmp_path, point, visit, "real") == decided
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +81,7 @@ def ruled(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[
 def test_a_kill_at_a_commit_point_changes_no_cell_and_nothing_that_is_learned(
     forks: Forks, tmp_path: Path, ruled: list[tuple[object, ...]], point: str, visit: int
 ) -> None:
-    assert forks.run("die_at", tmp_path, point, visit, "rules") == -signal.SIGKILL
-    assert forks.run("live", tmp_path, "rules") == 0
-    assert doomed.contents(tmp_path) == ruled
+    assert contents_after_a_kill(forks, tmp_path, point, visit, "rules") == ruled
 
 
 def test_a_broker_that_is_killed_again_and_again_gets_there(

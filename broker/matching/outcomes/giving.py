@@ -19,7 +19,7 @@ from broker.matching.match import parameters_key
 from broker.matching.outcomes.gathered import Gathered, Matched, MatchSource, Rows, source_of
 from broker.matching.outcomes.graphs import GraphSource, build_graph
 from broker.matching.outcomes.kept import Given, GivenAt, Note, Notes
-from broker.matching.outcomes.learned import Learned, Learning
+from broker.matching.outcomes.learned import Learned, Learner, Learning
 from broker.matching.outcomes.rowlines import RowBuilder
 from broker.matching.outcomes.rows import Asking, FoundWindow, RowSource
 from broker.matching.queryset import QuerySet
@@ -223,10 +223,10 @@ class Outcomes:
         """Set the confidence of a match; return whether it is enough, and learn from the match."""
         clause, topic = match.clause.clause, match.topic
         units = learned_units(query)
-        who = query.id, self._queries.revision(query.id), parameters_key(topic.parameters)
+        who = Learner(query.id, self._queries.revision(query.id), parameters_key(topic.parameters))
         samples = None
         if any(factor.learns for factor in clause.factors):
-            samples = self.learned.samples(*who, units, match.docid)
+            samples = self.learned.samples(who, units, match.docid)
             if samples is None:
                 return False
         match.confidence = math.prod(
@@ -240,7 +240,7 @@ class Outcomes:
             end_of = dict(zip(clause.blocks, ends_us, strict=True))
             interval = match.start_us, match.end_us
             delays = [unit.delay_us(end_of) for unit in units]
-            self.learned.add(*who, match.docid, interval, delays)
+            self.learned.add(who, match.docid, interval, delays)
         return True
 
     # -- between batches -----------------------------------------------------------------------

@@ -18,7 +18,7 @@ from joins import UNBOUNDED
 from templates.learnedunits import LearnedUnit
 from xscl.delays import LEARNED_LEAST, LEARNED_MOST, Sample
 
-__all__ = ["DEFAULT_LEARNING", "LEARNED", "Learned", "Learning"]
+__all__ = ["DEFAULT_LEARNING", "LEARNED", "Learned", "Learner", "Learning"]
 
 LEARNED = "LEARNED"
 """The clause of a note that has the delays of a match."""
@@ -90,7 +90,9 @@ class _Delays:
         self._first = 0
 
 
-class _Learner(NamedTuple):
+class Learner(NamedTuple):
+    """A statement under one assignment, which is told by its `parameters_key`."""
+
     query: str
     revision: int
     parameters: str
@@ -101,40 +103,27 @@ class Learned:
 
     def __init__(self, learning: Learning) -> None:
         self._learning = learning
-        self._of: dict[_Learner, _Delays] = {}
+        self._of: dict[Learner, _Delays] = {}
         self._new: list[Note] = []
 
     def samples(
-        self,
-        query: str,
-        revision: int,
-        parameters: str,
-        units: Sequence[LearnedUnit],
-        docid: int,
+        self, who: Learner, units: Sequence[LearnedUnit], docid: int
     ) -> Mapping[int, Sample] | None:
         """Return the delays of units, by their blocks, as known at a position.
 
         None where there are too few.  Positions of one statement are asked in order.
         """
-        delays = self._of.get(_Learner(query, revision, parameters))
+        delays = self._of.get(who)
         ordered = delays.before(docid) if delays is not None else ()
         if not ordered or len(ordered[0]) < self._learning.least:
             return None
         return {unit.block: Sample(own) for unit, own in zip(units, ordered, strict=True)}
 
     def add(
-        self,
-        query: str,
-        revision: int,
-        parameters: str,
-        docid: int,
-        interval: tuple[int, int],
-        delays: Sequence[int],
+        self, who: Learner, docid: int, interval: tuple[int, int], delays: Sequence[int]
     ) -> None:
         """Note the delays of a match that lacks nothing."""
-        who = _Learner(query, revision, parameters)
-        own = self._of.setdefault(who, _Delays(self._learning.most))
-        own.held.append(_At(docid, tuple(delays)))
+        self._hold(who, _At(docid, tuple(delays)))
         text = json.dumps(list(delays))
         self._new.append(Note(*who, LEARNED, text, docid, *interval, UNBOUNDED))
 
@@ -143,9 +132,10 @@ class Learned:
         self._of.clear()
         for note in notes:
             if note.clause == LEARNED:
-                who = _Learner(note.query, note.revision, note.parameters)
-                own = self._of.setdefault(who, _Delays(self._learning.most))
-                own.held.append(_At(note.docid, tuple(json.loads(note.key))))
+                self._hold(_learner(note), _At(note.docid, tuple(json.loads(note.key))))
+
+    def _hold(self, who: Learner, one: _At) -> None:
+        self._of.setdefault(who, _Delays(self._learning.most)).held.append(one)
 
     def end_batch(self, limit_of: Callable[[str], int]) -> list[Note]:
         """Return what was noted in the batch, as far as budgets went; the rest is forgotten.
@@ -153,7 +143,7 @@ class Learned:
         `limit_of` returns the first document of a query that does not count.
         """
         noted = [note for note in self._new if note.docid < limit_of(note.query)]
-        for who in {_Learner(note.query, note.revision, note.parameters) for note in self._new}:
+        for who in {_learner(note) for note in self._new}:
             self._of[who].forget_from(limit_of(who.query))
         self._new = []
         return noted
@@ -167,3 +157,7 @@ class Learned:
         """Yield each statement, with how many matches of it are noted."""
         for who, own in self._of.items():
             yield who.query, len(own.held)
+
+
+def _learner(note: Note) -> Learner:
+    return Learner(note.query, note.revision, note.parameters)
