@@ -11,7 +11,7 @@ import functools
 import json
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -142,24 +142,27 @@ class Totals:
     `least` and `greatest` are NaN where a value is no number, or there is none.
     """
 
-    is_bound: bool = False
     count: int = 0
     sum: float = 0.0
     least: float = math.nan
     greatest: float = math.nan
 
-    def with_one(self, of: Callable[[RunElement], Atoms], element: RunElement) -> Totals:
-        """Return the totals with the values of one element more."""
-        try:
-            values = of(element)
-        except UnboundError:
-            return self
+    def with_more(
+        self, of: Callable[[RunElement], Atoms], elements: Iterable[RunElement]
+    ) -> Totals:
+        """Return the totals with the values of further elements, where these bind any."""
         count, total, least, greatest = self.count, self.sum, self.least, self.greatest
-        for number in map(to_double, values):
-            least = number if count == 0 or number != number or number < least else least
-            greatest = number if count == 0 or number != number or number > greatest else greatest
-            count, total = count + 1, total + number
-        return Totals(True, count, total, least, greatest)
+        for element in elements:
+            try:
+                values = of(element)
+            except UnboundError:
+                continue
+            for number in map(to_double, values):
+                is_first, is_nan = count == 0, number != number
+                least = number if is_first or is_nan or number < least else least
+                greatest = number if is_first or is_nan or number > greatest else greatest
+                count, total = count + 1, total + number
+        return Totals(count, total, least, greatest)
 
 
 class GrowingRun(Sequence[RunElement]):
@@ -179,38 +182,12 @@ def aggregate(
 
     Sums are taken from the first element to the last: rounding depends on it.
     """
-    if function != "all" and isinstance(elements, GrowingRun):
-        return _aggregated(function, elements.totals(of))
-    values: list[Atom] = []
-    is_bound = False
-    for one in elements:
-        try:
-            values += of(one)
-            is_bound = True
-        except UnboundError:
-            continue
     if function == "all":
-        if not is_bound:
-            raise UnboundError
-        return values
-    if function == "count":
-        return (float(len(values)),)
-    numbers = list(map(to_double, values))
-    total = 0.0
-    for number in numbers:
-        total += number
-    if function == "sum":
-        return (total,)
-    if not numbers:
-        raise UnboundError
-    if function == "avg":
-        return (total / len(numbers),)
-    if any(map(math.isnan, numbers)):
-        return (math.nan,)
-    return (min(numbers) if function == "min" else max(numbers),)
-
-
-def _aggregated(function: str, totals: Totals) -> Atoms:
+        return _all(of, elements)
+    if isinstance(elements, GrowingRun):
+        totals = elements.totals(of)
+    else:
+        totals = Totals().with_more(of, elements)
     if function == "count":
         return (float(totals.count),)
     if function == "sum":
@@ -220,6 +197,20 @@ def _aggregated(function: str, totals: Totals) -> Atoms:
     if function == "avg":
         return (totals.sum / totals.count,)
     return (totals.least if function == "min" else totals.greatest,)
+
+
+def _all(of: Callable[[RunElement], Atoms], elements: Sequence[RunElement]) -> Atoms:
+    values: list[Atom] = []
+    is_bound = False
+    for one in elements:
+        try:
+            values += of(one)
+            is_bound = True
+        except UnboundError:
+            continue
+    if not is_bound:
+        raise UnboundError
+    return values
 
 
 def shown_value(values: Atoms) -> Any:

@@ -86,7 +86,7 @@ class ChainHead(GrowingRun):
         known = head._totals.get(of, _NOTHING)
         for each in reversed(heads):
             assert each.part.element is not None
-            known = each._totals[of] = known.with_one(of, each.part.element)
+            known = each._totals[of] = known.with_more(of, (each.part.element,))
         return known
 
     def step_parts(self) -> list[Part]:

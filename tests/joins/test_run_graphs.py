@@ -80,8 +80,23 @@ def test_a_document_with_too_many_runs_lists_none(monkeypatch: pytest.MonkeyPatc
     assert max(node.part.docid for node in listed) == 14
 
 
-@pytest.mark.parametrize("values", [[], ["2"], ["3", "x", "1"], ["0.1", "0.2", "0.3"], ["1", None]])
-def test_totals_that_a_run_carries_are_those_of_its_elements(values: list[str | None]) -> None:
+AGGREGATES = ("count", "sum", "avg", "min", "max")
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([], "[0.0] [0.0] unbound unbound unbound"),
+        (["2"], "[1.0] [2.0] [2.0] [2.0] [2.0]"),
+        (["3", "1", "2"], "[3.0] [6.0] [2.0] [1.0] [3.0]"),
+        (["3", "x", "1"], "[3.0] [nan] [nan] [nan] [nan]"),
+        (["0.1", "0.2", "0.3"], "[3.0] [0.6000000000000001] [0.20000000000000004] [0.1] [0.3]"),
+        ([None, "1", None], "[1.0] [1.0] [1.0] [1.0] [1.0]"),
+    ],
+)
+def test_totals_that_a_run_carries_are_those_of_its_elements(
+    values: list[str | None], expected: str
+) -> None:
     elements = [RunElement(0, n, n, {"p": TermNode(1, value)}) for n, value in enumerate(values)]
 
     def of(element: RunElement) -> list[str | float]:
@@ -95,10 +110,10 @@ def test_totals_that_a_run_carries_are_those_of_its_elements(values: list[str | 
             return elements[index]
 
         def totals(self, of: Any) -> Totals:
-            return reduce(lambda known, one: known.with_one(of, one), elements, Totals())
+            return reduce(lambda known, one: known.with_more(of, [one]), elements, Totals())
 
-    for function in ("count", "sum", "avg", "min", "max"):
-        assert _outcome(function, of, Carried()) == _outcome(function, of, elements)
+    for function, outcome in zip(AGGREGATES, expected.split(" "), strict=True):
+        assert _outcome(function, of, Carried()) == _outcome(function, of, elements) == outcome
 
 
 def _outcome(function: str, of: Any, elements: Any) -> str:
