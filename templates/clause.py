@@ -65,7 +65,7 @@ WINDOW = Place(-2, -1)
 
 
 BAR = Place(-3, -1)
-"""What a tuple of NEXT had to surmount: the best that was next of its left before."""
+"""The bar of a tuple of NEXT: up to where its left was served before (`docs/decided.md`)."""
 
 
 class Measured(NamedTuple):

@@ -22,7 +22,7 @@ Loop = TypeVar("Loop", bound=Callable[..., object])
 
 @cache
 def can_compile() -> bool:
-    """Return whether numba is installed, in a version that this NumPy has."""
+    """Return whether numba is installed, in a version that works with this NumPy."""
     try:
         import numba  # noqa: F401
     except ImportError:

@@ -39,7 +39,7 @@ def asked_behind(statement: Query) -> list[Operand]:
 
 
 def split(where: Disjunct) -> tuple[tuple[Residual, ...], tuple[Call, ...], Guard | None]:
-    """Return a conjunction without what asks tables, and that."""
+    """Split a conjunction into what asks no table, and the guard of the rest."""
     residuals = [(each, _rows_in(each.left, each.right)) for each in where.residuals]
     tests = [(each, _rows_in(each)) for each in where.tests]
     rows = tuple(dict.fromkeys(row for _, own in (*residuals, *tests) for row in own))

@@ -402,7 +402,7 @@ class DecisionCompiler(Compiler):
 
 
 def _steps(decision: Decision, below: Sequence[Clause]) -> Iterator[Test]:
-    """Yield for which data tuples are decided: for the own window, or up to the bar."""
+    """Yield what says for which data a tuple was decided: its own window, or all behind its bar."""
     if isinstance(decision.window_us, Parameter):
         if decision.is_graded:
             yield Test(WINDOW, "=", decision.window_us)
@@ -416,4 +416,4 @@ def _steps(decision: Decision, below: Sequence[Clause]) -> Iterator[Test]:
 
 
 _BARRED = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
-"""How a bar is held against data that values are held against so."""
+"""How a bar is held against data, by how values are held against it."""

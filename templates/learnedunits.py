@@ -1,4 +1,4 @@
-"""The units of a statement whose delay is learned: behind what each comes.
+"""The units of a statement whose delay is learned, and the unit behind which each comes.
 
 A match that lacks nothing says how long each took: from the end of what stands before it in the
 chain to its own end.

@@ -419,9 +419,9 @@ class _Plain:
     def _held_against_data(
         self, parts: Sequence[_Part], disjuncts: Disjuncts
     ) -> tuple[list[_Part], Disjuncts]:
-        """Return operands with what a predicate asks of one alone, held against a parameter.
+        """Move what a predicate holds of one operand against a parameter into that operand.
 
-        What is left of the predicate comes with them.
+        Returns the operands, and what is left of the predicate.
         """
         if len(disjuncts) != 1:
             return list(parts), disjuncts

@@ -134,9 +134,9 @@ def _data(clause: Clause) -> list[tuple[str, str]]:
 
 
 def _are_steps(asked: Sequence[list[tuple[str, str]]], most: int) -> bool:
-    """Return whether rights compete with those alone that are equal where data is asked for.
+    """Return whether rights compete in groups of equal data, served step by step in each.
 
-    Of thresholds there may be as many as `most`, and no other condition.
+    They have at most as many thresholds as `most`, all the same, and no other condition on data.
     """
     is_alike = all(each == asked[0] for each in asked)
     thresholds = [how for each in asked[:1] for _, how in each if how != "="]

@@ -72,7 +72,7 @@ class PathGraph(Generic[L]):
         return [frozenset(each) for each in found.values()]
 
     def minimal(self) -> PathGraph[L]:
-        """Return a graph of the same runs, without nodes behind which the same runs go on."""
+        """Return a graph of the same runs: nodes of one label have different ones behind them."""
         if len(set(self.labels)) == len(self.labels):
             return self
         kept: dict[tuple[L, frozenset[int]], int] = {}

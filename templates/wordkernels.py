@@ -85,7 +85,7 @@ def _are_equal(
 def sets_of_parts(
     codes: Codes, ends: Ints, order: Ints, length: int, powers: Hashes, mixers: Hashes
 ) -> tuple[Ints, Hashes, Flags]:
-    """Return the sizes and the hashes of the sets of parts, and of which hashes do not say it all.
+    """Return the sizes and hashes of the sets of parts, and in which parts two runs share a hash.
 
     The characters of part `i` end before `ends[i]`, and 0 stands between words.  A set is of runs
     of `length` words.  `sizes[k]` is that of the part `order[k]`; a part whose flag is set has runs

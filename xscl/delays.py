@@ -32,7 +32,7 @@ LEARNED_LEAST = 30
 """The fewest delays that say how a delay is distributed."""
 
 LEARNED_MOST = 1_000
-"""The most delays that a learned one is learned from: the last ones."""
+"""How many delays one is learned from at most: the last ones."""
 
 ZERO, ONE = Fraction(0), Fraction(1)
 
@@ -49,7 +49,7 @@ class Sample:
     delays: Sequence[int]
 
     def count(self, gap_us: int) -> int:
-        """Return how many are at most a length."""
+        """Return how many lengths are at most a given one."""
         return bisect_right(self.delays, gap_us)
 
 

@@ -121,7 +121,7 @@ class _QueryBuilder:
             self.report.error(
                 "XS903",
                 span,
-                f"COMPRESSED is of runs that are paths of one graph, which {reason} keeps from it",
+                f"COMPRESSED draws runs as the paths of one graph, which {reason} rules out",
                 "each element may be asked about itself, the one before it, and what stands before",
             )
 

@@ -86,7 +86,7 @@ class _Reach:
             return
         windows = (before.operator.window, behind.operator.window)
         longest_us = min(sum(map(_length_us, windows)), within_us, INFINITE_US)
-        # What is not known of a delay leaves that all come in time.
+        # A delay that is not known yet may be so short that all come in time.
         most = exact(loss.probability) if _is_open(loss) else lost((loss,), longest_us)
         if most and most >= self.least:
             return

@@ -53,8 +53,8 @@ class Overrun:
 
     There they made `pairs` by the value joins that make fewest; without any, there is none.  An
     overrun `is_skewed` where it made a skewed pair by its value joins; then `pairs` is 1.  It is
-    `of_runs` where there were more runs of a repetition, or longer ones, than these limits allow;
-    `of_steps` where these are counted, and their graphs had more steps.
+    `of_runs` where a repetition had more runs, or longer ones, than these limits allow, and also
+    `of_steps` where runs are counted: then their graphs may have had too many steps.
     """
 
     query_class: int

@@ -1,9 +1,9 @@
 """How far lefts are served, where rights do not all compete: where data are held against them.
 
-A right that has the value `d` where assignments ask for a value competes with those alone that have
-it too: a left has a next for each `d`, its **group**.  Where a threshold or a window is data, it is
-served step by step (`steps`).  So a left is never done, but *served* in a group up to a height.
-How far is kept for as long as the left.
+A right that has the value `d` where assignments ask for a value competes with rights alone that
+have it too: a left has a next for each `d`, its **group**.  Where a threshold or a window is data,
+it is served step by step (`steps`).  So a left is never done, but *served* in a group up to a
+height.  How far is kept for as long as the left.
 
 A right need not look at lefts that end before an earlier right of its group and key starts: that
 one has served them as high, if it is as high, ends before, counts from no later, and was in time.

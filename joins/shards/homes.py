@@ -101,7 +101,7 @@ class Homes:
         return are_home
 
     def _are_home_by_words(self, pair: SimilarPair, shard: int, left: Ints, right: Ints) -> Flags:
-        """Return which pairs have their first common word here, or none where `shard` is here."""
+        """Return which pairs are at home here: by a common word, and without any, in `shard`."""
         words = partial(self._part.words, pair.left), partial(self._part.words, pair.right)
         return self._are_home_by(*words, left, right, otherwise=shard)
 
@@ -110,7 +110,7 @@ class Homes:
     ) -> Flags:
         """Return which pairs have their smallest common value in this shard.
 
-        Items that have none are at home in the shard `otherwise`.
+        Pairs that have none are at home in the shard `otherwise`.
         """
         instances, ranks = np.unique(np.concatenate([left, right]), return_inverse=True)
         codes = ranks[: len(left)] * len(instances) + ranks[len(left) :]

@@ -63,8 +63,8 @@ class LookingSets(NamedTuple):
 class AskedNumbers(NamedTuple):
     """What is asked of a set that looks, by number of the measure (`MEASURES`).
 
-    Of a set of `n` words that is there, `unseen[n]` are not found.  `share` is the part of both
-    sizes that is shared at a Jaccard index of 1: one by one and the threshold.
+    Of a set of `n` words that is there, `unseen[n]` are not found.  `share` is 1 / (1 + threshold):
+    with a Jaccard index of the threshold, sets share that part of the threshold times both sizes.
     """
 
     measure: int

@@ -322,7 +322,7 @@ class Plan:
                 yield stratum, counts > 0
 
     def seats_of(self, streams: Ints, stratum: int) -> tuple[Ints, Ints, Ints]:
-        """Return the seats of a stratum, and where those of each stream begin, and how many."""
+        """Return the seats of a stratum; where a stream's begin among them, and how many it has."""
         readers = self._reading(stratum)
         return readers.seats, *readers.of_streams(streams)
 
