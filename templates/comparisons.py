@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence, Set
 
+from templates.datatests import data_test, word_test
 from templates.derived import as_derived
-from xscl.path import Literal
-from xscl.query import Call, Derived, Disjunct, Operand, Residual, SimilarityJoin, ValueJoin
+from xscl.path import Literal, Parameter
+from xscl.query import (
+    Call,
+    Derived,
+    Disjunct,
+    Operand,
+    Residual,
+    SimilarityJoin,
+    ValueJoin,
+    operand_variables,
+)
 
 __all__ = [
     "Comparison",
@@ -16,6 +26,7 @@ __all__ = [
     "comparisons_of",
     "conjunction",
     "equality",
+    "held_against_data",
 ]
 
 Comparison = ValueJoin | Residual | SimilarityJoin | Call
@@ -71,3 +82,27 @@ def equality(comparison: Comparison) -> tuple[EqualTerm, EqualTerm] | None:
         if left is not None and right is not None:
             return left, right
     return None
+
+
+def held_against_data(
+    disjunct: Disjunct, names: Set[str], texts: Collection[str]
+) -> tuple[Disjunct, Disjunct]:
+    """Split a conjunction into what it holds against parameters of some variables, and the rest.
+
+    `texts` are the parameters whose values are never numbers.
+    """
+    comparisons = comparisons_of(disjunct)
+    own = [each for each in comparisons if _is_held_against_data(each, names, texts)]
+    return conjunction(own), conjunction([each for each in comparisons if each not in own])
+
+
+def _is_held_against_data(comparison: Comparison, names: Set[str], texts: Collection[str]) -> bool:
+    tested = None
+    if isinstance(comparison, Residual):
+        tested = data_test(comparison, texts)
+    elif isinstance(comparison, Call):
+        tested = word_test(comparison)
+    if tested is None:
+        return False
+    value, test = tested
+    return isinstance(test.data, Parameter) and names >= set(operand_variables(value))

@@ -27,7 +27,7 @@ from itertools import product
 from typing import Any
 
 from templates.chained import ChainReading
-from templates.datatests import data_test, word_test
+from templates.comparisons import held_against_data
 from templates.decision import DecisionKind
 from templates.elements import (
     RepeatedUnit,
@@ -68,7 +68,6 @@ from xscl.query import (
     Strategy,
     Unit,
     Window,
-    operand_variables,
 )
 from xscl.sequence import absences_at, blocks_below, decides, is_chain, nodes_below
 from xscl.table import Action, DeleteRow, SetCell
@@ -431,31 +430,8 @@ class _Plain:
         for part in parts:
             blocks = set(blocks_of(part.node))
             names = {v.name for v in self.query.variables if v.block in blocks}
-            residuals = {
-                each: test
-                for each in rest.residuals
-                if (test := data_test(each, texts)) and names.issuperset(operand_variables(test[0]))
-            }
-            tests = {
-                each: test
-                for each in rest.tests
-                if (test := word_test(each)) and names.issuperset(operand_variables(test[0]))
-            }
-            own = [
-                each
-                for each, (_, test) in (residuals | tests).items()
-                if isinstance(test.data, Parameter)
-            ]
-            asked = Disjunct(
-                residuals=tuple(each for each in rest.residuals if each in own),
-                tests=tuple(each for each in rest.tests if each in own),
-            )
-            found.append(self._kept(part, (asked,)) if own else part)
-            rest = replace(
-                rest,
-                residuals=tuple(each for each in rest.residuals if each not in own),
-                tests=tuple(each for each in rest.tests if each not in own),
-            )
+            own, rest = held_against_data(rest, names, texts)
+            found.append(self._kept(part, (own,)) if own != Disjunct() else part)
         return found, (rest,)
 
     def _source(self, part: _Part, around: _Around) -> PlainNode:
