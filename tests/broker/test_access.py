@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from support.api_house import BODY_BYTES_MAX, House, Route, open_house, routes_of
+from support.api_house import BODY_BYTES_MAX, House, Route, routes_of
 from support.api_room import Room
 from support.sparkless_broker import Unstarted, running
 
@@ -24,12 +24,6 @@ from broker.registry.tokens import TokenError, Tokens, TokenScope
 from broker.service import lifecycle as service
 from broker.settings.config import HttpSettings, Settings
 from broker.tables.store import RowChange
-
-
-@pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with open_house(tmp_path) as house:
-        yield house
 
 
 def rule_of(route: Route) -> AccessRule:

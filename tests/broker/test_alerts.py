@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 from standardwebhooks import Webhook
-from support.api_house import House, open_house
+from support.api_house import House
 from support.subscribers import (
     LOOPBACK,
     Broker,
@@ -435,12 +435,6 @@ async def test_the_page_shows_messages_and_what_is_snoozed(house: House) -> None
     link = re.search(r'href="(/v1/alerts/[^"]+)"', text)[1]
     async with house.client.get(link) as answer:
         assert "Snooze" in await answer.text()
-
-
-@pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with open_house(tmp_path) as house:
-        yield house
 
 
 async def subscribing(house: House, destination: str, **options: Any) -> tuple[int, Any]:

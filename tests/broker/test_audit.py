@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.api_house import SAME, House, open_house
+from support.api_house import SAME, House
 from support.verbs import xscl
 
 from broker.api.access import RULES, AccessRule
@@ -23,12 +23,6 @@ FEED = "https://ann:hunter2@feeds.example/a.xml"
 def trail(tmp_path: Path) -> Iterator[AuditTrail]:
     with closing(AuditTrail(tmp_path / "audit.db", now_us=lambda: 7)) as trail:
         yield trail
-
-
-@pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with open_house(tmp_path) as house:
-        yield house
 
 
 async def ask(house: House, method: str, path: str, token: str = "admin", **body: Any) -> Any:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from aiohttp import FormData
 from lxml import html
-from support.api_house import House, open_house
+from support.api_house import House
 
 from broker.api.admission.browsers import FORM_HEADER, FORM_TOKEN
 from broker.api.feeds import FEED_ADMINISTRATION
@@ -31,27 +29,12 @@ NO_FORMS = [
 SLOW_OR_NO_TEXT = ["punycode", "idna", "utf-7", "unicode_escape", "undefined", "zlib", "none"]
 
 
-@pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with open_house(tmp_path) as house:
-        yield house
-
-
-async def log_in(house: House, token: str) -> str:
-    form = {"token": house.secrets.get(token, token)}
-    async with house.client.post("/login", data=form, allow_redirects=False) as answer:
-        assert answer.status == 303
-    async with house.client.get("/") as answer:
-        (found,) = html.fromstring(await answer.text()).xpath("//meta[@name='xscl-form']/@content")
-    return str(found)
-
-
 @pytest.mark.parametrize(("kind", "body"), NO_FORMS)
 async def test_what_is_no_form_is_refused(house: House, kind: str, body: bytes) -> None:
     headers = {"Content-Type": kind}
     async with house.client.post("/login", data=body, headers=headers) as answer:
         assert answer.status in (400, 401)
-    await log_in(house, "admin")
+    await house.log_in("admin")
     before = house.state()
     async with house.client.post("/queries/same/pause", data=body, headers=headers) as answer:
         assert answer.status in (400, 403)
@@ -59,7 +42,7 @@ async def test_what_is_no_form_is_refused(house: House, kind: str, body: bytes) 
 
 
 async def test_the_encoding_that_a_form_names_is_not_asked(house: House) -> None:
-    token = await log_in(house, "admin")
+    token = await house.log_in("admin")
     for charset in SLOW_OR_NO_TEXT:
         headers = {"Content-Type": f"{URLENCODED}; charset={charset}"}
         async with house.client.post("/login", data=b"token=a-b", headers=headers) as answer:
@@ -100,7 +83,7 @@ async def test_a_text_comes_in_an_encoding_that_is_one(house: House) -> None:
 
 
 async def test_a_header_that_is_no_text_is_no_token(house: House) -> None:
-    await log_in(house, "admin")
+    await house.log_in("admin")
     cookie = "; ".join(f"{each.key}={each.value}" for each in house.client.session.cookie_jar)
     reader, writer = await asyncio.open_connection(house.client.host, house.client.port)
     for wrong in (b"a.\xff", b"\xff.a"):
@@ -121,7 +104,7 @@ async def test_a_header_that_is_no_text_is_no_token(house: House) -> None:
 
 async def test_which_queries_there_are_is_not_told_by_their_parameters(house: House) -> None:
     secret = house.tokens.create("ann", ["subscribe:same"])[1]
-    token = await log_in(house, secret)
+    token = await house.log_in(secret)
     said = []
     for query in ("other", "othex"):
         form = {FORM_TOKEN: token, "query": query, "destination": "pull", "parameter.x": "1"}
@@ -137,7 +120,7 @@ async def test_which_queries_there_are_is_not_told_by_their_parameters(house: Ho
 
 @pytest.mark.parametrize("encoding", ["utf-8", "iso-8859-1", "utf-16"])
 async def test_a_file_of_feeds_is_taken_as_it_is(house: House, encoding: str) -> None:
-    token = await log_in(house, "admin")
+    token = await house.log_in("admin")
     feed = '<outline text="Café" type="rss" xmlUrl="https://example.org/a"/>'
     opml = f'<?xml version="1.0" encoding="{encoding}"?>'
     opml += f'<opml version="2.0"><body><outline text="news">{feed}</outline></body></opml>'
@@ -151,7 +134,7 @@ async def test_a_file_of_feeds_is_taken_as_it_is(house: House, encoding: str) ->
 
 
 async def test_what_is_asked_for_again_has_no_field_to_fill_in(house: House) -> None:
-    await log_in(house, "admin")
+    await house.log_in("admin")
     for path in ("/", "/queries/same", f"/subscriptions/{house.mine}"):
         async with house.client.get(path) as answer:
             tree = html.fromstring(await answer.text())

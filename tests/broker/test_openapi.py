@@ -6,7 +6,7 @@ import asyncio
 import copy
 import re
 import tomllib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from openapi_spec_validator import validate
-from support.api_house import House, open_house
+from support.api_house import House
 from support.examples import examples
 
 from broker.api.access import RULES, AccessRule
@@ -46,12 +46,6 @@ def operations(described: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, 
 
 
 OPERATIONS = {f"{method} {path}": each for method, path, each in operations(description())}
-
-
-@pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with open_house(tmp_path) as house:
-        yield house
 
 
 def test_the_description_is_openapi() -> None:

@@ -12,11 +12,11 @@ import pytest_asyncio
 from playwright.async_api import Browser, expect
 from support.api_house import SAME, House, open_house
 from support.api_room import match
-from support.browser import launched, log_in, open_page
+from support.browser import log_in, open_page
 
 from broker.matching.match import MatchNode
 
-# A browser takes a second to start, and lives in the loop that began it.
+pytest_plugins = ("support.chromium",)
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 AXE = Path(__file__).parents[1] / "support" / "axe" / "axe.min.js"
@@ -37,12 +37,6 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
         nodes = ({"a/title": MatchNode(0, 1, "Flood")},)
         await house.room.commit(replace(match(1), id="marked", witnesses=nodes))
         yield house
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with launched() as browser:
-        yield browser
 
 
 @pytest.mark.timeout(900)  # sixteen pages, each gone over for seconds

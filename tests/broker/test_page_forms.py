@@ -4,36 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import AsyncIterator
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import pytest
 from lxml import html
-from support.api_house import SAME, House, open_house
+from support.api_house import SAME, House
 
 from broker.api.access import RULES, AccessRule
 from broker.api.admission.browsers import FORM_TOKEN, FORMS
 from broker.api.audit import AUDIT
 from broker.registry.audit import AuditOutcome
 from broker.registry.queries import QueryState
-
-
-@pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with open_house(tmp_path) as house:
-        yield house
-
-
-async def log_in(house: House, token: str) -> str:
-    """Log in, and return what forms of this session say."""
-    form = {"token": house.secrets.get(token, token)}
-    async with house.client.post("/login", data=form, allow_redirects=False) as answer:
-        assert answer.status == 303
-    async with house.client.get("/") as answer:
-        (found,) = html.fromstring(await answer.text()).xpath("//meta[@name='xscl-form']/@content")
-    return str(found)
 
 
 async def send(house: House, path: str, token: str, **fields: str) -> tuple[int, str]:
@@ -45,9 +27,9 @@ async def send(house: House, path: str, token: str, **fields: str) -> tuple[int,
 async def test_a_session_changes_nothing_without_the_token_of_one_of_its_pages(
     house: House,
 ) -> None:
-    first = await log_in(house, "admin")
+    first = await house.log_in("admin")
     house.client.session.cookie_jar.clear()
-    own = await log_in(house, "admin")
+    own = await house.log_in("admin")
     before = house.state()
     for wrong in ("", "x", first, own[:-1] + ("0" if own[-1] != "0" else "1")):
         status, said = await send(house, "/queries/same/pause", wrong)
@@ -68,7 +50,7 @@ async def test_a_session_changes_nothing_without_the_token_of_one_of_its_pages(
 
 
 async def test_a_script_of_a_page_uses_the_api_as_its_caller(house: House) -> None:
-    headers = {"X-Xscl-Form": await log_in(house, "subscribe")}
+    headers = {"X-Xscl-Form": await house.log_in("subscribe")}
     async with house.client.get(f"/v1/subscriptions/{house.mine}", headers=headers) as answer:
         assert answer.status == 200
     async with house.client.get(f"/v1/subscriptions/{house.theirs}", headers=headers) as answer:
@@ -81,7 +63,7 @@ async def test_a_script_of_a_page_uses_the_api_as_its_caller(house: House) -> No
 
 @pytest.mark.parametrize("path", [name.partition(" ")[2] for name in FORMS])
 async def test_who_may_not_use_an_operation_may_not_send_its_form(house: House, path: str) -> None:
-    token = await log_in(house, "subscribe")
+    token = await house.log_in("subscribe")
     before = house.state()
     status, _ = await send(house, path.format(id=house.theirs, docid=1, url="u"), token)
     assert status in (403, 404)
@@ -96,7 +78,7 @@ def test_every_form_stands_for_an_operation_that_is_not_for_everyone() -> None:
 
 
 async def test_what_a_form_did_is_noted_as_the_operation_it_stands_for(house: House) -> None:
-    token = await log_in(house, "admin")
+    token = await house.log_in("admin")
     assert await send(house, "/register?since=all", token, id="mine", text=SAME) == (
         *(303, "/queries/mine"),
     )
@@ -110,7 +92,7 @@ async def test_what_a_form_did_is_noted_as_the_operation_it_stands_for(house: Ho
 
 
 async def test_an_id_that_cannot_be_one_keeps_the_text(house: House) -> None:
-    token = await log_in(house, "admin")
+    token = await house.log_in("admin")
     status, said = await send(house, "/register", token, id="not an id", text=SAME)
     assert status == 422
     (text,) = html.fromstring(said).xpath("//textarea")
@@ -119,7 +101,7 @@ async def test_an_id_that_cannot_be_one_keeps_the_text(house: House) -> None:
 
 
 async def test_a_webhooks_key_is_shown_once(house: House) -> None:
-    token = await log_in(house, "admin")
+    token = await house.log_in("admin")
     fields = {"query": "same", "destination": "https://example.org/hook"}
     status, said = await send(house, "/subscribe", token, **fields)
     assert status == 201

@@ -11,13 +11,13 @@ from aiohttp.test_utils import TestClient
 from playwright.async_api import Browser
 from support.api_house import House, open_house
 from support.api_room import Room
-from support.browser import launched, open_page
+from support.browser import open_page
 from support.page_room import hostile_match, open_pages
 
 from broker.api.admission.sessions import COOKIE
 from broker.registry.queries import QueryState
 
-# A browser takes a second to start, and lives in the loop that began it.
+pytest_plugins = ("support.chromium",)
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -31,19 +31,6 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 async def open_client(tmp_path: Path) -> AsyncIterator[tuple[TestClient, Room]]:
     async with open_pages(tmp_path) as found:
         yield found
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def chromium() -> AsyncIterator[Browser]:
-    async with launched() as browser:
-        yield browser
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def browser(chromium: Browser) -> AsyncIterator[Browser]:
-    yield chromium
-    for context in chromium.contexts:
-        await context.close()
 
 
 async def test_a_person_logs_in_reads_a_match_and_sees_the_next_one_come(

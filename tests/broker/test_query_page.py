@@ -12,14 +12,14 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 from pygments.token import STANDARD_TYPES
 from support.api_house import SAME, House, open_house
-from support.browser import launched, log_in, open_page
+from support.browser import log_in, open_page
 
 from broker.registry.queries import QueryState
 from xscl.highlight import XsclLexer
 
 ROOT = Path(__file__).parents[2]
 
-# A browser takes a second to start, and lives in the loop that began it.
+pytest_plugins = ("support.chromium",)
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 NEWS = b"""<item id="7"><title>Hello</title><author>Ann</author><link>https://a.example</link></item>"""
@@ -29,19 +29,6 @@ NEWS = b"""<item id="7"><title>Hello</title><author>Ann</author><link>https://a.
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     async with open_house(tmp_path) as house:
         yield house
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def chromium() -> AsyncIterator[Browser]:
-    async with launched() as browser:
-        yield browser
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def browser(chromium: Browser) -> AsyncIterator[Browser]:
-    yield chromium
-    for context in chromium.contexts:
-        await context.close()
 
 
 def url_of(house: House) -> str:

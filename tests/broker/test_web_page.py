@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import TestClient
 from lxml import html
-from support.api_house import House, open_house
+from support.api_house import House
 from support.api_room import Room
 from support.page_room import HOSTILE, hostile_match, open_pages
 
@@ -26,12 +26,6 @@ from broker.registry.tokens import TokenScope
 from broker.tables.store import RowChange
 from broker.web import coloured
 from feeds import feed_at
-
-
-@pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with open_house(tmp_path) as house:
-        yield house
 
 
 @pytest.fixture

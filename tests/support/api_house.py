@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from lxml import html
 
 from broker.api import feeds as feeds_api
 from broker.api.access import Gate
@@ -76,6 +77,16 @@ class House:
         async with self.client.request(method, path, headers=headers, **body) as answer:
             is_endless = pattern.endswith("/stream") and answer.status == 200
             return answer.status, "" if is_endless else await answer.text()
+
+    async def log_in(self, token: str) -> str:
+        """Log in as a browser does, and return what forms of this session say."""
+        form = {"token": self.secrets.get(token, token)}
+        async with self.client.post("/login", data=form, allow_redirects=False) as answer:
+            assert answer.status == 303
+        async with self.client.get("/") as answer:
+            tree = html.fromstring(await answer.text())
+        (found,) = tree.xpath("//meta[@name='xscl-form']/@content")
+        return str(found)
 
     def _body(self, route: Route) -> dict[str, Any]:
         method, pattern = route
