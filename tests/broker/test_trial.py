@@ -20,6 +20,7 @@ from broker.api.http import make_application
 from broker.api.writing import language, trials
 from broker.api.writing.trials import TRIALS
 from broker.pipeline.dryrun import DryRun, dry_run
+from broker.pipeline.hindsight import trial
 from broker.pipeline.hindsight.trial import try_query
 from xscl.editing.loosening import loosenings
 
@@ -99,6 +100,23 @@ async def test_it_agrees_with_a_rehearsal(tried: TestClient, room: Room) -> None
         for found in (told[-1]["matches"], wanted["newest_matches"])
     ]
     assert ids[0] == ids[1]
+
+
+async def test_what_is_kept_of_documents_is_bounded_and_changes_nothing(
+    tried: TestClient, room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "_KEPT_MAX", 6)
+    kept = trial._Kept()
+    for text in (TEXT, TEXT.replace("1 hour", "3 hours"), TEXT.replace("by", "id")):
+        for documents in (5, 4, 3, 2, 5):
+            run = DryRun(str(room.spool.directory), ("q", text), 0, documents_max=documents)
+            told: list[dict[str, Any]] = []
+            try_query(run, text, told.append, kept=kept)
+            again: list[dict[str, Any]] = []
+            try_query(run, text, again.append)
+            assert told == again
+            rows = sum(documents for _, _, documents in kept._found)
+            assert rows == kept._documents <= 6
 
 
 async def test_a_question_that_is_given_up_ends_and_the_next_is_answered(

@@ -38,7 +38,7 @@ from broker.pipeline.dryrun import DryRun
 from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
-from xscl.durations import render_duration
+from xscl.durations import UNITS, render_duration
 from xscl.editing.loosening import Loosening, loosenings
 
 __all__ = ["DOCUMENTS_MAX", "SECONDS_MAX", "TrialProgress", "try_query"]
@@ -54,7 +54,9 @@ _COUNTED_MAX = 20_000
 _STEP = 5_000
 """Documents after which it says what it knows."""
 
-_PLANS_KEPT = 3
+_KEPT_MAX = 3 * DOCUMENTS_MAX
+"""Documents whose witnesses are kept: those of the patterns in hand, and of two edits of them."""
+
 _BINS = 24
 _PRIORITY = 10
 
@@ -64,36 +66,38 @@ class TrialProgress:
     """What is known so far.  Of a match its documents tell it from others."""
 
     loosenings: list[Loosening]
+    measured: list[list[float]]
     documents: int = 0
     dead_letters: int = 0
     oldest_us: int | None = None
     matched: set[tuple[int, ...]] = field(default_factory=set)
     newest: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_SHOWN_MAX))
-    measured: list[list[float]] = field(default_factory=list)
     near: dict[tuple[int, ...], tuple[int, dict[str, Any]]] = field(default_factory=dict)
     pauses: list[str] = field(default_factory=list)
 
 
 class _Kept:
-    """Witnesses of documents by the plan that found them, of the plans used last.
+    """Witnesses of documents by the plan that found them, of the documents looked at last.
 
     While windows and conditions between blocks are edited, a text asks documents for the same.
     """
 
     def __init__(self) -> None:
-        self._found: OrderedDict[str, dict[tuple[int, int], pa.Table]] = OrderedDict()
+        self._found: OrderedDict[tuple[str, int, int], pa.Table] = OrderedDict()
+        self._documents = 0
 
     def evaluated(self, plan: EvaluationPlan, batch: pa.RecordBatch) -> pa.Table:
         """Return the witnesses of documents, found anew only where they are not kept."""
-        known = self._found.setdefault(plan.version, {})
-        self._found.move_to_end(plan.version)
-        while len(self._found) > _PLANS_KEPT:
-            self._found.popitem(last=False)
-        place = (batch.column("docid")[0].as_py(), batch.num_rows)
-        if place not in known:
+        place = (plan.version, batch.column("docid")[0].as_py(), batch.num_rows)
+        if place not in self._found:
             batches = evaluate_batches(plan, [batch])
-            known[place] = pa.Table.from_batches(batches, WITNESS_SCHEMA)
-        return known[place]
+            self._found[place] = pa.Table.from_batches(batches, WITNESS_SCHEMA)
+            self._documents += batch.num_rows
+        self._found.move_to_end(place)
+        while self._documents > _KEPT_MAX:
+            (_, _, documents), _ = self._found.popitem(last=False)
+            self._documents -= documents
+        return self._found[place]
 
 
 def try_query(
@@ -105,13 +109,13 @@ def try_query(
 ) -> None:
     """Tell what a text matches and just misses, as documents are looked at, oldest first."""
     started = time.monotonic()
-    found = TrialProgress(_valid(asked.query[0], source))
-    found.measured = [[] for _ in found.loosenings]
+    loosened = list(_loosened(asked.query[0], source))
+    found = TrialProgress([loosening for loosening, _ in loosened], [[] for _ in loosened])
     spool = _spool(asked.spool)
     wanted = min(sum(each.documents for each in spool.all_segments()), asked.documents_max)
     kept = _Kept() if kept is None else kept
     engine = Engine(
-        list(_registered(asked, source, found.loosenings)),
+        list(_registered(asked, source, [query for _, query in loosened])),
         lateness_us=asked.lateness_us,
         budget=Budget(**asked.budget),
     )
@@ -127,11 +131,11 @@ def try_query(
             found.pauses += [each.reason for each in step.pauses if each.query == asked.query[0]]
             is_late = time.monotonic() - started > asked.seconds_max
             if found.pauses or is_late or len(found.matched) + len(found.near) > _COUNTED_MAX:
-                return tell({**_told(found, source), "of": wanted, "is_done": True})
+                return tell(_told(found, wanted, is_done=True))
             if found.documents - told >= _STEP:
                 told = found.documents
-                tell({**_told(found, source), "of": wanted, "is_done": False})
-    return tell({**_told(found, source), "of": wanted, "is_done": True})
+                tell(_told(found, wanted, is_done=False))
+    return tell(_told(found, wanted, is_done=True))
 
 
 _SPOOLS: dict[str, Spool] = {}
@@ -144,25 +148,23 @@ def _spool(directory: str) -> Spool:
     return spool
 
 
-def _valid(name: str, source: str) -> list[Loosening]:
-    """Return the loosenings that are queries."""
-    return [each for each in loosenings(source) if _parsed(name, each.edited(source))]
+def _loosened(name: str, source: str) -> Iterator[tuple[Loosening, xscl.Query]]:
+    """Yield the loosenings that are queries, each with its query, whose id has its number."""
+    number = 0
+    for each in loosenings(source):
+        queries, found = xscl.check(each.edited(source), id=f"{name} {number}")
+        if not any(diagnostic.is_error for diagnostic in found):
+            yield each, queries[0]
+            number += 1
 
 
-def _parsed(name: str, text: str) -> list[xscl.Query]:
-    queries, found = xscl.check(text, id=name)
-    return [] if any(each.is_error for each in found) else queries
-
-
-def _registered(asked: DryRun, source: str, loosened: list[Loosening]) -> Iterator[RegisteredQuery]:
+def _registered(
+    asked: DryRun, source: str, loosened: Sequence[xscl.Query]
+) -> Iterator[RegisteredQuery]:
     for query_id, text in asked.upstream:
         yield from map(RegisteredQuery, xscl.parse(text, id=query_id))
     assignments = () if asked.parameters is None else (dict(asked.parameters),)
-    name = asked.query[0]
-    texts = [(name, source)]
-    texts += [(f"{name} {at}", each.edited(source)) for at, each in enumerate(loosened)]
-    for query_id, text in texts:
-        (query,) = xscl.parse(text, id=query_id)
+    for query in (*xscl.parse(source, id=asked.query[0]), *loosened):
         yield RegisteredQuery(query, assignments=assignments)
 
 
@@ -197,12 +199,14 @@ def _documents(line: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(each["docid"] for each in line["documents"])
 
 
-def _told(found: TrialProgress, source: str) -> dict[str, Any]:
+def _told(found: TrialProgress, wanted: int, *, is_done: bool) -> dict[str, Any]:
     near = [(at, line) for key, (at, line) in found.near.items() if key not in found.matched]
     misses = [_miss(found.loosenings[at], line) for at, line in near]
     misses.sort(key=lambda miss: (miss["by"] is None, miss["by"] or 0.0))
     return {
         "documents": found.documents,
+        "of": wanted,
+        "is_done": is_done,
         "since": None if found.oldest_us is None else render_time(found.oldest_us),
         "matched": len(found.matched),
         "near": len(near),
@@ -252,17 +256,19 @@ def _measured(loosening: Loosening, line: Mapping[str, Any]) -> float | None:
 
 def _rounded(length_us: int) -> str:
     """Return a length that is not shorter, in full units of about its size."""
-    for unit_us in (86_400_000_000, 3_600_000_000, 60_000_000):
-        if length_us >= 2 * unit_us:
-            return render_duration(-(-length_us // unit_us) * unit_us)
-    return render_duration(-(-length_us // 1_000_000) * 1_000_000)
+    unit_us = UNITS[_unit(length_us)]
+    return render_duration(-(-length_us // unit_us) * unit_us)
 
 
 def _about(length_us: int) -> str:
-    for unit_us, name in ((86_400_000_000, "day"), (3_600_000_000, "hour"), (60_000_000, "minute")):
-        if length_us >= 2 * unit_us:
-            return f"{length_us / unit_us:.1f} {name}s"
-    return f"{length_us / 1e6:.1f} seconds"
+    unit = _unit(length_us)
+    return f"{length_us / UNITS[unit]:.1f} {unit}"
+
+
+def _unit(length_us: int) -> str:
+    """Return the largest unit that a length has twice, else seconds."""
+    units = ("days", "hours", "minutes")
+    return next((each for each in units if length_us >= 2 * UNITS[each]), "seconds")
 
 
 def _histograms(
