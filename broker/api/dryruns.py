@@ -16,7 +16,7 @@ from aiohttp import web
 import xscl
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import text_of
-from broker.api.lines import lines_response, write_line
+from broker.api.lines import LINE_BYTES_MAX, lines_response, write_line
 from broker.api.problem import Problem
 from broker.api.queries import check_id, one_query
 from broker.api.querystring import number
@@ -108,7 +108,7 @@ async def _run(request: web.Request, asked: DryRun) -> web.StreamResponse:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        limit=1 << 24,
+        limit=LINE_BYTES_MAX,
     )
     assert process.stdin is not None
     assert process.stdout is not None

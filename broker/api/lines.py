@@ -12,7 +12,10 @@ from aiohttp import web
 
 from broker.api.body import BYTES_PER_S
 
-__all__ = ["lines_response", "write_line"]
+__all__ = ["LINE_BYTES_MAX", "lines_response", "write_line"]
+
+LINE_BYTES_MAX = 1 << 24
+"""Bytes of a line that the process which makes it may write."""
 
 READ_S = 10.0
 """A client may read a line as slowly as it may send a body, and take so many seconds besides."""

@@ -31,16 +31,20 @@ __all__ = ["ROUTES", "SENT_TEXT", "not_registered"]
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-_RULE_OF_A_PART = r":[^/]+\}"
-
 SENT_TEXT = web.RequestKey("sent_text", str)
 """The text that a form wants registered."""
+
+_RULE_OF_A_PART = r":[^/]+\}"
+"""What a route says of a part of its path, as in `{docid:\\d+}`."""
 
 _OPERATIONS: Mapping[str, _Handler] = {
     f"{route.method} {re.sub(_RULE_OF_A_PART, '}', route.path)}": route.handler
     for module in (queries, subscriptions, deliveries, streams, feeds)
     for route in module.ROUTES
 }
+_ANSWERED = frozenset({f"POST /v1/subscriptions/{{id}}/{verb}" for verb in ("test", "retry")})
+"""Operations whose answer is shown; after others, what they changed is."""
+
 _PARAMETER = "parameter."
 """Fields of a subscription's form that are parameters begin so."""
 
@@ -61,11 +65,8 @@ async def send_form(request: web.Request) -> web.StreamResponse:
     return _go(_place(request, operation, fields))
 
 
-_ANSWERED = frozenset({f"POST /v1/subscriptions/{{id}}/{verb}" for verb in ("test", "retry")})
-
-
 def _body(operation: str, fields: Mapping[str, str]) -> str:
-    """Return the body that an operation besides those with pages of their own wants."""
+    """Return the body that an operation on feeds takes from its form; others take none."""
     if operation == "POST /v1/feeds":
         return json.dumps({name: fields.get(name, "").strip() for name in ("url", "stream")})
     return fields.get("opml", "")

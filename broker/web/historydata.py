@@ -32,6 +32,7 @@ from xscl.nodes import AttributeNode, NumberedTree, TextNode
 __all__ = ["deliveries_of", "history", "one_document", "one_match", "title_of", "why_not"]
 
 _MATCHES_MAX = 100
+_QUERIES_MAX = 100
 _SUBSCRIPTIONS_MAX = 100
 _DELIVERIES_MAX = 50
 _TITLE_MAX = 120
@@ -69,7 +70,7 @@ def history(backend: Backend, wanted: Mapping[str, str], before: int) -> dict[st
 
 def _asked_of(backend: Backend) -> list[str]:
     queries = backend.registry.queries(states=(QueryState.ACTIVE, QueryState.PAUSED))
-    return [each.id for each in queries[:_MATCHES_MAX]]
+    return [each.id for each in queries[:_QUERIES_MAX]]
 
 
 def one_document(backend: Backend, docid: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ that is not ours.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import cache
 from http import HTTPStatus
 from importlib import resources
 
@@ -191,13 +192,18 @@ async def log_out(request: web.Request) -> web.Response:
 
 
 async def get_asset(request: web.Request) -> web.Response:
-    """Answer the style, the script or the icon."""
+    """Answer a style, a script, an icon or a notice."""
     name = request.match_info["name"]
     if name not in _KINDS:
         raise Problem(HTTPStatus.NOT_FOUND, f"no asset {name!r}")
-    body = resources.files("broker.web").joinpath("assets", name).read_bytes()
+    body = await in_thread(_asset, name)
     headers = {**HEADERS, "Cache-Control": "public, max-age=300"}
     return web.Response(body=body, content_type=_KINDS[name], charset="utf-8", headers=headers)
+
+
+@cache
+def _asset(name: str) -> bytes:
+    return resources.files("broker.web").joinpath("assets", name).read_bytes()
 
 
 ROUTES = [

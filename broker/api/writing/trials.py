@@ -21,7 +21,7 @@ from aiohttp import web
 
 from broker.api.backend import BACKEND, in_thread
 from broker.api.dryruns import dry_run_of
-from broker.api.lines import lines_response, write_line
+from broker.api.lines import LINE_BYTES_MAX, lines_response, write_line
 from broker.api.problem import Problem
 from broker.api.queries import check_id, one_query
 from broker.api.querystring import bounded
@@ -35,7 +35,6 @@ _log = logging.getLogger(__name__)
 _IDLE_S = 600.0
 _GRACE_S = 20.0
 _WAIT_S = 5.0
-_LINE_BYTES_MAX = 1 << 24
 
 
 class _TrialError(RuntimeError):
@@ -115,7 +114,7 @@ class Trials:
                 *(sys.executable, "-P", "-m", "broker.pipeline.hindsight.trial"),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
-                limit=_LINE_BYTES_MAX,
+                limit=LINE_BYTES_MAX,
             )
         return self._process
 

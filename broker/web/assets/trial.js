@@ -42,7 +42,7 @@ export function trial(section, { id, make }) {
 
   function show(found) {
     section.hidden = false;
-    section.classList.toggle("old", false);
+    section.classList.remove("old");
     if (found.error) { said.textContent = `It cannot be tried: ${found.error}`; return; }
     const among = `of ${number(found.documents)} document${found.documents === 1 ? "" : "s"}`;
     const since = found.since ? ` since ${found.since.slice(0, 16).replace("T", " ")}` : "";
