@@ -25,7 +25,7 @@ from support.word_sets import (
 )
 
 from joins.memory.limits import MemoryLimits
-from joins.similarity import settable
+from joins.similarity import chains, settable
 from joins.similarity.arraytable import ArrayTable
 from joins.similarity.bounds import AskedMeasure
 from joins.similarity.settable import Indexed, SetTable
@@ -57,11 +57,14 @@ def test_the_sets_of_texts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("hashes", [MANY, 7])
+@pytest.mark.parametrize(("hashes", "apart"), [(MANY, None), (7, None), (MANY, 40)])
 def test_the_same_sets_are_similar(
-    measure: str, hashes: int, monkeypatch: pytest.MonkeyPatch
+    measure: str, hashes: int, apart: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settable, "FIRST_LOOK", 12)
+    if apart is not None:
+        # So far apart are entries and sets when their numbers are counted anew.
+        monkeypatch.setattr(chains, "_MOST", apart)
     for seed in range(examples(1)):
         for text in THRESHOLDS[measure][::2]:
             arrays, kernels = (found(own, measure, float(text), seed, hashes) for own in (0, 1))
