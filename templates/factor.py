@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from xscl.delays import Sample, exact, lost, share, together, unseen
+from xscl.delays import Sample, exact, in_time, lost, unseen
 from xscl.query import INFINITE_US, Call, Loss, VariableValue
 
 __all__ = ["Factor"]
@@ -76,11 +76,11 @@ class Factor:
         eps = math.prod(each, start=Fraction(1))
         if learned is None:
             return eps
-        first, *others = [
+        delays = [
             learned[block] if loss.delay.kind == "learned" else loss.delay
             for block, loss in zip(self.blocks, self.losses, strict=True)
         ]
-        return eps * (together(first, others[0], gap_us) if others else share(first, gap_us))
+        return eps * in_time(delays, gap_us)
 
     @property
     def most(self) -> Fraction:

@@ -22,9 +22,9 @@ __all__ = [
     "LEARNED_MOST",
     "Sample",
     "exact",
+    "in_time",
     "lost",
     "share",
-    "together",
     "unseen",
 ]
 
@@ -68,12 +68,17 @@ def share(delay: Delay | Sample, gap_us: int) -> Fraction:
     return points[-1][1]
 
 
+def in_time(delays: Sequence[Delay | Sample], gap_us: int) -> Fraction:
+    """Return how probable it is that a delay, or two one after the other, are at most a length."""
+    first, *others = delays
+    return _together(first, others[0], gap_us) if others else share(first, gap_us)
+
+
 @lru_cache(maxsize=10_000)
 def lost(losses: tuple[Loss, ...], gap_us: int) -> Fraction:
     """Return how probable it is that one unit, or two side by side, came in a gap and were lost."""
-    first, *others = [loss.delay for loss in losses]
-    probability = together(first, others[0], gap_us) if others else share(first, gap_us)
-    return math.prod((exact(loss.probability) for loss in losses), start=probability)
+    came = in_time([loss.delay for loss in losses], gap_us)
+    return math.prod((exact(loss.probability) for loss in losses), start=came)
 
 
 @lru_cache(maxsize=10_000)
@@ -100,8 +105,7 @@ def _points(delay: Delay) -> Sequence[tuple[int, Fraction]]:
     return points if points[0][0] == 0 else [(0, ZERO), *points]
 
 
-def together(first: Delay | Sample, second: Delay | Sample, gap_us: int) -> Fraction:
-    """Return how probable it is that two delays, one after the other, are at most a length."""
+def _together(first: Delay | Sample, second: Delay | Sample, gap_us: int) -> Fraction:
     if isinstance(second, Sample):
         first, second = second, first
     if isinstance(first, Sample):
