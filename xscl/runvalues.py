@@ -3,6 +3,9 @@
 A tuple carries a complete run as one text (`Run.spell`), with everything that is asked of it: the
 block of each element, its times, the node and value of each term.  Conditions of a run that goes on
 read the same elements one by one.
+
+Runs overlap: an element of a long one is in hundreds of others.  So the text has a line for each
+element, which is spelled once and read once, whatever runs it is in.
 """
 
 from __future__ import annotations
@@ -46,14 +49,18 @@ class TermNode(NamedTuple):
     value: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunElement:
-    """One element: its block, its times, and what its terms are bound to."""
+    """One element: its block, its times, and what its terms are bound to.
+
+    It never changes, once made.
+    """
 
     block: int
     start_us: int
     end_us: int
     terms: Mapping[str, TermNode]
+    _spelled: str | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -66,6 +73,13 @@ class RunElement:
         if found is None or found.value is None:
             raise UnboundError
         return found.value
+
+    def spell(self) -> str:
+        """Return the element as a line of a text."""
+        if self._spelled is None:
+            terms = {name: list(bound) for name, bound in self.terms.items()}
+            self._spelled = json.dumps([self.block, self.start_us, self.end_us, terms])
+        return self._spelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +125,10 @@ class Run:
     folds: Mapping[str, Atoms]
 
     def spell(self) -> str:
-        """Return the run as a text."""
-        rows = [
-            [one.block, one.start_us, one.end_us, {t: list(b) for t, b in one.terms.items()}]
-            for one in self.elements
-        ]
+        """Return the run as a text: a line for its values of FOLD, and one for each element."""
         # A measure is a fraction.
-        return json.dumps([rows, {name: list(v) for name, v in self.folds.items()}], default=float)
+        folds = json.dumps({name: list(v) for name, v in self.folds.items()}, default=float)
+        return "\n".join([folds, *[one.spell() for one in self.elements]])
 
     def at_hand(self) -> RunAtHand:
         """Return the run as conditions read it."""
@@ -127,12 +138,14 @@ class Run:
 @functools.lru_cache(maxsize=512)
 def read_run(text: str) -> Run:
     """Return the run that `Run.spell` wrote."""
-    rows, folds = json.loads(text)
-    elements = tuple(
-        RunElement(block, start, end, {t: TermNode(*b) for t, b in terms.items()})
-        for block, start, end, terms in rows
-    )
-    return Run(elements, folds)
+    folds, *elements = text.split("\n")
+    return Run((*map(_read_element, elements),), json.loads(folds))
+
+
+@functools.lru_cache(maxsize=65_536)
+def _read_element(line: str) -> RunElement:
+    block, start_us, end_us, terms = json.loads(line)
+    return RunElement(block, start_us, end_us, {t: TermNode(*b) for t, b in terms.items()})
 
 
 @dataclass(frozen=True, slots=True)

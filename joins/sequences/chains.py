@@ -202,11 +202,10 @@ class ChainEvaluation:
     def _further(self, head: ChainHead, parts: list[Part] | None) -> list[ChainHead]:
         """Return the runs with the next element of a repetition, and note what stands before it."""
         step = self._steps[head.step]
-        if parts is None:
-            parts = list(self._known(head, step, step))
+        known = self._known(head, step, step) if parts is None else sorted(parts, key=_END)
         best: tuple[int, int] | None = None
         found: list[ChainHead] = []
-        for part in sorted(parts, key=_END):
+        for part in known:
             if best is not None and part.settled > best[0]:
                 break
             longer = step.longer(head, step, part)

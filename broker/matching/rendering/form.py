@@ -22,7 +22,8 @@ class MatchForm:
     """The form of matches: which block and which branch each document has, in order.
 
     `visible` are variables, each with the place of its document among them; of a repeated variable
-    there is one for each element.  `roots` are those of the documents, by their index there, and
+    there is one for each element.  `sources` have the run of each of these, None where it stands in
+    none, and its element there.  `roots` are those of the documents, by their index there, and
     `indices` those of each variable.  `units` are the places of the documents' units, and
     `branches` say which alternatives they are, None where a unit has one only.  `runs` are the
     places of each run, `missing` the units that were lost, each with its block.  `order` has all
@@ -35,6 +36,7 @@ class MatchForm:
     labels: tuple[str, ...]
     shown: tuple[tuple[str, str], ...]
     visible: tuple[tuple[str, int], ...]
+    sources: tuple[tuple[str, int | None, int], ...]
     roots: tuple[int, ...]
     indices: Mapping[str, tuple[int, ...]]
     units: tuple[int, ...]
@@ -61,13 +63,10 @@ class MatchForm:
 
     def numbers(self, nodes: Mapping[str, int], runs: Sequence[Run]) -> list[int]:
         """Return the node of each visible variable in a tuple with these nodes and runs."""
-        return [self._node(name, place, nodes, runs) for name, place in self.visible]
-
-    def _node(self, name: str, place: int, nodes: Mapping[str, int], runs: Sequence[Run]) -> int:
-        for places, run in zip(self.runs, runs, strict=True):
-            if place in places:
-                return run.elements[place - places.start].terms[name].node
-        return nodes[name]
+        return [
+            nodes[name] if run is None else runs[run].elements[at].terms[name].node
+            for name, run, at in self.sources
+        ]
 
 
 class MatchForms:
@@ -123,6 +122,8 @@ class MatchForms:
         selected = () if isinstance(query.select, SelectAll) else query.select.variables
         shown = [(name, place) for name in selected for place in bound.get(name, ())]
         visible = tuple(dict.fromkeys([*roots, *shown]))
+        index_of = {each: i for i, each in enumerate(visible)}
+        run_of = {place: (i, at) for i, run in enumerate(places) for at, place in enumerate(run)}
         indices: dict[str, list[int]] = {}
         for i, (name, _) in enumerate(visible):
             indices.setdefault(name, []).append(i)
@@ -139,7 +140,8 @@ class MatchForms:
             tuple([labels.get(variable.name, "") for variable in order]),
             tuple([(name, labels[name]) for name in named if name in indices]),
             visible,
-            tuple([visible.index(root) for root in roots]),
+            tuple([(name, *run_of.get(place, (None, 0))) for name, place in visible]),
+            tuple([index_of[root] for root in roots]),
             {name: tuple(at) for name, at in in_order.items()},
             tuple([self._place_of[block] for block in own]),
             unit_of,
