@@ -22,11 +22,10 @@ import numpy as np
 import pyarrow as pa
 
 import xscl
+from benchmarks._experiments import RowsOnly
 from benchmarks._workloads import news_lines
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
-from broker.matching.rendering.matches import BuiltMatch
-from broker.matching.rendering.matchrows import MatchRows
 from joins.memory.slots import Ints
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.contenders import StreamRows
@@ -65,17 +64,6 @@ _VALUES: dict[str, Callable[[int], int]] = {
     "duration": lambda n: 60 * SECOND_US + n * 1_000,
     "number": lambda n: KEYS - 10 + n,  # most of them are below nothing
 }
-
-
-class RowsOnly(Engine):
-    """An engine that spells no match: it ends with the rows of matches."""
-
-    found = 0
-
-    def _build(self, batch: object, found: MatchRows, leaves: object) -> list[BuiltMatch]:
-        for _ in found.rows(lambda query: self._accounts.of(query).limit):
-            self.found += 1
-        return []
 
 
 def decided_of(text: str) -> Decided:
