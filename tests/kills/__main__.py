@@ -219,6 +219,7 @@ async def search(minutes: float, seed: int, real: float, kept: Path | None) -> b
         seconds = time.monotonic() - began
         verdict = "FAULTS FOUND" if found else "nothing lost"
         print(f"round {tally.rounds}, seed {seed}, {seconds:.0f} s: {verdict}", flush=True)
+        print(f"  until now {tally.shown()}", flush=True)
         for text in found:
             print(f"  {text}", flush=True)
         if found:
