@@ -84,7 +84,7 @@ async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: boo
     _stop_on_signals(stop, say)
     from broker.api.admission.connections import raise_file_limit
     from broker.api.http import ListenError
-    from broker.documents.segment import SegmentError
+    from broker.documents.head import SegmentError
     from broker.documents.spool import SpoolError
     from broker.pipeline.jvm import JvmError
     from broker.pipeline.pandasfree import leave_pandas_out

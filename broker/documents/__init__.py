@@ -2,7 +2,7 @@
 
 A document that comes in gets a number and an event time (`ingest`), and a key (`keys`) unless it
 repeats one that is there already (`acceptedkeys`, `dedup`).  It is written to the `spool`, whose
-files `segment` reads and writes.
+files `segment` reads and writes; which there are says `listing`, by the `head` of each.
 `ingest_thread` does this for many callers at once, `recorded` for files of document lines.
 `wellformed` reads XML for whoever shows or searches it.
 

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from broker.documents.dedup import DedupIndex, KnownDocuments, content_hash, identity_hash
 from broker.documents.document import DocumentLine
+from broker.documents.head import Segment
 from broker.documents.keys import LIKE_DOCID, docid_of, document_key, is_like_another, readings
-from broker.documents.segment import Segment
 from broker.documents.spool import Spool
 
 __all__ = ["AcceptedKeys", "DocumentKey", "HashedLine", "Hashes", "RepeatedDocument", "SegmentKeys"]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from lxml import etree
 
 from broker.documents.document import CLOCK, Document
-from broker.documents.segment import Segment
+from broker.documents.head import Segment
 from broker.documents.spool import Spool
 from broker.documents.stored import document_of
 from broker.documents.wellformed import root_of, text_of

@@ -16,11 +16,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
@@ -28,101 +25,26 @@ import pyarrow as pa
 
 from broker.documents.disk import Disk
 from broker.documents.document import FIRST_WATERMARK_US
-from broker.documents.segment import (
-    SEGMENT_BYTES_MAX,
-    SEGMENT_SCHEMA,
-    LaterFormatError,
-    Segment,
-    SegmentError,
-    encode_segment,
-    read_header,
-    read_rows,
-)
+from broker.documents.head import LaterFormatError, Segment, SegmentError, read_header
+from broker.documents.listing import SUFFIX, Listing, SpoolError, without_replaced
+from broker.documents.segment import SEGMENT_BYTES_MAX, SEGMENT_SCHEMA, encode_segment, read_rows
 
 __all__ = ["Spool", "SpoolError", "SpoolWriter"]
 
 _OPEN_SEGMENTS_MAX = 64
-_REFRESHES_MAX = 100
-_SUFFIX = ".segment"
 
 
-class SpoolError(RuntimeError):
-    """The spool cannot be used: another writer has it, or a segment is missing or damaged."""
-
-
-class Spool:
+class Spool(Listing):
     """The segments of a directory, for reading.  `refresh` sees what was appended since."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self._segments: list[Segment] = []
         self._open: OrderedDict[str, pa.RecordBatch] = OrderedDict()
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Read the directory again."""
-        for _ in range(_REFRESHES_MAX):
-            # A compaction may remove a file between the listing and the reading.
-            with suppress(FileNotFoundError):
-                return self._list()
-        raise SpoolError(f"{self.directory} changes all the time")
-
-    def _list(self) -> None:
-        known = {segment.name: segment for segment in self._segments}
-        names = [name for name in sorted(os.listdir(self.directory)) if name.endswith(_SUFFIX)]
-        found = [known.get(name) or read_header(self.directory / name) for name in names]
-        self._segments = _without_replaced(found)
-
-    @property
-    def last(self) -> int:
-        """The number of the newest segment, 0 if there is none."""
-        return self._segments[-1].last if self._segments else 0
-
-    @property
-    def last_docid(self) -> int:
-        """The number of the newest document, 0 if there is none."""
-        return self._segments[-1].last_docid if self._segments else 0
-
-    @property
-    def newest(self) -> Segment | None:
-        """The newest segment."""
-        return self._segments[-1] if self._segments else None
-
-    def segments(self, after: int = 0, through: int | None = None) -> list[Segment]:
-        """Return the segments with numbers in `(after, through]`, in order.
-
-        A compacted segment is returned if it holds any of them.  Raises `SpoolError` if segments
-        of the range have been pruned or are missing.
-        """
-        through = self.last if through is None else through
-        found = [s for s in self._segments if s.last > after and s.first <= through]
-        if after < through and (not found or found[0].first > after + 1):
-            raise SpoolError(f"segment {after + 1} is not in {self.directory}")
-        return found
-
-    def all_segments(self) -> list[Segment]:
-        """Return every segment that is there, oldest first."""
-        return list(self._segments)
-
-    def check_gaps(self) -> None:
-        """Raise `SpoolError` where a segment between the oldest and the newest is missing."""
-        for earlier, later in pairwise(self._segments):
-            if later.first != earlier.last + 1 or later.first_docid != earlier.last_docid + 1:
-                raise SpoolError(
-                    f"{self.directory}: nothing between {earlier.name} and {later.name}"
-                )
+        super().__init__(directory)
 
     def nbytes(self) -> int:
         """Return how much of the disk its files take."""
         with os.scandir(self.directory) as entries:
             return sum(_size(entry) for entry in entries)
-
-    def segment_of(self, docid: int) -> Segment | None:
-        """Return the segment that holds a document, None if it is pruned or not accepted yet."""
-        at = bisect_right(self._segments, docid, key=lambda segment: segment.first_docid) - 1
-        if at < 0 or docid > self._segments[at].last_docid:
-            return None
-        return self._segments[at]
 
     def rows(self, segment: Segment) -> pa.RecordBatch:
         """Return the rows of a segment; recently used files stay mapped."""
@@ -246,13 +168,13 @@ class SpoolWriter(Spool):
 
     def adopt(self, merged: Segment) -> None:
         """Delete what a merged file replaces."""
-        self._segments = _without_replaced([*self._segments, merged])
+        self._segments = without_replaced([*self._segments, merged])
         self._drop_replaced()
 
     def _drop_replaced(self) -> None:
         kept = {segment.name for segment in self._segments}
         for name in self._disk.names(self.directory):
-            if name.endswith(_SUFFIX) and name not in kept:
+            if name.endswith(SUFFIX) and name not in kept:
                 self._disk.remove(self.directory / name)
 
 
@@ -287,19 +209,6 @@ def _size(entry: os.DirEntry[str]) -> int:
         return 0
 
 
-def _order(segment: Segment) -> tuple[int, int]:
-    return segment.first, -segment.last
-
-
-def _without_replaced(segments: list[Segment]) -> list[Segment]:
-    """Return the segments that no other one contains."""
-    kept: list[Segment] = []
-    for segment in sorted(segments, key=_order):
-        if not kept or segment.last > kept[-1].last:
-            kept.append(segment)
-    return kept
-
-
 def _mergeable(segments: list[Segment], documents_max: int) -> list[Segment]:
     """Return the first run of neighbours that is worth merging, or nothing."""
     group: list[Segment] = []
@@ -323,7 +232,7 @@ def _mergeable(segments: list[Segment], documents_max: int) -> list[Segment]:
 
 
 def _set_aside_torn(directory: Path, processed: int) -> None:
-    names = sorted(name for name in os.listdir(directory) if name.endswith(_SUFFIX))
+    names = sorted(name for name in os.listdir(directory) if name.endswith(SUFFIX))
     if not names:
         return
     path = directory / names[-1]

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from broker.documents.document import CLOCK, Document
-from broker.documents.segment import Segment
+from broker.documents.head import Segment
 from broker.documents.spool import Spool
 
 __all__ = [

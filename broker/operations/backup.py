@@ -31,7 +31,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from broker.documents.segment import Segment, SegmentError, read_rows
+from broker.documents.head import Segment, SegmentError
+from broker.documents.segment import read_rows
 from broker.documents.spool import Spool, SpoolError
 from broker.operations.copies import (
     CopyError,

@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from broker.documents.segment import Segment, document_batch, read_header, read_rows
+from broker.documents.head import Segment, read_header
+from broker.documents.segment import document_batch, read_rows
 from broker.documents.spool import Spool
 from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.slices import Slice

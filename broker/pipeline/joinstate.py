@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from broker.documents.document import FIRST_WATERMARK_US, Document
-from broker.documents.segment import Segment
+from broker.documents.head import Segment
 from broker.documents.spool import Spool
 from broker.matching.costs.budget import Spent
 from broker.matching.outcomes.kept import Note

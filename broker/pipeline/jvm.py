@@ -237,9 +237,14 @@ def worker_environment(*, is_local: bool) -> dict[str, str]:
     """Return the environment of the JVM and the workers: our Python, our packages, loopback.
 
     Workers import nothing from where they are started: a `broker.py` there is somebody else's.
+    What they run first of all is in `pythonpath`.
     """
-    package_root = str(Path(__file__).parents[2])
-    paths = [package_root, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    here = Path(__file__)
+    paths = [
+        str(here.parent / "pythonpath"),
+        str(here.parents[2]),
+        *os.environ.get("PYTHONPATH", "").split(os.pathsep),
+    ]
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from broker.documents.segment import Segment
-from broker.documents.spool import Spool
+from broker.documents.head import Segment
+from broker.documents.listing import Listing
 
 __all__ = ["Slice", "next_batch", "slice_segments"]
 
@@ -35,7 +35,7 @@ def next_batch(segments: Iterable[Segment], documents_max: int, bytes_max: int) 
     return last
 
 
-def slice_segments(spool: Spool, after: int, through: int, parallelism: int) -> list[list[Slice]]:
+def slice_segments(spool: Listing, after: int, through: int, parallelism: int) -> list[list[Slice]]:
     """Cut the rows of segments `(after, through]` into at most `parallelism` even parts."""
     segments = spool.segments(after, through)
     rows = sum(segment.documents for segment in segments)

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from broker.documents.spool import Spool
+from broker.documents.listing import Listing
 from broker.pipeline.slices import Slice, next_batch, slice_segments
 
 __all__ = ["FORMAT", "SLICE_SCHEMA", "SpoolSource"]
@@ -60,7 +60,7 @@ class _SpoolReader(DataSourceStreamReader):
         self._batch_documents_max = int(options["batchDocumentsMax"])
         self._batch_bytes_max = int(options["batchBytesMax"])
         self._parallelism = int(options["parallelism"])
-        self._spool: Spool | None = None
+        self._spool: Listing | None = None
         self._is_warm = False
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
@@ -88,9 +88,9 @@ class _SpoolReader(DataSourceStreamReader):
         assert isinstance(partition, _SlicesPart)
         return iter([tuple(each) for each in partition.slices])
 
-    def _refreshed(self, through: int | None = None) -> Spool:
+    def _refreshed(self, through: int | None = None) -> Listing:
         if self._spool is None:
-            self._spool = Spool(self._directory)
+            self._spool = Listing(self._directory)
         elif through is None or self._spool.last < through:
             self._spool.refresh()
         return self._spool

@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 
 from broker.documents.disk import Reached, nothing
 from broker.documents.document import CLOCK
-from broker.documents.segment import Segment
+from broker.documents.head import Segment
 from broker.documents.spool import Spool
 from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import PlanOf, PlanStore, are_evaluated, evaluated, in_sub_batches

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.documents.document import CLOCK
-from broker.documents.segment import Segment
+from broker.documents.head import Segment
 from broker.documents.spool import Spool
 from broker.registry.queries import RegisteredText, Registry
 from broker.registry.registered import parsed

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker.documents.dedup import DEDUP_KEPT_US
+from broker.documents.head import Segment
 from broker.documents.ingest_thread import IngestThread
-from broker.documents.segment import Segment
 from broker.documents.spool import SpoolWriter
 from broker.pipeline.backfill import first_waiting
 from broker.pipeline.steps import Pipeline

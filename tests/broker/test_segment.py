@@ -8,16 +8,9 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 
-import broker.documents.segment
-from broker.documents.segment import (
-    SEGMENT_SCHEMA,
-    Segment,
-    SegmentError,
-    document_batch,
-    encode_segment,
-    read_header,
-    read_rows,
-)
+import broker.documents.head
+from broker.documents.head import Segment, SegmentError, read_header
+from broker.documents.segment import SEGMENT_SCHEMA, document_batch, encode_segment, read_rows
 from xpath_eval.witnesses import DOCUMENT_SCHEMA
 
 
@@ -73,7 +66,7 @@ def test_a_segment_of_an_earlier_release_has_the_bytes_of_its_payload(tmp_path: 
         return {k: v for k, v in dataclasses.asdict(described).items() if k != "nbytes"}
 
     path = tmp_path / segment(4).name
-    with mock.patch.object(broker.documents.segment, "asdict", without):
+    with mock.patch.object(broker.documents.head, "asdict", without):
         path.write_bytes(b"".join(encode_segment(segment(4), rows(4))))
     found = read_header(path)
     assert found.nbytes > rows(4).nbytes

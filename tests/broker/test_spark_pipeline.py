@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 from support import doomed
 from support.examples import some
+from support.processes import below, command_of
 from support.standin import StandInEngine
 
 from broker.documents.disk import Disk
@@ -132,6 +134,20 @@ def test_spark_commits_what_the_in_process_runner_commits(
     stand.close()
     assert len(stand.steps) > 2
     assert doomed.contents(tmp_path) == expected
+
+
+def test_the_process_that_reads_the_spool_has_not_loaded_arrow(
+    spark: Spark, tmp_path: Path, lines: list[DocumentLine]
+) -> None:
+    stand = Stand(tmp_path)
+    stand.accept(lines)
+    query = stand.stream(spark)
+    stand.catch_up(query)
+    readers = [pid for pid in below(os.getpid()) if "source_runner" in command_of(pid)]
+    maps = [Path(f"/proc/{pid}/maps").read_text() for pid in readers]
+    query.finish()
+    stand.close()
+    assert [("libc.so" in text, "libarrow" in text) for text in maps] == [(True, False)]
 
 
 def test_a_batch_that_spark_repeats_is_dropped(

@@ -8,8 +8,8 @@ import pytest
 
 from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
+from broker.documents.head import SegmentError
 from broker.documents.ingest import Ingest
-from broker.documents.segment import SegmentError
 from broker.documents.spool import Spool, SpoolError, SpoolWriter
 
 SECOND_US = 1_000_000

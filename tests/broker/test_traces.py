@@ -15,8 +15,8 @@ from opentelemetry.trace import StatusCode
 
 from broker.delivery.attempt import Outcome, OutcomeKind
 from broker.delivery.worker import DeliveryEvent, DeliveryEventKind
+from broker.documents.head import Segment
 from broker.documents.ingest import IngestOutcome, Receipt
-from broker.documents.segment import Segment
 from broker.operations.metrics import Stages
 from broker.operations.traces import Traces, open_traces
 from broker.pipeline.matchlog import CommittedMatch

@@ -141,7 +141,7 @@ def _answers(place: str) -> bool:
 
 def _clock(data: Path) -> CheckupFinding:
     """Compare the clock with the newest document: what arrived cannot be of the future."""
-    from broker.documents.segment import SegmentError
+    from broker.documents.head import SegmentError
     from broker.documents.spool import Spool, SpoolError
 
     now_us = time.time_ns() // 1_000
