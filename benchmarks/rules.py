@@ -3,10 +3,7 @@
     python -m benchmarks rules [DOCUMENTS]
 
 Seconds are those of the processor, not of the clock.  Waves are the longest chain of transactions
-that depend on each other, which no machine shortens.  The workloads are those of ACEP, section 6
-(`_rules_workloads`): as its figures 5 to 8 do, reads and writes of an event are varied, with locks
-of rows and of the whole table, and as its figure 11 does, how many events come while a batch is
-worked on.
+that depend on each other, which no machine shortens.  The figures of ACEP are in `benchmarks acep`.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import xscl
-from benchmarks._rules_workloads import HYGIENE, document, hygiene, pool, pooled
+from benchmarks._rules_workloads import HYGIENE, document, hygiene
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.stepresult import StepResult
@@ -38,7 +35,6 @@ from xscl.path import Literal
 
 KEYS = 100
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
-READS = (1, 2, 3, 4, 6)
 BATCH = 5_000
 ONE_READ = """CREATE TABLE t (id KEY, n DEFAULT 0);
 S//e[@w->w] WHERE t[w].n < 0 GRACE 0 s;
@@ -60,8 +56,6 @@ def main() -> None:
     waves_of_locks(count)
     one_read(count)
     hygiene_documents(5 * count)
-    varied(count // 2)
-    rates(count // 2)
     rows_of_a_table()
 
 
@@ -166,34 +160,6 @@ def hygiene_documents(count: int) -> None:
         )
 
 
-def varied(count: int) -> None:
-    """Print documents a second and waves as reads or writes of an event grow: figures 5 to 8."""
-    documents = list(pooled(count, KEYS, per_second=20))
-    for granularity in Granularity:
-        print(f"ACEP, {count:,} events, {KEYS} workers, locks of a {granularity.value}")
-        print("  reads writes   documents/s SEI   S2PL    LWM    waves SEI   S2PL    LWM")
-        for reads, writes in [*((n, 0.25) for n in READS), *((1, share) for share in SHARES)]:
-            text = pool(reads=reads, writes=writes)
-            runs = [run_engine(text, documents, Schedule(each, granularity)) for each in Scheduler]
-            per_second = " ".join(f"{count / run.seconds:6,.0f}" for run in runs)
-            chains = " ".join(f"{run.waves:6,}" for run in runs)
-            print(f"  {reads:5} {writes:6}          {per_second}       {chains}")
-
-
-def rates(count: int) -> None:
-    """Print how long events wait as more of them come while a batch is worked on: figure 11."""
-    print("ACEP, 1 read, 0.25 writes, rows: waves that an event waits for, by events in a batch")
-    print("  events   SEI   S2PL    LWM    SEI/LWM  S2PL/LWM")
-    for batch in (50, 100, 500, 1_000, 2_000, 5_000):
-        documents = list(pooled(count, KEYS, per_second=20))
-        batches = count / batch
-        runs = [run_engine(pool(), documents, Schedule(each), batch) for each in Scheduler]
-        sei, s2pl, lwm = (run.waves / batches for run in runs)
-        print(
-            f"  {batch:6,} {sei:5,.0f} {s2pl:6,.0f} {lwm:6,.0f} {sei / lwm:10.1f} {s2pl / lwm:9.1f}"
-        )
-
-
 def run_engine(
     text: str,
     documents: Sequence[Document],
@@ -271,4 +237,5 @@ def resident_bytes() -> int:
     return pages * 4096
 
 
-main()
+if __name__ == "__main__":
+    main()
