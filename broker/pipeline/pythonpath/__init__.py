@@ -4,4 +4,6 @@ Nothing imports this package: its directory is on their path (`broker/pipeline/j
 Python finds `sitecustomize`.
 
 Invariant: without it all goes as well, and takes more memory.
+
+Begin with `sitecustomize`.
 """
