@@ -20,7 +20,7 @@ from broker.documents.document import Document
 from broker.matching.costs.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.mrules import MRule, point_of
-from broker.matching.rendering.matches import BuiltMatch
+from broker.matching.rendering.matches import BuiltMatches
 from broker.matching.rendering.matchrows import MatchRows
 from joins.engines import DEFAULT_ENGINE, EngineName
 
@@ -50,10 +50,10 @@ class RowsOnly(Engine):
 
     found = 0
 
-    def _build(self, batch: object, found: MatchRows, leaves: object) -> list[BuiltMatch]:
-        for _ in found.rows(lambda query: self._accounts.of(query).limit):
-            self.found += 1
-        return []
+    def _build(self, batch: object, found: MatchRows, leaves: object) -> BuiltMatches:
+        for rows in found.rows(lambda query: self._accounts.of(query).limit):
+            self.found += sum(len(row.readers) for row in rows)
+        return BuiltMatches([], [])
 
 
 class Run(NamedTuple):

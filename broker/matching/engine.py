@@ -46,7 +46,7 @@ from broker.matching.publications import Publications
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange, publishers_first
 from broker.matching.rendering.leaf import Leaf
-from broker.matching.rendering.matches import BuiltMatch, MatchBuilder
+from broker.matching.rendering.matches import BuiltMatches, MatchBuilder
 from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rendering.trees import Trees
 from broker.matching.rules.acting import Acting, Trace
@@ -410,7 +410,7 @@ class Engine:
         assert number is not None
         return number
 
-    def _build(self, batch: _Batch, found: MatchRows, leaves: dict[int, Leaf]) -> list[BuiltMatch]:
+    def _build(self, batch: _Batch, found: MatchRows, leaves: dict[int, Leaf]) -> BuiltMatches:
         """Make matches of the tuples of roots, and documents of the matches that are published.
 
         `leaves` are the documents that have been read for tuples.
@@ -419,19 +419,18 @@ class Engine:
         is_wanted = partial(self._is_wanted, batch)
         builder = MatchBuilder(leaves, found.spelled, batch.trees.tree, is_wanted)
         rows = found.rows(self._accounts.limit_of)
-        return list(builder.build(rows, found.readers, self._accounts))
+        return builder.build(rows, found.readers, self._accounts)
 
-    def _keep(self, made: list[BuiltMatch], batch: _Batch) -> None:
+    def _keep(self, made: BuiltMatches, batch: _Batch) -> None:
         """Keep matches and remember the documents that they publish, as far as budgets go."""
-        news: list[Document] = []
-        names = {each.row.query for each in made}
-        limits = {name: self._accounts.limit_of(name) for name in names}
-        for match, document in made:
-            # What a match costs is known when it is made: then its document may be one too many.
-            if match.position < limits[match.query]:
-                batch.matches.append(match)
-                if document is not None and self._is_news(match, document.stream):
-                    news.append(document)
+        limits = {name: self._accounts.limit_of(name) for name in {row.query for row in made.rows}}
+        # What a match costs is known when it is made: then its document may be one too many.
+        batch.matches += [row for row in made.rows if row.position < limits[row.query]]
+        news = [
+            document
+            for row, document in made.published
+            if row.position < limits[row.query] and self._is_news(row, document.stream)
+        ]
         batch.published += news
         self._absorb_published(news)
 

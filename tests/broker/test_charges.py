@@ -53,8 +53,10 @@ def charges(chance: random.Random, first: int) -> Charges:
     return PaymentCharges.of(
         QUERIES,
         [
-            Payment(*row, cost + 1_400, cost // 9, cost, (chance.randrange(3), 7), readings)
-            for row in rows
+            Payment(
+                [payer], *place, cost + 1_400, cost // 9, cost, (chance.randrange(3), 7), readings
+            )
+            for payer, *place in rows
             for cost in [chance.randrange(chance.choice((3_000, 3_000, 30_000)))]
         ],
     )

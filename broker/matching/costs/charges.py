@@ -107,12 +107,13 @@ class HandedOnCharges(Charges):
 
 
 class Payment(NamedTuple):
-    """What a match costs, `kept` of it until the commit; it reads `leaves`, `readings` say at what.
+    """What each of some matches costs, `kept` of it until the commit; `payers` are their queries.
 
-    `most` is what it costs where it is the first of its account that reads them.
+    They read `leaves`, and `readings` say at what cost; `most` is what a match costs where it is
+    the first of its account that reads them.
     """
 
-    which: int
+    payers: list[int]
     docid: int
     newest: int
     most: int
@@ -136,15 +137,18 @@ class PaymentCharges(Charges):
     """What the matches that have been made cost."""
 
     payments: Sequence[Payment]
+    of_payment: Ints
     most: Ints
     kept: Ints
 
     @classmethod
     def of(cls, queries: Sequence[str], payments: Sequence[Payment]) -> PaymentCharges:
-        """Return payments as charges."""
-        columns = [np.array(each, np.int64) for each in [*zip(*payments, strict=True)][:5]]
-        which, docids, newest, most, kept = columns
-        return cls(queries, which, docids, newest, payments, most, kept)
+        """Return payments as charges, one for each that pays."""
+        which = np.array([payer for each in payments for payer in each.payers], np.int64)
+        of_payment = np.repeat(np.arange(len(payments)), [len(each.payers) for each in payments])
+        own = np.array([each[1:5] for each in payments], np.int64).reshape(-1, 4)
+        docids, newest, most, kept = own[of_payment].T
+        return cls(queries, which, docids, newest, payments, of_payment, most, kept)
 
     @property
     def amounts(self) -> Amounts:
@@ -154,8 +158,8 @@ class PaymentCharges(Charges):
 
     def tell(self, tally: Tally, own: Ints) -> None:
         """Charge a tally with some."""
-        for row in own.tolist():
-            self.payments[row].tell(tally)
+        for number in self.of_payment[own].tolist():
+            self.payments[number].tell(tally)
 
 
 @dataclass(frozen=True)

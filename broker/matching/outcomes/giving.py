@@ -24,7 +24,7 @@ from broker.matching.outcomes.rowlines import RowBuilder
 from broker.matching.outcomes.rows import Asking, FoundWindow, RowSource
 from broker.matching.queryset import QuerySet
 from broker.matching.rendering.leaf import Leaf
-from broker.matching.rendering.matches import BuiltMatch
+from broker.matching.rendering.matches import BuiltMatch, BuiltMatches
 from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rendering.trees import DocumentTree
 from broker.matching.uses import Topic, length_under
@@ -37,7 +37,7 @@ from xscl.sequence import From
 
 __all__ = ["Outcomes"]
 
-Build = Callable[[MatchRows, dict[int, Leaf]], list[BuiltMatch]]
+Build = Callable[[MatchRows, dict[int, Leaf]], BuiltMatches]
 
 
 class Outcomes:
@@ -78,7 +78,7 @@ class Outcomes:
         tree_of: Callable[[Leaf], DocumentTree],
         *,
         is_known: bool,
-    ) -> Iterator[list[BuiltMatch]]:
+    ) -> Iterator[BuiltMatches]:
         """Yield what is given of statements whose matches are known behind a stratum."""
         for name in self._queries.outcomes(stratum):
             query = self._queries.get(name)
@@ -86,9 +86,9 @@ class Outcomes:
             if query is None or not found:
                 continue
             if query.rows is not None:
-                yield list(self._rows(query, found, tree_of, is_known=is_known))
+                yield BuiltMatches.of(self._rows(query, found, tree_of, is_known=is_known))
             elif query.kind is SelectKind.COMPRESSED:
-                yield list(self._compressed(query, found, is_known=is_known))
+                yield BuiltMatches.of(self._compressed(query, found, is_known=is_known))
             elif not is_known:
                 yield self._matches(query, found, build)
 
@@ -163,7 +163,7 @@ class Outcomes:
 
     def _matches(
         self, query: Query, found: dict[MatchSource, list[Matched]], build: Build
-    ) -> list[BuiltMatch]:
+    ) -> BuiltMatches:
         tally = self._accounts.of(query.id)
         kept: list[Matched] = []
         for _, matches in sorted(found.items()):

@@ -92,18 +92,20 @@ class MatchLines:
         digest.update(identity)
         return digest.hexdigest()
 
-    def line(self, name: str, found: str, folds: Mapping[str, Any], output: Output) -> str:
+    def line(self, name: str, found: str, tail: str) -> str:
         """Return the line of the match with the id `name`, without the line end.
 
-        `found` is what `found` returns of it, `folds` are its values of FOLD.
+        `found` and `tail` are what the methods of these names return of it.
         """
+        return f'{{"id": "{name}", "query": {self._query}{found}{self._parameters}{tail}'
+
+    @staticmethod
+    def tail(folds: Mapping[str, Any], output: Output) -> str:
+        """Return how lines of matches with these values of FOLD and this output end."""
         folded = f', "values": {spell(dict(folds))}' if folds else ""
         error = output.error
         why = "" if error is None else f', "output_error": {encode_basestring(error)}'
-        return (
-            f'{{"id": "{name}", "query": {self._query}{found}{self._parameters}{folded},'
-            f' "output": {output.spelled}{why}}}'
-        )
+        return f'{folded}, "output": {output.spelled}{why}}}'
 
     def found(
         self,

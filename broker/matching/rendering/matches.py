@@ -3,7 +3,9 @@
 Matches of one document are made in a row, whoever asks for them: the documents behind it are read
 once, and an output that several queries ask for is made once (`outputs`).  What is equal for many
 matches is spelled once: a pair of documents, a time, a value, and all that queries in an equal form
-say of the same nodes (`_FoundAlike`).
+say of the same nodes, who have one row (`FoundRow`); with it, for each output that they ask for,
+the end of their lines and what a match costs (`_Shown`).  So a match that is one more of its row
+takes the digest of its id and one text.
 
 What matches cost is charged for many at once (`charges`).  A query that has a tally, as it may be
 near its budget, is charged for each; of the others what is made is measured, so that no document
@@ -12,9 +14,8 @@ makes more than it may.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import NamedTuple
 
 from broker.documents.document import Document, render_time
@@ -34,10 +35,7 @@ from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build
 from xscl.query import Constructor, SelectAll, SelectNodes
 
-__all__ = ["BuiltMatch", "MatchBuilder"]
-
-CHARGED = 4_000
-"""Matches that are charged together."""
+__all__ = ["BuiltMatch", "BuiltMatches", "MatchBuilder"]
 
 
 class BuiltMatch(NamedTuple):
@@ -47,17 +45,33 @@ class BuiltMatch(NamedTuple):
     published: Document | None
 
 
+class BuiltMatches(NamedTuple):
+    """Matches, and those of them that publish a document, with it."""
+
+    rows: list[FoundMatch]
+    published: list[tuple[FoundMatch, Document]]
+
+    @classmethod
+    def of(cls, built: Iterable[BuiltMatch]) -> BuiltMatches:
+        """Return matches that were made one by one."""
+        made = cls([], [])
+        for row, document in built:
+            made.rows.append(row)
+            if document is not None:
+                made.published.append((row, document))
+        return made
+
+
 class _Subscription:
     """A reader of matches: how its lines are spelled, and what its outputs depend on.
 
-    `number` is that of its query, `spelling` that of what its lines say alike with others.
+    `number` is that of its query.
     """
 
-    def __init__(self, reader: Reader, number: int, spelling: int) -> None:
+    def __init__(self, reader: Reader, number: int) -> None:
         topic, self.form = reader
         self.query = query = topic.query
         self.number = number
-        self.spelling = spelling
         self.given = topic.parameters
         self.lines = MatchLines(self.given, self.form)
         self.parameters = parameters_key(self.given)
@@ -86,13 +100,23 @@ class _Subscription:
         return None
 
 
-class _FoundAlike(NamedTuple):
-    """What is spelled of a match for all that are found alike: the row without its reader."""
+class _Spelled(NamedTuple):
+    """What is spelled of a row for all who have it."""
 
-    row: FoundRow
     behind: Behind
     identity: bytes
     found: str
+
+
+class _Shown(NamedTuple):
+    """A row's matches with one output: how their lines end, and what each of them costs.
+
+    Those that are charged together with others are payers of `payment`.
+    """
+
+    output: Output
+    tail: str
+    payment: Payment
 
 
 class _Making:
@@ -125,38 +149,29 @@ class MatchBuilder:
         self._outputs = Outputs()
         self._behind: dict[Hashable, Behind] = {}
         self._times: dict[int, str] = {}
-        self._documents_of_shared: tuple[int, ...] = ()
-        self._shared: dict[tuple[int, tuple[int, ...]], _FoundAlike] = {}
-        self._spellings: dict[Hashable, int] = {}
         self._queries: dict[str, int] = {}
         self._subscriptions: dict[int, _Subscription] = {}
         self._payments: list[Payment] = []
         self._making: dict[tuple[int, Account], _Making] = {}
 
     def build(
-        self, rows: Iterator[FoundRow], readers: Sequence[Reader], accounts: Accounts
-    ) -> Iterator[BuiltMatch]:
-        """Yield each match that is wanted, as far as its query's budget goes.
+        self, parts: Iterable[Sequence[FoundRow]], readers: Sequence[Reader], accounts: Accounts
+    ) -> BuiltMatches:
+        """Return the matches of rows that are wanted, as far as the budgets of queries go.
 
-        A document whose matches go over the budget stops the query; some of its matches may have
-        been yielded before.
+        Rows of a part are charged together.  A document whose matches go over the budget stops the
+        query; some of its matches may be there.
         """
-        while part := [*islice(rows, CHARGED)]:
+        made = BuiltMatches([], [])
+        for part in parts:
             for row in part:
-                reader = self._subscriptions.get(row.reader)
-                if reader is None:
-                    reader = self._subscription(row.reader, readers[row.reader], accounts)
-                if row.docid < reader.limit:
-                    match = self._built(row, reader, accounts)
-                    if match is not None:
-                        yield match
+                self._add(row, readers, accounts, made)
             self._charge(accounts)
+        return made
 
     def _subscription(self, number: int, reader: Reader, accounts: Accounts) -> _Subscription:
         query = self._queries.setdefault(reader.topic.query.id, len(self._queries))
-        asked = reader.form.spelling
-        spelling = self._spellings.setdefault(asked, len(self._spellings))
-        made = self._subscriptions[number] = _Subscription(reader, query, spelling)
+        made = self._subscriptions[number] = _Subscription(reader, query)
         _look_up(made, accounts)
         return made
 
@@ -168,19 +183,43 @@ class MatchBuilder:
         for each in self._subscriptions.values():
             _look_up(each, accounts)
 
-    def _pay(self, payment: Payment, reader: _Subscription) -> None:
-        if reader.tally is None:
-            self._payments.append(payment)
-        else:
-            payment.tell(reader.tally)
-            reader.limit = reader.tally.limit
+    def _add(
+        self, row: FoundRow, readers: Sequence[Reader], accounts: Accounts, made: BuiltMatches
+    ) -> None:
+        """Make the matches of a row."""
+        docid, spelled, known = row.docid, None, self._subscriptions
+        all_shown: dict[Hashable, _Shown] = {}
+        for number in row.readers:
+            reader = known.get(number)
+            if reader is None:
+                reader = self._subscription(number, readers[number], accounts)
+            if docid >= reader.limit:
+                continue
+            spelled = spelled or self._spell(row, reader)
+            behind, identity, found = spelled
+            lines, publishes = reader.lines, reader.publishes
+            name = lines.id(identity)
+            if publishes is not None and not self._is_wanted(publishes, name):
+                continue
+            shown = all_shown.get(reader.selection)
+            if shown is None:
+                shown = self._show(row, behind, reader, accounts)
+                if shown is None:
+                    all_shown = {}  # Their payments have been charged.
+                    continue
+                all_shown[reader.selection] = shown
+            line = lines.line(name, found, shown.tail)
+            self._pay(row, line, shown, reader)
+            match = FoundMatch(docid, reader.query.id, name, reader.parameters, behind.oldest, line)
+            made.rows.append(match)
+            if publishes is not None:
+                document = self._published(publishes, name, row, shown.output, behind, reader)
+                made.published.append((match, document))
 
-    def _built(self, row: FoundRow, reader: _Subscription, accounts: Accounts) -> BuiltMatch | None:
-        _, behind, identity, found = self._found(row, reader)
-        query, lines, publishes = reader.query, reader.lines, reader.publishes
-        name = lines.id(identity)
-        if publishes is not None and not self._is_wanted(publishes, name):
-            return None
+    def _show(
+        self, row: FoundRow, behind: Behind, reader: _Subscription, accounts: Accounts
+    ) -> _Shown | None:
+        """Return a row's matches with the output of a reader; None where it cannot pay for it."""
         # Alike for all but constructors, which may write them.
         own = (row.start_us, row.end_us, row.confidence) if reader.is_constructed else None
         asked = reader.selection, own, row.visible
@@ -191,38 +230,33 @@ class MatchBuilder:
             if output is None:
                 return None
             outputs[asked] = output
-        line = lines.line(name, found, row.folds, output)
-        extra = 0 if publishes is None else PUBLISHED_COST * output.nbytes
-        # A tick may decide so much that the lines themselves are counted.
-        kept = size(line) if row.newest < row.docid else output.nbytes
-        payment = Payment(
-            reader.number,
-            row.docid,
-            row.newest,
-            output.most + extra,
-            kept,
-            output.cost + extra,
-            row.leaves,
-            output.readings,
-        )
-        self._pay(payment, reader)
-        match = FoundMatch(row.docid, query.id, name, reader.parameters, behind.oldest, line)
-        published = None
-        if publishes is not None:
-            published = self._published(publishes, name, row, output, behind, reader)
-        return BuiltMatch(match, published)
+        costs = output.most, output.nbytes, output.cost
+        payment = Payment([], row.docid, row.newest, *costs, row.leaves, output.readings)
+        self._payments.append(payment)
+        return _Shown(output, MatchLines.tail(row.folds, output), payment)
 
-    def _found(self, row: FoundRow, reader: _Subscription) -> _FoundAlike:
-        """Return what is spelled of a match for all that are found alike."""
-        if row.leaves != self._documents_of_shared:
-            self._documents_of_shared, self._shared = row.leaves, {}
-        asked = reader.spelling, row.visible
-        shared = self._shared.get(asked)
-        if shared is None or shared.row[1:] != row[1:]:
-            shared = self._shared[asked] = self._spell(row, reader)
-        return shared
+    def _pay(self, row: FoundRow, line: str, shown: _Shown, reader: _Subscription) -> None:
+        payment, is_decided = shown.payment, row.newest < row.docid
+        if is_decided or reader.publishes is not None:
+            extra = 0 if reader.publishes is None else PUBLISHED_COST * payment.kept
+            payment = payment._replace(
+                payers=[],
+                most=payment.most + extra,
+                # A tick may decide so much that the lines themselves are counted.
+                kept=size(line) if is_decided else payment.kept,
+                cost=payment.cost + extra,
+            )
+            self._payments.append(payment)
+        self._charge_with(payment, reader)
 
-    def _spell(self, row: FoundRow, reader: _Subscription) -> _FoundAlike:
+    def _charge_with(self, payment: Payment, reader: _Subscription) -> None:
+        if reader.tally is None:
+            payment.payers.append(reader.number)
+        else:
+            payment.tell(reader.tally)
+            reader.limit = reader.tally.limit
+
+    def _spell(self, row: FoundRow, reader: _Subscription) -> _Spelled:
         lines, behind = reader.lines, self._documents(row, reader)
         witnesses = ", ".join([lines.witness(each, self._spelled) for each in row.witnesses])
         found = lines.found(
@@ -234,7 +268,7 @@ class MatchBuilder:
             row.docid if reader.is_ordered else None,
             row.confidence if reader.is_lossy else None,
         )
-        return _FoundAlike(row, behind, MatchLines.identity(behind, row.visible), found)
+        return _Spelled(behind, MatchLines.identity(behind, row.visible), found)
 
     def _documents(self, row: FoundRow, reader: _Subscription) -> Behind:
         form = reader.form
@@ -276,8 +310,9 @@ class MatchBuilder:
             text, error = self._made(row, trees, meter, reader)
         except ExhaustedError:
             spent = meter.spent
-            where = reader.number, row.docid, row.newest
-            self._pay(Payment(*where, spent, 0, spent, (), ()), reader)
+            payment = Payment([], row.docid, row.newest, spent, 0, spent, (), ())
+            self._payments.append(payment)
+            self._charge_with(payment, reader)
             self._charge(accounts)
             return None
         making.spent += meter.spent

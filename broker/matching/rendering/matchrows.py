@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from broker.matching.boxes.columns import Ints
+from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.confidences import confidences
 from broker.matching.hits import Hits
 from broker.matching.rendering.form import MatchForm
@@ -48,14 +49,15 @@ class Reader(NamedTuple):
 
 
 class FoundRow(NamedTuple):
-    """A match before it is spelled: its reader, where it stands and counts, leaves, visible nodes.
+    """Matches before they are spelled: their readers, where they stand and count, leaves, nodes.
 
-    `depth` and `watermark_us` are those of a position that was decided.  `witnesses` are the
-    first of its witness tuples (see `MatchLines.witness`); `omitted` more are left out.  `folds`
-    are its values of FOLD, `confidence` is 1 where nothing is lost or unseen.
+    Readers in an equal form (`MatchForm.spelling`) that find the same are of one row.  `depth` and
+    `watermark_us` are those of a position that was decided.  `witnesses` are the first of their
+    witness tuples (see `MatchLines.witness`); `omitted` more are left out.  `folds` are their
+    values of FOLD, `confidence` is 1 where nothing is lost or unseen.
     """
 
-    reader: int
+    readers: Sequence[int]
     docid: int
     newest: int
     depth: int
@@ -81,6 +83,8 @@ class MatchRows:
         self.readers: list[Reader] = []
         self.spelled: list[str] = []
         self._reader_of: dict[Hashable, int] = {}
+        self._spellings: dict[Hashable, int] = {}
+        self._spelling_of: dict[MatchForm, int] = {}
         self._folds: dict[int, Mapping[str, Any]] = {}
         self._folds_of: dict[int, Mapping[str, Any]] = {}
         self._confidences: dict[int, Fraction] = {}
@@ -204,31 +208,57 @@ class MatchRows:
         flat = (each.ravel() for each in self._leaves)
         return np.unique(np.concatenate([np.zeros(0, np.int64), *flat]))
 
-    def rows(self, limit_of: Callable[[str], int]) -> Iterator[FoundRow]:
-        """Yield the matches below the limits of their queries, those of one document in a row.
+    def rows(self, limit_of: Callable[[str], int]) -> Iterator[list[FoundRow]]:
+        """Yield the matches below the limits of their queries, `CHUNK` at once.
 
-        `limit_of` returns the first docid of a query whose matches are left out.
+        Those of one document stand in a row.  `limit_of` returns the first docid of a query whose
+        matches are left out.
         """
         if not self._numbers:
             return
         columns = np.concatenate(self._columns, axis=1)
-        leaves, visible = _padded(self._leaves), _padded(self._visible)
         limits = np.array([limit_of(each.topic.query.id) for each in self.readers])
         some = np.flatnonzero(columns[1] < limits[columns[0]])
-        order = (columns[0][some], *leaves[some].T[::-1], columns[1][some])
-        some = some[np.lexsort(order)]
+        spellings = np.array([self._spelling(each.form) for each in self.readers], np.int64)
+        leaves, visible = _padded(self._leaves), _padded(self._visible)
+        docids, *places = columns[1:]
+        keys = (docids, *leaves.T, spellings[columns[0]], *visible.T, *places)
+        found = np.column_stack(keys)[some]
+        order = np.lexsort((columns[0][some], *found.T[::-1]))
+        some, found = some[order], found[order]
         witnesses = _Witnesses(self._witnesses, self.spelled, len(self._numbers))
+        is_new = ~witnesses.are_as_before(some, (found[1:] == found[:-1]).all(axis=1))
+        are_apart = np.isin(some, [*self._folds.keys() | self._confidences.keys()])
+        is_new |= are_apart
+        is_new[1:] |= are_apart[:-1]
         for start in range(0, len(some), CHUNK):
             part = some[start : start + CHUNK]
-            yield from map(
-                FoundRow,
-                *(column[part].tolist() for column in columns),
-                _tuples(leaves[part]),
-                _tuples(visible[part]),
-                *witnesses.shown(part),
-                [self._folds.get(match, _NO_FOLDS) for match in part.tolist()],
-                [self._confidences.get(match, _SURE) for match in part.tolist()],
-            )
+            begins = is_new[start : start + CHUNK]
+            begins[0] = True
+            firsts = np.flatnonzero(begins)
+            readers = columns[0][part].tolist()
+            bounds = [*firsts.tolist(), len(part)]
+            of_row = part[firsts]
+            yield [
+                *map(
+                    FoundRow,
+                    [readers[first:last] for first, last in pairwise(bounds)],
+                    *(column[of_row].tolist() for column in columns[1:]),
+                    _tuples(leaves[of_row]),
+                    _tuples(visible[of_row]),
+                    *witnesses.shown(of_row),
+                    [self._folds.get(match, _NO_FOLDS) for match in of_row.tolist()],
+                    [self._confidences.get(match, _SURE) for match in of_row.tolist()],
+                )
+            ]
+
+    def _spelling(self, form: MatchForm) -> int:
+        """Return the number of what lines of a form say alike with those of an equal one."""
+        number = self._spelling_of.get(form)
+        if number is None:
+            number = self._spellings.setdefault(form.spelling, len(self._spellings))
+            self._spelling_of[form] = number
+        return number
 
 
 class _Found(NamedTuple):
@@ -261,6 +291,23 @@ class _Witnesses:
         self._rows = np.column_stack([nodes[order], spelled[order], similar[order]])
         self._counts = np.bincount(numbers, minlength=matches)
         self._starts = np.cumsum(self._counts) - self._counts
+
+    def are_as_before(self, matches: Ints, given: Flags) -> Flags:
+        """Return which matches have the witness tuples of the one before them.
+
+        `given` are the matches to look at, behind the first.
+        """
+        are_same = np.zeros(len(matches), np.bool_)
+        counts = self._counts[matches]
+        which = 1 + np.flatnonzero(given & (counts[1:] == counts[:-1]))
+        are_same[which] = True
+        counts = counts[which]
+        own, before = (
+            self._rows[ranges(self._starts[some], counts)]
+            for some in (matches[which], matches[which - 1])
+        )
+        are_same[np.repeat(which, counts)[(own != before).any(axis=1)]] = False
+        return are_same
 
     def shown(self, matches: Ints) -> tuple[list[list[list[int]]], list[int]]:
         """Return the witness tuples that some matches show, and how many each leaves out."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from broker.matching.costs.accounts import Accounts
 from broker.matching.queryset import QuerySet
 from broker.matching.rendering.leaf import Leaf
-from broker.matching.rendering.matches import BuiltMatch
+from broker.matching.rendering.matches import BuiltMatches
 from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rules.candidates import RuleCandidate, RuleCandidates, Turn
 from broker.tables.groups import Group
@@ -27,7 +27,7 @@ Trace = Callable[[RuleCandidate, Sequence[int], Tables], None]
 They have the versions of the batch.
 """
 
-Build = Callable[[MatchRows, dict[int, Leaf]], list[BuiltMatch]]
+Build = Callable[[MatchRows, dict[int, Leaf]], BuiltMatches]
 
 
 class Acting:
@@ -65,7 +65,7 @@ class Acting:
             self.tables.define(query.table)
         return self._candidates
 
-    def run(self, stratum: int, build: Build) -> Iterator[list[BuiltMatch]]:
+    def run(self, stratum: int, build: Build) -> Iterator[BuiltMatches]:
         """Run the groups behind a stratum; yield the matches of each group."""
         for group in self._queries.groups:
             if group.stratum == stratum:
@@ -80,7 +80,7 @@ class Acting:
 
     def _run(
         self, group: Group, transactions: Sequence[Sequence[Turn]], build: Build
-    ) -> list[BuiltMatch]:
+    ) -> BuiltMatches:
         asking = sorted({each.query for some in transactions for each in some if each.is_asked})
         while True:
             live = self._live(transactions)
