@@ -58,9 +58,14 @@ class NumberedTree:
     """
 
     def __init__(self, tree: Any) -> None:
-        self.root = _without_comments(_root_element(tree))
+        self._tree = tree
         self.xpath: dict[int, Any] = {}
         """The same tree as elementpath has it, by block, once it has been asked for."""
+
+    @cached_property
+    def root(self) -> Any:
+        """The root, without comments and processing instructions."""
+        return _without_comments(_root_element(self._tree))
 
     @cached_property
     def text(self) -> str:

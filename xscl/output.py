@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, SupportsFloat
 from xml.sax.saxutils import escape
 
 from lxml import etree
@@ -31,7 +31,7 @@ def build(
     end_us: int,
     parameters: Mapping[str, str | float | int] | None = None,
     meter: Meter | None = None,
-    confidence: float = 1.0,
+    confidence: SupportsFloat = 1.0,
 ) -> tuple[str, str | None]:
     """Return the output of a match, and why its constructor failed, or `None`.
 
@@ -60,7 +60,7 @@ def build(
             if name in nodes
         }
         try:
-            sure = {"xscl.confidence": confidence}
+            sure = {"xscl.confidence": float(confidence)}
             made = construct(select, bound, start_us, end_us, parameters or {}, meter, sure)
             return made, None
         except ConstructionError as error:

@@ -333,7 +333,7 @@ class MatchBuilder:
             row.end_us,
             reader.given,
             meter,
-            float(row.confidence),
+            row.confidence,
         )
 
     def _published(

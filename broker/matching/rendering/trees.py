@@ -1,14 +1,20 @@
-"""The documents behind matches as trees: parsed when a match needs them, kept for the next one."""
+"""The documents behind matches as trees: parsed when a match needs them, kept for the next one.
+
+Most matches copy whole documents, and most documents are written as they were read (`verbatim`): of
+these the text is taken, and no tree is made.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import cached_property
 
 from lxml import etree
 
 from broker.matching.rendering.leaf import Leaf
 from xpath_eval.parsing import parse_root
+from xpath_eval.verbatim import element_count, is_verbatim
 from xscl.nodes import NumberedTree
 
 __all__ = ["DocumentTree", "Trees"]
@@ -33,16 +39,28 @@ class DocumentTree(NumberedTree):
     """A document's tree, and the cost of reading the document, in bytes.
 
     `nbytes` are the bytes of its text; `cost` adds its elements; `xpath_cost` is the further cost
-    where a constructor sees it.
+    where a constructor sees it.  It is parsed when something other than a copy of the whole is
+    asked for, or where a copy is not the text itself.
     """
 
     def __init__(self, xml: bytes) -> None:
-        root = parse_root(xml)
-        super().__init__(root)
-        elements = _element_count(root)
+        super().__init__(None)
+        self._xml = xml
+        self._is_verbatim = is_verbatim(xml)
+        elements = element_count(xml) if self._is_verbatim else _element_count(self.root)
         self.nbytes = len(xml)
         self.cost = len(xml) + ELEMENT_BYTES * elements
         self.xpath_cost = XPATH_ELEMENT_BYTES * elements
+
+    @cached_property
+    def root(self) -> etree._Element:
+        """The root, without comments and processing instructions."""
+        return parse_root(self._xml)
+
+    @cached_property
+    def text(self) -> str:
+        """The root as XML."""
+        return self._xml.decode() if self._is_verbatim else super().text
 
     @property
     def weight(self) -> int:
