@@ -18,7 +18,7 @@ and DISJOINT (`tests/generators/outcome_cases.py`), with `--counted` they count 
 (`tests/generators/counted_cases.py`), with `--lossy` LOSS
 (`tests/generators/loss_cases.py`), with `--rules` tables, whose rows are compared too
 (`tests/generators/rule_cases.py`), with `--similar` they join by similarity
-(`tests/generators/similar_cases.py`), and every fifth of those cases is joined in three shards.
+(`tests/generators/similar_cases.py`).  Every fifth case of these three is joined in three shards.
 
 At the end comes a table of the clauses of the language: how many cases each stands in, and in how
 many it decides which matches there are.  That takes many runs of the oracle, so it looks at every
@@ -109,7 +109,7 @@ class Run:
         engine = self.engines[seed % len(self.engines)]
         batch_size = (1, None, 3)[seed // len(ENGINES) % 3]
         restart = len(case.lines) // 2 if seed % 4 == 0 else 0
-        shards = 3 if self.of_kind is similar_case and seed % 5 == 0 else 1
+        shards = 3 if self.of_kind in (similar_case, loss_case) and seed % 5 == 0 else 1
         engine = engine if shards == 1 else "signatures"
         join = Join(case.lateness_us, shards)
         matches = run_oracle(case)

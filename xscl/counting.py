@@ -84,6 +84,8 @@ def not_drawn(query: Query) -> str | None:
         return f"`{min(asked & _OF_START)}()` of the run"
     if query.is_lossy:
         return "LOSS"
+    if query.confidence is not None:
+        return "CONFIDENCE"
     if query.limit is not None and query.kind is SelectKind.COMPRESSED:
         return "LIMIT"
     return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -13,13 +12,12 @@ from xscl.diagnostics import Diagnostic, Severity, XsclError
 from xscl.path import Span
 from xscl.query import Query
 from xscl.reader import read
-from xscl.support import NOT_RUN, refused
+from xscl.support import refused
 from xscl.table import Table
 from xscl.tables import check_graces, check_tables
 
 __all__ = [
     "check_added",
-    "check_confidences",
     "check_files",
     "check_set",
     "check_table_cycles",
@@ -99,7 +97,6 @@ def check_set(located: Sequence[tuple[Query, str, str]]) -> list[Diagnostic]:
         *_shared_names(located),
         *_cycles(located),
         *check_table_cycles(located),
-        *check_confidences(located),
     ]
 
 
@@ -213,24 +210,6 @@ def check_table_cycles(located: Sequence[tuple[Query, str, str]]) -> Iterator[Di
                 "have the queries that write the table read what this query reads; or leave out"
                 " this WHERE, set a table ON MATCH, and ask it in the queries that read the stream",
             )
-
-
-def check_confidences(located: Sequence[tuple[Query, str, str]]) -> Iterator[Diagnostic]:
-    """Find queries with CONFIDENCE that read what one with LOSS publishes: it would be a factor."""
-    lossy = {query.publish for query, _, _ in located if query.publish and query.is_lossy}
-    for query, path, source in located:
-        read = lossy.intersection(block.stream for block in query.blocks)
-        if query.confidence is not None and read:
-            named = " and ".join(f"`{name}`" for name in sorted(read))
-            found = _finding(
-                NOT_RUN,
-                query,
-                path,
-                source,
-                f"{named} has documents that are not certain, whose confidence would be a factor",
-                "leave out CONFIDENCE, or have the publisher say a higher one",
-            )
-            yield replace(found, severity=Severity.WARNING)
 
 
 def _path_back(name: str, publishers: Mapping[str, Query]) -> list[str]:

@@ -127,8 +127,6 @@ def losses_not_run(statement: Statement) -> Iterator[tuple[str, Span]]:
         return
     losses = [block.loss for block in blocks_of(source) if block.loss is not None]
     if not losses:
-        if statement.confidence_span is not None:
-            yield "CONFIDENCE without LOSS", statement.confidence_span
         return
     for each in froms(source):
         if each is not source:

@@ -293,6 +293,11 @@ class Query:
         return any(block.loss is not None for block in self.blocks)
 
     @property
+    def has_confidence(self) -> bool:
+        """Whether its matches say how sure they are: something may be lost, or CONFIDENCE asks."""
+        return self.is_lossy or self.confidence is not None
+
+    @property
     def learns(self) -> bool:
         """Whether the delay of some block is learned from the matches that lack nothing."""
         return any(

@@ -44,7 +44,6 @@ UNCREATED = "XS912"
 NOT_YET = {
     "kind beside WINDOW": "DISJOINT or COMPRESSED beside WINDOW",
     "table beside outcome": "a table beside WINDOW, LIMIT, DISJOINT or COMPRESSED",
-    "CONFIDENCE without LOSS": "CONFIDENCE without LOSS",
     "confidence": "`confidence()` in a condition",
     "LOSS in parentheses": "LOSS of a unit in parentheses",
     "LOSS beside +": "LOSS beside a repetition",

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -70,7 +71,8 @@ class Document:
     `end_us` is the event time used by every query, `claimed_us` what the publisher said where
     that was later than the arrival.  `start_us` differs from `end_us` only in documents that a
     query publishes; those have `depth > 0`, a `match_id`, and the largest docid from outside behind
-    them as `docid_max`, 0 where that is `docid`.
+    them as `docid_max`, 0 where that is `docid`.  `confidence` is below 1 where its match is not
+    certain.
     """
 
     docid: int
@@ -85,6 +87,7 @@ class Document:
     match_id: str = ""
     claimed_us: int | None = None
     docid_max: int = 0
+    confidence: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)

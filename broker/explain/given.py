@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from broker.explain.spelling import spell_disjunct, spell_operand
+from broker.explain.variants import asked_line
 from xscl.comparison import Operand
 from xscl.durations import render_duration
 from xscl.path import Parameter
@@ -14,7 +15,7 @@ __all__ = ["given_lines"]
 
 
 def given_lines(query: Query) -> Iterator[str]:
-    """Yield a line for each of WINDOW, DISJOINT and LIMIT that a query has."""
+    """Yield a line for each of CONFIDENCE, WINDOW, DISJOINT and LIMIT that a query has."""
     labels = {variable.name: variable.label for variable in query.variables}
     rows, limit = query.rows, query.limit
 
@@ -22,6 +23,8 @@ def given_lines(query: Query) -> Iterator[str]:
         spelled = [spell_operand(key, labels) for key in keys]
         return f" for each {' and '.join(spelled)}" if spelled else ""
 
+    if query.confidence is not None and not query.is_lossy:
+        yield asked_line(query.confidence)
     if rows is not None:
         yield (
             f"rows over the matches of the last {_length(rows.length)}{behind(rows.keys)}:"

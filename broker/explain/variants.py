@@ -12,7 +12,7 @@ from xscl.delays import LEARNED_LEAST, LEARNED_MOST
 from xscl.path import Parameter
 from xscl.query import Query
 
-__all__ = ["factor_lines", "unasked_lines", "variant_title"]
+__all__ = ["asked_line", "factor_lines", "unasked_lines", "variant_title"]
 
 
 def variant_title(query: Query, variant: Variant) -> str:
@@ -48,15 +48,20 @@ def _line(query: Query, factor: Factor) -> str:
     return text
 
 
+def asked_line(asked: float | Parameter) -> str:
+    """Return what CONFIDENCE asks."""
+    least = f"${asked.name}" if isinstance(asked, Parameter) else f"{asked:g}"
+    return f"a match has a confidence of {least} at least; published documents count with theirs"
+
+
 def unasked_lines(query: Query, plain: Query) -> Iterator[str]:
     """Yield what is asked of confidence, and the variants that cannot reach it."""
     asked = query.confidence
-    if isinstance(asked, Parameter):
-        yield f"a match has a confidence of ${asked.name} at least"
-        return
     if asked is None:
         return
-    yield f"a match has a confidence of {asked:g} at least"
+    yield asked_line(asked)
+    if isinstance(asked, Parameter):
+        return
     reached = {variant.lost for variant in variants(plain)}
     for variant in variants(replace(plain, confidence=None)):
         if variant.lost not in reached:

@@ -1,5 +1,7 @@
 """How sure matches are: the factors of what was lost and of what was not seen (`docs/loss.md`).
 
+Where CONFIDENCE is asked, published documents that are not certain are factors too (`uncertain`).
+
 A confidence depends on the documents of a match alone, so all of its tuples have the same, and a
 tuple that many statements share has one for all that lose alike.  It is worked out once, and looked
 up among the thresholds of these statements: what each of them asks is a bound on the gap, as a
@@ -22,7 +24,7 @@ from templates.factor import Factor
 from xscl.delays import exact
 from xscl.path import Parameter
 
-__all__ = ["are_sure", "confidences", "least_of", "times_of"]
+__all__ = ["are_sure", "confidences", "known_of", "least_of", "times_of"]
 
 
 def are_sure(hits: Hits) -> Flags:
@@ -34,9 +36,9 @@ def are_sure(hits: Hits) -> Flags:
     own, found, which = _below_one(hits)
     if not len(own):
         return sure
-    # Of a use without factors nothing is asked.
+    # Of inner operators nothing is asked.
     least = [
-        least_of(use.topic) if each.factors else Fraction(0)
+        Fraction(0) if each.clause.stream else least_of(use.topic)
         for use, each in zip(hits.uses, hits.terms, strict=True)
     ]
     thresholds = sorted(set(least))
@@ -61,22 +63,45 @@ def least_of(topic: Topic) -> Fraction:
     return Fraction(0) if asked is None else exact(asked)
 
 
+def known_of(hits: Hits) -> dict[int, Fraction]:
+    """Return how sure the documents of hits are, by their places, where that counts."""
+    own: Ints = np.flatnonzero(_are_uncertain(hits))
+    uncertain = hits.points.uncertain
+    leaves, _ = hits.take(own).leaves
+    return dict(zip(own.tolist(), map(uncertain.product, leaves.tolist()), strict=True))
+
+
+def _are_uncertain(hits: Hits) -> Flags:
+    """Return which hits have documents that are not certain, where CONFIDENCE is asked of them."""
+    asks = [
+        not terms.clause.stream and use.topic.query.confidence is not None
+        for use, terms in zip(hits.uses, hits.terms, strict=True)
+    ]
+    uncertain = hits.points.uncertain
+    are_uncertain: Flags = np.array(asks, np.bool_)[hits.which] & (len(uncertain) > 0)
+    if are_uncertain.any():
+        leaves, _ = hits.take(are_uncertain).leaves
+        are_uncertain[are_uncertain] = np.isin(leaves, uncertain.numbers).any(axis=1)
+    return are_uncertain
+
+
 def _below_one(hits: Hits) -> tuple[Ints, list[Fraction], Ints]:
-    """Return the hits whose clauses have factors, the different products, and which each has."""
-    own: Ints = np.flatnonzero(hits.by_clause(bool(each.factors) for each in hits.clauses))
+    """Return the hits that have factors, the different products, and which each has."""
+    has_factors = hits.by_clause(bool(each.factors) for each in hits.clauses)
+    are_uncertain = _are_uncertain(hits)
+    own: Ints = np.flatnonzero(has_factors | are_uncertain)
     if not len(own):
         return own, [], own
     numbers: dict[tuple[Factor, ...], int] = {}
     alike = hits.by_clause(numbers.setdefault(each.factors, len(numbers)) for each in hits.clauses)
-    keys = np.stack([hits.rows[own], alike[own]])
+    keys = np.stack([hits.rows[own], alike[own], are_uncertain[own]])
     _, first, which = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     some = hits.take(own[first])
-    found: list[Fraction] = []
+    known = known_of(some)
+    found = [known.get(hit, Fraction(1)) for hit in range(len(some))]
     for hit, times in times_of(some):
-        product = Fraction(1)
         for factor in some.terms[some.which[hit]].factors:
-            product *= factor.at(factor.gap_us(times))
-        found.append(product)
+            found[hit] *= factor.at(factor.gap_us(times))
     return own, found, which.ravel()
 
 

@@ -51,6 +51,7 @@ from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rendering.trees import Trees
 from broker.matching.rules.acting import Acting, Trace
 from broker.matching.stepresult import StepResult
+from broker.matching.uncertain import Uncertain
 from broker.matching.uses import Topic
 from broker.tables.store import RowChange, Tables
 from broker.tables.transactions import Schedule
@@ -142,6 +143,7 @@ class Engine:
         self._bulk = Bulk(limits)
         self._last_docid = 0
         self._publications = Publications(limits.published)
+        self._uncertain = Uncertain(limits.published)
         self._acting = Acting(
             self._queries, self._accounts, self._leaves, limits.shared_characters, schedule, trace
         )
@@ -302,7 +304,7 @@ class Engine:
         self._processor.begin_batch()
         self._candidates = self._acting.begin_batch()
         self._outcomes.begin_batch()
-        dead = self._absorb_witnesses(witnesses, {})
+        dead = self._absorb_witnesses(witnesses)
         self._absorb_published([d for d in published if self._queries.is_read(d.stream)])
         if batch.is_known:
             self._leave_out_unread()
@@ -319,9 +321,12 @@ class Engine:
             self._processor.limit(number, 0)
 
     def _absorb_witnesses(
-        self, witnesses: pa.Table, docid_max_of: Mapping[str, int]
+        self, witnesses: pa.Table, published: Sequence[Document] = ()
     ) -> list[tuple[int, str]]:
-        """Make instances of witnesses; return the documents that could not be read."""
+        """Make instances of witnesses; return the documents that could not be read.
+
+        `published` are the documents that they are of, where queries have published them.
+        """
         ends = witnesses.filter(pc.equal(witnesses.column("depth"), 0)).column("end_us")
         newest = pc.max(witnesses.column("docid")).as_py()
         self._last_docid = max(self._last_docid, newest or 0)
@@ -334,11 +339,20 @@ class Engine:
         self._learn_shapes(witnesses.filter(pc.is_valid(witnesses.column("edges"))))
         # A document in which no query finds anything takes part in no join.
         found = witnesses.filter(pc.greater(pc.list_value_length(witnesses.column("nodes")), 0))
-        rows = of_witnesses(
-            found, self._processor.next_instance, self._processor.shape_number, docid_max_of
-        )
+        first = self._processor.next_instance
+        newest_of = {each.match_id: each.docid_max for each in published}
+        rows = of_witnesses(found, first, self._processor.shape_number, newest_of)
+        self._note_uncertain(first, found, published)
         self._absorb(rows_in_sub_batches(rows, self._limits.join.memory.sub_batch_bytes))
         return dead
+
+    def _note_uncertain(self, first: int, found: pa.Table, published: Sequence[Document]) -> None:
+        """Note what is not certain of published documents, whose instances begin with `first`."""
+        by_id = {each.match_id: each for each in published if each.confidence < 1}
+        ids = found.column("match_id").to_pylist() if by_id else ()
+        for number, match_id in enumerate(ids, first):
+            if document := by_id.get(match_id):
+                self._uncertain.note(number, document.confidence, document.end_us)
 
     def _advance(self, witnesses: pa.Table) -> None:
         """Let time pass with the documents from outside."""
@@ -399,7 +413,7 @@ class Engine:
 
     def _fan_out(self, tuples: TupleTable, collector: Collector) -> None:
         """Give tuples of classes to the clauses that share the classes."""
-        points = Points.of(tuples, self._processor.rows)
+        points = Points.of(tuples, self._processor.rows, self._uncertain)
         for hits in self._queries.fan_out.expand(points):
             collector.take(hits)
 
@@ -450,8 +464,7 @@ class Engine:
     def _absorb_published(self, documents: Sequence[Document]) -> None:
         if documents:
             self._publications.add(documents)
-            newest = {each.match_id: each.docid_max for each in documents}
-            self._absorb_witnesses(self.evaluate(documents), newest)
+            self._absorb_witnesses(self.evaluate(documents), documents)
 
     def _leaves(self, numbers: Iterable[int]) -> dict[int, Leaf]:
         """Return documents by number."""
@@ -484,6 +497,7 @@ class Engine:
         self._processor.evict(horizon_us)
         self._outcomes.forget(self._watermark_us)
         self._bulk.forget(self.horizon_us(self._watermark_us))
+        self._uncertain.forget(self.horizon_us(self._watermark_us))
         self._publications.forget(horizon_us, self._queries.kept_us)
 
 

@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,7 @@ _STEPS = (
     """
     CREATE INDEX note_learned ON note (query, revision, parameters) WHERE clause = 'LEARNED';
     """,
+    "ALTER TABLE published ADD COLUMN confidence TEXT NOT NULL DEFAULT '1';",
 )
 
 _LEARNED_OF = "clause = 'LEARNED' AND query = ?1 AND revision = ?2 AND parameters = ?3"
@@ -142,7 +144,7 @@ _PAGE_BYTES = 16 << 10
 
 _PUBLISHED = (
     "docid, stream, key, start_us, end_us, arrival_us, watermark_us, xml, depth, match_id,"
-    " docid_max"
+    " docid_max, confidence"
 )
 
 
@@ -236,7 +238,7 @@ class Outbox:
             rows.matches,
         )
         self._db.executemany(
-            f"INSERT INTO published ({_PUBLISHED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            f"INSERT INTO published ({_PUBLISHED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (match_id) DO NOTHING",
             rows.published,
         )
@@ -435,9 +437,10 @@ def _published_row(document: Document) -> tuple[object, ...]:
         document.depth,
         document.match_id,
         document.docid_max,
+        str(document.confidence),
     )
 
 
 def _document(row: tuple[Any, ...]) -> Document:
-    *own, docid_max = row
-    return replace(Document(*own), docid_max=docid_max)
+    *own, docid_max, confidence = row
+    return replace(Document(*own), docid_max=docid_max, confidence=Fraction(confidence))

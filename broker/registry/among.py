@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import xscl
 from broker.registry.queries import RegisteredText, Registry
 from xscl.diagnostics import Severity
-from xscl.files import check_added, check_confidences, check_table_cycles
+from xscl.files import check_added, check_table_cycles
 from xscl.support import refused
 from xscl.tables import check_graces, check_tables
 
@@ -90,11 +90,6 @@ def check_query(query: xscl.Query, others: Mapping[str, xscl.Query]) -> None:
     if query.tables or query.publish is not None:
         together = [*others.values(), query]
         found += check_table_cycles([(each, each.id, each.text) for each in together])
-    if query.is_lossy or query.confidence is not None:
-        uncertain = check_confidences(
-            [(each, each.id, each.text) for each in (*others.values(), query)]
-        )
-        found += [refused(each) for each in uncertain]
     if query.tables and not any(each.is_error for each in found):
         graced = check_graces([(each, each.id, each.text) for each in (*others.values(), query)])
         found += [replace(each, severity=Severity.ERROR) for each in graced]

@@ -1,4 +1,4 @@
-"""Why documents do not match a statement with LOSS: which variant they are of, and its factors."""
+"""Why documents do not match a statement with LOSS or CONFIDENCE: the factors of a variant."""
 
 from __future__ import annotations
 
@@ -33,7 +33,11 @@ def lossy_reason(
     delay is learned, None where they had too little.
     """
     every = variants(replace(query, confidence=None))
-    own = [each for each in every if documents_of(each.query.root) == len(documents)]
+    own = [
+        each
+        for each in every
+        if documents_of(each.query.root) == len(documents) or not query.is_lossy
+    ]
     if not own:
         counts = sorted({documents_of(each.query.root) for each in every})
         text = f"{query.id} has {counts[-1]} blocks, of which {counts[-1] - counts[0]} may be"
@@ -53,6 +57,8 @@ def _of_variant(
     fits = ask(replace(variant.query, confidence=None), documents)
     which = _name(query, variant)
     if not fits.holds:
+        if not query.is_lossy:
+            return fits
         text = f"{query.id} does not match: {which}"
         progress = min(0.999, fits.progress)
         return Reason("query", False, text, None, fits.facts, fits.parts or (fits,), progress)
@@ -63,7 +69,9 @@ def _of_variant(
         else sorted(documents, key=lambda each: each.end_us)
     )
     sure = _sureness(query, variant, placed, learned)
-    text = f"{query.id} {'matches' if sure.holds else 'does not match'}: {which}"
+    text = f"{query.id} {'matches' if sure.holds else 'does not match'}"
+    if query.is_lossy:
+        text += f": {which}"
     return Reason("query", sure.holds, text, None, fits.facts, (*fits.parts, sure), 0.9999)
 
 
@@ -93,6 +101,10 @@ def _sureness(
         share = factor.at(gap_us)
         known = None if known is None or factor.learns else known * share
         parts.append(_factor(query, factor, gap_us, share))
+    for document in {each.match_id: each for each in documents if each.confidence < 1}.values():
+        if query.confidence is not None:
+            known = None if known is None else known * document.confidence
+            parts.append(_published(document))
     if known is None:
         known = learned()
         if known is None:
@@ -121,6 +133,12 @@ def _factor(query: Query, factor: Factor, gap_us: int, share: Fraction) -> Reaso
     return Reason("factor", True, text, None, {"gap_us": gap_us, "factor": float(share)})
 
 
+def _published(document: Document) -> Reason:
+    share = float(document.confidence)
+    text = f"{document.stream} {document.key} was published with the confidence {share:.6g}"
+    return Reason("factor", True, text, None, {"factor": share})
+
+
 def sure_among(
     query: Query,
     named: Sequence[Document],
@@ -139,8 +157,11 @@ def sure_among(
     tick = Document(outside[-1].docid + 1, CLOCK, "", *times, b"")
     xml = {document.docid: document.xml for document in outside}
     engine = Engine([RegisteredQuery(query, registration_point)], lateness_us=lateness_us)
+    published = {each.match_id: each for each in (*around, *named) if each.depth}
     step = engine.process(
-        engine.evaluate([*outside, tick]), lambda docids: {docid: xml[docid] for docid in docids}
+        engine.evaluate([*outside, tick]),
+        lambda docids: {docid: xml[docid] for docid in docids},
+        published.values(),
     )
     docids = {each.docid for each in named}
     for line in (json.loads(match.line) for match in step.matches):

@@ -96,7 +96,7 @@ def why_not(
             return of_outcome(plain, of_source) if of_source.holds else of_source
         each = (ask([document]) for document in documents)
         return next((r for r in each if not r.holds), no_row(plain, len(documents)))
-    if plain.is_lossy:
+    if plain.has_confidence:
         return _of_variants(
             plain,
             documents,
@@ -104,6 +104,7 @@ def why_not(
             registration_point=registration_point,
             stream_at=stream_at,
             around=around,
+            known=known,
         )
     if problem := _wrong_documents(query, documents):
         return problem
@@ -174,8 +175,9 @@ def _of_variants(
     registration_point: int,
     stream_at: StreamAt,
     around: Surroundings | None,
+    known: KnownRows | Rules | None,
 ) -> Reason:
-    """Return what is said of a query with LOSS, which is what its variants are."""
+    """Return what is said of a query with LOSS or CONFIDENCE, which is what its variants are."""
 
     def ask(variant: Query, some: Sequence[Document]) -> Reason:
         return why_not(
@@ -185,6 +187,7 @@ def _of_variants(
             registration_point=registration_point,
             stream_at=stream_at,
             around=around,
+            known=known,
         )
 
     def learned() -> Fraction | None:

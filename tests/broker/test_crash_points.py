@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import signal
@@ -74,6 +75,8 @@ def ruled(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[
     assert forks.run("live", directory, "rules") == 0
     found = doomed.contents(directory)
     assert {row[0] for row in found} >= {"match", "published", "table_row", "note"}
+    lines = [json.loads(row[-2]) for row in found if row[0] == "match" and row[3] == "counts_in"]
+    assert {line["confidence"] for line in lines} >= {1.0, 0.25}
     return found
 
 

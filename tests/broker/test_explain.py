@@ -186,7 +186,7 @@ def test_variants_are_shown_with_their_factors_and_what_is_not_asked() -> None:
     )
     assert "learned from the last 1,000 matches" in view.variants[2].factors[0]
     assert view.unasked == (
-        "a match has a confidence of 0.04 at least",
+        "a match has a confidence of 0.04 at least; published documents count with theirs",
         "not asked: without block 1 (S) and block 3 (S): confidence 0.02 at most",
     )
     text = render_query(survey(xscl.parse(LOSSY, id="q"), lateness_us=0), view, ["variants"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
 
 from generators.choosers import RandomChooser
 from generators.loss_cases import loss_case
@@ -106,3 +108,22 @@ def test_it_says_yes_of_every_match_with_its_confidence() -> None:
             if not reason.holds or confidence(reason).facts["confidence"] != match.confidence:
                 wrong.append((seed, reason.as_data()))
     assert not wrong, "cases of loss_case(RandomChooser(seed)) with these seeds"
+
+
+def test_it_says_how_sure_published_documents_are() -> None:
+    outside = documents(("d", 9), ("d", 12))
+    known = replace(
+        documents(("p", 8))[0],
+        stream="P",
+        key="m",
+        depth=1,
+        match_id="m",
+        confidence=Fraction(1, 4),
+    )
+    reader = "P//p[k->x] JOIN {x = y, 20 s} S//d[k->y]"
+    reason = asked(f"{reader} CONFIDENCE 0.3", [known, outside[0]], None)
+    assert not reason.holds
+    assert confidence(reason).text == "confidence 0.25, 0.3 is asked"
+    assert confidence(reason).parts[0].text == "P m was published with the confidence 0.25"
+    assert asked(f"{reader} CONFIDENCE 0.25", [known, outside[0]], None).holds
+    assert asked(reader, [known, outside[0]], None).holds

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import xscl
 from generators.choosers import Chooser
 from generators.ordered_cases import Statements, Unit, assignments, case_with_reader
@@ -16,6 +18,27 @@ DELAYS = (
     "cdf(0 s: 0.2, 3 s: 0.9)",
 )
 CONFIDENCES = ("", "", " CONFIDENCE 0.05", " CONFIDENCE 0.01", " CONFIDENCE 0.4", " CONFIDENCE $c")
+UNCERTAIN = ("uniform(0 s, 6 s)", "cdf(2 s: 0.5, 5 s: 0.8)", "exp(3 s)")
+BETWEEN = (
+    "P//c[k->x] JOIN {x = y, 8 s} S//d[k->y]",
+    "S//a[k->x] FOLLOWED BY {x = y, 8 s} P//c[k->y]",
+    "S//a[k->x] FOLLOWED BY {x = y, 8 s} P//c[k->y] LOSS 0.5 DELAY uniform(0 s, 6 s)"
+    " FOLLOWED BY {y = z, 8 s} S//c[k->z]",
+)
+"""Statements that read P, whose matches have a `c` with a `k`."""
+READERS = (
+    *BETWEEN,
+    "P//c[k->x]",
+    "P//a[k->x] JOIN {x = y, 9 s} P//c[k->y]",
+    "(P//c[k->x] JOIN {x = y, 5 s} S//d[k->y]) FOLLOWED BY {y = z, 5 s} S//a[k->z]",
+    "(P//c[k->x] | S//d[k->x]) NEXT {x = y, 9 s} P//c[k->y] UNLESS {x = u} S//b[k->u]",
+    "P//c[k->x] NOT FOLLOWED BY {x = y, 3 s} S//d[k->y]",
+    "S//a[k->x] NOT FOLLOWED BY {x = y, 6 s} P//c[k->y]",
+    "S//a[k->x] NEXT {x = y, 4 s} P//c[k->y]+ {x = y, 5 s}",
+    "S//a[k->x] FOLLOWED BY {x = y, 9 s} P//c[k->y]+ {y = y, 4 s} MATCH ANY",
+    "P//c[k->x] WINDOW 5 s BY x HAVING count() >= 1",
+    "P//c[k->x] FOLLOWED BY {x = y, 5 s} S//d[k->y] LIMIT 2 PER 4 s BY x",
+)
 
 
 class _Lossy(Statements):
@@ -40,7 +63,9 @@ class _Lossy(Statements):
             window = "" if self.is_bounded and chooser.integer(0, 2) == 0 else f", {self.window()}"
             text += f" FOLLOWED BY {{{self.keyed(units, unit)}{window}}} {unit.text}"
             if is_lost:
-                text += self.loss(may_be_exponential=not is_lost_before)
+                # The oracle has no sum of an exponential delay and another.
+                is_alone = not is_lost_before and number == count - 2
+                text += self.loss(may_be_exponential=is_alone)
             is_lost_before = is_lost
             units.append(unit)
             if chooser.integer(0, 4) == 0:
@@ -128,21 +153,55 @@ def learned_case(chooser: Chooser) -> str:
     lines += [query, *assignments(chooser, query, 2)]
     if is_published:
         lines.append("query r\n    P//c[k->p] NEXT {p = s, 5 s} S//a[k->s] GRACE 3 s")
+    return "\n".join([*lines, *_in_turns(chooser, "abecabcd")]) + "\n----\n"
+
+
+def published_case(chooser: Chooser) -> str:
+    """Return the text of a case in which what is not certain is published, and read."""
+    loss = f"LOSS {chooser.choice(['0.1', '0.5', '0.5'])} DELAY {chooser.choice(UNCERTAIN)}"
+    text = f"S//a[k->x] FOLLOWED BY {{x = y, 6 s}} S//b[k->y] {loss}"
+    text += " FOLLOWED BY {y = z, 6 s} S//c->n[k->z]"
+    if chooser.integer(0, 2) == 0:
+        text += f" UNLESS {{x = u}} S//d[k->u] LOSS 0.5 DELAY {chooser.choice(UNCERTAIN)}"
+    queries = [f"query q\n    SELECT * FROM {text} GRACE {chooser.choice('0013')} s PUBLISH P"]
+    last = "P"
+    if chooser.integer(0, 2) == 0:
+        between = _asked(chooser, chooser.choice(BETWEEN), "P")
+        queries.append(f"query o\n    SELECT * FROM {between} PUBLISH R")
+        last = chooser.choice("PR")
+    queries.append(f"query r\n    {_asked(chooser, chooser.choice(READERS), last)}")
+    lines = [f"lateness {chooser.choice([2, 5, 100])} s"]
+    for query in queries:
+        lines += [query, *assignments(chooser, query, 2)]
+    return "\n".join([*lines, *_in_turns(chooser, "adbcdacc")]) + "\n----\n"
+
+
+def _asked(chooser: Chooser, text: str, stream: str) -> str:
+    """Return a statement that reads a published stream, mostly with CONFIDENCE."""
+    asked = chooser.choice(["", *["0", "0.02", "0.1", "0.3", "0.5", "$c"] * 2])
+    confidence = f" CONFIDENCE {asked}" if asked else ""
+    grace = f" GRACE {chooser.choice('0013')} s"
+    return f"{text.replace('P//', f'{stream}//')}{confidence}{grace}"
+
+
+def _in_turns(chooser: Chooser, kinds: str) -> Iterator[str]:
+    """Yield documents whose kinds come in turns, mostly, and a tick."""
     count = chooser.integer(12, 26)
     times = [10 + number // 2 + chooser.integer(0, 2) for number in range(count)]
     for number, second in enumerate(times, 1):
-        kind = "abecabcd"[(number + chooser.choice([0, 0, 0, 1, 5])) % 8]
+        kind = kinds[(number + chooser.choice([0, 0, 0, 1, 5])) % 8]
         xml = f"<{kind}><k>{chooser.choice('xxxy')}</k></{kind}>"
-        lines.append(f"document {number} S 00:00:{second:02} arrival=01:00  {xml}")
+        yield f"document {number} S 00:00:{second:02} arrival=01:00  {xml}"
     if chooser.integer(0, 4):
-        lines.append(f"tick {count + 1} 00:10:00")
-    return "\n".join(lines) + "\n----\n"
+        yield f"tick {count + 1} 00:10:00"
 
 
 def loss_case(chooser: Chooser) -> str:
     """Return the text of a case: a statement, documents and ticks."""
     if chooser.integer(0, 4) == 0:
         return learned_case(chooser)
+    if chooser.integer(0, 2) == 0:
+        return published_case(chooser)
     first = _Lossy(chooser).lossy()
     while any(each.is_error for each in xscl.check(first)[1]):
         first = _Lossy(chooser).lossy()  # it cannot reach its confidence, say

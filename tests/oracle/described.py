@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from broker.matching.match import Likeness, Match, MatchDocument, MatchNode
@@ -41,9 +42,9 @@ def describe(
     one: Tuple,
     witnesses: set[Witness],
     rules: Rules,
-    confidence: float = 1.0,
+    sure: Fraction = Fraction(1),
 ) -> Match:
-    """Return a match of a query, with its witness tuples."""
+    """Return a match of a query, with its witness tuples, of which it is so sure."""
     ordered = _sort_witnesses(query, witnesses)
     units = list(units_of(query.root))
     block_of = {block: place for place, unit in enumerate(units) for block in unit}
@@ -61,7 +62,7 @@ def describe(
         tuple(Likeness(each["score"], tuple(each["shared"])) for each in json.loads(found))
         for _, found in ordered[:WITNESSES_MAX]
     )
-    output, error = build_output(query, one.documents, shown, one.start_us, one.end_us, confidence)
+    output, error = build_output(query, one.documents, shown, one.start_us, one.end_us, float(sure))
     documents = [
         MatchDocument(
             d.docid, d.stream, d.key, d.end_us, block_of[block] if has_blocks else None, branch
@@ -111,6 +112,7 @@ def describe(
         values={name: _shown_value(values) for run in one.runs for name, values in run.folds},
         output=output,
         output_error=error,
+        confidence=float(sure) if query.has_confidence else None,
     )
 
 

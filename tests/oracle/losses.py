@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, product
 
+from broker.documents.document import Document
 from oracle.contender import Contender
 from oracle.operators import Rules
 from xscl.path import Literal, Parameter
@@ -37,7 +38,7 @@ from xscl.query import (
 )
 from xscl.sequence import blocks_below, units_of
 
-__all__ = ["Reading", "least_of", "readings", "sureness"]
+__all__ = ["Reading", "known", "least_of", "readings", "sureness"]
 
 Comparison = ValueJoin | Residual | Call
 _Within = tuple[Window | Parameter, ...]
@@ -368,6 +369,13 @@ def least_of(query: Query, rules: Rules) -> Fraction:
     return Fraction(str(asked)) if asked is not None else Fraction(0)
 
 
+def known(query: Query, documents: Sequence[Document]) -> Fraction:
+    """Return how sure the documents of a tuple are, where a query asks."""
+    if query.confidence is None:
+        return Fraction(1)
+    return math.prod((each.confidence for each in documents), start=Fraction(1))
+
+
 def sureness(
     query: Query,
     lost: Sequence[int],
@@ -381,7 +389,7 @@ def sureness(
     """
     ends = {b: d.end_us for b, d in zip(one.blocks, one.documents, strict=True)}
     starts = {b: d.start_us for b, d in zip(one.blocks, one.documents, strict=True)}
-    found = Fraction(1)
+    found = known(query, one.documents)
     root = query.root.node if isinstance(query.root, From) else query.root
     first, steps = _taken_apart(root)
     missing: list[int] = []

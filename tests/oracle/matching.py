@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from itertools import product
 from typing import Any
@@ -17,7 +19,7 @@ from oracle.contender import Contender, Row, Timeline
 from oracle.decided import Decisions
 from oracle.described import Witness, describe, in_order, likenesses, visible_nodes
 from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
-from oracle.losses import Reading, least_of, readings, sureness
+from oracle.losses import Reading, known, least_of, readings, sureness
 from oracle.operators import Rules, Tuple, position
 from oracle.outcomes import Decided, given
 from oracle.paths import bindings
@@ -163,8 +165,16 @@ class _Streams:
                 xml=match.output.encode(),
                 depth=1 + found.depth,
                 match_id=match.id,
+                confidence=_in_bits(found.sure),
             )
         )
+
+
+def _in_bits(sure: Fraction) -> Fraction:
+    """Return a confidence as documents have it: of what needs more, a thousand binary places."""
+    if max(sure.numerator, sure.denominator) < 1 << 1_000:
+        return sure
+    return Fraction(math.floor(sure * (1 << 1_000)), 1 << 1_000)
 
 
 def _query_matches(
@@ -186,20 +196,37 @@ def _query_matches(
         similar = {join for each in choice for join in each.similarity_joins}
         reading = Evaluation(query, chosen, blocks, rules, blocks_read)
         for one in reading.tuples(query.root):
+            if known(query, one.documents) < least_of(query, rules):
+                continue
             key = (one.blocks, tuple(map(position, one.documents)), *visible_nodes(query, one))
             nodes = tuple((v, one.nodes[v]) for v in compared if v in one.nodes)
             witness = nodes, likenesses(query, similar, nodes, rules)
             found.setdefault(key, (one, set()))[1].add(witness)
-    return [
-        _found(describe(query, one, witnesses, rules), one.documents)
-        for one, witnesses in found.values()
-    ]
+    return [_found(query, one, witnesses, rules) for one, witnesses in found.values()]
 
 
-def _found(match: Match, documents: Sequence[Document]) -> Found:
-    newest = max(documents, key=position)
-    depth = max(document.depth for document in documents)
-    return Found(match, depth, newest.arrival_us, newest.watermark_us)
+def _found(query: Query, one: Tuple, witnesses: set[Witness], rules: Rules) -> Found:
+    newest = max(one.documents, key=position)
+    depth = max(document.depth for document in one.documents)
+    sure = known(query, one.documents)
+    match = describe(query, one, witnesses, rules, sure)
+    return Found(match, depth, newest.arrival_us, newest.watermark_us, sure)
+
+
+def _decided_match(
+    query: Query, contender: Contender, witnesses: set[Witness], rules: Rules, sure: Fraction
+) -> Found:
+    """Return the match of a decided tuple."""
+    match = describe(query, _tuple_of(query, contender), witnesses, rules, sure)
+    docid, depth, _ = contender.position
+    decided = replace(match, decided=docid)
+    return Found(decided, depth, contender.end_us, contender.watermark_us, sure)
+
+
+def _are_sure(query: Query, contenders: Iterable[Contender], rules: Rules) -> Iterator[Contender]:
+    """Yield the tuples whose documents are as sure as a query without LOSS asks."""
+    least = least_of(query, rules)
+    return (each for each in contenders if known(query, each.documents) >= least)
 
 
 def _decided_matches(
@@ -211,7 +238,7 @@ def _decided_matches(
     read = [streams.read(block.stream, point) for block in query.blocks]
     decisions = Decisions(query, read, rules, Timeline(streams.outside, grace_us))
     found: dict[tuple[Any, ...], tuple[Tuple, Contender, set[Witness]]] = {}
-    for contender in decisions.contenders(query.root):
+    for contender in _are_sure(query, decisions.contenders(query.root), rules):
         one = _tuple_of(query, contender)
         key = _key_of(query, one)
         _, _, witnesses = found.setdefault(key, (one, contender, set()))
@@ -220,18 +247,10 @@ def _decided_matches(
             nodes = tuple((v, bound[v]) for v in in_order(query, row.compared))
             witnesses.add((nodes, likenesses(query, row.similar, nodes, rules)))
     if not query.is_ordered:
-        return [
-            _found(describe(query, one, witnesses, rules), one.documents)
-            for one, _, witnesses in found.values()
-        ]
+        return [_found(query, one, witnesses, rules) for one, _, witnesses in found.values()]
     return [
-        Found(
-            replace(describe(query, one, witnesses, rules), decided=contender.position[0]),
-            contender.position[1],
-            contender.end_us,
-            contender.watermark_us,
-        )
-        for one, contender, witnesses in found.values()
+        _decided_match(query, contender, witnesses, rules, known(query, contender.documents))
+        for _, contender, witnesses in found.values()
     ]
 
 
@@ -240,7 +259,7 @@ def _given(query: Query, streams: _Streams, rules: Rules, point: int, grace_us: 
     read = [streams.read(block.stream, point) for block in query.blocks]
     decisions = Decisions(query, read, rules, Timeline(streams.outside, grace_us))
     by_key: dict[tuple[Any, ...], list[Contender]] = {}
-    for contender in decisions.all_decided():
+    for contender in _are_sure(query, decisions.all_decided(), rules):
         by_key.setdefault(_key_of(query, _tuple_of(query, contender)), []).append(contender)
     keys = query.root.keys if isinstance(query.root, From) else ()
     matches = []
@@ -255,10 +274,9 @@ def _given(query: Query, streams: _Streams, rules: Rules, point: int, grace_us: 
                 nodes = tuple((v, bound[v]) for v in in_order(query, row.compared))
                 witnesses.add((nodes, likenesses(query, row.similar, nodes, rules)))
                 facts.append(replace(own, nodes=bound))
-        match = replace(describe(query, one, witnesses, rules), decided=first.position[0])
         matches.append(
             Decided(
-                Found(match, first.position[1], first.end_us, first.watermark_us),
+                _decided_match(query, first, witnesses, rules, known(query, first.documents)),
                 tuple(facts),
                 one.documents,
                 tuple(node.number for _, _, node in visible_nodes(query, one)),
@@ -274,7 +292,7 @@ def _lossy_matches(
     """Return the matches of a query with LOSS that are as sure as it asks."""
     read = [streams.read(block.stream, point) for block in query.blocks]
     clock = Timeline(streams.outside, grace_us)
-    found: dict[tuple[Any, ...], tuple[Match, Contender, set[Witness]]] = {}
+    found: dict[tuple[Any, ...], tuple[Fraction, Contender, set[Witness]]] = {}
     possible = [
         (reading, contender)
         for reading in readings(query, rules)
@@ -290,36 +308,21 @@ def _lossy_matches(
             continue
         sure = sureness(query, reading.lost, contender, rules, before[-rules.learned_most :])
         if sure and sure >= least_of(query, rules):
-            one = _tuple_of(query, contender)
-            units = list(units_of(query.root))
-            missing = tuple(
-                MissingUnit(units.index((block,)), query.blocks[block].stream)
-                for block in reading.lost
-            )
-            match = describe(query, one, set(), rules)
-            match = replace(match, confidence=float(sure), missing=missing)
-            key = (reading.lost, *_key_of(query, one))
-            _, _, witnesses = found.setdefault(key, (match, contender, set()))
+            key = (reading.lost, *_key_of(query, _tuple_of(query, contender)))
+            _, _, witnesses = found.setdefault(key, (sure, contender, set()))
             for row in contender.rows:
                 bound = dict(row.nodes)
                 nodes = tuple((v, bound[v]) for v in in_order(query, row.compared))
                 witnesses.add((nodes, likenesses(query, row.similar, nodes, rules)))
-    return [
-        Found(
-            replace(
-                describe(
-                    query, _tuple_of(query, contender), witnesses, rules, match.confidence or 0
-                ),
-                decided=contender.position[0],
-                confidence=match.confidence,
-                missing=match.missing,
-            ),
-            contender.position[1],
-            contender.end_us,
-            contender.watermark_us,
+    units = list(units_of(query.root))
+    matches = []
+    for key, (sure, contender, witnesses) in found.items():
+        whole = _decided_match(query, contender, witnesses, rules, sure)
+        missing = tuple(
+            MissingUnit(units.index((block,)), query.blocks[block].stream) for block in key[0]
         )
-        for match, contender, witnesses in found.values()
-    ]
+        matches.append(replace(whole, match=replace(whole.match, missing=missing)))
+    return matches
 
 
 def _complete(
@@ -360,7 +363,7 @@ def _possible_matches(
     decisions = Decisions(query, read, rules, Timeline(streams.outside, grace_us))
     found, where = decisions.settled()
     by_key: dict[tuple[Any, ...], list[Contender]] = {}
-    for contender in found:
+    for contender in _are_sure(query, found, rules):
         by_key.setdefault(_key_of(query, _tuple_of(query, contender)), []).append(contender)
 
     def ask(contenders: list[Contender], rows: Rows) -> tuple[Found, list[Facts]] | None:
@@ -375,9 +378,7 @@ def _possible_matches(
         for row in rows:
             nodes = tuple((v, dict(row.nodes)[v]) for v in in_order(query, row.compared))
             witnesses.add((nodes, likenesses(query, row.similar, nodes, rules)))
-        match = describe(query, _tuple_of(query, first), witnesses, rules)
-        decided = replace(match, decided=first.position[0])
-        return Found(decided, first.position[1], first.end_us, first.watermark_us)
+        return _decided_match(query, first, witnesses, rules, known(query, first.documents))
 
     return [
         Possible(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 
 from broker.matching.match import Match
@@ -41,12 +42,16 @@ class InForce:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A match, and where it stands: its position's document and depth, and its `W`."""
+    """A match, and where it stands: its position's document and depth, and its `W`.
+
+    `sure` is its confidence.
+    """
 
     match: Match
     depth: int
     arrival_us: int
     watermark_us: int
+    sure: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,13 +78,15 @@ RULES = {
         ON MATCH SET seen[b/v].n = seen[b/v].n + 1, SET seen[b/v].last = b/n PUBLISH P""",
     "clears": "P//d->p WHERE seen[p/v].n >= 4 GRACE 3 s ON MATCH DELETE seen[p/v]",
     "few": "S//d->a NEXT {a/v = b/v, 30 s} S//d->b WHERE seen[a/v].n < 2 GRACE 3 s",
-    "learns": """S//d->a FOLLOWED BY {a/v = b/v, 6 s} S//d[n > 5]->b LOSS 0.5 DELAY learned
-        FOLLOWED BY {b/v = c/v, 6 s} S//d->c GRACE 3 s""",
+    "learns": """SELECT * FROM S//d->a FOLLOWED BY {a/v = b/v, 6 s} S//d[n > 5]->b
+        LOSS 0.5 DELAY learned
+        FOLLOWED BY {b/v = c/v, 6 s} S//d->c GRACE 3 s PUBLISH L""",
+    "counts_in": "L//d->p JOIN {p/v = d/v, 9 s} S//d->d CONFIDENCE 0.1",
 }
 
 
 def ruling(registry_version: int) -> Engine:
-    """Return the real engine, with queries that use a table, and one that learns a delay."""
+    """Return the real engine, with queries that use a table, one that learns, and its reader."""
     queries = [xscl.parse(text, id=name)[0] for name, text in RULES.items()]
     return Engine(
         [RegisteredQuery(query) for query in queries],

@@ -50,20 +50,6 @@ def test_the_errors_of_all_files_come_at_one_go(tmp_path: Path) -> None:
     ]
 
 
-def test_who_asks_for_confidence_reads_nothing_that_is_uncertain(tmp_path: Path) -> None:
-    lossy = (
-        "S//a->a FOLLOWED BY {, 1 h} S//b->b LOSS 0.1 DELAY exp(1 h) FOLLOWED BY {, 1 h} S//c->c"
-    )
-    reader = "found//match->m FOLLOWED BY {, 1 h} S//b->b LOSS 0.1 DELAY exp(1 h)"
-    reader += " FOLLOWED BY {, 1 h} S//c->c"
-    write(tmp_path, found=f"SELECT * FROM {lossy} CONFIDENCE 0.01 GRACE 1 h PUBLISH found")
-    write(tmp_path, reader=f"{reader} GRACE 1 h")
-    assert len(xscl.load([tmp_path])) == 2
-    write(tmp_path, reader=f"{reader} CONFIDENCE 0.01 GRACE 1 h")
-    with pytest.raises(xscl.XsclError, match="not certain"):
-        xscl.load([tmp_path])
-
-
 def test_a_cycle_of_publish_names_is_an_error_that_shows_the_way(tmp_path: Path) -> None:
     write(
         tmp_path,

@@ -155,7 +155,6 @@ NOT_RUN = {
     "NOT JOIN": f"{A} NOT JOIN {{a = b, 1 h}} {B}",
     "kind beside WINDOW": f"SELECT DISJOINT * FROM {A} WINDOW 1 h",
     "table beside outcome": f"{A} LIMIT 1 PER 1 h ON MATCH DELETE t[a]",
-    "CONFIDENCE without LOSS": f"{A} CONFIDENCE 0.5",
     "confidence": f"{A} JOIN {{a = b AND confidence() > 0.5, 1 h}} {B}",
     "GRACE": f"{A} GRACE 1 h",
     "LOSS in parentheses": f"S//d JOIN {{, 1 h}} ({LOSSY})",
@@ -213,9 +212,9 @@ def test_files_with_what_is_not_run_are_not_loaded(tmp_path: Path) -> None:
 
 
 def test_one_message_names_all_that_is_not_run() -> None:
-    text = f"{NOT_RUN['revision']} CONFIDENCE 0.5"
+    text = f"{A} JOIN {{a = b AND revision(a) = 0 AND confidence() > 0.5, 1 h}} {B}"
     [found] = [each for each in xscl.check(text)[1] if each.code == "XS800"]
-    wanted = "this broker does not run `revision` and CONFIDENCE without LOSS yet"
+    wanted = "this broker does not run `revision` and `confidence()` in a condition yet"
     assert found.message == wanted
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from broker.matching.boxes.columns import Doubles, Ints
 from broker.matching.boxes.operands import Operands
+from broker.matching.uncertain import Uncertain
 from joins import TupleTable
 from templates.clause import Measured
 from xscl.measures import number_of
@@ -25,6 +26,7 @@ class Points:
     """Tuples whose operands have no document in common, and the operands in columns.
 
     `left` and `right` are places in `operands`; a tuple of one block has its instance twice.
+    `uncertain` are the documents behind them that may not be true.
     """
 
     tuples: TupleTable
@@ -34,9 +36,10 @@ class Points:
     docids: Ints
     docids_min: Ints
     docids_max: Ints
+    uncertain: Uncertain
 
     @classmethod
-    def of(cls, tuples: TupleTable, rows: Rows) -> Points:
+    def of(cls, tuples: TupleTable, rows: Rows, uncertain: Uncertain) -> Points:
         """Return the tuples that are points."""
         operands = Operands.of(rows(tuples.instances().tolist()))
         left = operands.at(tuples.left)
@@ -52,7 +55,7 @@ class Points:
         oldest, newest = (operands.column(name) for name in ("docid_min", "docid_max"))
         docids_min = np.minimum(oldest[left], oldest[right])
         docids_max = np.maximum(newest[left], newest[right])
-        return cls(tuples, operands, left, right, docids, docids_min, docids_max)
+        return cls(tuples, operands, left, right, docids, docids_min, docids_max, uncertain)
 
     def __len__(self) -> int:
         return len(self.tuples)

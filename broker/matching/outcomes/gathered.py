@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from broker.matching.boxes.columns import Ints
-from broker.matching.confidences import times_of
+from broker.matching.confidences import known_of, times_of
 from broker.matching.hits import Hits, TupleReading
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matchrows import MatchRows, places_of, with_runs
@@ -65,8 +65,8 @@ class Matched:
     """A decided match: where it stands, its documents, and what is read of it.
 
     Where matches are counted it stands for `count` of them, which are `counted`.  `newest` is the
-    newest outside document behind it.  `times` are what the factors of its confidence ask for;
-    that is set where it is known.
+    newest outside document behind it.  `times` are what the factors of its confidence ask for,
+    `known` is how sure its documents are where that counts; `confidence` is set where it is known.
     """
 
     __slots__ = (
@@ -79,6 +79,7 @@ class Matched:
         "docid",
         "end_us",
         "hits",
+        "known",
         "leaves",
         "newest",
         "readings",
@@ -108,6 +109,7 @@ class Matched:
         self.readings: list[TupleReading] = []
         self.hits: list[tuple[int, int]] = []
         self.times: dict[str, int] = {}
+        self.known = Fraction(1)
         self.confidence: Fraction | None = None
         self._documents = documents
         self._asked: dict[int, Asked] = {}
@@ -181,7 +183,7 @@ class Gathered:
         places = places_of(hits, np.arange(len(hits))).T.tolist()
         has_runs = np.flatnonzero(hits.by_clause(bool(terms.runs) for terms in hits.clauses))
         runs = dict(zip(has_runs.tolist(), with_runs(hits, has_runs), strict=True))
-        times = dict(times_of(hits))
+        times, known = dict(times_of(hits)), known_of(hits)
         of_uses = [
             (self._found.setdefault(source_of(use.topic), {}), use.topic, terms)
             for use, terms in zip(hits.uses, hits.terms, strict=True)
@@ -204,6 +206,7 @@ class Gathered:
                     places[hit], behind, seen, topic, reader, self._documents, counted
                 )
                 match.times = times.get(hit, match.times)
+                match.known = known.get(hit, match.known)
                 begun.append(hit)
             match.readings.append(readings[hit])
             match.hits.append((piece, hit))

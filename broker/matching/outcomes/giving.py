@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from fractions import Fraction
 from typing import Any
 
 from broker.matching.confidences import least_of
@@ -231,7 +230,7 @@ class Outcomes:
                 return False
         match.confidence = math.prod(
             (each.at(each.gap_us(match.times), samples) for each in clause.factors),
-            start=Fraction(1),
+            start=match.known,
         )
         if match.confidence == 0 or match.confidence < least_of(topic):
             return False

@@ -54,7 +54,7 @@ class MatchForm:
         shown = tuple([(label, self.indices[name]) for name, label in self.shown])
         blocks = self.units, self.branches, self.runs, self.has_blocks, self.names_blocks
         streams = tuple([self.query.blocks[block].stream for _, block in self.missing])
-        which = self.query.is_ordered, self.query.is_lossy, self.missing, streams
+        which = self.query.is_ordered, self.query.has_confidence, self.missing, streams
         return self.labels, self.roots, places, shown, blocks, which
 
     def run_at(self, place: int) -> range | None:

@@ -30,6 +30,7 @@ from broker.matching.rendering.lines import Behind, MatchLines
 from broker.matching.rendering.matchrows import FoundRow, Reader
 from broker.matching.rendering.outputs import Output, Outputs, ReadingCost
 from broker.matching.rendering.trees import DocumentTree
+from broker.matching.uncertain import held
 from joins import UNBOUNDED
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build
@@ -77,7 +78,7 @@ class _Subscription:
         self.parameters = parameters_key(self.given)
         self.is_constructed = isinstance(query.select, Constructor)
         self.is_ordered = query.is_ordered
-        self.is_lossy = query.is_lossy
+        self.has_confidence = query.has_confidence
         self.publishes = query.publish
         self.selection = self._selection()
         self.tally: Tally | None = None
@@ -266,7 +267,7 @@ class MatchBuilder:
             witnesses,
             row.omitted,
             row.docid if reader.is_ordered else None,
-            row.confidence if reader.is_lossy else None,
+            row.confidence if reader.has_confidence else None,
         )
         return _Spelled(behind, MatchLines.identity(behind, row.visible), found)
 
@@ -347,7 +348,8 @@ class MatchBuilder:
     ) -> Document:
         interval = row.start_us, row.end_us
         document = published_document(stream, name, interval, output.text, behind.leaves)
-        document = replace(document, docid_max=row.newest)
+        sure = held(row.confidence)
+        document = replace(document, docid_max=row.newest, confidence=sure)
         if not reader.is_ordered:
             return document
         depth = 1 + row.depth
