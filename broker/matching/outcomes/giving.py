@@ -17,8 +17,8 @@ from broker.matching.costs.accounts import Accounts
 from broker.matching.match import parameters_key
 from broker.matching.outcomes.gathered import Gathered, Matched, MatchSource, Rows, source_of
 from broker.matching.outcomes.graphs import GraphSource, build_graph
-from broker.matching.outcomes.kept import Given, GivenAt, Note, Notes
-from broker.matching.outcomes.learned import Learned, Learner, Learning
+from broker.matching.outcomes.kept import Given, GivenAt, Note, NoteOwner, Notes
+from broker.matching.outcomes.learned import LEARNED, Learned, Learning
 from broker.matching.outcomes.rowlines import RowBuilder
 from broker.matching.outcomes.rows import Asking, FoundWindow, RowSource
 from broker.matching.queryset import QuerySet
@@ -206,15 +206,16 @@ class Outcomes:
         return True
 
     def _given(self, topic: Topic, clause: str, key: str, reach_us: int) -> Given:
-        name = topic.query.id
-        parameters = parameters_key(topic.parameters)
-        revision = self._queries.revision(name)
-        return self.notes.of(name, revision, parameters, clause, key, reach_us)
+        return self.notes.of(self._owner(topic, clause), key, reach_us)
 
     def _note(self, topic: Topic, clause: str, key: str, one: GivenAt) -> None:
+        self.notes.add(self._owner(topic, clause), key, one)
+
+    def _owner(self, topic: Topic, clause: str) -> NoteOwner:
         name = topic.query.id
-        parameters = parameters_key(topic.parameters)
-        self.notes.add(name, self._queries.revision(name), parameters, clause, key, one)
+        return NoteOwner(
+            name, self._queries.revision(name), parameters_key(topic.parameters), clause
+        )
 
     # -- LOSS ----------------------------------------------------------------------------------
 
@@ -222,10 +223,10 @@ class Outcomes:
         """Set the confidence of a match; return whether it is enough, and learn from the match."""
         clause, topic = match.clause.clause, match.topic
         units = learned_units(query)
-        who = Learner(query.id, self._queries.revision(query.id), parameters_key(topic.parameters))
+        owner = self._owner(topic, LEARNED)
         samples = None
         if any(factor.learns for factor in clause.factors):
-            samples = self.learned.samples(who, units, match.docid)
+            samples = self.learned.samples(owner, units, match.docid)
             if samples is None:
                 return False
         match.confidence = math.prod(
@@ -239,7 +240,7 @@ class Outcomes:
             end_of = dict(zip(clause.blocks, ends_us, strict=True))
             interval = match.start_us, match.end_us
             delays = [unit.delay_us(end_of) for unit in units]
-            self.learned.add(who, match.docid, interval, delays)
+            self.learned.add(owner, match.docid, interval, delays)
         return True
 
     # -- between batches -----------------------------------------------------------------------

@@ -9,14 +9,23 @@ there after a restart: what has been given cannot be found out from the document
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from joins import UNBOUNDED
 from xscl.query import INFINITE_US
 
-__all__ = ["Given", "GivenAt", "Note", "Notes"]
+__all__ = ["Given", "GivenAt", "Note", "NoteOwner", "Notes"]
+
+
+class NoteOwner(NamedTuple):
+    """A clause of a statement under one assignment, which is told by its `parameters_key`."""
+
+    query: str
+    revision: int
+    parameters: str
+    clause: str
 
 
 class Note(NamedTuple):
@@ -36,6 +45,11 @@ class Note(NamedTuple):
     start_us: int
     end_us: int
     until_us: int
+
+    @property
+    def owner(self) -> NoteOwner:
+        """Whose it is."""
+        return NoteOwner(self.query, self.revision, self.parameters, self.clause)
 
 
 class GivenAt(NamedTuple):
@@ -83,47 +97,28 @@ def until_of(one: GivenAt, reach_us: int) -> int:
     return UNBOUNDED if reach_us >= INFINITE_US else one.end_us + reach_us
 
 
-class _Who(NamedTuple):
-    query: str
-    revision: int
-    parameters: str
-    clause: str
-
-
 class Notes:
     """What has been given of all statements with LIMIT or DISJOINT."""
 
     def __init__(self) -> None:
-        self._given: dict[_Who, dict[str, Given]] = {}
+        self._given: dict[NoteOwner, dict[str, Given]] = {}
         self._new: list[Note] = []
 
-    def of(
-        self, query: str, revision: int, parameters: str, clause: str, key: str, reach_us: int
-    ) -> Given:
+    def of(self, owner: NoteOwner, key: str, reach_us: int) -> Given:
         """Return what has been given under a key."""
-        own = self._given.setdefault(_Who(query, revision, parameters, clause), {})
+        own = self._given.setdefault(owner, {})
         given = own.get(key)
         if given is None:
             given = own[key] = Given(reach_us)
         given.reach_us = reach_us
         return given
 
-    def add(
-        self,
-        query: str,
-        revision: int,
-        parameters: str,
-        clause: str,
-        key: str,
-        one: GivenAt,
-    ) -> None:
+    def add(self, owner: NoteOwner, key: str, one: GivenAt) -> None:
         """Note what is given in this batch."""
-        given = self._given[_Who(query, revision, parameters, clause)][key]
+        given = self._given[owner][key]
         given.add(one)
         until_us = until_of(one, given.reach_us)
-        self._new.append(
-            Note(query, revision, parameters, clause, key, one.docid, *one[1::-1], until_us)
-        )
+        self._new.append(Note(*owner, key, one.docid, *one[1::-1], until_us))
 
     def restore(self, notes: Iterable[Note]) -> None:
         """Take notes as they were committed, between two batches."""
@@ -131,8 +126,7 @@ class Notes:
         for note in notes:
             if note.clause not in ("LIMIT", "DISJOINT"):
                 continue
-            who = _Who(note.query, note.revision, note.parameters, note.clause)
-            own = self._given.setdefault(who, {})
+            own = self._given.setdefault(note.owner, {})
             reach_us = INFINITE_US if note.until_us >= UNBOUNDED else note.until_us - note.end_us
             given = own.setdefault(note.key, Given(reach_us))
             given.add(GivenAt(note.end_us, note.start_us, note.docid))
@@ -147,8 +141,7 @@ class Notes:
             if note.docid < limit_of(note.query):
                 noted.append(note)
             else:
-                who = _Who(note.query, note.revision, note.parameters, note.clause)
-                self._given[who][note.key].held.remove(
+                self._given[note.owner][note.key].held.remove(
                     GivenAt(note.end_us, note.start_us, note.docid)
                 )
         self._new = []
@@ -156,9 +149,9 @@ class Notes:
 
     def forget(self, since_us: int, revision_of: Callable[[str], int | None]) -> None:
         """Forget what is not asked for any more, and what statements have that are gone."""
-        for who, own in list(self._given.items()):
-            if revision_of(who.query) != who.revision:
-                del self._given[who]
+        for owner, own in list(self._given.items()):
+            if revision_of(owner.query) != owner.revision:
+                del self._given[owner]
                 continue
             for key, given in list(own.items()):
                 held = given.held
@@ -166,8 +159,3 @@ class Notes:
                     given.held = [e for e in held if until_of(e, given.reach_us) >= since_us]
                 if not given.held:
                     del own[key]
-
-    def __iter__(self) -> Iterator[tuple[str, int]]:
-        """Yield each statement, with how much of it is noted."""
-        for who, own in self._given.items():
-            yield who.query, sum(len(given.held) for given in own.values())

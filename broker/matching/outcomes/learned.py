@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from broker.matching.outcomes.kept import Note
+from broker.matching.outcomes.kept import Note, NoteOwner
 from joins import UNBOUNDED
 from templates.learnedunits import LearnedUnit
 from xscl.delays import LEARNED_LEAST, LEARNED_MOST, Sample
 
-__all__ = ["DEFAULT_LEARNING", "LEARNED", "Learned", "Learner", "Learning"]
+__all__ = ["DEFAULT_LEARNING", "LEARNED", "Learned", "Learning"]
 
 LEARNED = "LEARNED"
 """The clause of a note that has the delays of a match."""
@@ -90,52 +90,44 @@ class _Delays:
         self._first = 0
 
 
-class Learner(NamedTuple):
-    """A statement under one assignment, which is told by its `parameters_key`."""
-
-    query: str
-    revision: int
-    parameters: str
-
-
 class Learned:
     """The delays of all statements that learn them."""
 
     def __init__(self, learning: Learning) -> None:
         self._learning = learning
-        self._of: dict[Learner, _Delays] = {}
+        self._of: dict[NoteOwner, _Delays] = {}
         self._new: list[Note] = []
 
     def samples(
-        self, who: Learner, units: Sequence[LearnedUnit], docid: int
+        self, owner: NoteOwner, units: Sequence[LearnedUnit], docid: int
     ) -> Mapping[int, Sample] | None:
         """Return the delays of units, by their blocks, as known at a position.
 
         None where there are too few.  Positions of one statement are asked in order.
         """
-        delays = self._of.get(who)
+        delays = self._of.get(owner)
         ordered = delays.before(docid) if delays is not None else ()
         if not ordered or len(ordered[0]) < self._learning.least:
             return None
         return {unit.block: Sample(own) for unit, own in zip(units, ordered, strict=True)}
 
     def add(
-        self, who: Learner, docid: int, interval: tuple[int, int], delays: Sequence[int]
+        self, owner: NoteOwner, docid: int, interval: tuple[int, int], delays: Sequence[int]
     ) -> None:
         """Note the delays of a match that lacks nothing."""
-        self._hold(who, _At(docid, tuple(delays)))
+        self._hold(owner, _At(docid, tuple(delays)))
         text = json.dumps(list(delays))
-        self._new.append(Note(*who, LEARNED, text, docid, *interval, UNBOUNDED))
+        self._new.append(Note(*owner, text, docid, *interval, UNBOUNDED))
 
     def restore(self, notes: Iterable[Note]) -> None:
         """Take notes as they were committed, in their order, between two batches."""
         self._of.clear()
         for note in notes:
             if note.clause == LEARNED:
-                self._hold(_learner(note), _At(note.docid, tuple(json.loads(note.key))))
+                self._hold(note.owner, _At(note.docid, tuple(json.loads(note.key))))
 
-    def _hold(self, who: Learner, one: _At) -> None:
-        self._of.setdefault(who, _Delays(self._learning.most)).held.append(one)
+    def _hold(self, owner: NoteOwner, one: _At) -> None:
+        self._of.setdefault(owner, _Delays(self._learning.most)).held.append(one)
 
     def end_batch(self, limit_of: Callable[[str], int]) -> list[Note]:
         """Return what was noted in the batch, as far as budgets went; the rest is forgotten.
@@ -143,21 +135,12 @@ class Learned:
         `limit_of` returns the first document of a query that does not count.
         """
         noted = [note for note in self._new if note.docid < limit_of(note.query)]
-        for who in {_learner(note) for note in self._new}:
-            self._of[who].forget_from(limit_of(who.query))
+        for owner in {note.owner for note in self._new}:
+            self._of[owner].forget_from(limit_of(owner.query))
         self._new = []
         return noted
 
     def forget(self, revision_of: Callable[[str], int | None]) -> None:
         """Forget what statements have learned that are gone."""
-        for who in [each for each in self._of if revision_of(each.query) != each.revision]:
-            del self._of[who]
-
-    def __iter__(self) -> Iterator[tuple[str, int]]:
-        """Yield each statement, with how many matches of it are noted."""
-        for who, own in self._of.items():
-            yield who.query, len(own.held)
-
-
-def _learner(note: Note) -> Learner:
-    return Learner(note.query, note.revision, note.parameters)
+        for owner in [each for each in self._of if revision_of(each.query) != each.revision]:
+            del self._of[owner]
