@@ -62,9 +62,10 @@ def at_once(most: int) -> Running:
     return Running(QUERIES, replace(UNLIMITED, pairs_per_document=most)).feed(documents(most), 40)
 
 
-@pytest.mark.parametrize(("one", "most"), some(product(WAYS, [4, 9]), 3), ids=str)
-def test_shards_and_batches_pause_alike(one: tuple[Way, int], most: int) -> None:
-    way, batch = one
+@pytest.mark.parametrize(
+    ("way", "batch", "most"), some([(*way, most) for way, most in product(WAYS, [4, 9])], 3), ids=str
+)
+def test_shards_and_batches_pause_alike(way: Way, batch: int, most: int) -> None:
     expected = at_once(most)
     found = Running(QUERIES, replace(UNLIMITED, pairs_per_document=most), way)
     found.feed(documents(most), batch)

@@ -54,6 +54,9 @@ class Way:
     limits: MatchingLimits = DEFAULT_MATCHING_LIMITS
     shard_limits: ShardLimits = DEFAULT_SHARD_LIMITS
 
+    def __str__(self) -> str:
+        return f"{self.engine}/{self.shards}"
+
 
 class Running:
     """An engine, and what it has found; queries that are paused stay so when it is restarted."""
