@@ -63,8 +63,9 @@ $(VENV)/.runtime: pyproject.toml | $(VENV)/bin/python
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-# Tests start Spark some twenty times; Java reads its classes once for all of them.
-$(VENV)/java-classes: $(VENV)/.dev
+# Tests start Spark some twenty times; Java reads its classes once for all of them.  It passes over
+# an archive that was written with another class path, so it is written anew with what says that.
+$(VENV)/java-classes: $(VENV)/.dev broker/pipeline/jvm.py tests/support/class_archive.py
 	@rm -f $@
 	@PYTHONPATH=. $(BIN)/python tests/support/class_archive.py $@ || true
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import importlib
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
 from broker.cli.terminal import Failure, clean_warnings, echo
+from broker.pipeline.pandasfree import leave_pandas_out
 
 __all__ = ["VERBS", "Verb", "VerbGroup"]
 
@@ -99,6 +101,11 @@ _BY_NAME = {verb.name: verb for verbs in VERBS.values() for verb in verbs}
 
 class VerbGroup(click.Group):
     """The group of all verbs.  Listing them imports none of them."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """Be the program of this process, which has no use for pandas."""
+        leave_pandas_out()
+        return super().__call__(*arguments, **options)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs in the order of the table."""

@@ -87,14 +87,12 @@ async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: boo
     from broker.documents.head import SegmentError
     from broker.documents.spool import SpoolError
     from broker.pipeline.jvm import JvmError
-    from broker.pipeline.pandasfree import leave_pandas_out
     from broker.pipeline.spark import SparkError
     from broker.pipeline.steps import PipelineError
     from broker.service.lifecycle import Service
     from broker.settings.database import DatabaseError
     from feeds import FeedStoreError
 
-    leave_pandas_out()
     raise_file_limit()
     watcher = asyncio.create_task(_end_of_input(stop)) if until_eof else None
     try:

@@ -110,6 +110,7 @@ class Candidates:
             self.products,
             bounds.lateness_us,
             listed=limits.found,
+            compiled_sets=limits.compiled_sets,
         )
 
     def follow(self) -> None:

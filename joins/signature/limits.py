@@ -73,5 +73,9 @@ class SignatureLimits:
     anchor_change: int = 4
     """An anchor is changed for one that makes this many times fewer pairs, not for less."""
 
+    compiled_sets: int = 1_000
+    """Sets of one variable's values from which on compiled loops look for similar ones, where they
+    can: they take two seconds to be read, as long as array operations for a thousand documents."""
+
 
 DEFAULT_LIMITS = SignatureLimits()

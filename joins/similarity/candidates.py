@@ -80,12 +80,14 @@ class SimilarityCandidates:
         lateness_us: int,
         *,
         listed: int,
+        compiled_sets: int,
     ) -> None:
         self._shapes = shapes
         self._remembered = remembered
         self._everything = everything
         self._lateness_us = lateness_us
         self._listed = listed
+        self._compiled_sets = compiled_sets
         self._asked: dict[int, dict[tuple[SimilarPair, Sides], _AskedClasses]] = {}
         self._tables: dict[SetKind, AnyTable] = {}
 
@@ -107,7 +109,7 @@ class SimilarityCandidates:
         asked.thresholds[number] = least[0] if least else 0.0
         for kind in _kinds(key[0]):
             if kind not in self._tables:
-                self._tables[kind] = _table()
+                self._tables[kind] = ArrayTable()
 
     def drop(self, number: int, query_class: QueryClass) -> None:
         """Take away a class that is there."""
@@ -156,7 +158,8 @@ class SimilarityCandidates:
     def absorb(self, rows: pa.Table, first: int) -> None:
         """Make sets of the values of instances that have just been remembered."""
         for kind, table in self._tables.items():
-            found = read_sets(kind, rows, self._shapes)
+            kernels = not isinstance(table, ArrayTable)
+            found = read_sets(kind, rows, self._shapes, kernels=kernels)
             table.add(
                 found.rows + first,
                 found.sizes,
@@ -164,6 +167,18 @@ class SimilarityCandidates:
                 self._indexed(kind),
                 self._remembered.base,
             )
+        self._compile()
+
+    def _compile(self) -> None:
+        """Have compiled loops search the tables that have become large."""
+        for kind, table in self._tables.items():
+            is_large = table.sets.end - table.sets.start >= self._compiled_sets
+            if is_large and isinstance(table, ArrayTable) and can_compile():
+                # Imported when it is first of use: numba takes half a second.
+                from joins.similarity.compiledtable import CompiledTable
+
+                self._tables[kind] = compiled = CompiledTable()
+                compiled.take_on(table)
 
     def words(self, kind: SetKind, instances: Ints) -> tuple[Ints, Hashes]:
         """Return the words of all sets of a kind, as (index into `instances`, hash of a word).
@@ -262,16 +277,6 @@ class SimilarityCandidates:
         first = sets.first_of(owners)
         counts = sets.first_of(owners + 1) - first
         return ranges(first, counts), np.repeat(oldest, counts)
-
-
-def _table() -> AnyTable:
-    """Return a table without sets."""
-    if not can_compile():
-        return ArrayTable()
-    # Imported when it is first of use: numba takes half a second.
-    from joins.similarity.compiledtable import CompiledTable
-
-    return CompiledTable()
 
 
 def _kinds(pair: SimilarPair) -> tuple[SetKind, SetKind]:

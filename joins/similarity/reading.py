@@ -10,7 +10,6 @@ import pyarrow as pa
 from joins.memory.remembered import Hashes
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints
-from templates.compiling import can_compile
 from templates.queryclass import SetKind
 from templates.wordcolumns import hashed_sets
 
@@ -28,13 +27,16 @@ class InstanceSets(NamedTuple):
     hashes: Hashes
 
 
-def read_sets(kind: SetKind, rows: pa.Table, shapes: Shapes) -> InstanceSets:
-    """Return the sets of a kind of the values of instances: rows of `INSTANCE_SCHEMA`."""
+def read_sets(kind: SetKind, rows: pa.Table, shapes: Shapes, *, kernels: bool) -> InstanceSets:
+    """Return the sets of a kind of the values of instances: rows of `INSTANCE_SCHEMA`.
+
+    With `kernels` compiled loops make them.
+    """
     lists = rows.column("vals").combine_chunks()
     starts = lists.offsets.to_numpy()[:-1].astype(np.int64)
     owners, places = _places(kind.variable, rows.column("shape").to_numpy(), starts, shapes)
     texts = lists.values.take(pa.array(places)).fill_null("").to_pylist()
-    found = hashed_sets(kind, texts, kernels=can_compile())
+    found = hashed_sets(kind, texts, kernels=kernels)
     return InstanceSets(owners[found.texts], found.sizes, found.hashes)
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -133,6 +133,15 @@ class SetTable(ABC, Generic[Index]):
             self._write_anew()
         else:
             self._index(new, sizes, words)
+
+    def take_on(self, other: SetTable[Any]) -> None:
+        """Take the sets of a table that is used no more, and index them here, where none are."""
+        self.sets = other.sets
+        which = np.arange(self.sets.start, self.sets.end)
+        _, sizes, words = self.sets.take(which)
+        self._index_whole(which, sizes, words, other._indexed)
+        self._indexed = other._indexed
+        self._write_anew()
 
     def _write_anew(self) -> None:
         """Order words by how many sets have them."""

@@ -63,7 +63,9 @@ def at_once(most: int) -> Running:
 
 
 @pytest.mark.parametrize(
-    ("way", "batch", "most"), some([(*way, most) for way, most in product(WAYS, [4, 9])], 3), ids=str
+    ("way", "batch", "most"),
+    some([(*way, most) for way, most in product(WAYS, [4, 9])], 3),
+    ids=str,
 )
 def test_shards_and_batches_pause_alike(way: Way, batch: int, most: int) -> None:
     expected = at_once(most)

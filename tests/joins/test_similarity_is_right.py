@@ -13,9 +13,10 @@ from support.kernels import needs_kernels
 from support.kit import Case, cases, check, parse_case
 from support.runners import ENGINES, EngineName, lines, run_engine, run_oracle
 
+from broker.matching.limits import MatchingLimits
 from broker.matching.match import Match
 from broker.pipeline.shards import Join
-from joins.similarity import candidates
+from joins.signature.limits import SignatureLimits
 
 ALL = {name: text for name, text in cases() if name.startswith("similarity:")}
 
@@ -40,22 +41,19 @@ def test_shards_find_it_too() -> None:
         check(text, in_shards)
 
 
-@pytest.mark.parametrize("kernels", [False, True])
-def test_the_engine_finds_what_the_oracle_finds(
-    kernels: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if kernels:
+@pytest.mark.parametrize("compiled_sets", [0, 5, 1_000])
+def test_the_engine_finds_what_the_oracle_finds(compiled_sets: int) -> None:
+    if compiled_sets < 1_000:
         needs_kernels()
-    else:
-        monkeypatch.setattr(candidates, "can_compile", lambda: False)
+    limits = MatchingLimits(join=SignatureLimits(compiled_sets=compiled_sets))
     wrong: list[int] = []
-    for seed in range(examples(15)):
+    for seed in range(examples(6)):
         case = parse_case(similar_case(RandomChooser(seed)))
         cut = random.Random(seed)
         batch_size, restart = cut.randint(1, 4), cut.randint(0, len(case.lines) - 1)
-        if lines(run_engine(case, batch_size=batch_size, restart_after=restart)) != lines(
-            run_oracle(case)
-        ):
+        if lines(
+            run_engine(case, batch_size=batch_size, restart_after=restart, limits=limits)
+        ) != lines(run_oracle(case)):
             wrong.append(seed)
     assert not wrong, "cases of similar_case(RandomChooser(seed)) with these seeds"
 

@@ -21,8 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pandas as pd  # noqa: F401 - pyarrow imports these at first use, as each fork would
-import pyarrow.dataset as ds  # noqa: F401
+import pyarrow.dataset as ds  # noqa: F401 - pyarrow imports it at first use, as each fork would
 
 import xscl
 from broker.documents.disk import Disk
@@ -34,6 +33,7 @@ from broker.matching.outcomes.learned import Learning
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.limits import PipelineLimits
 from broker.pipeline.outbox import Outbox
+from broker.pipeline.pandasfree import leave_pandas_out
 from broker.pipeline.snapshot import Snapshot
 from broker.pipeline.steps import Pipeline
 from support.standin import StandInEngine
@@ -218,6 +218,7 @@ def _plain(argument: object) -> object:
 
 
 def _serve() -> None:
+    leave_pandas_out()
     # The parser is imported when something is parsed: once, and not in each fork.
     deciding(1)
     for line in sys.stdin:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.operations.log import write_log
+from broker.pipeline.pandasfree import leave_pandas_out
 from broker.pipeline.steps import Pipeline
 from broker.service.lifecycle import Service
 from broker.service.streaming import Streaming
@@ -99,4 +100,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    leave_pandas_out()
     main()
