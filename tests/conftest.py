@@ -26,7 +26,7 @@ if CLASSES.is_file():
 # A busy machine is slow for a while, which is no failure.  The suite tries the same examples each
 # time; what searches is `make soak`.
 hypothesis.settings.register_profile(
-    "xscl", deadline=None, derandomize=not is_searching(), max_examples=examples(50)
+    "xscl", deadline=None, derandomize=not is_searching(), max_examples=examples(25)
 )
 hypothesis.settings.load_profile("xscl")
 
@@ -54,8 +54,15 @@ class OneSession(LoadFileScheduling):
         return "spark" if path in WITH_SESSION else path
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put files with long tests first: one that begins last is waited for by idle processors."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave to a search what it alone runs, and put files with long tests first.
+
+    One that begins last is waited for by idle processors.
+    """
+    if not is_searching():
+        left = [item for item in items if item.get_closest_marker("soak") is not None]
+        items[:] = [item for item in items if item.get_closest_marker("soak") is None]
+        config.hook.pytest_deselected(items=left)
     are_long = {
         item.path for item in items if {"slow", "spark"} & {m.name for m in item.iter_markers()}
     }

@@ -96,13 +96,13 @@ SEARCHES = (
     ),
     Search(
         "properties of the language, of paths and of the join, more examples of each",
-        40,
+        80,
         "-m pytest -q -n 2 -o timeout=0 -m hypothesis tests --hypothesis-seed {seed}",
         examples=True,
     ),
     Search(
         "every test, with all of the cases of which make test tries some, and of full size",
-        1,
+        2,
         "-m pytest -q -n 2 --dist loadfile -o timeout=0 tests --hypothesis-seed {seed}",
         examples=True,
     ),

@@ -140,7 +140,7 @@ STEPS = st.one_of(
     collect=st.booleans(),
     escalates=st.booleans(),
 )
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_each_match_is_in_one_message_and_no_window_has_more_than_agreed(
     steps: list[tuple[str, Any]], escalates: bool, **options: Any
 ) -> None:

@@ -64,7 +64,7 @@ def at_once(most: int) -> Running:
 
 @pytest.mark.parametrize(
     ("way", "batch", "most"),
-    some([(*way, most) for way, most in product(WAYS, [4, 9])], 3),
+    some([(*way, most) for way, most in product(WAYS, [4, 9])], 1),
     ids=str,
 )
 def test_shards_and_batches_pause_alike(way: Way, batch: int, most: int) -> None:

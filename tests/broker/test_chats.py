@@ -201,7 +201,7 @@ def test_what_there_is_no_room_for_is_counted(kind: DestinationKind) -> None:
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=400)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(titles=st.lists(texts, min_size=1, max_size=40), kind=st.sampled_from(list(RENDER)))
 def test_whatever_titles_say_a_message_has_its_bounds_and_its_answer(
     titles: list[str], kind: DestinationKind

@@ -25,7 +25,7 @@ def of_text(text: str) -> Case:
 
 
 def searched() -> list[int]:
-    return list(range(examples(4)))
+    return list(range(examples(2)))
 
 
 NEXT = """query q
@@ -88,7 +88,7 @@ def changed(case: Case, directory: Path, cut: tuple[int, int, int], *, restarts:
             ((9, 9, 5), [4]),
             ((3, 4, 5), []),
         ],
-        3,
+        1,
     ),
 )
 def test_a_query_that_was_paused_decides_what_is_settled_when_it_goes_on(

@@ -129,7 +129,7 @@ def test_engines_shards_and_batches_pause_at_the_same_document(
         product(
             ["output", "reading", "constructor", "pairs"], [3_000, 6_000, 9_000, 14_000, 30_000]
         ),
-        6,
+        3,
     ),
 )
 def test_who_gets_an_output_that_is_there_pays_for_it_all_the_same(name: str, nbytes: int) -> None:
@@ -166,7 +166,7 @@ def test_other_queries_do_not_move_a_pause_and_lose_nothing(name: str) -> None:
         assert found.of(query) == alone.of(query) == free.of(query, before=docid)
 
 
-@pytest.mark.parametrize(("name", "after"), some(product(BUDGETS, [3, 6, 9]), 4))
+@pytest.mark.parametrize(("name", "after"), some(product(BUDGETS, [3, 6, 9]), 2))
 def test_a_restart_does_not_move_a_pause(name: str, after: int) -> None:
     stream, texts = documents(), {name: TEXTS[name] for name in TEXTS.keys() - {"pairs", "reader"}}
     expected = run(texts, BUDGETS[name], stream)

@@ -144,7 +144,7 @@ class Broker:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("lost", some([None, "kafka-checkpoint", "kafka-checkpoint/commits"], 2))
+@pytest.mark.parametrize("lost", some([None, "kafka-checkpoint", "kafka-checkpoint/commits"], 1))
 def test_records_that_are_read_again_are_the_same_documents(
     spark: Spark, tmp_path: Path, lost: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -176,4 +176,4 @@ class DeliveringMachine(RuleBasedStateMachine):
 
 
 TestDelivering = DeliveringMachine.TestCase
-TestDelivering.settings = settings(max_examples=examples(15), stateful_step_count=30, deadline=None)
+TestDelivering.settings = settings(max_examples=examples(7), stateful_step_count=30, deadline=None)

@@ -71,7 +71,7 @@ def documents_at(places: Sequence[tuple[str, int]]) -> list[Document]:
     return found
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     texts=st.lists(st.sampled_from(QUERIES), min_size=1, max_size=4, unique=True),
     places=st.lists(st.tuples(st.sampled_from("STU"), st.integers(0, 30)), max_size=14),

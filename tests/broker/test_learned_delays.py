@@ -83,7 +83,7 @@ def test_nothing_is_inferred_before_enough_is_known(undisturbed: list[tuple[str,
     assert sum(at < first and not is_missing for at, is_missing in found) >= LEARNED_LEAST
 
 
-@pytest.mark.parametrize(("point", "visit"), some(product(POINTS, [1, 5, 9, 12]), 4))
+@pytest.mark.parametrize(("point", "visit"), some(product(POINTS, [1, 5, 9, 12]), 2))
 def test_a_crash_at_a_commit_point_changes_nothing_that_is_inferred(
     tmp_path: Path, undisturbed: list[tuple[str, str]], point: str, visit: int
 ) -> None:
@@ -122,7 +122,7 @@ def test_no_more_delays_are_kept_than_are_learned_from(tmp_path: Path) -> None:
 
 def test_engines_in_batches_and_shards_learn_what_the_oracle_does() -> None:
     wrong: list[int] = []
-    for seed in range(examples(4)):
+    for seed in range(examples(2)):
         case = parse_case(learned_case(RandomChooser(seed)))
         expected = lines(run_oracle(case))
         join = Join(case.lateness_us, 1 + 2 * (seed % 2))

@@ -123,7 +123,7 @@ async def test_mail_is_retried_when_the_server_is_busy(broker: Broker) -> None:
             await box.wait_for(1)
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(text=st.text())
 def test_nothing_in_a_feed_or_a_query_id_can_add_a_header(text: str) -> None:
     plain = [name for name, _ in written(f"<match>{item(1)}</match>").items()]

@@ -61,7 +61,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str
     return state
 
 
-@pytest.mark.parametrize(("point", "visit"), some(product(POINTS, [1, 2, 3, 5]), 6))
+@pytest.mark.parametrize(("point", "visit"), some(product(POINTS, [1, 2, 3, 5]), 3))
 def test_a_crash_at_a_commit_point_changes_nothing_that_is_given(
     tmp_path: Path, undisturbed: list[tuple[str, str]], point: str, visit: int
 ) -> None:
@@ -134,7 +134,7 @@ def test_rows_of_many_lengths_are_those_of_each_alone() -> None:
         for long in range(0, 200, 12)
         for least in (1, 4)
     ]
-    asked = some(every, 15)
+    asked = some(every, 7)
     together = given(asked)
     assert len(together) > size(8, 20)
     alone = {name: rows for each in asked for name, rows in given([each]).items()}

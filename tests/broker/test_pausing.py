@@ -90,7 +90,7 @@ def test_a_query_over_its_budget_is_paused_in_the_registry_with_the_reason(
     assert not undisturbed.pausing.apply(), "once is enough"
 
 
-@pytest.mark.parametrize(("point", "visit"), some(product(POINTS, [1, 2, 3, 4]), 5))
+@pytest.mark.parametrize(("point", "visit"), some(product(POINTS, [1, 2, 3, 4]), 2))
 def test_a_crash_at_a_commit_point_changes_no_match_and_no_pause(
     tmp_path: Path, undisturbed: Broker, point: str, visit: int
 ) -> None:

@@ -192,7 +192,7 @@ def test_a_batch_that_was_never_committed_is_processed_again(
 
 
 @pytest.mark.parametrize(
-    "lost", some(["", "checkpoint", "checkpoint/commits", "checkpoint/offsets"], 2)
+    "lost", some(["", "checkpoint", "checkpoint/commits", "checkpoint/offsets"], 1)
 )
 def test_a_restarted_broker_goes_on_whatever_is_lost_of_the_checkpoint(
     spark: Spark, tmp_path: Path, half: Half, expected: list[tuple[object, ...]], lost: str

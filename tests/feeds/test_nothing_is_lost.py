@@ -45,7 +45,7 @@ class Spool:
 NUMBERS = st.lists(st.integers(0, 12), max_size=8)
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.lists(st.tuples(NUMBERS, st.integers(0, 6)), min_size=1, max_size=6))
 def test_every_entry_a_fetch_has_shown_is_accepted_once(rounds: list[tuple[list[int], int]]):
     asyncio.run(_live_through(rounds))

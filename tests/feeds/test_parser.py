@@ -263,7 +263,7 @@ def test_hostile_feeds_do_no_harm(name: str):
         assert not any(b"root:" in each for each in documents)
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.binary(max_size=300), st.integers(0, 400), st.sampled_from(["", "text/xml; charset=x"]))
 def test_whatever_the_bytes_a_feed_or_an_error_comes_out(noise: bytes, place: int, header: str):
     body = rss(entry(1, description="<p>x &amp; y</p>")).encode()
@@ -274,7 +274,7 @@ def test_whatever_the_bytes_a_feed_or_an_error_comes_out(noise: bytes, place: in
             etree.fromstring(item_document(item, feed="https://example.org/f"))
 
 
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.dictionaries(st.sampled_from(["id", "title", "url", "tags", "items"]), st.text()))
 def test_json_that_is_no_feed_is_an_error(values: dict[str, str]):
     assert isinstance(parse(json.dumps(values).encode()), FeedError)

@@ -36,7 +36,7 @@ def test_the_engine_finds_what_a_case_expects(name: str) -> None:
             "clauses",
             "units",
         ),
-        20,
+        10,
     ),
 )
 def test_the_engine_finds_it_document_by_document(name: str) -> None:
@@ -59,7 +59,7 @@ def test_the_witnesses_that_a_match_lists_are_its_first_ones() -> None:
             cases_of("nested", "alternatives", "conditions", "clauses", "units", "worked_example"),
             [engine for engine in ENGINES if engine != DEFAULT_ENGINE],
         ),
-        15,
+        7,
     ),
 )
 def test_every_engine_finds_what_a_case_of_joins_expects(name: str, engine: EngineName) -> None:

@@ -18,7 +18,7 @@ from broker.documents.document import DocumentLine, tick
 
 _SECOND_US = 1_000_000
 
-_SLOW = settings(max_examples=examples(6), deadline=None, suppress_health_check=list(HealthCheck))
+_SLOW = settings(max_examples=examples(3), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @st.composite

@@ -44,7 +44,7 @@ def test_the_sets_of_texts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None
     for base in (wordcolumns.BASE, 1, 0):
         # With such a base many words of one text have the same hash.
         monkeypatch.setattr(wordcolumns, "BASE", base)
-        for seed in range(examples(10)):
+        for seed in range(examples(5)):
             random_ = random.Random(seed)
             texts = [random_text(random_) for _ in range(random_.randint(0, 12))]
             texts.append(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 
 import pytest
 from generators.choosers import RandomChooser
 from generators.counted_cases import counted_case
 from generators.outcome_cases import outcome_case
-from support.examples import examples, size
+from support.examples import examples, size, some
 from support.kit import CASES, Case, cases, check, parse_case
-from support.runners import SOME_ENGINES, lines, run_engine, run_oracle
+from support.runners import SOME_ENGINES, EngineName, lines, run_engine, run_oracle
 
 from broker.matching.match import Match
 from broker.pipeline.shards import Join
@@ -30,21 +31,19 @@ def test_the_oracle_gives_it_too(name: str) -> None:
     check(ALL[name], run_oracle)
 
 
-@pytest.mark.parametrize("restart_after", [1, 3, 5])
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(("name", "restart_after"), some(product(ALL, [1, 3, 5]), 8))
 def test_it_gives_it_document_by_document_and_after_a_restart(
     name: str, restart_after: int
 ) -> None:
     check(ALL[name], partial(run_engine, batch_size=1, restart_after=restart_after))
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_every_engine_gives_it(name: str) -> None:
-    for engine in SOME_ENGINES:
-        check(ALL[name], partial(run_engine, engine=engine, batch_size=2))
+@pytest.mark.parametrize(("name", "engine"), some(product(ALL, SOME_ENGINES), 6))
+def test_every_engine_gives_it(name: str, engine: EngineName) -> None:
+    check(ALL[name], partial(run_engine, engine=engine, batch_size=2))
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", some(ALL, 4))
 def test_shards_give_it_too(name: str) -> None:
     def in_shards(case: Case) -> list[Match]:
         join = Join(case.lateness_us, 2)
@@ -56,7 +55,7 @@ def test_shards_give_it_too(name: str) -> None:
 @pytest.mark.parametrize("kind", [outcome_case, counted_case])
 def test_it_gives_what_the_oracle_gives(kind: Callable[[RandomChooser], str]) -> None:
     wrong: list[int] = []
-    for seed in range(size(6, examples(16))):
+    for seed in range(size(3, examples(8))):
         case = parse_case(kind(RandomChooser(seed)))
         cut = random.Random(seed)
         batch_size, restart = cut.randint(1, 3), cut.randint(0, len(case.lines) - 1)

@@ -44,12 +44,12 @@ def spread(case: Case, shards: int) -> Callable[[], Processor | None]:
     return lambda: Join(case.lateness_us, shards).processor(None)
 
 
-@pytest.mark.parametrize("name", some(ALL, 30))
+@pytest.mark.parametrize("name", some(ALL, 15))
 def test_shards_find_what_a_case_expects(name: str) -> None:
     check(ALL[name], lambda case: run_engine(case, processors=spread(case, 2)))
 
 
-@settings(max_examples=examples(10), deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=SLOW)
 @given(text=case_texts(), shards=st.sampled_from([2, 5]), batch_size=st.sampled_from([None, 2]))
 def test_shards_find_what_the_oracle_finds(text: str, shards: int, batch_size: int | None) -> None:
     case = parse_case(text)
@@ -74,7 +74,7 @@ def test_empty_values_beside_common_ones_hide_no_match(shards: int) -> None:
     ]
 
 
-@pytest.mark.parametrize("number", range(examples(2)))
+@pytest.mark.parametrize("number", range(examples(1)))
 def test_every_tuple_of_every_class_is_found_once(number: int) -> None:
     case = case_with_joins(number)
     expected = tuples_of(case, None)
@@ -105,7 +105,7 @@ def tuples_of(case: Case, processor: Processor | None) -> Counter[tuple[Any, ...
     return found
 
 
-@pytest.mark.parametrize("number", range(1, 1 + examples(2)))
+@pytest.mark.parametrize("number", range(1, 1 + examples(1)))
 def test_another_number_of_shards_after_a_restart_changes_nothing(number: int) -> None:
     case = case_with_joins(number)
     expected = lines(run_oracle(case))
@@ -247,7 +247,7 @@ def test_a_document_is_paired_before_it_is_forgotten_for_being_late(predicate: s
     assert lines(run_engine(case, batch_size=1, processors=spread(case, 2))) == expected
 
 
-@pytest.mark.parametrize("number", range(1, 1 + examples(2)))
+@pytest.mark.parametrize("number", range(1, 1 + examples(1)))
 def test_pieces_may_be_merged_at_any_time(number: int) -> None:
     case = case_with_joins(number)
     shards = ShardsHere(2, case.lateness_us, seed=number, limits=ShardLimits(pieces=2))

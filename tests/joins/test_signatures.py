@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -81,6 +82,14 @@ def matches(
     ]
 
 
+@cache
+def by_reference(seed: int) -> list[str]:
+    """Return what an engine for reference finds in documents of a seed."""
+    found = matches("mmqjp", documents(seed))
+    assert found
+    return found
+
+
 def weak(values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Three values for all strings but the empty one."""
     first, other = hash_values(values)
@@ -96,8 +105,7 @@ def weaker(values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 def test_values_that_hash_alike_join_only_if_they_are_alike(
     hashing: HashValues,
 ) -> None:
-    stream = documents(1)
-    expected = matches("mmqjp", stream)
+    stream, expected = documents(4), by_reference(4)
     processor = SignatureProcessor(Bounds(0), hashing=hashing)
     # Under the weaker hash `!=` takes what hashes alike for alike; see `joins.signature.engine`.
     found = matches("signatures", stream, processor=processor)
@@ -108,19 +116,17 @@ def test_values_that_hash_alike_join_only_if_they_are_alike(
     assert found == expected != []
 
 
-@pytest.mark.parametrize("entries", some([0, 1, 5], 2))
+@pytest.mark.parametrize("entries", some([0, 1, 5], 1))
 def test_a_tiny_view_changes_nothing(entries: int) -> None:
-    stream = documents(3)
-    assert matches("signatures", stream, entries=entries) == matches("mmqjp", stream) != []
+    assert matches("signatures", documents(4), entries=entries) == by_reference(4)
 
 
 @pytest.mark.parametrize("pairs", some([3, 1, 50], 1))
 def test_working_on_few_pairs_at_a_time_changes_nothing(pairs: int) -> None:
-    stream = documents(4)
-    assert matches("signatures", stream, pairs=pairs) == matches("mmqjp", stream) != []
+    assert matches("signatures", documents(4), pairs=pairs) == by_reference(4)
 
 
-@pytest.mark.parametrize("categories", some([3, 12, 0], 2))
+@pytest.mark.parametrize("categories", some([3, 12, 0], 1))
 def test_pairs_have_one_signature_whether_compared_one_by_one_or_slot_by_slot(
     categories: int,
 ) -> None:
@@ -130,7 +136,7 @@ def test_pairs_have_one_signature_whether_compared_one_by_one_or_slot_by_slot(
         assert matches("signatures", stream, few_pairs=few_pairs) == expected
 
 
-@pytest.mark.parametrize("last", some(range(1, 16), 6))
+@pytest.mark.parametrize("last", some(range(1, 16), 3))
 def test_the_last_instance_may_have_fewer_slots_than_others_of_its_batch(last: int) -> None:
     counts = [*[1] * 20, 15, last]
     bodies = ["<c>x</c>" * count for count in counts]

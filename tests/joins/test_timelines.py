@@ -28,7 +28,7 @@ _ENTRIES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), max_size=24
 _QUESTIONS = st.lists(
     st.tuples(st.integers(0, 3), st.integers(-1, 9), st.integers(-1, 10)), min_size=1, max_size=6
 )
-_SETTINGS = settings(max_examples=examples(100), deadline=None)
+_SETTINGS = settings(max_examples=examples(50), deadline=None)
 
 
 def timeline_of(entries: Sequence[Entry], cuts: Sequence[int], run_entries: int) -> Timeline:

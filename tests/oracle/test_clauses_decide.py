@@ -86,7 +86,7 @@ HISTORIES_MAX = 600
 @pytest.mark.slow
 def test_every_clause_decides_in_a_generated_case() -> None:
     coverage = Coverage()
-    undecided = wanted = some(CLAUSES, 30)
+    undecided = wanted = some(CLAUSES, 15)
     others = [(seed, FOCI[seed % len(FOCI)]) for seed in range(CASES_MAX)]
     for seed, focus in (*TELLING, *others):
         case = parse_case(random_case(seed, [focus], wild=0))
@@ -100,7 +100,7 @@ def test_every_clause_decides_in_a_generated_case() -> None:
 @pytest.mark.slow
 def test_every_clause_of_registration_decides_in_a_generated_history() -> None:
     found: Counter[str] = Counter()
-    undecided = wanted = some(HISTORY_CLAUSES, 5)
+    undecided = wanted = some(HISTORY_CLAUSES, 3)
     for seed in range(HISTORIES_MAX):
         history = parse_history(random_history(seed))
         found += decided(history, history_matches(history), undecided)

@@ -1,7 +1,7 @@
 """A Spark cluster of two executors on this machine, and joins that are spread over it.
 
 `python tests/support/cluster_process.py DIRECTORY` prints a line of JSON: by trial, whether its
-matches are those of a join that is not spread.  The suite has the hardest of them, a search all.
+matches are those of a join that is not spread.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from broker.pipeline.shards import Join, ShardTask, Tasks
 from broker.pipeline.spark import Spark
 from broker.pipeline.steps import Pipeline
 from joins.shards.orders import Answer, Order
-from support.examples import is_searching, some
 
 MASTER = "local-cluster[2,1,1024]"
 BATCH = 60
@@ -118,15 +117,14 @@ class Trials:
 
     def run(self) -> Iterator[tuple[str, bool]]:
         yield "there are matches of every query", all(q.id in self.expected for q in self.queries)
-        for shards, with_executor in some(((5, True), (2, False)), 1):
+        for shards, with_executor in ((5, True), (2, False)):
             died = self.directory / f"died-{shards}"
             doomed = Doomed(self.spark, died, with_executor=with_executor)
             found = self.replayed(session=doomed, shards=shards)
             what = "executor" if with_executor else "worker"
             yield f"{shards} shards, {what} killed", found == self.expected and died.exists()
-        if is_searching():
-            yield "one shard", self.replayed(session=self.spark) == self.expected
-            yield "other shards after a restart", self.restarted((2, 5)) == self.restarted((1, 1))
+        yield "one shard", self.replayed(session=self.spark) == self.expected
+        yield "other shards after a restart", self.restarted((2, 5)) == self.restarted((1, 1))
 
     def restarted(self, numbers: tuple[int, int]) -> list[str]:
         """Return the matches of a broker that is restarted with another number of shards."""

@@ -76,7 +76,7 @@ def test_parts_of_a_sequence_have_their_kinds(kind: _TokenType, text: str) -> No
     assert (kind, text) in tokens(SEQUENCE)
 
 
-@settings(max_examples=examples(50))
+@settings(max_examples=examples(25))
 @given(st.one_of(queries(), st.text(max_size=60)))
 def test_nothing_is_lost_and_nothing_is_an_error(text: str) -> None:
     text = text.replace("\r", "\n").removeprefix("\ufeff")

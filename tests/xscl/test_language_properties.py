@@ -44,13 +44,13 @@ def read(text: str) -> list[Diagnostic]:
     return diagnostics
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(12))
 @given(queries())
 def test_generated_queries_have_no_errors(text: str) -> None:
     assert [str(each) for each in read(text) if each.is_error] == []
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(12))
 @given(queries())
 def test_parsing_what_was_rendered_gives_the_same_query(text: str) -> None:
     [query] = xscl.parse(text, id="q")
@@ -61,7 +61,7 @@ def test_parsing_what_was_rendered_gives_the_same_query(text: str) -> None:
     assert xscl.render(rendered) == rendered
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(12))
 @given(queries(), st.data())
 def test_formatting_keeps_comments_and_is_idempotent(text: str, data: st.DataObject) -> None:
     tokens, _ = tokenise(text, Report(text))
@@ -74,7 +74,7 @@ def test_formatting_keeps_comments_and_is_idempotent(text: str, data: st.DataObj
     assert xscl.parse(once, id="q") == xscl.parse(text, id="q")
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(12))
 @given(queries())
 def test_a_query_is_a_value(text: str) -> None:
     [query] = xscl.parse(text)
@@ -82,7 +82,7 @@ def test_a_query_is_a_value(text: str) -> None:
     assert hash(query) == hash(xscl.parse(text)[0])
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(12))
 @given(queries())
 def test_the_normal_form_keeps_its_promises(text: str) -> None:
     [query] = xscl.parse(text)
@@ -98,13 +98,13 @@ def test_the_normal_form_keeps_its_promises(text: str) -> None:
     assert all(operator.disjuncts for operator in query.operators())
 
 
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(40))
 @given(mutations(queries()))
 def test_mutated_queries_give_a_query_or_diagnostics(text: str) -> None:
     read(text)
 
 
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(40))
 @given(st.text(alphabet=st.characters(), max_size=80))
 def test_random_characters_give_a_query_or_diagnostics(text: str) -> None:
     read(text)
@@ -157,7 +157,7 @@ def test_the_corpus_gives_queries_or_diagnostics(path: Path) -> None:
         read(text[:cut] + text[cut + 1 :])
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(mutations(st.sampled_from([p.read_bytes().decode(errors="replace") for p in CORPUS])))
 def test_mutations_of_the_corpus_give_queries_or_diagnostics(text: str) -> None:
     read(text)

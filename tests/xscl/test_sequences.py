@@ -79,7 +79,7 @@ def comparison(condition: str) -> Residual:
 # -- every text -------------------------------------------------------------------------------
 
 
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(40))
 @given(texts)
 def test_statements_of_the_whole_grammar_have_no_errors(text: str) -> None:
     errors = [each for each in xscl.check(text)[1] if each.is_error]
@@ -87,7 +87,7 @@ def test_statements_of_the_whole_grammar_have_no_errors(text: str) -> None:
     assert [str(each) for each in errors if each.code != "XS503"] == []
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(texts)
 def test_parsing_what_was_rendered_gives_the_same_statement(text: str) -> None:
     rendered = xscl.render(text)
@@ -100,7 +100,7 @@ def test_parsing_what_was_rendered_gives_the_same_statement(text: str) -> None:
     assert all(each.text + "\n" == rendered for each in first.queries)
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(texts, st.data())
 def test_comments_are_kept_and_formatting_is_idempotent(text: str, data: st.DataObject) -> None:
     tokens, _ = tokenise(text, Report(text))
@@ -120,7 +120,7 @@ def test_a_statement_is_a_value(text: str) -> None:
         assert isinstance(hash(found), int)
 
 
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(40))
 @given(mutations(texts))
 def test_mutated_statements_give_a_query_or_diagnostics(text: str) -> None:
     found, diagnostics = xscl.check(text)

@@ -178,7 +178,7 @@ def test_plain_paths_select_the_same_nodes(path: str) -> None:
         assert ours(path) == theirs(path)
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(30))
 @given(plain_paths(relative=False), plain_paths())
 def test_paths_in_predicates_select_the_same_nodes(path: str, inner: str) -> None:
     text = f"{path}[{inner}]" if not path.endswith(".") else f"//a[{inner}]"
