@@ -10,8 +10,9 @@ import sys
 import time
 from collections.abc import Iterator
 from importlib.metadata import (
+    Distribution,
     PackageNotFoundError,
-    packages_distributions,
+    distributions,
     requires,
     version,
 )
@@ -71,12 +72,21 @@ def _packages() -> CheckupFinding:
 
 def _shared() -> str:
     """Return which packages of ours another distribution has, too: one has replaced the other's."""
-    brought = packages_distributions()
+    there = list(distributions())
     return "; ".join(
         f"{other} has a package {name!r} as well"
         for name in _TOP_LEVEL
-        for other in sorted({*brought.get(name, ())} - _OURS)
+        for other in sorted({each.name for each in there if _has(each, name)} - _OURS)
     )
+
+
+def _has(one: Distribution, package: str) -> bool:
+    """Return whether a distribution says, or its list of files shows, that it has a package."""
+    declared = one.read_text("top_level.txt")
+    if declared is not None:
+        return package in declared.split()
+    starts = (f"{package}/", f"{package}.py,")
+    return any(line.startswith(starts) for line in (one.read_text("RECORD") or "").splitlines())
 
 
 def _java() -> CheckupFinding:
