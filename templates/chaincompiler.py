@@ -118,7 +118,7 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
         tuple(absences),
         tuple(reading.documents(node)) if is_contiguous else (),
         node.within_us,
-        node.reach_us,
+        node.retention_us,
         decisions.grace_us,
     )
     compared = frozenset[str]().union(

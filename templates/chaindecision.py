@@ -44,7 +44,7 @@ class ChainDecision:
     """One chain under MATCH.
 
     `documents` are all documents of its streams, each with its keys under PARTITION: none under
-    NEXT.  `within_us` bounds the whole; `reach_us` is for how long the first one is remembered.
+    NEXT.  `within_us` bounds the whole; `retention_us` is for how long the first one is remembered.
     """
 
     strategy: Strategy
@@ -52,7 +52,7 @@ class ChainDecision:
     absences: tuple[AbsentElement, ...]
     documents: tuple[ElementStream, ...]
     within_us: int
-    reach_us: int
+    retention_us: int
     grace_us: int
 
     @property
@@ -72,7 +72,7 @@ class ChainDecision:
         It is never nothing: of a clause without a window no documents are kept.
         """
         before = [each.window_us for each in self.absences if each.step == 0]
-        return min(INFINITE_US, max(1, self.reach_us + max(before, default=0)))
+        return min(INFINITE_US, max(1, self.retention_us + max(before, default=0)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,11 +75,11 @@ class ChainReading:
         source: From,
         keys: Sequence[Key],
         within_us: int,
-        reach_us: int,
+        retention_us: int,
     ) -> Chained:
         """Return a chain; `keys` and the lengths are those of all clauses around it.
 
-        `reach_us` is the innermost WITHIN.
+        `retention_us` is the innermost WITHIN.
         """
         assert source.strategy is not None
         links, absences = _links(node)
@@ -94,7 +94,9 @@ class ChainReading:
             tuple(self.absent(place, each, keys, units) for place, each in absences),
             tuple(key.path for key in keys),
             within_us,
-            min(reach_us, _sum_of_windows(steps)) if reach_us >= INFINITE_US else reach_us,
+            min(retention_us, _sum_of_windows(steps))
+            if retention_us >= INFINITE_US
+            else retention_us,
         )
 
     def _unit(self, node: Node) -> RepeatedUnit:

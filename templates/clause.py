@@ -248,6 +248,6 @@ class Alternative:
         for clause in reversed(self.clauses):
             below = [source.below for source in clause.sources if source.below is not None]
             for each in (*below, *clause.deciding):
-                reach_us = above_us[clause.stream] + clause.window_under(values)
-                above_us[each.stream] = max(above_us.get(each.stream, 0), reach_us)
+                retention_us = above_us[clause.stream] + clause.window_under(values)
+                above_us[each.stream] = max(above_us.get(each.stream, 0), retention_us)
         return [(clause, above_us[clause.stream]) for clause in self.clauses]

@@ -152,7 +152,7 @@ class Decision:
         return isinstance(self.window_us, Parameter) and self.kind.has_right
 
     @property
-    def reach_us(self) -> int | Parameter:
+    def retention_us(self) -> int | Parameter:
         """How far behind a tuple's end a document may lie that decides of it."""
         if self.kind is DecisionKind.BEFORE:
             return max(absent.window_us for absent in self.absences)

@@ -344,11 +344,11 @@ class DecisionCompiler(Compiler):
         compared = own.union(
             compared_in(fit), compared_in(where), *(each.compared for each in below)
         )
-        reach_us = decision.reach_us
+        retention_us = decision.retention_us
         clause = Clause(
             query_class=QueryClass(template, row, False, stratum, decided),
             blocks=tuple(block for each in below for block in each.blocks),
-            window_us=reach_us,
+            window_us=retention_us,
             sources=sources,
             places={},
             box=(

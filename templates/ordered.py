@@ -107,7 +107,7 @@ class Repeated:
     gap_us: int
     window_us: int
     within_us: int
-    reach_us: int
+    retention_us: int
     absences: tuple[AbsentInChain, ...] = ()
 
     def conditions(self) -> Iterator[Disjunct]:
@@ -169,7 +169,7 @@ class Chained:
     absences: tuple[AbsentInChain, ...]
     partition: tuple[Path, ...]
     within_us: int
-    reach_us: int
+    retention_us: int
 
     def conditions(self) -> Iterator[Disjunct]:
         """Yield all that is asked while a run goes on; values of FOLD as comparisons."""

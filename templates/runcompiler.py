@@ -102,7 +102,7 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
         node.gap_us,
         node.window_us,
         node.within_us,
-        node.reach_us,
+        node.retention_us,
         decisions.grace_us,
         node.unit.run,
         tuple(

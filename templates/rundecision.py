@@ -134,7 +134,7 @@ class RunDecision:
 
     `is_next` says that an element is the next one that fits, else it is any that fits.  `gap_us`
     bounds the time between neighbours, `window_us` that from what stands before, `within_us` the
-    whole; `reach_us` is for how long the first document is remembered.  `run` is the term under
+    whole; `retention_us` is for how long the first document is remembered.  `run` is the term under
     which runs are read.  Where something must be absent, or runs are counted, they
     are decided behind FOLLOWED BY too.
     """
@@ -145,7 +145,7 @@ class RunDecision:
     gap_us: int
     window_us: int
     within_us: int
-    reach_us: int
+    retention_us: int
     grace_us: int
     run: str = ""
     absences: tuple[AbsentElement, ...] = ()
@@ -154,7 +154,7 @@ class RunDecision:
     @property
     def retained_us(self) -> int:
         """For how long what may decide is remembered."""
-        return self.reach_us
+        return self.retention_us
 
     @property
     def is_leading(self) -> bool:

@@ -149,7 +149,7 @@ class QuerySet:
             if uses:
                 yield uses[0].topic
 
-    def reach_us(self, topic: Topic) -> int:
+    def topic_retention_us(self, topic: Topic) -> int:
         """Return how far the oldest document may lie behind the end of a match of a topic."""
         member = self._members[topic.query.id]
         own = (use for uses in member.uses.values() for use in uses if use.topic is topic)

@@ -59,11 +59,11 @@ class KeyedElements:
 class AbsentTuples:
     """The tuples of one unit under their keys."""
 
-    def __init__(self, absent: AbsentElement, reach_us: int, lateness_us: int) -> None:
+    def __init__(self, absent: AbsentElement, retention_us: int, lateness_us: int) -> None:
         self.absent = absent
         self.parts = Parts(of_elements=True)
         self._keys = {each.block: each.keys for each in absent.elements}
-        self._reach_us = reach_us + lateness_us
+        self._retention_us = retention_us + lateness_us
         self.lines: dict[Key, KeyedElements] = defaultdict(KeyedElements)
 
     def take_new(self) -> int:
@@ -91,7 +91,7 @@ class AbsentTuples:
                 continue
             if place > 0 and part.start_us <= steps[place - 1][-1].end_us:
                 continue
-            if all(is_remembered(each, part, self._reach_us) for each in stands):
+            if all(is_remembered(each, part, self._retention_us) for each in stands):
                 yield part
 
     def _between_us(self, steps: Sequence[Sequence[Part]]) -> tuple[int, int]:

@@ -374,8 +374,8 @@ class ChainEvaluation:
         """Forget, once there are enough, what no run can take any more, and runs that take none."""
         if self._size <= self._swept:
             return
-        reach_us = self.decision.retained_us
-        before_us = -UNBOUNDED if reach_us >= UNBOUNDED else horizon_us - reach_us
+        retention_us = self.decision.retained_us
+        before_us = -UNBOUNDED if retention_us >= UNBOUNDED else horizon_us - retention_us
         _forget(self._lines, before_us)
         _forget(self._heads, before_us)
         for unit in self._absent:

@@ -58,7 +58,7 @@ class StepEvaluation:
         self.link = link
         self.number = number
         self._decision = decision
-        self._reach_us = decision.reach_us + lateness_us
+        self._retention_us = decision.retention_us + lateness_us
         self._first = compile_disjuncts(link.first)
         self._each = compile_disjuncts(link.each)
         self._folds = [
@@ -136,7 +136,7 @@ class StepEvaluation:
             return None
         if is_further and part.end_us - last.end_us > self.link.gap_us:
             return None
-        if not is_remembered(head.first, part, self._reach_us):
+        if not is_remembered(head.first, part, self._retention_us):
             return None
         reading = self.reading(head, before, part)
         if not is_further and not self._first(reading):
@@ -183,8 +183,8 @@ class ChainAbsence(AbsentTuples):
     """A unit that must be absent before a step of a chain."""
 
     def __init__(self, decision: ChainDecision, absent: AbsentElement, lateness_us: int) -> None:
-        reach_us = absent.window_us if absent.step == 0 else decision.reach_us
-        super().__init__(absent, reach_us, lateness_us)
+        retention_us = absent.window_us if absent.step == 0 else decision.retention_us
+        super().__init__(absent, retention_us, lateness_us)
         self._asked = compile_disjuncts(absent.asked)
         self._terms = [link.run for link in decision.links]
 

@@ -266,9 +266,9 @@ class Evaluation:
     def _of_use(self, horizon_us: int) -> Flags:
         contenders = self._contenders
         decisions = self.plan.seats["decision"][contenders["seat"]]
-        reach_us = self.plan.decisions["reach_us"][decisions]
-        of_use: Flags = contenders["end_us"] >= horizon_us - reach_us
-        of_use |= reach_us >= UNBOUNDED
+        retention_us = self.plan.decisions["retention_us"][decisions]
+        of_use: Flags = contenders["end_us"] >= horizon_us - retention_us
+        of_use |= retention_us >= UNBOUNDED
         of_use &= ~contenders["is_done"][contenders["contender"]]
         for waiting in self._waiting.values():
             waits = np.zeros(len(contenders), np.bool_)

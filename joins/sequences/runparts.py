@@ -50,15 +50,15 @@ class Part:
         return self.docid, self.depth, self.match_id
 
 
-def is_remembered(one: Part, other: Part, reach_us: int) -> bool:
+def is_remembered(one: Part, other: Part, retention_us: int) -> bool:
     """Return whether the earlier of two was still remembered when the later came (section 1.1).
 
-    `reach_us` has the lateness in it.
+    `retention_us` has the lateness in it.
     """
-    if reach_us >= UNBOUNDED or one.position == other.position:
+    if retention_us >= UNBOUNDED or one.position == other.position:
         return True
     earlier, later = (one, other) if one.position < other.position else (other, one)
-    return earlier.end_us >= later.watermark_us - reach_us
+    return earlier.end_us >= later.watermark_us - retention_us
 
 
 class Parts:

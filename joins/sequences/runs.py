@@ -149,7 +149,7 @@ class RunEvaluation:
         self.limit: int | None = None
         self._counts: Counter[int] = Counter()
         self._absent = [
-            AbsentTuples(each, decision.reach_us, lateness_us) for each in decision.absences
+            AbsentTuples(each, decision.retention_us, lateness_us) for each in decision.absences
         ]
         self._undecided: list[tuple[int, int, Head]] = []
         self._roles = Roles()
@@ -455,7 +455,7 @@ class RunEvaluation:
         )
 
     def _meet(self, one: Part, other: Part) -> bool:
-        return is_remembered(one, other, self.decision.reach_us + self._lateness_us)
+        return is_remembered(one, other, self.decision.retention_us + self._lateness_us)
 
     def _longer(self, head: Head, part: Part) -> Head | None:
         """Return a run with one element more, None where WHILE ends it."""
@@ -473,8 +473,8 @@ class RunEvaluation:
         """Forget, once there are enough, what no run can take any more, and runs that take none."""
         if len(self) <= self._swept:
             return
-        reach_us = self.decision.reach_us
-        self._forget(-UNBOUNDED if reach_us >= UNBOUNDED else horizon_us - reach_us)
+        retention_us = self.decision.retention_us
+        self._forget(-UNBOUNDED if retention_us >= UNBOUNDED else horizon_us - retention_us)
         self._swept = max(self._limits.swept_parts, 2 * len(self))
 
     def _forget(self, before_us: int) -> None:

@@ -236,8 +236,8 @@ class SimilarityCandidates:
                 yield newer, older
         if not is_alike:
             # What follows an owner ends after it, though it came before.
-            reach_us = window_us if asked.group.is_symmetric else 0
-            for newer, older in self._found(pair, asked, owners, reach_us, is_right=False):
+            back_us = window_us if asked.group.is_symmetric else 0
+            for newer, older in self._found(pair, asked, owners, back_us, is_right=False):
                 yield newer, older
 
     def _found(
@@ -245,17 +245,17 @@ class SimilarityCandidates:
         pair: SimilarPair,
         asked: _AskedClasses,
         owners: Ints,
-        reach_us: int,
+        back_us: int,
         *,
         is_right: bool,
     ) -> Iterator[tuple[Ints, Ints]]:
         """Yield (owner, partner) where the sets of owners stand on one side of a pair.
 
-        A partner ends `reach_us` before its owner at the earliest.
+        A partner ends `back_us` before its owner at the earliest.
         """
         kinds = _kinds(pair)
         own, other = (self._tables[kinds[side]] for side in (is_right, not is_right))
-        mine, oldest = self._looking(own.sets, owners, reach_us)
+        mine, oldest = self._looking(own.sets, owners, back_us)
         if not len(mine):
             return
         newer = own.sets.owners(mine)
@@ -265,13 +265,13 @@ class SimilarityCandidates:
             rows = np.flatnonzero(self._remembered.are_there(partners))
             yield newer[which[rows]], partners[rows]
 
-    def _looking(self, sets: Sets, owners: Ints, reach_us: int) -> tuple[Ints, Ints]:
+    def _looking(self, sets: Sets, owners: Ints, back_us: int) -> tuple[Ints, Ints]:
         """Return the sets of some owners, and the oldest instance that each looks for.
 
         Texts that would find themselves at most look for nothing.
         """
         ends = self._remembered.take("end_us", owners)
-        oldest = self._remembered.first_from(ends - reach_us)
+        oldest = self._remembered.first_from(ends - back_us)
         looking = oldest < owners
         owners, oldest = owners[looking], oldest[looking]
         first = sets.first_of(owners)

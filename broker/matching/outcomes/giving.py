@@ -205,8 +205,8 @@ class Outcomes:
         self._note(topic, "LIMIT", key, one)
         return True
 
-    def _given(self, topic: Topic, clause: str, key: str, reach_us: int) -> Given:
-        return self.notes.of(self._owner(topic, clause), key, reach_us)
+    def _given(self, topic: Topic, clause: str, key: str, retention_us: int) -> Given:
+        return self.notes.of(self._owner(topic, clause), key, retention_us)
 
     def _note(self, topic: Topic, clause: str, key: str, one: GivenAt) -> None:
         self.notes.add(self._owner(topic, clause), key, one)
@@ -270,7 +270,7 @@ class Outcomes:
             if self._queries.get(source.query) is None:
                 del self._graphs[source]
             else:
-                given.forget(since_us - self._queries.reach_us(given.topic))
+                given.forget(since_us - self._queries.topic_retention_us(given.topic))
 
 
 def _are_same(some: Sequence[Topic], others: Sequence[Topic]) -> bool:

@@ -64,10 +64,10 @@ class GivenAt(NamedTuple):
 class Given:
     """What has been given under one key, by its end.
 
-    `reach_us` is for how long it is asked for: LIMIT's length, or WITHIN.
+    `retention_us` is for how long it is asked for: LIMIT's length, or WITHIN.
     """
 
-    reach_us: int
+    retention_us: int
     held: list[GivenAt] = field(default_factory=list)
 
     def add(self, one: GivenAt) -> None:
@@ -89,12 +89,12 @@ class Given:
         )
 
     def _is_asked(self, each: GivenAt, one: GivenAt, since_us: int) -> bool:
-        return each.docid == one.docid or until_of(each, self.reach_us) >= since_us
+        return each.docid == one.docid or until_of(each, self.retention_us) >= since_us
 
 
-def until_of(one: GivenAt, reach_us: int) -> int:
+def until_of(one: GivenAt, retention_us: int) -> int:
     """Return until when, by `W` less the lateness, something is asked for."""
-    return UNBOUNDED if reach_us >= INFINITE_US else one.end_us + reach_us
+    return UNBOUNDED if retention_us >= INFINITE_US else one.end_us + retention_us
 
 
 class Notes:
@@ -104,20 +104,20 @@ class Notes:
         self._given: dict[NoteOwner, dict[str, Given]] = {}
         self._new: list[Note] = []
 
-    def of(self, owner: NoteOwner, key: str, reach_us: int) -> Given:
+    def of(self, owner: NoteOwner, key: str, retention_us: int) -> Given:
         """Return what has been given under a key."""
         own = self._given.setdefault(owner, {})
         given = own.get(key)
         if given is None:
-            given = own[key] = Given(reach_us)
-        given.reach_us = reach_us
+            given = own[key] = Given(retention_us)
+        given.retention_us = retention_us
         return given
 
     def add(self, owner: NoteOwner, key: str, one: GivenAt) -> None:
         """Note what is given in this batch."""
         given = self._given[owner][key]
         given.add(one)
-        until_us = until_of(one, given.reach_us)
+        until_us = until_of(one, given.retention_us)
         self._new.append(Note(*owner, key, one.docid, *one[1::-1], until_us))
 
     def restore(self, notes: Iterable[Note]) -> None:
@@ -127,8 +127,10 @@ class Notes:
             if note.clause not in ("LIMIT", "DISJOINT"):
                 continue
             own = self._given.setdefault(note.owner, {})
-            reach_us = INFINITE_US if note.until_us >= UNBOUNDED else note.until_us - note.end_us
-            given = own.setdefault(note.key, Given(reach_us))
+            retention_us = (
+                INFINITE_US if note.until_us >= UNBOUNDED else note.until_us - note.end_us
+            )
+            given = own.setdefault(note.key, Given(retention_us))
             given.add(GivenAt(note.end_us, note.start_us, note.docid))
 
     def end_batch(self, limit_of: Callable[[str], int]) -> list[Note]:
@@ -155,7 +157,7 @@ class Notes:
                 continue
             for key, given in list(own.items()):
                 held = given.held
-                if held and until_of(held[0], given.reach_us) < since_us:
-                    given.held = [e for e in held if until_of(e, given.reach_us) >= since_us]
+                if held and until_of(held[0], given.retention_us) < since_us:
+                    given.held = [e for e in held if until_of(e, given.retention_us) >= since_us]
                 if not given.held:
                     del own[key]

@@ -264,10 +264,10 @@ class CountedRunEvaluation(RunEvaluation):
 
     def _remembered(self, steps: Steps, begun: _Begun) -> Iterator[tuple[_Begun, Steps]]:
         """Yield what runs begin with, and the steps that section 1.1 leaves to those runs."""
-        reach_us = self.decision.reach_us
+        retention_us = self.decision.retention_us
         parts = [node.part for node in steps] + [start.part for start, _ in begun]
-        oldest_us = max(part.watermark_us for part in parts) - reach_us - self._lateness_us
-        if reach_us >= UNBOUNDED or min(part.end_us for part in parts) >= oldest_us:
+        oldest_us = max(part.watermark_us for part in parts) - retention_us - self._lateness_us
+        if retention_us >= UNBOUNDED or min(part.end_us for part in parts) >= oldest_us:
             yield begun, steps
             return
         for start, node in begun:

@@ -98,7 +98,7 @@ class Plan:
 
     def __init__(self) -> None:
         self.terms = Terms()
-        times = ("window_us", "within_us", "grace_us", "reach_us")
+        times = ("window_us", "within_us", "grace_us", "retention_us")
         self.decisions = Columns(
             {"kind": np.int8, **dict.fromkeys((*times, "span_us"), np.int64)}
             | dict.fromkeys(("whole", "grades", "grade_count"), np.int64)
@@ -158,7 +158,7 @@ class Plan:
         if decision.is_graded:
             self._grade(number, windows)
         elif decision.is_nearing:
-            for name in ("window_us", "reach_us"):
+            for name in ("window_us", "retention_us"):
                 known = int(self.decisions[name][number])
                 self.decisions[name][number] = min(max(known, *windows), UNBOUNDED)
 
@@ -174,10 +174,10 @@ class Plan:
             return
         every = np.union1d(asked, known)
         own = {name: self.decisions[name][number] for name in self.decisions.names}
-        own |= {"window_us": every, "reach_us": every, "span_us": every, "grade_count": 0}
+        own |= {"window_us": every, "retention_us": every, "span_us": every, "grade_count": 0}
         self.decisions["grades"][number] = self.decisions.append(len(every), **own)
         self.decisions["grade_count"][number] = len(every)
-        for name in ("window_us", "reach_us"):
+        for name in ("window_us", "retention_us"):
             self.decisions[name][number] = every[-1]
 
     def _add(self, decision: Decision, stratum: int) -> None:
@@ -196,7 +196,7 @@ class Plan:
             window_us=_bound_us(decision.window_us),
             within_us=min(decision.within_us, UNBOUNDED),
             grace_us=decision.grace_us,
-            reach_us=_bound_us(decision.reach_us),
+            retention_us=_bound_us(decision.retention_us),
             span_us=0,
             whole=number,
             grades=0,
