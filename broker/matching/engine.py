@@ -39,6 +39,7 @@ from broker.matching.instances import WATERMARK_MIN_US, of_witnesses
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import FoundMatch
 from broker.matching.mrules import MRule
+from broker.matching.outcomes.gathered import Gathered
 from broker.matching.outcomes.giving import Outcomes
 from broker.matching.outcomes.kept import Note
 from broker.matching.outcomes.learned import DEFAULT_LEARNING, Learning
@@ -50,6 +51,7 @@ from broker.matching.rendering.matches import BuiltMatches, MatchBuilder
 from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rendering.trees import Trees
 from broker.matching.rules.acting import Acting, Trace
+from broker.matching.rules.candidates import RuleCandidates
 from broker.matching.stepresult import StepResult
 from broker.matching.uncertain import Uncertain
 from broker.matching.uses import Topic
@@ -82,12 +84,17 @@ Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
 class _Batch:
     """The batch in hand: the trees of its documents, and what has been found in it.
 
+    Matches that ask tables are `candidates` first, those of statements with rows or limits
+    `gathered`.
+
     With `is_known` its matches are known from an earlier life; then only tuples of inner operators
     and published documents are found again.
     """
 
     trees: Trees
-    is_known: bool = False
+    candidates: RuleCandidates
+    gathered: Gathered
+    is_known: bool
     published: list[Document] = field(default_factory=list)
     matches: list[FoundMatch] = field(default_factory=list)
 
@@ -144,19 +151,15 @@ class Engine:
         self._last_docid = 0
         self._publications = Publications(limits.published)
         self._uncertain = Uncertain(limits.published)
-        self._acting = Acting(
-            self._queries, self._accounts, self._leaves, limits.shared_characters, schedule, trace
-        )
+        self._acting = Acting(self._queries, self._accounts, self._leaves, schedule, trace)
         self._outcomes = Outcomes(
             self._queries,
             self._accounts,
             self._rows_of,
-            limits.shared_characters,
             lateness_us,
             learning,
         )
         self._watermark_us = WATERMARK_MIN_US
-        self._candidates = self._acting.begin_batch()
         for registered in publishers_first(queries):
             self._queries.add(registered)
 
@@ -238,7 +241,7 @@ class Engine:
         # Pauses that absorbed documents brought about hold from the next document on.
         first = max(self._last_docid + 1, pc.min(witnesses.column("docid")).as_py() or 0)
         self._accounts.postpone(first)
-        batch = _Batch(self._trees(documents))
+        batch = self._begin(documents)
         dead = self._run(witnesses, batch, published)
         pauses, spent = self._accounts.pauses(), self._accounts.spent()
         rows = self._acting.end_batch()
@@ -255,7 +258,7 @@ class Engine:
         `published` may leave out documents that the present queries publish again.  A query that
         goes over its budget here is paused with the next batch that is processed.
         """
-        self._run(witnesses, _Batch(self._trees(documents), is_known=True), published)
+        self._run(witnesses, self._begin(documents, is_known=True), published)
 
     def _catch_up(self, witnesses: pa.Table) -> None:
         """Decide what was settled by documents that were left out when the rest was absorbed."""
@@ -263,10 +266,7 @@ class Engine:
             return
         docid, watermark_us = (witnesses.column(n)[0].as_py() for n in ("docid", "watermark_us"))
         if self._processor.is_behind(watermark_us):
-            batch = _Batch(self._trees(lambda docids: {}), is_known=True)
-            self._accounts.begin_batch(is_known=True)
-            self._processor.begin_batch()
-            self._outcomes.begin_batch()
+            batch = self._begin(lambda docids: {}, is_known=True)
             self._processor.advance(*np.array([[docid - 1], [watermark_us], [watermark_us]]))
             self._leave_out_unread()
             for stratum in self._processor.strata:
@@ -297,13 +297,16 @@ class Engine:
         """How many waves the transactions of the last batch took."""
         return self._acting.waves
 
+    def _begin(self, documents: Documents, *, is_known: bool = False) -> _Batch:
+        self._accounts.begin_batch(is_known=is_known)
+        self._processor.begin_batch()
+        self._acting.begin_batch()
+        long = self._limits.shared_characters
+        return _Batch(self._trees(documents), RuleCandidates(long), Gathered(long), is_known)
+
     def _run(
         self, witnesses: pa.Table, batch: _Batch, published: Iterable[Document]
     ) -> list[tuple[int, str]]:
-        self._accounts.begin_batch(is_known=batch.is_known)
-        self._processor.begin_batch()
-        self._candidates = self._acting.begin_batch()
-        self._outcomes.begin_batch()
         dead = self._absorb_witnesses(witnesses)
         self._absorb_published([d for d in published if self._queries.is_read(d.stream)])
         if batch.is_known:
@@ -379,8 +382,8 @@ class Engine:
         collector = Collector(
             self._accounts,
             self._tuple_shape,
-            self._candidates,
-            self._outcomes.gathered,
+            batch.candidates,
+            batch.gathered,
             is_known=batch.is_known,
             long=self._limits.shared_characters,
         )
@@ -393,10 +396,14 @@ class Engine:
         self._accounts.close()
         self._absorb(collector.inner(self._limits.characters))
         self._keep(self._build(batch, collector.matches, collector.leaves), batch)
-        for made in self._acting.run(stratum, partial(self._build, batch)):
+        for made in self._acting.run(stratum, batch.candidates, partial(self._build, batch)):
             self._keep(made, batch)
         given = self._outcomes.give(
-            stratum, partial(self._build, batch), batch.trees.tree, is_known=batch.is_known
+            stratum,
+            batch.gathered,
+            partial(self._build, batch),
+            batch.trees.tree,
+            is_known=batch.is_known,
         )
         for made in given:
             self._keep(made, batch)

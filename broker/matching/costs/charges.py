@@ -226,10 +226,6 @@ class Ledger:
         )
         self._bounds = np.array(bounds, np.int64)
 
-    def begin_batch(self) -> None:
-        """Forget all charges."""
-        self._untold = _Untold()
-
     def enter(self, charges: Charges, tallies: Mapping[str, Tally]) -> list[str]:
         """Take charges; return the queries whose tallies have to be told.
 

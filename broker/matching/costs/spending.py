@@ -33,7 +33,7 @@ class Spending:
         """Forget tallies; the block begun goes on."""
         self._tallies = {}
         self._common = CommonCounts()
-        self._ledger.begin_batch()
+        self._ledger = Ledger(self.budget, self._begun_of)
         self._counted = []
 
     def _begun_of(self, query: str) -> Sequence[Spent]:

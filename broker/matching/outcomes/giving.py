@@ -50,29 +50,23 @@ class Outcomes:
         queries: QuerySet,
         accounts: Accounts,
         rows_of: Rows,
-        long: int,
         lateness_us: int,
         learning: Learning,
     ) -> None:
         self.notes = Notes()
         self.learned = Learned(learning)
-        self.gathered = Gathered(long)
         self._queries = queries
         self._accounts = accounts
         self._rows_of = rows_of
-        self._long = long
         self._lateness_us = lateness_us
         self._sources: dict[MatchSource, RowSource] = {}
         self._asking: dict[MatchSource, Asking] = {}
         self._graphs: dict[MatchSource, GraphSource] = {}
 
-    def begin_batch(self) -> None:
-        """Start a batch."""
-        self.gathered = Gathered(self._long)
-
     def give(
         self,
         stratum: int,
+        gathered: Gathered,
         build: Build,
         tree_of: Callable[[Leaf], DocumentTree],
         *,
@@ -81,7 +75,7 @@ class Outcomes:
         """Yield what is given of statements whose matches are known behind a stratum."""
         for name in self._queries.outcomes(stratum):
             query = self._queries.get(name)
-            found = self.gathered.take(name, self._rows_of)
+            found = gathered.take(name, self._rows_of)
             if query is None or not found:
                 continue
             if query.rows is not None:
@@ -89,7 +83,7 @@ class Outcomes:
             elif query.kind is SelectKind.COMPRESSED:
                 yield BuiltMatches.of(self._compressed(query, found, is_known=is_known))
             elif not is_known:
-                yield self._matches(query, found, build)
+                yield self._matches(query, found, gathered, build)
 
     # -- WINDOW --------------------------------------------------------------------------------
 
@@ -161,7 +155,11 @@ class Outcomes:
     # -- LIMIT, DISJOINT -----------------------------------------------------------------------
 
     def _matches(
-        self, query: Query, found: dict[MatchSource, list[Matched]], build: Build
+        self,
+        query: Query,
+        found: dict[MatchSource, list[Matched]],
+        gathered: Gathered,
+        build: Build,
     ) -> BuiltMatches:
         tally = self._accounts.of(query.id)
         kept: list[Matched] = []
@@ -170,7 +168,7 @@ class Outcomes:
                 if match.docid < tally.limit and self._keeps(query, match):
                     kept.append(match)
         leaves = {leaf.instance: leaf for match in kept for leaf in match.behind}
-        return build(self.gathered.matches(kept), leaves)
+        return build(gathered.matches(kept), leaves)
 
     def _keeps(self, query: Query, match: Matched) -> bool:
         """Return whether a match is given, and note it."""

@@ -42,7 +42,6 @@ class Acting:
         queries: QuerySet,
         accounts: Accounts,
         leaves_of: Callable[[Iterable[int]], dict[int, Leaf]],
-        long: int,
         schedule: Schedule | None = None,
         trace: Trace | None = None,
     ) -> None:
@@ -53,40 +52,40 @@ class Acting:
         self._leaves_of = leaves_of
         self._schedule = schedule
         self._trace = trace
-        self._long = long
-        self._candidates = RuleCandidates(long)
 
-    def begin_batch(self) -> RuleCandidates:
-        """Start a batch; return where its candidates are gathered."""
-        self._candidates = RuleCandidates(self._long)
+    def begin_batch(self) -> None:
+        """Start a batch: define the tables that there are now."""
         self.waves = 0
         for query in self._queries.creating():
             assert query.table is not None
             self.tables.define(query.table)
-        return self._candidates
 
-    def run(self, stratum: int, build: Build) -> Iterator[BuiltMatches]:
+    def run(self, stratum: int, candidates: RuleCandidates, build: Build) -> Iterator[BuiltMatches]:
         """Run the groups behind a stratum; yield the matches of each group."""
         for group in self._queries.groups:
             if group.stratum == stratum:
-                transactions = in_transactions(self._candidates.turns(group))
+                transactions = in_transactions(candidates.turns(group))
                 if transactions:
-                    self._name(transactions)
-                    yield self._run(group, transactions, build)
+                    self._name(transactions, candidates)
+                    yield self._run(group, transactions, candidates, build)
 
     def end_batch(self) -> list[RowChange]:
         """Return the rows that the batch has changed."""
         return self.tables.end_batch()
 
     def _run(
-        self, group: Group, transactions: Sequence[Sequence[Turn]], build: Build
+        self,
+        group: Group,
+        transactions: Sequence[Sequence[Turn]],
+        candidates: RuleCandidates,
+        build: Build,
     ) -> BuiltMatches:
         asking = sorted({each.query for some in transactions for each in some if each.is_asked})
         while True:
             live = self._live(transactions)
             waves = run(live, self.tables, self._schedule)
             before = self._accounts.saved(asking)
-            found = self._candidates.matches(each for some in live for each in some)
+            found = candidates.matches(each for some in live for each in some)
             made = build(found, self._leaves_of(found.leaves().tolist()))
             stopped = self._accounts.first_stopped(before)
             if stopped is None:
@@ -114,9 +113,9 @@ class Acting:
         )
         return [some for some in live if some]
 
-    def _name(self, transactions: Sequence[Sequence[Turn]]) -> None:
+    def _name(self, transactions: Sequence[Sequence[Turn]], candidates: RuleCandidates) -> None:
         """Give candidates their names where these may order actions."""
         together = [some for some in transactions if len(some) > 1]
         acting = [each.candidate for some in together for each in some if each.is_acting]
         leaves = self._leaves_of({leaf for each in acting for leaf in each.leaves})
-        self._candidates.give_names(acting, leaves)
+        candidates.give_names(acting, leaves)
