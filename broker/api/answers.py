@@ -51,6 +51,8 @@ _UNSUBSCRIBED = "<p>You had unsubscribed already.</p>"
 async def ask_to_unsubscribe(request: web.Request) -> web.Response:
     """Show a page with one button.  A GET changes nothing: link scanners send those."""
     subscription = await _subscription(request, "unsubscribe")
+    if subscription.state is SubscriptionState.REMOVED:
+        return _page(_UNSUBSCRIBED)
     return _page(
         f"<p>{_described(subscription)}.</p>"
         '<form method="post"><button name="List-Unsubscribe" value="One-Click">'

@@ -128,6 +128,8 @@ async def _run(request: web.Request, asked: DryRun) -> web.StreamResponse:
                 failure = "it failed; the broker's log says why"
         except TimeoutError:
             failure = "it took too long for the documents of one batch"
+            took_s = asked.seconds_max + _GRACE_S
+            _log.warning("a dry run was ended: one batch took longer than %.0f s", took_s)
         if failure is not None:
             await write_line(request, response, _failure(failure))
     except ConnectionError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from pathlib import Path
@@ -96,6 +96,16 @@ class Pickup:
     async def write(self, work: Callable[[], T]) -> T:
         """Run work on `consumers`, `deliveries` or `answers` in their thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def quiet_until_us(self, subscriptions: Sequence[Subscription]) -> dict[str, int]:
+        """Return until when nothing is sent to each of those that are snoozed or in quiet hours."""
+        now_us = self.now_us()
+        names = [each.id for each in subscriptions]
+        found = await self.write(lambda: self.answers.snoozed(names, now_us))
+        for each in subscriptions:
+            if each.options.quiet and (loud_us := each.options.cadence.loud_us(now_us)) > now_us:
+                found[each.id] = max(loud_us, found.get(each.id, 0))
+        return found
 
     async def refusal(self, destination: Destination, owner: str) -> str | None:
         """Return why a subscription could never work, None where it may."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -66,7 +67,7 @@ async def list_subscriptions(request: web.Request) -> web.Response:
         ]
         found = sorted(found, key=lambda each: each.id)[:limit]
     rest = found[-1].id if len(found) == limit else None
-    return web.json_response({"subscriptions": [_rendered(each) for each in found], "next": rest})
+    return web.json_response({"subscriptions": await _rendered(request, found), "next": rest})
 
 
 async def post_subscription(request: web.Request) -> web.Response:
@@ -118,7 +119,8 @@ async def post_subscription(request: web.Request) -> web.Response:
 
     made = await backend.change(subscribe, replan=bool(parameters))
     note(request, made.id)
-    answer = {**_rendered(made), "secret": made.secrets[0].value if made.secrets else None}
+    [rendered] = await _rendered(request, [made])
+    answer = {**rendered, "secret": made.secrets[0].value if made.secrets else None}
     if pickup is not None and is_asked:
         outcome = await pickup.ask_to_confirm(made)
         if outcome.kind is not OutcomeKind.DELIVERED:
@@ -130,7 +132,8 @@ async def get_subscription(request: web.Request) -> web.Response:
     """Answer one subscription, or 404."""
     backend = request.app[BACKEND]
     found = await in_thread(backend.registry.subscriptions.get, request.match_info["id"])
-    return web.json_response(_rendered(found))
+    [rendered] = await _rendered(request, [found])
+    return web.json_response(rendered)
 
 
 async def delete_subscription(request: web.Request) -> web.Response:
@@ -214,19 +217,27 @@ def _assignment(backend: Backend, asked: dict[str, Any], options: Options) -> di
     return xscl.assignment(query, asked.get("parameters", {}))
 
 
-def _rendered(subscription: Subscription) -> dict[str, Any]:
-    return {
-        "id": subscription.id,
-        "query": subscription.query,
-        "parameters": json.loads(subscription.parameters),
-        "destination": subscription.destination.shown,
-        "state": subscription.state.value,
-        "reason": subscription.reason,
-        "point": subscription.point,
-        "until": subscription.until,
-        "options": subscription.options.shown,
-        "created": render_time(subscription.created_us),
-    }
+async def _rendered(
+    request: web.Request, subscriptions: Sequence[Subscription]
+) -> list[dict[str, Any]]:
+    pickup = request.app.get(PICKUP)
+    quiet_us = {} if pickup is None else await pickup.quiet_until_us(subscriptions)
+    return [
+        {
+            "id": each.id,
+            "query": each.query,
+            "parameters": json.loads(each.parameters),
+            "destination": each.destination.shown,
+            "state": each.state.value,
+            "reason": each.reason,
+            "quiet_until": render_time(quiet_us[each.id]) if each.id in quiet_us else None,
+            "point": each.point,
+            "until": each.until,
+            "options": each.options.shown,
+            "created": render_time(each.created_us),
+        }
+        for each in subscriptions
+    ]
 
 
 ROUTES = [

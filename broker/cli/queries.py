@@ -70,9 +70,19 @@ def subscriptions(
         if (destination or "").lower() in row["destination"].lower()
         and state in (None, row["state"])
     ]
+    if output == "table":
+        for row in rows:
+            row["reason"] = _why_nothing_comes(row)
     emit_rows(rows, ["id", "query", "destination", "state", "parameters", "reason"], output)
     if not rows and output == "table":
         message("no subscriptions")
+
+
+def _why_nothing_comes(subscription: dict[str, Any]) -> str:
+    """Return why nothing is sent to a subscription now; nothing, where its matches are."""
+    if subscription["reason"] or not subscription["quiet_until"]:
+        return str(subscription["reason"])
+    return f"quiet or snoozed until {subscription['quiet_until'][:16]}Z"
 
 
 def _subscriptions(connection: BrokerConnection, query_id: str | None) -> Iterator[dict[str, Any]]:
@@ -114,7 +124,9 @@ def _show_text(query: dict[str, Any]) -> None:
         for each in query["subscriptions"]:
             if each["until"] is not None:
                 each["state"] += f", until document {each['until']}"
-        emit_rows(query["subscriptions"], ["id", "destination", "state", "parameters"], "table")
+            each["reason"] = _why_nothing_comes(each)
+        columns = ["id", "destination", "state", "parameters", "reason"]
+        emit_rows(query["subscriptions"], columns, "table")
 
 
 _ANSWER = text_or_json("How to print it: nothing more than the message, or the query.")

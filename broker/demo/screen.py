@@ -16,7 +16,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from broker.demo.receivers import ReceivedDelivery
 
-from broker.matching.rendering.matchlines import likenesses_of, nodes_of, spell_likeness
+from broker.matching.rendering.matchlines import compared_in, likenesses_of, spell_likeness
 
 __all__ = ["Item", "document_line", "match_block", "read_item", "spoken"]
 
@@ -90,8 +90,8 @@ def joined_values(match: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """
     seen = set()
     for witness in match["witnesses"]:
-        for left, node in nodes_of(witness):
-            for right, other in nodes_of(witness):
+        for left, node in compared_in(witness):
+            for right, other in compared_in(witness):
                 if node["block"] < other["block"] and node["value"] == other["value"]:
                     pair = (f"{left} = {right}", node["value"])
                     if pair not in seen:

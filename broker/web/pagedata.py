@@ -27,8 +27,8 @@ from broker.delivery.summary import SummaryPart, summarise
 from broker.documents.document import render_time
 from broker.documents.late import spell_late
 from broker.matching.rendering.matchlines import (
+    compared_in,
     likenesses_of,
-    nodes_of,
     spell_confidence,
     spell_likeness,
 )
@@ -336,7 +336,7 @@ def _joined(line: str) -> tuple[tuple[str, str], ...]:
     variables: dict[str, list[str]] = {}
     match = json.loads(line)
     for witness in match["witnesses"]:
-        for name, node in nodes_of(witness):
+        for name, node in compared_in(witness):
             if node["value"]:
                 variables.setdefault(node["value"], []).append(name)
         for score, shared in likenesses_of(witness):

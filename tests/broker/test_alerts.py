@@ -410,6 +410,39 @@ async def test_a_subscription_is_snoozed_over_http(broker: Broker, clock: Clock)
     assert titles(receiver) == [["Story 2"]]
 
 
+async def test_a_subscription_says_until_when_it_gets_nothing(house: House) -> None:
+    headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
+    house.pickup.now_us = lambda: 1_767_268_800_000_000  # 2026-01-01, noon
+    destination = Destination.parse("https://h.example/")
+
+    def made(options: Options) -> str:
+        return house.room.registry.subscribe("other", destination, point=0, options=options).id
+
+    plain = made(Options())
+    quiet, snoozed = (made(Options(quiet="00:00-12:30")) for _ in range(2))
+    visit = Dispatch(
+        house.room.outbox.path.with_name("deliveries.db"),
+        house.room.outbox,
+        house.room.registry,
+        SECOND_US,
+    )
+    visit.visit([], 5, house.pickup.now_us())
+    visit.close([], house.pickup.now_us())
+    snooze = f"/v1/subscriptions/{snoozed}/snooze"
+    async with house.client.post(snooze, json={"until": "1 h"}, headers=headers) as answer:
+        assert answer.status == 200
+    async with house.client.get("/v1/subscriptions?query=other", headers=headers) as answer:
+        listed = {row["id"]: row["quiet_until"] for row in (await answer.json())["subscriptions"]}
+    assert [listed[each] for each in (plain, quiet, snoozed)] == [
+        None,
+        "2026-01-01T12:30:00Z",
+        "2026-01-01T13:00:00Z",
+    ]
+    house.pickup.now_us = lambda: 1_767_276_000_000_000  # two hours later
+    async with house.client.get(f"/v1/subscriptions/{snoozed}", headers=headers) as answer:
+        assert (await answer.json())["quiet_until"] is None
+
+
 async def test_the_page_shows_messages_and_what_is_snoozed(house: House) -> None:
     headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
     made = house.room.registry.subscribe(

@@ -86,6 +86,17 @@ async def test_the_links_of_mails_are_noted_once_they_do_something(house: House)
     assert link not in str(entry)
 
 
+async def test_who_has_unsubscribed_is_not_told_that_matches_come(house: House) -> None:
+    path = f"/v1/unsubscribe/{house.pickup.unsubscribe_token(house.mine)}"
+    pages = []
+    for method in ("GET", "POST", "GET"):
+        async with house.client.request(method, path) as answer:
+            pages.append(await answer.text())
+    assert [page.count("gets the matches of") for page in pages] == [1, 0, 0]
+    assert ["<form" in page for page in pages] == [True, False, False]
+    assert "You had unsubscribed already" in pages[2]
+
+
 async def test_a_page_of_the_trail_goes_on_with_the_next(house: House) -> None:
     for name in ("a", "b", "c"):
         await ask(house, "PUT", f"/v1/queries/{name}", data=SAME.encode())

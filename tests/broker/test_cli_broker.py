@@ -15,7 +15,7 @@ from support.served_room import ServedRoom
 
 from broker.cli import main
 from broker.matching.costs.budget import Pause
-from broker.registry.subscription import Destination
+from broker.registry.subscription import Destination, Options
 
 PULL = Destination.parse("pull")
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
@@ -345,6 +345,17 @@ def test_each_query_of_a_file_keeps_its_own_comments(served: ServedRoom, tmp_pat
     for name in ("One", "Two"):
         shown = json.loads(served.xscl("show", name.lower(), "--format", "json").stdout)
         assert shown["description"] == f"{name}."
+
+
+def test_who_gets_nothing_for_now_is_listed_with_the_reason(
+    served: ServedRoom, query_file: Path
+) -> None:
+    served.xscl("register", str(query_file))
+    destination = Destination.parse("https://h.example/")
+    for quiet in ("00:00-12:00", "12:00-24:00"):  # at any moment one of them is quiet
+        served.room.registry.subscribe("same", destination, point=0, options=Options(quiet=quiet))
+    for verb in (["subscriptions"], ["show", "same"]):
+        assert served.xscl(*verb).stdout.count("quiet or snoozed until 20") == 1
 
 
 def test_what_is_not_shown_of_many_subscriptions_is_counted(

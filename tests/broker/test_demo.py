@@ -11,8 +11,9 @@ import pytest
 from rich.console import Console
 
 from broker.demo.play import EXPECTED
-from broker.demo.screen import match_block, read_item
+from broker.demo.screen import joined_values, match_block, read_item
 from broker.documents.spool import SpoolWriter
+from broker.matching.rendering.matchlines import match_lines
 
 
 def demo(directory: Path, timeout_s: float) -> subprocess.CompletedProcess[str]:
@@ -38,6 +39,24 @@ def test_a_silence_is_shown_with_its_length_and_the_last_that_came() -> None:
     assert shown == [
         "= quiet-gauge  2 h of silence",
         "  last     Level 0.94 m  Tide Gauge 7, Mon 08:30",
+    ]
+
+
+def test_what_a_query_compares_twice_is_shown_once_under_its_own_name() -> None:
+    first, second = ({"block": block, "value": "Ferry resumes"} for block in (0, 1))
+    witness = {
+        "first/title": first,
+        "first/title#2": first,
+        "second/title": second,
+        "second/title#2": second,
+    }
+    assert list(joined_values({"witnesses": [witness]})) == [
+        ("first/title = second/title", "Ferry resumes")
+    ]
+    match = {"end": "2026-01-01T12:00:00Z", "documents": [], "witnesses": [witness]}
+    assert list(match_lines(match))[1:] == [
+        "  first/title = Ferry resumes",
+        "  second/title = Ferry resumes",
     ]
 
 

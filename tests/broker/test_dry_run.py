@@ -220,6 +220,22 @@ async def test_a_dry_run_that_fails_says_so(
         assert "the process of a dry run said: no such module" in caplog.text
 
 
+async def test_a_dry_run_that_takes_too_long_is_in_the_log(
+    tmp_path: Path,
+    query_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("broker.api.dryruns._GRACE_S", -60.0)
+    async with small_broker(tmp_path / "data") as url:
+        broker = _Broker(url)
+        await broker.publish(PAIRS)
+        result = await broker.xscl("register", str(query_file), "--dry-run")
+        assert result.exit_code == 1
+        assert "took too long for the documents of one batch" in result.stderr
+        assert "a dry run was ended" in caplog.text
+
+
 def test_a_similarity_join_is_shown_at_other_thresholds(tmp_path: Path) -> None:
     titles = ["one two three four", "one two three", "two three five", "one two six seven"]
     spool = spool_of(tmp_path, [f"<i><t>{title}</t></i>" for title in titles])

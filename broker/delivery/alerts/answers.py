@@ -11,8 +11,9 @@ Each answer can come twice.
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from broker.delivery.attempt import ESCALATION
@@ -151,6 +152,15 @@ class Answers:
             (subscription_id, now_us, limit),
         ).fetchall()
         return lane[0] if lane and lane[0] > now_us else None, dict(keys)
+
+    def snoozed(self, subscription_ids: Sequence[str], now_us: int) -> dict[str, int]:
+        """Return until when each of some subscriptions is snoozed, of those that are."""
+        found = self._db.execute(
+            "SELECT subscription, snoozed_until_us FROM lane WHERE snoozed_until_us > ?"
+            " AND subscription IN (SELECT value FROM json_each(?))",
+            (now_us, json.dumps(list(subscription_ids))),
+        )
+        return dict(found.fetchall())
 
     def has_had(self, subscription_id: str, key: str) -> bool:
         """Return whether a message with this key has been made for a subscription."""

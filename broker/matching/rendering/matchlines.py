@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["likenesses_of", "match_lines", "nodes_of", "spell_confidence", "spell_likeness"]
+__all__ = [
+    "compared_in",
+    "likenesses_of",
+    "match_lines",
+    "nodes_of",
+    "spell_confidence",
+    "spell_likeness",
+]
 
 _VALUE_MAX = 80
 
@@ -22,8 +29,9 @@ def match_lines(match: Mapping[str, Any]) -> Iterator[str]:
     names = " + ".join(f"{each['stream']} {each['key']}" for each in match["documents"])
     yield f"{match['end']}  {names}"
     witness = match["witnesses"][0] if match["witnesses"] else {}
-    for name, node in nodes_of(witness):
-        yield f"  {name} = {_short(node['value'] or '')}"
+    said = dict.fromkeys((name, node["value"] or "") for name, node in compared_in(witness))
+    for name, value in said:
+        yield f"  {name} = {_short(value)}"
     for score, shared in likenesses_of(witness):
         yield f"  {_short(spell_likeness(score, shared))}"
     if "confidence" in match:
@@ -33,6 +41,17 @@ def match_lines(match: Mapping[str, Any]) -> Iterator[str]:
 def nodes_of(witness: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the variables of a witness of a match line with their nodes."""
     yield from ((name, node) for name, node in witness.items() if isinstance(node, dict))
+
+
+def compared_in(witness: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the variables of a witness with their nodes, under the names that the query has.
+
+    The second `a/title` of a query is `a/title#2` in a match line: it may be another node.
+
+    >>> list(compared_in({"a/title": {"node": 1}, "a/title#2": {"node": 4}}))
+    [('a/title', {'node': 1}), ('a/title', {'node': 4})]
+    """
+    yield from ((name.partition("#")[0], node) for name, node in nodes_of(witness))
 
 
 def likenesses_of(witness: Mapping[str, Any]) -> Iterator[tuple[float, list[str]]]:
