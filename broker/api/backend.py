@@ -12,6 +12,7 @@ from aiohttp import web
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool
 from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
+from broker.matching.queryset import InForce
 from broker.operations.metrics import Histogram
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
@@ -38,7 +39,8 @@ class Backend:
 
     `unready` returns why the broker cannot do its work now, or None; `figures` are the numbers
     that `/metrics` shows, asked for beside the event loop.  `committed` is notified after each
-    commit.  `histograms` are shown beside the figures.
+    commit.  `histograms` are shown beside the figures.  `in_force` is what is evaluated of which
+    registry version, None while that is being changed; it waits a second, beside the event loop.
     """
 
     registry: Registry
@@ -53,6 +55,7 @@ class Backend:
     lateness_us: int = 86_400_000_000
     budget: Budget = DEFAULT_BUDGET
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
+    in_force: Callable[[], tuple[int, InForce] | None] = lambda: None
 
 
 BACKEND = web.AppKey("backend", Backend)

@@ -19,6 +19,7 @@ from broker.api import (
     dryruns,
     health,
     matches,
+    plans,
     pull,
     queries,
     questions,
@@ -53,6 +54,7 @@ MODULES = (
     tables,
     queries,
     questions,
+    plans,
     dryruns,
     language,
     trials,
@@ -106,6 +108,7 @@ def make_application(
     if trail is not None:
         application[AUDIT] = trail
     application[LIMIT] = limit or RateLimit(0)
+    application[plans.PLANS] = plans.Plans()
     application[dryruns.RUNNING] = asyncio.Lock()
     language.install(application)
     trials.install(application)

@@ -26,6 +26,7 @@ from broker.cli.terminal import (
 if TYPE_CHECKING:
     import xscl
     from broker.explain.model import QueryView, Survey
+    from broker.explain.plan import QueryPlan
     from broker.whynot import Reason
 
 __all__ = ["explain"]
@@ -38,7 +39,7 @@ _DEFAULT_SECTIONS = tuple(name for name in _SECTIONS if name != "sql")
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="FILE_OR_DIRECTORY...")
+@click.argument("paths", nargs=-1, metavar="FILE_OR_DIRECTORY...")
 @click.option("--query", "query_ids", multiple=True, metavar="ID", help="Only this query, in full.")
 @click.option(
     "--format",
@@ -61,7 +62,7 @@ _DEFAULT_SECTIONS = tuple(name for name in _SECTIONS if name != "sql")
     "is_plan",
     is_flag=True,
     help="Only what is evaluated once for several queries: RUMOR's m-ops, and which m-rules made"
-    " them.",
+    " them.  Without files, of the running broker.",
 )
 @click.option(
     "--lateness",
@@ -126,6 +127,7 @@ def explain(
       xscl explain examples/queries/
       xscl explain examples/queries/ --query same-story --section sql
       xscl explain examples/queries/ --plan
+      xscl explain --plan --query same-story
       xscl explain same-story.xscl --statistics recent.jsonl.gz
       xscl explain examples/queries/ --query book-and-blog --format dot | dot -Tsvg
       xscl explain --why-not same-story.xscl first.xml second.xml
@@ -135,6 +137,11 @@ def explain(
     """
     if given:
         parameters = json.dumps(read_parameters(given))
+    if not paths:
+        if not is_plan or is_why_not:
+            raise click.UsageError("name files or directories with queries")
+        _show_plan(_plan_in_force(connect(context), query_ids), output)
+        return
     if is_why_not and _is_registered(paths, documents):
         _show_answer(connect(context), paths, parameters, output)
         return
@@ -147,18 +154,35 @@ def explain(
     if is_plan:
         queries = _load([Path(path) for path in paths])
         chosen = [query for query in queries if not query_ids or query.id in query_ids]
-        _show_plan(chosen, output, lateness)
+        _show_plan(_plan_of(chosen, lateness), output)
         return
     _show_queries(
         _load([Path(path) for path in paths]), query_ids, output, sections, lateness, statistics
     )
 
 
-def _show_plan(queries: Sequence[xscl.Query], output: str, lateness: str) -> None:
-    from broker.explain.graphs import plan_picture, to_dot, to_mermaid
-    from broker.explain.plan import plan_of, render_plan
+def _plan_of(queries: Sequence[xscl.Query], lateness: str) -> QueryPlan:
+    from broker.explain.plan import plan_of
 
-    plan = plan_of(queries, lateness_us=_duration_us(lateness))
+    return plan_of(queries, lateness_us=_duration_us(lateness))
+
+
+def _plan_in_force(connection: BrokerConnection, query_ids: Sequence[str]) -> QueryPlan:
+    """Return the plan of a running broker, of one query if one is named."""
+    from broker.explain.plan import plan_read
+
+    if len(query_ids) > 1:
+        raise click.UsageError("the running broker tells the plan of one --query, or of all")
+    answer = connection.get("plan", query=next(iter(query_ids), None))
+    if not answer["is_newest"]:
+        message("what has changed since the last documents is in force with the next ones")
+    return plan_read(answer)
+
+
+def _show_plan(plan: QueryPlan, output: str) -> None:
+    from broker.explain.graphs import plan_picture, to_dot, to_mermaid
+    from broker.explain.plan import render_plan
+
     if output == "json":
         echo_json(plan.as_data())
     elif output == "text":

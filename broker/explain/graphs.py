@@ -148,6 +148,7 @@ def plan_picture(plan: QueryPlan) -> Picture:
         for stream in op.reads:
             name = streams.setdefault(stream, f"s{len(streams) + 1}")
             picture.edges.append(_Edge(name, f"m{op.number}", "flow"))
+        picture.edges += [_Edge(f"m{each}", f"m{op.number}", "flow") for each in op.below]
         for query in op.queries if op.kind != "patterns" else ():
             name = queries.setdefault(query, f"q{len(queries) + 1}")
             picture.edges.append(_Edge(f"m{op.number}", name, "flow"))

@@ -8,21 +8,31 @@ rows of a block.  A rule has fired where an m-op does the work of several operat
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from broker.explain.templatetext import counted
-from broker.matching.mrules import MRule, point_of
-from broker.matching.queryset import QuerySet
+from broker.matching.mrules import MRule, point_of, unshared
+from broker.matching.queryset import InForce, QuerySet
 from broker.matching.registration import RegisteredQuery, publishers_first
 from broker.matching.uses import Use
 from templates.chaindecision import DecidedChains
+from templates.clause import Clause
 from templates.queryclass import QueryClass
 from templates.rundecision import DecidedRuns
 from xscl.query import Query
 
-__all__ = ["ABSENT", "Fired", "MOp", "QueryPlan", "plan_of", "render_plan"]
+__all__ = [
+    "ABSENT",
+    "Fired",
+    "MOp",
+    "QueryPlan",
+    "plan_in_force",
+    "plan_of",
+    "plan_read",
+    "render_plan",
+]
 
 ABSENT = {
     MRule.S_ALPHA: "an aggregate is computed over the matches of its own statement",
@@ -58,7 +68,8 @@ class Fired:
 class MOp:
     """What is evaluated once for some operators of some queries.
 
-    `reads` are the streams that it reads; those of inner tuples begin with `#`.
+    `reads` are the streams whose documents it is about, `below` the numbers of the m-ops whose
+    tuples it takes.
     """
 
     number: int
@@ -67,6 +78,7 @@ class MOp:
     operators: int
     queries: tuple[str, ...]
     fired: tuple[Fired, ...]
+    below: tuple[int, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -77,6 +89,7 @@ class MOp:
             "operators": self.operators,
             "queries": list(self.queries),
             "rules": [each.as_data() for each in self.fired],
+            "below": list(self.below),
         }
 
 
@@ -90,6 +103,10 @@ class QueryPlan:
     def fired(self) -> set[MRule]:
         """Return the rules that have fired."""
         return {fired.rule for op in self.ops for fired in op.fired}
+
+    def of_query(self, query_id: str) -> QueryPlan:
+        """Return the m-ops that work for a query, by the numbers that they have here."""
+        return QueryPlan(tuple(op for op in self.ops if query_id in op.queries), self.without)
 
     def as_data(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -110,9 +127,35 @@ def plan_of(
     registered = [_registered(query, point_of(i, without)) for i, query in enumerate(queries)]
     for each in publishers_first(registered):
         found.add(each)
-    ops = [*_passes(found), *_operators(found, classes)]
-    numbered = tuple(replace(op, number=number) for number, op in enumerate(ops, 1))
+    return plan_in_force(found.in_force(), without)
+
+
+def plan_in_force(found: InForce, without: Collection[MRule] = ()) -> QueryPlan:
+    """Return the plan of what is evaluated."""
+    passes = list(_passes(found))
+    ops = [*passes, *_operators(found.uses, len(passes), without)]
+    numbered = tuple(MOp(number, *parts) for number, parts in enumerate(ops, 1))
     return QueryPlan(numbered, tuple(rule for rule in MRule if rule in without))
+
+
+def plan_read(data: Mapping[str, Any]) -> QueryPlan:
+    """Return the plan of which these are the plain values."""
+    rules = {rule.plain: rule for rule in MRule}
+    ops = tuple(
+        MOp(
+            op["number"],
+            op["kind"],
+            tuple(op["reads"]),
+            op["operators"],
+            tuple(op["queries"]),
+            tuple(
+                Fired(rules[each["rule"]], each["operators"], each["saves"]) for each in op["rules"]
+            ),
+            tuple(op["below"]),
+        )
+        for op in data["m_ops"]
+    )
+    return QueryPlan(ops, tuple(rules[name] for name in data["without"]))
 
 
 def _registered(query: Query, point: int) -> RegisteredQuery:
@@ -124,7 +167,6 @@ class _Classes:
     """Numbers classes, and evaluates none."""
 
     def __init__(self) -> None:
-        self.by_number: dict[int, QueryClass] = {}
         self._numbers: dict[QueryClass, int] = {}
 
     def add(
@@ -136,9 +178,7 @@ class _Classes:
         holder: int,
     ) -> int:
         """Return the number of a class."""
-        number = self._numbers.setdefault(query_class, len(self._numbers) + 1)
-        self.by_number[number] = query_class
-        return number
+        return self._numbers.setdefault(query_class, len(self._numbers) + 1)
 
     def remove(
         self, number: int, window_us: int, point: int, least: Sequence[float], holder: int
@@ -152,13 +192,17 @@ class _Classes:
         """Release nothing."""
 
 
-def _passes(found: QuerySet) -> Iterator[MOp]:
+_Parts = tuple[str, tuple[str, ...], int, tuple[str, ...], tuple[Fired, ...], tuple[int, ...]]
+"""What an m-op is but for its number."""
+
+
+def _passes(found: InForce) -> Iterator[_Parts]:
     """Yield the m-ops that find patterns: one automaton for all of a stream."""
     readers: dict[str, list[str]] = defaultdict(list)
-    for use in found.fan_out.uses():
+    for use in found.uses:
         for stream in _streams([use]):
             readers[stream].append(use.topic.query.id)
-    patterns = Counter(definition.stream for _, definition in found.plan.definitions)
+    patterns = Counter(definition.stream for _, definition in found.definitions)
     for stream, count in patterns.items():
         if stream.startswith("#"):
             continue
@@ -169,24 +213,33 @@ def _passes(found: QuerySet) -> Iterator[MOp]:
             saves += f" for {counted(uses, 'operator', 's')}"
             fired = (Fired(MRule.S_SIGMA, max(count, uses), saves),)
         queries = tuple(dict.fromkeys(readers[stream]))
-        yield MOp(0, "patterns", (stream,), count, queries, fired)
+        yield "patterns", (stream,), count, queries, fired, ()
 
 
-def _operators(found: QuerySet, classes: _Classes) -> Iterator[MOp]:
-    """Yield the m-ops of templates, blocks and decisions."""
-    by_target: dict[Any, list[int]] = {}
-    for number, query_class in classes.by_number.items():
-        if number in found.fan_out.classes():
-            by_target.setdefault(_target(query_class), []).append(number)
-    for (kind, target), numbers in by_target.items():
-        uses = [use for number in numbers for use in found.fan_out.uses_of(number)]
-        by_class = [list(found.fan_out.uses_of(number)) for number in numbers]
+def _operators(uses: Sequence[Use], passes: int, without: Collection[MRule]) -> Iterator[_Parts]:
+    """Yield the m-ops of templates, blocks and decisions, whose numbers follow `passes`."""
+    by_class: dict[int, list[Use]] = defaultdict(list)
+    for use in uses:
+        by_class[use.query_class].append(use)
+    by_target: dict[Any, list[list[Use]]] = defaultdict(list)
+    for number in sorted(by_class):
+        use = by_class[number][0]
+        query_class = unshared(use.clause.query_class, use, without)
+        by_target[_target(query_class)].append(by_class[number])
+    made: dict[Clause, int] = {}
+    for number, alike in enumerate(by_target.values(), passes + 1):
+        made |= {use.clause: number for some in alike for use in some}
+    for number, ((kind, target), alike) in enumerate(by_target.items(), passes + 1):
+        own = [use for some in alike for use in some]
         fired: list[Fired] = []
-        if len(numbers) > 1:
-            fired.append(_across(kind, target, len(numbers)))
-        fired += _within(kind, by_class)
-        queries = tuple(dict.fromkeys(use.topic.query.id for use in uses))
-        yield MOp(0, kind, tuple(sorted(_streams(uses))), len(uses), queries, tuple(fired))
+        if len(alike) > 1:
+            fired.append(_across(kind, target, len(alike)))
+        fired += _within(kind, alike)
+        queries = tuple(dict.fromkeys(use.topic.query.id for use in own))
+        taken = (each.below for use in own for each in use.clause.sources)
+        below = {made[each] for each in taken if each is not None and each in made} - {number}
+        streams = tuple(sorted(_streams(own)))
+        yield kind, streams, len(own), queries, tuple(fired), tuple(sorted(below))
 
 
 def _target(query_class: QueryClass) -> tuple[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from broker.matching.boxes.index import Box
@@ -29,11 +29,19 @@ from templates.clause import Alternative, Clause, Published
 from templates.compiler import compile_query
 from templates.prepared import is_prepared, may_be_prepared
 from templates.queryclass import QueryClass
-from xpath_eval.catalog import EvaluationPlan, Numbering, PatternCatalog
+from xpath_eval.catalog import Definition, EvaluationPlan, Numbering, PatternCatalog
 from xscl.query import INFINITE_US, Query, SelectKind
 from xscl.substitution import substitute
 
-__all__ = ["Classes", "QuerySet"]
+__all__ = ["Classes", "InForce", "QuerySet"]
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What is evaluated at one moment: patterns by their variables, and the uses of classes."""
+
+    definitions: Sequence[tuple[int, Definition]]
+    uses: Sequence[Use]
 
 
 class Classes(Protocol):
@@ -196,6 +204,10 @@ class QuerySet:
         if self._plan is None:
             self._plan = self.catalog.plan()
         return self._plan
+
+    def in_force(self) -> InForce:
+        """Return what is evaluated now, which no later change touches."""
+        return InForce(self.plan.definitions, tuple(self.fan_out.uses()))
 
     @property
     def must_probe(self) -> bool:

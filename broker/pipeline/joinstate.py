@@ -7,6 +7,7 @@ when a process starts, and where an engine cannot follow the registry to another
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,7 @@ from broker.documents.head import Segment
 from broker.documents.spool import Spool
 from broker.matching.costs.budget import Spent
 from broker.matching.outcomes.kept import Note
+from broker.matching.queryset import InForce, QuerySet
 from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import evaluate_documents
 from broker.pipeline.limits import PipelineLimits
@@ -38,6 +40,10 @@ class JoinEngine(Protocol):
     @property
     def plan(self) -> EvaluationPlan:
         """What the evaluation has to look for."""
+
+    @property
+    def queries(self) -> QuerySet:
+        """The queries in force."""
 
     def process(self, witnesses: pa.Table, documents: Documents) -> StepResult:
         """Join a batch with the state and remember it."""
@@ -96,6 +102,8 @@ class EngineState:
         self._done = done
         self._limits = limits
         self._current: _Current | None = None
+        # Held where the engine is taken and put back, and while another thread reads of it.
+        self._is_here = threading.Condition()
         self._figures: Mapping[str, int] = {}
 
     @property
@@ -115,17 +123,29 @@ class EngineState:
 
         From here on it may be ahead of the commit: it is this state's again with `put_back`.
         """
-        engine = self._entered(registry_version)
-        self._current = None
-        return engine
+        with self._is_here:
+            current, self._current = self._current, None
+        return self._entered(current, registry_version)
 
     def put_back(self, registry_version: int, engine: JoinEngine) -> None:
         """Take an engine whose state is that of the commit."""
-        self._current = _Current(registry_version, engine)
-        self._figures = engine.figures()
+        with self._is_here:
+            self._current = _Current(registry_version, engine)
+            self._figures = engine.figures()
+            self._is_here.notify_all()
 
-    def _entered(self, registry_version: int) -> JoinEngine:
-        current = self._current
+    def in_force(self, wait_s: float) -> tuple[int, InForce] | None:
+        """Return a registry version and what is evaluated of it; None while the engine is taken.
+
+        For another thread: a step that is to begin waits meanwhile, some milliseconds.
+        """
+        with self._is_here:
+            if not self._is_here.wait_for(lambda: self._current is not None, wait_s):
+                return None
+            assert self._current is not None
+            return self._current.registry_version, self._current.engine.queries.in_force()
+
+    def _entered(self, current: _Current | None, registry_version: int) -> JoinEngine:
         if current is not None and (
             current.registry_version == registry_version
             or self._follow(current.engine, registry_version)

@@ -32,6 +32,7 @@ from broker.documents.disk import Reached, nothing
 from broker.documents.document import CLOCK
 from broker.documents.head import Segment
 from broker.documents.spool import Spool
+from broker.matching.queryset import InForce
 from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import PlanOf, PlanStore, are_evaluated, evaluated, in_sub_batches
 from broker.pipeline.joinstate import EngineState, JoinEngine, watermark_us
@@ -161,6 +162,13 @@ class Pipeline:
     def join_figures(self) -> Mapping[str, int]:
         """How much the join remembers as of the last commit: see `Processor.figures`."""
         return self._state.figures
+
+    def in_force(self, wait_s: float = 1.0) -> tuple[int, InForce] | None:
+        """Return a registry version and what is evaluated of it; None where a step goes on.
+
+        Safe in another thread.
+        """
+        return self._state.in_force(wait_s)
 
     def horizon_us(self) -> int:
         """Return the oldest event time that documents still to be processed can need."""

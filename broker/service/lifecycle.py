@@ -228,6 +228,7 @@ class Service:
             committed=asyncio.Condition(),
             lateness_us=self._lateness_us,
             budget=self._settings.budget,
+            in_force=self._pipeline.in_force,
         )
         announcing = asyncio.create_task(announce(self._outbox, backend.committed))
         self._stack.callback(announcing.cancel)

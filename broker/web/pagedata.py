@@ -53,6 +53,7 @@ __all__ = [
     "has_text",
     "messages",
     "moment",
+    "now_us",
     "offers",
     "one_query",
     "one_subscription",
@@ -91,7 +92,7 @@ class Shown:
 
 def overview(backend: Backend, wanted: str = "") -> dict[str, Any]:
     """Return what an admin sees first; with `wanted`, queries and streams that have this text."""
-    now_us = _now_us()
+    at_us = now_us()
     queries = backend.registry.queries(states=(QueryState.ACTIVE, QueryState.PAUSED))
     queries.sort(key=lambda query: (query.state is QueryState.ACTIVE, query.id))
     sources = backend.registry.sources(queries)
@@ -103,9 +104,7 @@ def overview(backend: Backend, wanted: str = "") -> dict[str, Any]:
         "statistics": numbers,
         "late": numbers["late"] and spell_late(numbers["late"], "documents"),
         "streams": [
-            each
-            for each in backend.streams.streams(registry, now_us)
-            if has_text(wanted, each.name)
+            each for each in backend.streams.streams(registry, at_us) if has_text(wanted, each.name)
         ][:_ROWS_MAX],
         "late_of": backend.ingest.late.by_stream,
         "queries": shown,
@@ -226,7 +225,7 @@ def feeds(store: FeedStore | None) -> list[FeedHealth]:
     if store is None:
         return []
     order = ("gone", "failing", "quiet", "waiting", "paused", "ok")
-    found = healths(store, _now_us())
+    found = healths(store, now_us())
     return sorted(found, key=lambda each: (order.index(each.status), each.url))
 
 
@@ -295,7 +294,7 @@ def spelled(parameters: str) -> str:
 
 def ago(time_us: int) -> str:
     """Return how far a time is from now, in words."""
-    return in_words(time_us, _now_us())
+    return in_words(time_us, now_us())
 
 
 def count(number: float) -> str:
@@ -355,5 +354,6 @@ def _safe(part: SummaryPart) -> SummaryPart:
     return SummaryPart(part.title, link, part.author, part.source, plain(part.html), part.time_us)
 
 
-def _now_us() -> int:
+def now_us() -> int:
+    """Return the time of this machine."""
     return time.time_ns() // 1_000

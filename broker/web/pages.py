@@ -28,7 +28,7 @@ from broker.pipeline.backfill import LookBackError
 from broker.registry.file import RegistryError
 from broker.registry.subscription import SubscriptionError
 from broker.registry.tokens import TokenScope
-from broker.web import editpages, forms, historypages, pagedata
+from broker.web import editpages, forms, historypages, pagedata, planpages
 from broker.web.rendering import HEADERS, login_page, page, problem_page
 from joins import UNBOUNDED
 from xscl import XsclError
@@ -219,5 +219,6 @@ ROUTES = [
     web.get("/assets/{name}", get_asset),
     *editpages.ROUTES,
     *historypages.ROUTES,
+    *planpages.ROUTES,
     *forms.ROUTES,
 ]

@@ -40,7 +40,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
         yield house
 
 
-@pytest.mark.timeout(900)  # sixteen pages, each gone over for seconds
+@pytest.mark.timeout(900)  # eighteen pages, each gone over for seconds
 @pytest.mark.parametrize("scheme", some(["light", "dark"], 1))
 async def test_nothing_is_found_on_any_page(house: House, browser: Browser, scheme: str) -> None:
     url = str(house.client.make_url("")).rstrip("/")
@@ -50,7 +50,14 @@ async def test_nothing_is_found_on_any_page(house: House, browser: Browser, sche
     paths = ["/", "/queries/same", "/queries/same/edit", f"/subscriptions/{house.mine}"]
     paths += ["/documents?find=flood", "/documents/1", f"/matches/{seq}", "/dead-letters"]
     paths += ["/why-not?query=same&documents=1,2", "/feeds", "/tables", "/tables/author"]
-    paths += ["/audit", "/documents/999", f"/register?text={quote(SAME)}", "/login"]
+    paths += [
+        "/plan",
+        "/plan?query=same",
+        "/audit",
+        "/documents/999",
+        f"/register?text={quote(SAME)}",
+        "/login",
+    ]
     script = AXE.read_text()
     for path in paths:
         await page.goto(url + path)

@@ -14,9 +14,11 @@ from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool, SpoolWriter
 from broker.matching.match import Match, MatchDocument
+from broker.matching.queryset import InForce
 from broker.matching.stepresult import StepResult
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
+from broker.registry.registered import Engines
 from broker.registry.streams import Streams
 
 T = TypeVar("T")
@@ -43,8 +45,14 @@ class Room:
             change=self._change,
             unready=lambda: self.unready,
             figures=lambda: {"documents_evaluated_total": 3.0},
+            in_force=self._in_force,
             committed=self.committed,
         )
+
+    def _in_force(self) -> tuple[int, InForce]:
+        engines = Engines(self.registry, lateness_us=self.backend.lateness_us)
+        version = self.registry.revision()
+        return version, engines.make(version).queries.in_force()
 
     async def _change(self, action: Callable[[int], T], /, *, replan: bool = True) -> T:
         return await asyncio.wrap_future(self.ingest.exclusively(action))

@@ -85,6 +85,7 @@ async def small_broker(
             unready=lambda: None,
             figures=dict,
             committed=asyncio.Condition(),
+            in_force=pipeline.in_force,
         )
         ingest.start()
         channels = {DestinationKind.WEBHOOK: WebhookChannel(allowed=LOOPBACK, allow_http=True)}

@@ -14,6 +14,7 @@ PAGES = frozenset(
         "GET /feeds",
         "GET /feeds.opml",
         "GET /matches/{seq}",
+        "GET /plan",
         "GET /queries/{id}",
         "GET /queries/{id}/edit",
         "GET /register",
