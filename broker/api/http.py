@@ -16,13 +16,10 @@ from broker.api import (
     deliveries,
     description,
     documents,
-    dryruns,
     health,
     matches,
-    plans,
     pull,
     queries,
-    questions,
     streams,
     subscriptions,
     tables,
@@ -31,6 +28,7 @@ from broker.api import (
 from broker.api.access import GATE, LIMIT, LINKS_KEY, Gate, access
 from broker.api.admission.connections import CONNECTIONS, Connections
 from broker.api.admission.limits import RateLimit
+from broker.api.asking import dryruns, plans, questions
 from broker.api.audit import AUDIT, audited
 from broker.api.backend import BACKEND, Backend
 from broker.api.pickup import PICKUP, Pickup

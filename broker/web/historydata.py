@@ -13,9 +13,9 @@ from typing import Any
 from lxml import etree
 from markupsafe import Markup
 
+from broker.api.asking.questions import reason_why_not
 from broker.api.backend import Backend
 from broker.api.pickup import Pickup
-from broker.api.questions import reason_why_not
 from broker.delivery.deliveries import Delivery
 from broker.delivery.letter import duration
 from broker.documents.document import Document, parse_time

@@ -6,8 +6,8 @@ from typing import Any
 
 from aiohttp import web
 
+from broker.api.asking.plans import PLANS, Plans
 from broker.api.backend import BACKEND, Backend, in_thread
-from broker.api.plans import PLANS, Plans
 from broker.api.queries import present_query
 from broker.registry.streams import RECENT_US
 from broker.web.pagedata import now_us

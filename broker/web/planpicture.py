@@ -14,9 +14,9 @@ from itertools import count
 from types import MappingProxyType
 from typing import Any
 
-from broker.api.plans import MOp, QueryPlan
+from broker.api.asking.plans import MOp, QueryPlan
 
-__all__ = ["Box", "Line", "PlanPicture", "StreamFlow", "picture_of"]
+__all__ = ["PlanBox", "PlanLine", "PlanPicture", "StreamFlow", "picture_of"]
 
 _STREAMS_MAX = 10
 _OPS_MAX = 16
@@ -37,7 +37,7 @@ class StreamFlow:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class PlanBox:
     """A stream, an m-op or queries: two lines of text, and the first of them whole."""
 
     kind: str
@@ -49,7 +49,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PlanLine:
     """A way of documents, tuples or matches; `count` is how many, "" where nobody counts."""
 
     path: str
@@ -64,8 +64,8 @@ class PlanPicture:
 
     width: int
     height: int
-    boxes: tuple[Box, ...]
-    lines: tuple[Line, ...]
+    boxes: tuple[PlanBox, ...]
+    lines: tuple[PlanLine, ...]
     streams_left: int
     ops_left: int
     queries_left: int
@@ -193,8 +193,8 @@ class _Drawing:
     """Boxes by what they stand for, in columns."""
 
     def __init__(self) -> None:
-        self._boxes: dict[object, Box] = {}
-        self._lines: list[Line] = []
+        self._boxes: dict[object, PlanBox] = {}
+        self._lines: list[PlanLine] = []
         self._columns = 0
         self._rows = 0
         self._row_of: dict[object, int] = {}
@@ -224,7 +224,7 @@ class _Drawing:
             x = _MARGIN + self._columns * (_WIDE + _ACROSS)
             y = _MARGIN + row * (_HIGH + _DOWN)
             whole = " ".join(filter(None, (title, below)))
-            self._boxes[name] = Box(kind, _short(title), _short(below), whole, x, y)
+            self._boxes[name] = PlanBox(kind, _short(title), _short(below), whole, x, y)
             self._row_of[name] = row
             self._rows = max(self._rows, row + 1)
         self._columns += 1
@@ -237,7 +237,7 @@ class _Drawing:
         x1, y1, x2, y2 = left.x + _WIDE, left.y + _HIGH // 2, right.x, right.y + _HIGH // 2
         middle = (x1 + x2) // 2
         path = f"M{x1} {y1}C{middle} {y1} {middle} {y2} {x2} {y2}"
-        self._lines.append(Line(path, count, x2 - 6, y2 - 6))
+        self._lines.append(PlanLine(path, count, x2 - 6, y2 - 6))
 
     def picture(self, streams_left: int, ops_left: int, queries_left: int) -> PlanPicture:
         """Return all that was drawn."""

@@ -19,8 +19,8 @@ from typing import Any
 
 from aiohttp import web
 
+from broker.api.asking.dryruns import dry_run_of
 from broker.api.backend import BACKEND, in_thread
-from broker.api.dryruns import dry_run_of
 from broker.api.lines import LINE_BYTES_MAX, lines_response, write_line
 from broker.api.problem import Problem
 from broker.api.queries import check_id, one_query

@@ -14,13 +14,13 @@ from typing import Any
 from aiohttp import web
 
 import xscl
+from broker.api.asking.questions import values_of
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import text_of
 from broker.api.lines import LINE_BYTES_MAX, lines_response, write_line
 from broker.api.problem import Problem
 from broker.api.queries import check_id, one_query
 from broker.api.querystring import number
-from broker.api.questions import values_of
 from broker.matching.engine import RegisteredQuery
 from broker.pipeline.backfill import upstream
 from broker.pipeline.dryrun import DOCUMENTS_MAX, SECONDS_MAX, DryRun
