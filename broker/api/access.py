@@ -76,6 +76,7 @@ RULES = {
     "POST /login": AccessRule.PUBLIC,
     "POST /logout": AccessRule.PUBLIC,
     "GET /": AccessRule.OWN,
+    "GET /live": AccessRule.OWN,
     "GET /subscriptions/{id}": AccessRule.OWN,
     # The token in these addresses is for one thing, and is all that mail programs and hubs have.
     "GET /v1/unsubscribe/{token}": AccessRule.PUBLIC,

@@ -1,8 +1,8 @@
 """`/`, `/queries/{id}`, `/subscriptions/{id}`, `/tables`, `/audit` and the way in: for browsers.
 
-Everything is made on the server and readable without scripts; `live.js` only asks again.  What
-feeds have written is text everywhere: templates escape, and the browser is told to run nothing
-that is not ours.
+Everything is made on the server and readable without scripts; `live.js` only asks again when
+`livepage` says so.  What feeds have written is text everywhere: templates escape, and the browser
+is told to run nothing that is not ours.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from broker.pipeline.backfill import LookBackError
 from broker.registry.file import RegistryError
 from broker.registry.subscription import SubscriptionError
 from broker.registry.tokens import TokenScope
-from broker.web import editpages, forms, historypages, pagedata, planpages
+from broker.web import editpages, forms, historypages, livepage, pagedata, planpages
 from broker.web.rendering import HEADERS, login_page, page, problem_page
 from joins import UNBOUNDED
 from xscl import XsclError
@@ -59,6 +59,7 @@ _KINDS = {
 def install(application: web.Application) -> None:
     """Add the pages to an application that has the API's and delivery's resources."""
     application[SESSIONS] = Sessions()
+    livepage.install(application)
     application.add_routes(ROUTES)
     # Between the API's problems and the rules: what a page is refused with is a page.
     place = application.middlewares.index(problems) + 1
@@ -219,6 +220,7 @@ ROUTES = [
     web.get("/assets/{name}", get_asset),
     *editpages.ROUTES,
     *historypages.ROUTES,
+    *livepage.ROUTES,
     *planpages.ROUTES,
     *forms.ROUTES,
 ]

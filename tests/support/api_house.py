@@ -75,7 +75,7 @@ class House:
         )
         body = self._body(route)
         async with self.client.request(method, path, headers=headers, **body) as answer:
-            is_endless = pattern.endswith("/stream") and answer.status == 200
+            is_endless = pattern.endswith(("/stream", "/live")) and answer.status == 200
             return answer.status, "" if is_endless else await answer.text()
 
     async def log_in(self, token: str) -> str:

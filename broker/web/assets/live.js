@@ -1,15 +1,29 @@
-// Asks for the page again every few seconds and puts the new content in place of the old.
-// Without scripts the page is the same, and reloading does this.
+// Puts new content in place of the old whenever the broker says that there may be some; where it
+// tells nothing, asks every few seconds.  Without scripts the page is the same, and reloading does
+// this.
 "use strict";
 const EVERY_MS = 5000;
+const STOPPED = "xscl-stopped";
+let source = null;
+let timer = null;
+let isAsking = false;
 
 async function refresh() {
   const live = document.querySelector("[data-live]");
-  if (!live || document.hidden) return;
+  if (!live || document.hidden || isAsking) return;
   const selection = window.getSelection();
   const isReading = !selection.isCollapsed && live.contains(selection.anchorNode);
   document.body.classList.toggle("paused", isReading);
   if (isReading) return;
+  isAsking = true;
+  try {
+    await replace(live);
+  } finally {
+    isAsking = false;
+  }
+}
+
+async function replace(live) {
   let answer;
   try {
     answer = await fetch(location.href, { credentials: "same-origin", redirect: "error" });
@@ -22,7 +36,7 @@ async function refresh() {
   document.body.classList.remove("stale");
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const next = page.querySelector("[data-live]");
-  if (!next) return;
+  if (!next || isStopped()) return;
   for (const open of live.querySelectorAll("details[open][id]")) {
     const same = next.querySelector("#" + CSS.escape(open.id));
     if (same) same.open = true;
@@ -44,4 +58,44 @@ function placeOf(live) {
   return (next) => [...next.querySelectorAll(kind)].filter((each) => each.closest("[id]")?.id === id)[at];
 }
 
-setInterval(refresh, EVERY_MS);
+function isStopped() {
+  return sessionStorage.getItem(STOPPED) !== null;
+}
+
+// Follows what is told while someone looks, and nothing otherwise.
+function follow() {
+  source?.close();
+  clearInterval(timer);
+  source = null;
+  if (document.hidden || isStopped()) return;
+  source = new EventSource("/live");
+  source.addEventListener("change", refresh);
+  source.addEventListener("error", ({ target }) => {
+    if (target !== source) return;
+    refresh();
+    clearInterval(timer);
+    if (target.readyState === EventSource.CLOSED) timer = setInterval(refresh, EVERY_MS);
+  });
+}
+
+function begin() {
+  if (!document.querySelector("[data-live]")) return;
+  const button = document.getElementById("stop");
+  const show = () => (button.textContent = isStopped() ? "Go on moving" : "Stop moving");
+  button.hidden = false;
+  show();
+  button.addEventListener("click", () => {
+    if (isStopped()) sessionStorage.removeItem(STOPPED);
+    else sessionStorage.setItem(STOPPED, "");
+    show();
+    follow();
+    if (!isStopped()) refresh();
+  });
+  document.addEventListener("visibilitychange", () => {
+    follow();
+    if (!isStopped()) refresh();
+  });
+  follow();
+}
+
+begin();
