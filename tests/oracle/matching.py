@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -77,19 +77,27 @@ def matches_and_rows(
     """Return the same, and the rows that are left of tables."""
     ordered = list(_publishers_first(in_force))
     graces_us = graces([one.query for one in ordered], lateness_us)
+    outside = _Streams(documents)
+    possible: dict[tuple[int, Sequence[Document]], list[Possible]] = {}
+    certain: dict[tuple[int, Sequence[Document]], list[Found]] = {}
 
     def sweep(accept: Callable[[Possible], Found | None]) -> Sweep:
-        streams, swept = _Streams(documents), Sweep()
-        for one in ordered:
+        streams, swept = outside.copy(), Sweep()
+        for number, one in enumerate(ordered):
             rules = Rules(one.parameters, lateness_us, *learning)
             grace_us = graces_us[one.query.id]
+            # What a query finds depends on what is published for it, and else is the same.
+            read = number, streams.published({block.stream for block in one.query.blocks})
             if one.query.tables:
-                own = _possible_matches(one, streams, rules, grace_us)
-                swept.possible += own
-                for found in filter(None, map(accept, own)):
+                if read not in possible:
+                    possible[read] = _possible_matches(one, streams, rules, grace_us)
+                swept.possible += possible[read]
+                for found in filter(None, map(accept, possible[read])):
                     streams.publish(one.query, found)
                 continue
-            for each in _query_matches(one.query, streams, rules, one.point, grace_us):
+            if read not in certain:
+                certain[read] = _query_matches(one.query, streams, rules, one.point, grace_us)
+            for each in certain[read]:
                 if one.has(each.match) and each.match.id not in swept.found:
                     swept.found[each.match.id] = each.match
                     streams.publish(one.query, each)
@@ -133,6 +141,17 @@ class _Streams:
         self.outside = [(document.docid, document.end_us) for document in outside]
         self._documents = [document for document in outside if is_well_formed(document.xml)]
         self._trees: dict[int, DocumentNode] = {}
+
+    def copy(self) -> _Streams:
+        """Return the same streams, to which something may be published."""
+        copy = _Streams([])
+        copy.outside, copy._documents = self.outside, [*self._documents]
+        copy._trees = dict(self._trees)
+        return copy
+
+    def published(self, streams: Collection[str]) -> tuple[Document, ...]:
+        """Return what has been published to some streams."""
+        return tuple(each for each in self._documents if each.depth and each.stream in streams)
 
     def read(self, stream: str, point: int) -> list[tuple[Document, DocumentNode]]:
         """Return the documents of a stream after a registration point, with their trees."""

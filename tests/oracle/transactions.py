@@ -1,6 +1,6 @@
 """Statements that use tables, by serial evaluation: section 19.
 
-Everything is found anew for each transaction, in the order (position, end): all queries over all
+Everything is asked anew for each transaction, in the order (position, end): all queries over all
 documents and what has been published so far.  So nothing is assumed of what depends on what.
 """
 
