@@ -19,7 +19,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from kills.traffic import NOON, SHARED, Journal, Receipt, Receiver, Traffic
+from kills.traffic import LASTING, NOON, Journal, Receipt, Receiver, Traffic
 from kills.verdict import judge, judge_copy, settled_in, state_of
 from support.light_broker import LightService
 from support.sparkless_broker import running
@@ -95,7 +95,8 @@ async def lived(directory: Path) -> Story:
         traffic = Traffic(directory, url, receiver, Random(1), EARLY + LATER)
         async with traffic.connected():
             await publish(traffic, range(EARLY))
-            await traffic.register("shared", SHARED)
+            for name, text in LASTING.items():
+                await traffic.register(name, text)
             await traffic.register("pairs", PAIRS)
             await traffic.register("removed", PAIRS)
             await traffic.subscribe("pairs")
@@ -174,6 +175,14 @@ def make_a_match_up(story: Story) -> None:
     story.execute("outbox.db", "UPDATE match SET id = 'made-up' WHERE seq = 1")
 
 
+def change_a_cell(story: Story) -> None:
+    story.execute("outbox.db", "UPDATE table_row SET cells = '{\"n\": 99.0}' WHERE key = '1'")
+
+
+def lose_a_row(story: Story) -> None:
+    story.execute("outbox.db", "DELETE FROM table_row WHERE key = '1'")
+
+
 def lose_a_message(story: Story) -> None:
     [*_, lost] = story.sent("shared")
     story.receipts = [each for each in story.receipts if each.id != lost.id]
@@ -228,6 +237,8 @@ FAULTS: dict[Callable[[Story], None], str] = {
     bring_a_subscription_back: "was ended and is there again",
     lose_a_match: "a match of pairs, documents",
     make_a_match_up: "match made-up is none",
+    change_a_cell: "row '1' of table seen is {'n': 99.0}, and must be",
+    lose_a_row: "row '1' of table seen is None, and must be",
     lose_a_message: "was not delivered",
     give_up_on_a_refused_message: "was not delivered",
     send_a_settled_delivery_as_new: "came under ids",
@@ -246,6 +257,7 @@ def test_what_is_broken_is_found(story: Story, broken: Callable[[Story], None]) 
 
 
 COPIED: dict[Callable[[Story], None], str] = {
+    change_a_cell: "of table seen is {'n': 99.0}",
     lose_a_match: "a match of pairs, documents",
     lose_a_message: "was not delivered",
     give_up_on_a_refused_message: "was not delivered",

@@ -33,6 +33,18 @@ TEXTS = (
     "S//d->a FOLLOWED BY {a/v = b/v, 20 s} S//d->b UNLESS {a/v > c/v} S//d->c GRACE 5 s",
 )
 SHARED = "S//d->a FOLLOWED BY {a/v = b/v, $within} S//d->b"
+RULE = "S//d->a FOLLOWED BY {a/v = b/v, 20 s} S//d->b GRACE 5 s"
+LASTING = {
+    "shared": SHARED,
+    "seen": "CREATE TABLE seen (v KEY, n DEFAULT 0)",
+    "counts": f"{RULE} ON MATCH SET seen[b/v].n = seen[b/v].n + 1",
+    "few": "S//d->a NEXT {a/v = b/v, 40 s} S//d->b WHERE seen[a/v].n < 6 GRACE 5 s",
+    "inferred": "SELECT * FROM S//d[v->x] FOLLOWED BY {x = y, 20 s} S//d[v->y]"
+    " LOSS 0.5 DELAY uniform(0 s, 30 s) FOLLOWED BY {y = z, 20 s} S//d[v->z] GRACE 5 s PUBLISH L",
+    "sure": "L//d[v->x] FOLLOWED BY {x = y, 20 s} S//d[v->y] CONFIDENCE 0.3",
+}
+"""What is registered before all documents, and stays: a rule that counts in a table, who asks it,
+and who reads what was inferred."""
 OPTIONS: tuple[dict[str, Any], ...] = (
     {},
     {},
@@ -151,7 +163,8 @@ class Traffic:
     async def run(self) -> None:
         """Do everything at once, until all documents are published and nothing is left open."""
         async with self.connected():
-            await self.register("shared", SHARED)
+            for name, text in LASTING.items():
+                await self.register(name, text)
             publishing = asyncio.create_task(self._publish())
             others = [self._change, self._subscribe, self._copy]
             tasks = [asyncio.create_task(each(publishing)) for each in others]
@@ -197,7 +210,7 @@ class Traffic:
             looks_back = self._chosen.random() < 0.3
             await self.register(f"q{number}", self._chosen.choice(TEXTS), looks_back=looks_back)
             await asyncio.sleep(self._chosen.random() * 8)
-            present = sorted(set(self.journal.queries) - set(self.journal.removals) - {"shared"})
+            present = sorted(self.journal.queries.keys() - self.journal.removals - LASTING.keys())
             if len(present) > 3 or self._chosen.random() < 0.2:
                 await self.remove(self._chosen.choice(present))
 
@@ -223,7 +236,7 @@ class Traffic:
                 await self.end(self._chosen.choice(present))
 
     async def _subscribe_once(self) -> None:
-        present = sorted(set(self.journal.queries) - set(self.journal.removals))
+        present = sorted(self.journal.queries.keys() - self.journal.removals - {"seen"})
         query = self._chosen.choice(present)
         asked = {"options": self._chosen.choice(OPTIONS)}
         if query == "shared":

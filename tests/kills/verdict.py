@@ -1,7 +1,8 @@
 """What must be so of a broker's directory in the end, whatever was killed when.
 
 By the journal: what was acknowledged is there, and holds for the documents that it must hold for.
-By the oracle: the matches are those of the queries and documents that are there, no more, no less.
+By the oracle: the matches are those of the queries and documents that are there, no more, no less,
+and so are the rows of tables.
 By the receipts: each match was delivered to whom it was owed, under its id, and nothing that was
 settled before a kill came again after it.
 """
@@ -32,6 +33,9 @@ from broker.registry.registered import parsed
 from broker.registry.subscription import Options, Subscription
 from kills.traffic import Journal, Receipt
 
+Rows = Mapping[tuple[str, str], Mapping[str, Any]]
+"""Rows of tables, by table and key."""
+
 LATENESS_US = 30_000_000
 FOREVER = 1 << 62
 _FAULTS_SHOWN = 20
@@ -46,6 +50,7 @@ class State:
     removed: dict[str, int]
     subscriptions: list[Subscription]
     matches: list[str]
+    rows: Rows
     deliveries: list[dict[str, Any]]
     through: int
     segments: int
@@ -115,14 +120,21 @@ def state_of(data: Path, known: Mapping[int, Document] | None = None) -> State:
         removed,
         subscriptions,
         [row["id"] for row in _read(data, "outbox.db", "SELECT id FROM match ORDER BY seq")],
+        {
+            (row["name"], row["key"]): json.loads(row["cells"])
+            for row in _read(data, "outbox.db", "SELECT name, key, cells FROM table_row")
+        },
         _read(data, "deliveries.db", "SELECT * FROM delivery"),
         through=sum(row["through"] for row in _read(data, "outbox.db", "SELECT * FROM progress")),
         segments=segments,
     )
 
 
-def expected_matches(state: State) -> list[Match]:
-    """Return what the oracle finds in the documents, by the queries and when they were there."""
+def expected_of(state: State) -> tuple[list[Match], Rows]:
+    """Return what the oracle finds in the documents, by the queries and when they were there.
+
+    Tables are asked alone: their statements publish nothing and read nothing published.
+    """
     texts = dict(state.begun)
     shared = parsed(texts.pop("shared")) if "shared" in texts else None
     in_force = [
@@ -135,7 +147,11 @@ def expected_matches(state: State) -> list[Match]:
             values = json.loads(each.parameters)
             in_force.append(InForce(shared, values, each.point, through=through))
     documents = [document for _, document in sorted(state.documents.items())]
-    return oracle.matches_of(in_force, documents, lateness_us=LATENESS_US)
+    free = [each for each in in_force if not each.query.tables]
+    ruled = [each for each in in_force if each.query.tables]
+    found = oracle.matches_of(free, documents, lateness_us=LATENESS_US)
+    decided, left = oracle.matches_and_rows(ruled, documents, lateness_us=LATENESS_US)
+    return [*found, *decided], left.rows
 
 
 def owed_to(subscription: Subscription, matches: Iterable[Match]) -> dict[str, Match]:
@@ -157,9 +173,10 @@ def judge(
 
     `settled` has, for each delivery that was seen to be settled, how many messages had come then.
     """
-    faults, expected = Faults(), expected_matches(state)
+    faults, (expected, rows) = Faults(), expected_of(state)
     check_acknowledged(state, journal, faults)
     check_matches(state, expected, faults)
+    check_rows(state, rows, faults)
     check_deliveries(state, expected, receipts, set(journal.ends), faults)
     for number, receipt in enumerate(receipts):
         is_new = number < settled.get(receipt.id, FOREVER)
@@ -169,8 +186,9 @@ def judge(
 
 def judge_copy(before: State, state: State, receipts: list[Receipt]) -> Faults:
     """Compare what a broker on a copy has sent with what it had to, by what the copy held."""
-    faults, expected = Faults(), expected_matches(state)
+    faults, (expected, rows) = Faults(), expected_of(state)
     check_matches(state, expected, faults)
+    check_rows(state, rows, faults)
     for receipt in receipts:
         is_new = receipt.id not in before.settled
         faults.check(is_new, f"delivery {receipt.id} was settled and came again")
@@ -228,6 +246,14 @@ def check_matches(state: State, expected: list[Match], faults: Faults) -> None:
         faults.check(False, f"a match of {match.query}, documents {docids}, is lost: {each}")
     for each in set(found) - wanted.keys():
         faults.check(False, f"match {each} is none")
+
+
+def check_rows(state: State, expected: Rows, faults: Faults) -> None:
+    """The outbox has the rows of tables that serial evaluation leaves."""
+    for place in sorted(state.rows.keys() | expected.keys()):
+        found, wanted = state.rows.get(place), expected.get(place)
+        said = f"row {place[1]!r} of table {place[0]} is {found}, and must be {wanted}"
+        faults.check(found == wanted, said)
 
 
 def check_deliveries(
