@@ -197,7 +197,7 @@ def rows_of_a_table() -> None:
     """Print what rows cost in memory, and whether a batch and its commit grow with them."""
     print("a table of many rows: its memory, and 100 batches of 100 documents, 100 rows written")
     print("       rows   bytes/row   process ms   commit ms   restore s")
-    for count in (1_000, 100_000, 1_000_000):
+    for count in (1_000, 10_000, 100_000, 1_000_000):
         print(f"  {count:9,} {rows_line(count)}")
 
 
