@@ -6,7 +6,7 @@ import gzip
 import io
 import itertools
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any, cast
 
 import click
@@ -26,6 +26,9 @@ from broker.documents.late import spell_late, spell_settled
 __all__ = ["publish"]
 
 _LINES_AT_ONCE = 500
+_BYTES_AT_ONCE = 4 << 20
+"""What a broker takes in one request is a setting, 16 MB by default."""
+
 _GZIP = b"\x1f\x8b"
 
 
@@ -134,12 +137,25 @@ def _given(
         return
     lines = itertools.chain([first], file)
     start = 1
-    while chunk := list(itertools.islice(lines, _LINES_AT_ONCE)):
+    for chunk in _chunks(lines):
         kind = "application/x-ndjson"
         answer = connection.call("POST", *path, body=b"".join(chunk), content_type=kind)
         _add_late(late, answer)
         yield from ({**r, "line": start + r["line"] - 1} for r in answer["documents"])
         start += len(chunk)
+
+
+def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yield lines in order, so many at once and so many bytes, or one line."""
+    chunk: list[bytes] = []
+    size = 0
+    for line in lines:
+        if chunk and (len(chunk) == _LINES_AT_ONCE or size + len(line) > _BYTES_AT_ONCE):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(line)
+        size += len(line)
+    yield chunk
 
 
 def _add_late(late: dict[str, Any], answer: dict[str, Any]) -> None:

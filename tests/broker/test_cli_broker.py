@@ -247,6 +247,21 @@ def test_the_very_same_text_is_said_to_be_unchanged(served: ServedRoom, query_fi
     assert served.xscl("register", str(query_file)).stderr.startswith("registered same (")
 
 
+def test_documents_that_are_too_much_for_one_request_go_in_several(
+    served: ServedRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker of this test takes 1 MB at once, that of the settings 16."""
+    monkeypatch.setattr("broker.cli.publish._BYTES_AT_ONCE", 1 << 19)
+    text = "x" * 60_000
+    lines = [json.dumps({"key": str(n), "xml": f"<a>{text}</a>"}) for n in range(30)]
+    lines.insert(20, '{"key": "wrong", "xml": "<a>"}')
+    (tmp_path / "lines.jsonl").write_text("\n".join(lines))
+    done = served.xscl("publish", "news", str(tmp_path / "lines.jsonl"))
+    assert [line.split("\t")[2] for line in done.stdout.splitlines()] == list(map(str, range(30)))
+    assert "30 taken, 1 refused" in done.stderr
+    assert "lines.jsonl:21: refused" in done.stderr
+
+
 def test_what_is_compressed_is_published_as_what_it_holds(
     served: ServedRoom, tmp_path: Path
 ) -> None:
