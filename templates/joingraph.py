@@ -11,7 +11,7 @@ least common ancestors of those.  It is what templates are made of.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 __all__ = ["GraphNode", "JoinGraph", "NodeRef", "ResidualEdge", "Side", "reduce"]
 
@@ -78,8 +78,8 @@ def reduce(graph: JoinGraph) -> tuple[JoinGraph, tuple[dict[int, int], ...]]:
         places = {old: new for new, old in enumerate(survivors)}
         sides.append(
             tuple(
-                replace(nodes[old], parent=_nearest(nodes, nodes[old].parent, places))
-                for old in survivors
+                GraphNode(node.variable, _nearest(nodes, node.parent, places), node.is_kept)
+                for node in [nodes[old] for old in survivors]
             )
         )
         moved.append(places)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
 from threading import Lock
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from xscl.pattern import DOCUMENT, PatternNode, TreePattern
 
@@ -71,27 +71,52 @@ class EvaluationPlan:
 _DIGESTS = 1 << 128
 
 
-def _digest(variable: int, definition: Definition) -> int:
-    """Return a hash of one definition; those of a plan are added up, so that order is nothing."""
-    text = repr((variable, definition.parent, definition.stream, definition.step))
+def _digest(variable: int, definition: Definition, spelled: str | None = None) -> int:
+    """Return a hash of one definition; those of a plan are added up, so that order is nothing.
+
+    `spelled` is the `repr` of its step.
+    """
+    step = spelled or repr(definition.step)
+    text = f"({variable}, {definition.parent}, {definition.stream!r}, {step})"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "big")
+
+
+class _Step(NamedTuple):
+    """A step by its number: `bare` is the node without its place and what a query calls it."""
+
+    number: int
+    bare: PatternNode
+    spelled: str
 
 
 class Numbering:
     """The numbers of variables: a definition has one for as long as this lives, in any catalog.
 
     Catalogs that share a numbering understand one another's plans and witnesses, whatever came and
-    went in each.  A number is kept for every definition that was ever asked for: some 300 bytes.
+    went in each.  A number is kept for every definition that was ever asked for: some 200 bytes,
+    and a step for all definitions that have an equal one.
     """
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[object, ...], int] = {}
+        self._steps: dict[tuple[object, ...], _Step] = {}
         self._lock = Lock()
 
     def number(self, key: tuple[object, ...]) -> int:
         """Return the number of a definition; a node's is larger than that of the node above it."""
         with self._lock:
             return self._numbers.setdefault(key, len(self._numbers))
+
+    def step(self, node: PatternNode) -> _Step:
+        """Return what a node has in common with all that have an equal step."""
+        asked = node.step_definition
+        step = self._steps.get(asked)
+        if step is None:
+            bare = replace(node, parent=DOCUMENT, terms=(), tests=())
+            with self._lock:
+                own = _Step(len(self._steps), bare, repr(bare))
+                step = self._steps.setdefault(asked, own)
+        return step
 
 
 @dataclass
@@ -148,30 +173,30 @@ class PatternCatalog:
             )
         return self._plan
 
-    def _key(self, parent: int, stream: str, node: PatternNode | None) -> tuple[object, ...]:
-        return (parent, stream if node is None else None, node and node.step_definition)
-
     def _use(self, parent: int, stream: str, node: PatternNode | None) -> int:
-        key = self._key(parent, stream, node)
+        step = None if node is None else self.numbering.step(node)
+        key = _key(parent, stream, step)
         variable = self._ids.get(key)
         if variable is None:
             variable = self._ids[key] = self.numbering.number(key)
-            self._define(variable, Definition(parent, stream, _bare(node)))
+            self._define(variable, parent, stream, step)
         self._uses[variable] += 1
         return variable
 
-    def _define(self, variable: int, definition: Definition) -> None:
+    def _define(self, variable: int, parent: int, stream: str, step: _Step | None) -> None:
+        definition = Definition(parent, stream, step and step.bare)
         self.definitions[variable] = definition
-        self._digest = (self._digest + _digest(variable, definition)) % _DIGESTS
+        digest = _digest(variable, definition, step and step.spelled)
+        self._digest = (self._digest + digest) % _DIGESTS
         self._plan = None
 
     def _find(self, pattern: TreePattern) -> Iterable[int]:
-        root = self._ids[self._key(DOCUMENT, pattern.stream, None)]
+        root = self._ids[_key(DOCUMENT, pattern.stream, None)]
         yield root
         variables: list[int] = []
         for node in pattern.nodes:
             parent = root if node.parent == DOCUMENT else variables[node.parent]
-            variables.append(self._ids[self._key(parent, pattern.stream, node)])
+            variables.append(self._ids[_key(parent, pattern.stream, self.numbering.step(node))])
             yield variables[-1]
 
     def _release(self, variable: int) -> None:
@@ -182,13 +207,14 @@ class PatternCatalog:
         definition = self.definitions.pop(variable)
         self._digest = (self._digest - _digest(variable, definition)) % _DIGESTS
         self._plan = None
-        del self._ids[self._key(definition.parent, definition.stream, definition.step)]
+        step = None if definition.step is None else self.numbering.step(definition.step)
+        del self._ids[_key(definition.parent, definition.stream, step)]
         self.names.pop(variable, None)
 
 
-def _bare(node: PatternNode | None) -> PatternNode | None:
-    """Return a node without what its first query calls it, and without that query's constants."""
-    return node and replace(node, parent=DOCUMENT, terms=(), tests=())
+def _key(parent: int, stream: str, step: _Step | None) -> tuple[object, ...]:
+    """Return what tells a definition from all others; numbers tell streams and steps apart."""
+    return (DOCUMENT, stream) if step is None else (parent, step.number)
 
 
 def _subtract(counter: Counter[_T], items: Iterable[_T]) -> None:

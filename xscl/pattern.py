@@ -174,12 +174,39 @@ def tree_pattern(
             builder.add_path(DOCUMENT, binding(path, name))
     for term, call in derived:
         builder.add_derived(term, call)
-    return TreePattern(block.stream, tuple(builder.nodes))
+    return TreePattern(block.stream, builder.pattern_nodes())
 
 
 def binding(path: Path, variable: str) -> Path:
     """Return a path whose last step binds a variable."""
     return Path((*path.steps[:-1], replace(path.steps[-1], variable=variable)))
+
+
+@dataclass(slots=True)
+class _Node:
+    """A node of a pattern that is being built."""
+
+    parent: int
+    axis: Axis
+    test: NodeTest
+    is_deep: bool = False
+    filters: tuple[Condition, ...] = ()
+    terms: tuple[str, ...] = ()
+    tests: tuple[DataTest, ...] = ()
+    derivation: Derived | PathFrom | None = None
+
+    def made(self) -> PatternNode:
+        """Return the node as it is now."""
+        return PatternNode(
+            self.parent,
+            self.axis,
+            self.test,
+            self.is_deep,
+            self.filters,
+            self.terms,
+            self.tests,
+            self.derivation,
+        )
 
 
 @dataclass
@@ -189,8 +216,12 @@ class _Builder:
     wanted: frozenset[str]
     shown: frozenset[str]
     texts: frozenset[str]
-    nodes: list[PatternNode] = field(default_factory=list)
+    nodes: list[_Node] = field(default_factory=list)
     node_by_variable: dict[str, int] = field(default_factory=dict)
+
+    def pattern_nodes(self) -> tuple[PatternNode, ...]:
+        """Return the nodes as they are now."""
+        return tuple([node.made() for node in self.nodes])
 
     def add_path(self, parent: int, path: Path) -> int:
         for step in path.steps:
@@ -203,8 +234,7 @@ class _Builder:
             index = self._refine(parent, filters)
         else:
             index = len(self.nodes)
-            node = PatternNode(parent, step.axis, step.test, step.is_deep, filters)
-            self.nodes.append(node)
+            self.nodes.append(_Node(parent, step.axis, step.test, step.is_deep, filters))
         if step.variable in self.wanted:
             self._bind(index, step.variable)
         self._add_tests(index, tests)
@@ -219,21 +249,19 @@ class _Builder:
             # It selects one node: positions in it are not those among the nodes of that step.
             alone = Step(Axis.SELF, NodeTest(ANY, ANY), predicates=filters)
             filters = (Exists(Path((alone,))),)
-        self.nodes[index] = replace(node, filters=node.filters + filters)
+        node.filters += filters
         return index
 
     def _bind(self, index: int, variable: str | None) -> None:
         assert variable is not None
         self.node_by_variable[variable] = index
         if variable in self.shown:
-            node = self.nodes[index]
-            self.nodes[index] = replace(node, terms=(*node.terms, variable))
+            self.nodes[index].terms += (variable,)
 
     def _add_tests(self, index: int, tests: tuple[DataTest, ...]) -> None:
         if tests:
             node = self.nodes[index]
-            merged = tuple(dict.fromkeys((*node.tests, *tests)))
-            self.nodes[index] = replace(node, tests=merged)
+            node.tests = tuple(dict.fromkeys((*node.tests, *tests)))
 
     def _add_branch(self, index: int, branch: Condition) -> None:
         match branch:
@@ -248,13 +276,13 @@ class _Builder:
 
     def add_derived(self, term: str, call: DerivedCall | PathFrom) -> None:
         base = self.node_by_variable[term_variable(call)]
-        node = PatternNode(
-            base, Axis.SELF, NodeTest("*"), terms=(term,), derivation=derivation(call)
-        )
-        self.nodes.append(node)
+        own = derivation(call)
+        self.nodes.append(_Node(base, Axis.SELF, NodeTest("*"), terms=(term,), derivation=own))
 
     def split(self, step: Step) -> tuple[Filters, tuple[Condition, ...], tuple[DataTest, ...]]:
         """Return a step's filters, its branches, and the tests of its own value."""
+        if not step.predicates:
+            return (), (), ()
         predicates = tuple(_conjuncts(step.predicates))
         counting = max((i + 1 for i, p in enumerate(predicates) if counts_positions(p)), default=0)
         counted = [strip_variables(p) for p in predicates[:counting]]

@@ -397,7 +397,8 @@ class QuerySet:
             if plain.tables:
                 member.grace_us = self._grace_us(plain)
                 plain = replace(plain, grace=member.grace_us)
-            source = source_of(plain, point)
+            # Without parameters there is one assignment, which shares with no other.
+            source = source_of(plain, point) if member.query.parameters else ""
             alternatives = member.sources.get(source)
             if alternatives is None:
                 alternatives = compile_query(
