@@ -10,6 +10,10 @@ variable: the entries of one value stand together, and one binary search says th
 has a value, before it is looked up under any variable (`shared`).  And a long run has a filter, 8
 bits for an entry, of which a value sets one.  It answers for seven out of eight values that are not
 in the run, at the price of one look into a table that stays in the cache.
+
+Many values are looked up under many variables (`LookUps`).  The entries of a value say by the other
+half under which variable each is, so where they are fewer than these variables they are gone
+through, and else each variable is looked for (`find_under`): a look-up costs the lesser of the two.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from joins.memory.remembered import EMPTY, Hashes
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 
-__all__ = ["SortedRunHits", "ValueIndex", "entry_keys"]
+__all__ = ["LookUps", "SortedRunHits", "ValueIndex", "entry_keys"]
 
 _FILTER_BITS = 8
 _KEY_BITS = 64
@@ -46,7 +50,55 @@ def entry_keys(hashes: Hashes, variables: Ints) -> Hashes:
 
     Variables below 2 ** 29 differ in the other half: their multiples of the golden ratio do.
     """
-    return hashes ^ ((variables.astype(np.uint64) * _MIX) >> _HALF_BITS)
+    return hashes ^ _latter_halves(variables)
+
+
+def _latter_halves(variables: Ints) -> Hashes:
+    """Return what variables change in the latter half of a value's hash."""
+    return (variables.astype(np.uint64) * _MIX) >> _HALF_BITS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LookUps:
+    """Under which variables values are looked up, by the variable that they are a value of.
+
+    They stand in the order of `codes`, of both; `rows` says which of those given each is.
+    """
+
+    codes: Hashes
+    rows: Ints
+
+    @classmethod
+    def of(cls, mine: Ints, other: Ints) -> LookUps:
+        """Return look-ups of the values of `mine[i]` under `other[i]`, each there once."""
+        codes = _codes(mine, _latter_halves(other))
+        rows = np.argsort(codes)
+        return cls(codes[rows], rows)
+
+    def of_values(self, variables: Ints) -> tuple[Ints, Ints]:
+        """Return where the look-ups of values of some variables start, and how many they are."""
+        nothing = np.uint64(0)
+        starts = np.searchsorted(self.codes, _codes(variables, nothing), "left")
+        return starts, np.searchsorted(self.codes, _codes(variables + 1, nothing), "left") - starts
+
+    def latter_halves(self, places: Ints) -> Hashes:
+        """Return what the variables of some look-ups change in a hash."""
+        return self.codes[places] & _LATTER_HALF
+
+    def find(self, variables: Ints, latter_halves: Hashes) -> tuple[Ints, Ints]:
+        """Return the entries that a value of some variables is looked up under, and its look-ups.
+
+        An entry is given by what its variable has changed in the hash of the value.
+        """
+        codes = _codes(variables, latter_halves)
+        places = np.minimum(np.searchsorted(self.codes, codes, "left"), len(self.codes) - 1)
+        found = np.flatnonzero(self.codes[places] == codes)
+        return found, places[found]
+
+
+def _codes(variables: Ints, latter_halves: Hashes | np.uint64) -> Hashes:
+    codes: Hashes = (variables.astype(np.uint64) << _HALF_BITS) | latter_halves
+    return codes
 
 
 def _stable_order(keys: Hashes) -> Ints:
@@ -107,7 +159,7 @@ class _SortedRun:
         return self.keys[there], owners[there]
 
     def find(self, needles: Hashes) -> tuple[Ints, Ints, Ints]:
-        """Return which of sorted keys are here, where they start, and how often each occurs."""
+        """Return which of some keys are here, where they start, and how often each occurs."""
         asked = None if self.filter is None else self.filter.may_have(needles)
         if asked is not None:
             needles = needles[asked]
@@ -115,6 +167,37 @@ class _SortedRun:
         hit = np.flatnonzero(self.keys[np.minimum(starts, len(self.keys) - 1)] == needles)
         starts, needles = starts[hit], needles[hit]
         return (hit if asked is None else asked[hit]), starts, self._counts(needles, starts)
+
+    def find_under(
+        self, hashes: Hashes, variables: Ints, look_ups: LookUps
+    ) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
+        """Yield values that are here, by which look-up, where they start, how often each occurs."""
+        asked = np.arange(len(hashes)) if self.filter is None else self.filter.may_have(hashes)
+        starts = np.searchsorted(self.keys, hashes[asked] & ~_LATTER_HALF, "left")
+        first = self.keys[np.minimum(starts, len(self.keys) - 1)]
+        hit = np.flatnonzero((first ^ hashes[asked]) <= _LATTER_HALF)
+        asked, starts = asked[hit], starts[hit]
+        counts = np.searchsorted(self.keys, hashes[asked] | _LATTER_HALF, "right") - starts
+        places, variables_each = look_ups.of_values(variables[asked])
+        are_few = counts <= variables_each
+        few, many = np.flatnonzero(are_few), np.flatnonzero(~are_few)
+        if len(few):
+            which = np.repeat(asked[few], counts[few])
+            entries = ranges(starts[few], counts[few])
+            found, at = look_ups.find(variables[which], self.keys[entries] ^ hashes[which])
+            # The entries of one key stand together.
+            begins = np.ones(len(found), np.bool_)
+            begins[1:] = np.diff(self.keys[entries[found]]) != 0
+            begins[1:] |= np.diff(which[found]) != 0
+            of_key = np.flatnonzero(begins)
+            listed = np.diff(np.append(of_key, len(found)))
+            found, at = found[of_key], at[of_key]
+            yield which[found], look_ups.rows[at], entries[found], listed
+        if len(many):
+            which = np.repeat(asked[many], variables_each[many])
+            at = ranges(places[many], variables_each[many])
+            found, begin, listed = self.find(hashes[which] ^ look_ups.latter_halves(at))
+            yield which[found], look_ups.rows[at[found]], begin, listed
 
     def shared(self, hashes: Hashes, owners: Ints, own_entries: int) -> Flags:
         """Return which of sorted values may have an entry of another instance than their owner."""
@@ -258,6 +341,28 @@ class ValueIndex:
             for run, hit, starts, n in found
             if len(hit)
         ]
+
+    def find_under(
+        self, hashes: Hashes, variables: Ints, look_ups: LookUps
+    ) -> tuple[Ints, Ints, list[SortedRunHits]]:
+        """Return values that are here, the look-up of each, and where they are, run by run.
+
+        A value of `variables[i]` is looked up as `look_ups` say.  Hits are of the places in what is
+        returned; entries of instances that have been evicted may be among them.
+        """
+        order = np.argsort(hashes)
+        hashes, variables = hashes[order], variables[order]
+        which, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        hits: list[SortedRunHits] = []
+        first = 0
+        for run in self._runs:
+            for values, asked, starts, counts in run.find_under(hashes, variables, look_ups):
+                places = np.arange(first, first + len(values))
+                hits.append(SortedRunHits(run, places, starts, counts))
+                which.append(order[values])
+                rows.append(asked)
+                first += len(values)
+        return np.concatenate(which), np.concatenate(rows), hits
 
     def look_up(self, keys: Hashes, hits_max: int) -> Iterator[tuple[Ints, Ints]]:
         """Yield all hits as (indices into `keys`, instances), about `hits_max` at a time."""

@@ -10,12 +10,12 @@ from joins.memory.durations import CLOSED
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 
-__all__ = ["NONE", "AnchorTable"]
+__all__ = ["NONE", "NO_VARIABLE", "AnchorTable"]
 
 NONE = 0
 """Stands for an anchor where there is none: its window holds no pair."""
 
-_NO_VARIABLE = -1
+NO_VARIABLE = -1
 """Stands in a row that is free; nothing has a value under it."""
 
 _ROWS_MIN = 16
@@ -33,10 +33,10 @@ class AnchorTable:
         self.groups = [ClassGroup()]
         self.window: Ints = np.full(_ROWS_MIN, CLOSED, np.int64)
         self.is_symmetric: Flags = np.zeros(_ROWS_MIN, np.bool_)
-        self._value_joins: list[ValueJoin] = [(_NO_VARIABLE, _NO_VARIABLE)]
+        self._value_joins: list[ValueJoin] = [(NO_VARIABLE, NO_VARIABLE)]
         self._anchors: dict[ValueJoin, int] = {}
         self._free_anchors: list[int] = []
-        self._look_ups: Ints = np.full((5, _ROWS_MIN), _NO_VARIABLE, np.int64)
+        self._look_ups: Ints = np.full((5, _ROWS_MIN), NO_VARIABLE, np.int64)
         self._rows: dict[ValueJoin, int] = {}
         self._free_rows: list[int] = []
 
@@ -122,7 +122,7 @@ class AnchorTable:
         if as_right == as_left == NONE:
             row = self._rows.pop((mine, other))
             self._free_rows.append(row)
-            self._look_ups[:, row] = _NO_VARIABLE
+            self._look_ups[:, row] = NO_VARIABLE
             return
         widest = max(self.window[as_right], self.window[as_left])
         row = self._row((mine, other))
@@ -132,7 +132,7 @@ class AnchorTable:
         if look_up not in self._rows:
             row = self._free_rows.pop() if self._free_rows else len(self._rows)
             if row == self._look_ups.shape[1]:
-                more = np.full_like(self._look_ups, _NO_VARIABLE)
+                more = np.full_like(self._look_ups, NO_VARIABLE)
                 self._look_ups = np.concatenate([self._look_ups, more], axis=1)
             self._rows[look_up] = row
         return self._rows[look_up]

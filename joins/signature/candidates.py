@@ -33,7 +33,7 @@ from joins.budget.probe import Probe, ValueJoin
 from joins.classes import ClassRegistry
 from joins.memory.remembered import HashValues, Remembered, hash_values
 from joins.memory.shapes import Shapes
-from joins.memory.slots import Ints, Layouts, ranges
+from joins.memory.slots import Ints, Layouts
 from joins.memory.times import (
     Flags,
     Pairs,
@@ -43,9 +43,9 @@ from joins.memory.times import (
     held_ends,
     pair_codes,
 )
-from joins.memory.valueindex import SortedRunHits, entry_keys
+from joins.memory.valueindex import LookUps, SortedRunHits
 from joins.signature.anchoring import Anchoring
-from joins.signature.anchortable import NONE, AnchorTable
+from joins.signature.anchortable import NO_VARIABLE, NONE, AnchorTable
 from joins.signature.batch import Batch
 from joins.signature.compared import SharedSlots
 from joins.signature.joinedvalues import JoinedValues, NewValues
@@ -223,13 +223,7 @@ class Candidates:
             owners = shared.owners
             are_asked = (owners >= new_instances.start) & (owners < new_instances.stop)
             shared = shared.take(np.flatnonzero(are_asked))
-        # In the order of variables, the new values under each `anchors.mine` are one range.
-        order = np.argsort(shared.variables, kind="stable")
-        starts = np.searchsorted(shared.variables, anchors.mine, "left", sorter=order)
-        counts = np.searchsorted(shared.variables, anchors.mine, "right", sorter=order) - starts
-        new = shared.take(order[ranges(starts, counts)])
-        under = np.repeat(np.arange(len(counts)), counts)
-        found = self.values.index.find(entry_keys(new.values, anchors.other[under]))
+        new, under, found = self._hits(shared, anchors)
         # No window of these anchors reaches an instance before `oldest`: its hits are cut off here,
         # by a binary search, and never listed.
         ends = self._remembered.take("end_us", new.owners)
@@ -244,6 +238,20 @@ class Candidates:
             ]
         as_right, as_left = anchors.as_right[under], anchors.as_left[under]
         return _LookUps(batch, anchors, new.owners, as_right, as_left, hits)
+
+    def _hits(
+        self, values: NewValues, anchors: AnchorTable
+    ) -> tuple[NewValues, Ints, list[SortedRunHits]]:
+        """Return new values that others have, the row of anchors that each serves, and where."""
+        are_there = np.flatnonzero(anchors.mine != NO_VARIABLE)
+        if not len(are_there):
+            return values.take(are_there), are_there, []
+        look_ups = LookUps.of(anchors.mine[are_there], anchors.other[are_there])
+        _, counts = look_ups.of_values(values.variables)
+        values = values.take(np.flatnonzero(counts))
+        found = self.values.index.find_under(values.values, values.variables, look_ups)
+        which, rows, hits = found
+        return values.take(which), are_there[rows], hits
 
     def _shared_values(self, batch: Batch) -> NewValues:
         """Return the values of new instances that another one may have too."""
