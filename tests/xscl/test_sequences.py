@@ -204,6 +204,13 @@ def test_conditions_run(condition: str) -> None:
     assert xscl.parse(f"{A} JOIN {{a = b AND {condition}, 1 h}} {B}")
 
 
+@pytest.mark.parametrize("least", ["0", "0.5", "1"])
+def test_a_reader_can_reach_every_confidence_as_what_it_reads_may_be_certain(least: str) -> None:
+    assert xscl.check(f"{A} CONFIDENCE {least}")[1] == []
+    with pytest.raises(xscl.XsclError, match="at most 1"):
+        xscl.parse(f"{A} CONFIDENCE 1.5")
+
+
 def test_files_with_what_is_not_run_are_not_loaded(tmp_path: Path) -> None:
     path = tmp_path / "q.xscl"
     path.write_text(NOT_RUN["revision"], encoding="utf-8")
