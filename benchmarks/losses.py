@@ -134,7 +134,7 @@ def main() -> None:
     print("statements that differ in CONFIDENCE, seconds over a twentieth: plain ones, lossy ones")
     for count in STATEMENTS:
         alike, _ = cost([chain(0).replace("60 s", f"{60 + i} s") for i in range(count)], few)
-        own = [chain(1, f"{0.01 + i / 100_000:.5f}") for i in range(count)]
+        own = [chain(1, f"{0.01 + i / 200_000:.6f}") for i in range(count)]
         seconds, _ = cost(own, few)
         print(f"{count:10,} {alike:10.2f} {seconds:10.2f}  ({seconds / alike:.2f})")
     count, mean, true = calibration(2 * options.groups)
