@@ -1,4 +1,4 @@
-"""Spark's reader of the spool lives as long as the broker, and imports no more than it needs."""
+"""What Spark's Python processes import: no more than they need, and nothing of somebody else's."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import broker
 from broker.pipeline.jvm import worker_environment
 
 READER = "pyspark.sql.streaming.python_streaming_source_runner"
@@ -34,14 +35,16 @@ print(worker_run.__module__)
 """
 
 
-def said(code: str, name: str = READER, path: Path | None = None) -> str:
+def said(
+    code: str, name: str = READER, path: Path | None = None, directory: Path | None = None
+) -> str:
     """Return what some code prints in a process that is started as Spark starts one."""
     environment = worker_environment(is_local=True)
     if path is not None:
         environment["PYTHONPATH"] += os.pathsep + str(path)
     command = [sys.executable, "-c", code, name]
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=True
+        command, env=environment, cwd=directory, capture_output=True, text=True, check=True
     ).stdout.strip()
 
 
@@ -61,3 +64,9 @@ def test_whatever_else_is_asked_of_what_is_put_off_is_there() -> None:
 def test_what_an_operator_has_python_run_first_is_run_as_well(tmp_path: Path, name: str) -> None:
     (tmp_path / "sitecustomize.py").write_text("print('mine')")
     assert said("print('theirs')", name, tmp_path) == "mine\ntheirs"
+
+
+def test_a_module_where_the_broker_was_started_is_somebody_elses(tmp_path: Path) -> None:
+    (tmp_path / "broker.py").write_text("raise SystemExit('not yours')")
+    code = "import broker.pipeline.workers; print(broker.__file__)"
+    assert said(code, "pyspark.worker", directory=tmp_path) == broker.__file__
