@@ -226,7 +226,7 @@ async def test_a_dry_run_that_takes_too_long_is_in_the_log(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("broker.api.dryruns._GRACE_S", -60.0)
+    monkeypatch.setattr("broker.api.asking.dryruns._GRACE_S", -60.0)
     async with small_broker(tmp_path / "data") as url:
         broker = _Broker(url)
         await broker.publish(PAIRS)
