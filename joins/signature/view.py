@@ -35,7 +35,7 @@ from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.signature.needs import SlotNeeds
 from joins.sql import schema
 from joins.sql.render import signature_sql
-from joins.sql.rows import Database, TemplateTables, connect, insert, run
+from joins.sql.rows import Database, TemplateTables, connect, insert_numbers, run
 from templates.conjunctive import view_query
 from templates.template import Template
 
@@ -224,8 +224,7 @@ class SignatureView:
 
     def _insert(self, table: str, rows: Sequence[tuple[int, ...]]) -> None:
         if rows:
-            columns = [pa.array(column, pa.int64()) for column in zip(*rows, strict=True)]
-            insert(self.db, table, pa.table(columns, [str(i) for i in range(len(columns))]))
+            insert_numbers(self.db, table, rows)
 
     def _complete(self, entries: Sequence[ViewEntry]) -> None:
         """Bring entries up to date with the classes: new entries first, then older ones."""
