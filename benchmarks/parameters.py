@@ -16,7 +16,7 @@ import gc
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import xscl
@@ -118,15 +118,15 @@ def resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def measure(name: str, rows: int) -> Cost:
-    """Return what so many assignments cost."""
-    workload = WORKLOADS[name]
-    query = xscl.parse(workload.text, id="q")[0]
+def measure(workload: Workload, rows: int) -> Cost:
+    """Return what so many assignments of the last statement of a text cost."""
+    *others, query = xscl.parse(workload.text, id="q")
     assignments = tuple(workload.values(i) for i in range(rows))
     points = tuple(DOCUMENTS + i for i in range(rows)) if workload.is_late else ()
     gc.collect()
     before, began = resident(), time.process_time()
-    engine = Engine([RegisteredQuery(query, 0, assignments, points)], lateness_us=0)
+    queries = [*map(RegisteredQuery, others), RegisteredQuery(query, 0, assignments, points)]
+    engine = Engine(queries, lateness_us=0)
     stream = [document(number) for number in range(1, DOCUMENTS + 1)]
     spent, documents = 0.0, 0
     registering = time.process_time() - began
@@ -135,7 +135,7 @@ def measure(name: str, rows: int) -> Cost:
         began = time.process_time()
         step = engine.process(witnesses, lambda ids: {i: stream[i - 1].xml for i in ids})
         taken = time.process_time() - began
-        assert not step.matches, name
+        assert not step.matches, workload.text
         assert not step.pauses, step.pauses
         if start:
             spent, documents = spent + taken, documents + BATCH
@@ -146,24 +146,15 @@ def measure(name: str, rows: int) -> Cost:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 1_000_000])
-    parser.add_argument("--only", default="")
-    given = parser.parse_args(arguments)
+def print_costs(workloads: Mapping[str, Workload], what: str, rows: Sequence[int]) -> None:
+    """Print a line for each workload: µs a document by assignments, and what one assignment is."""
     print(
         f"load {os.getloadavg()[0]:.1f}; µs a document, by assignments; of the most of them, each"
     )
-    heads = "".join(f"{rows:>11,}" for rows in given.rows)
-    print(f"{'a parameter stands':<32}{heads}   ratio   µs each   bytes")
-    context = multiprocessing.get_context("fork")
-    for name in WORKLOADS:
-        if given.only not in name:
-            continue
-        costs = []
-        for rows in given.rows:
-            with context.Pool(1) as pool:
-                costs.append(pool.apply(measure, (name, rows)))
+    heads = "".join(f"{count:>11,}" for count in rows)
+    print(f"{what:<32}{heads}   ratio   µs each   bytes")
+    for name, workload in workloads.items():
+        costs = [_alone(workload, count) for count in rows]
         last = costs[-1]
         shown = "".join(f"{cost.document_us:>11.1f}" for cost in costs)
         ratio = last.document_us / costs[0].document_us
@@ -171,6 +162,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"{name:<32}{shown} {ratio:>7.2f} {last.row_us:>9.1f} {last.row_bytes:>7,.0f}",
             flush=True,
         )
+
+
+def _alone(workload: Workload, rows: int) -> Cost:
+    """Return what assignments cost in a process of their own."""
+    context = multiprocessing.get_context("fork")
+    own, other = context.Pipe(duplex=False)
+    process = context.Process(target=lambda: other.send(measure(workload, rows)))
+    process.start()
+    other.close()
+    cost: Cost = own.recv()
+    process.join()
+    return cost
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 1_000_000])
+    parser.add_argument("--only", default="")
+    given = parser.parse_args(arguments)
+    some = {name: each for name, each in WORKLOADS.items() if given.only in name}
+    print_costs(some, "a parameter stands", given.rows)
 
 
 if __name__ == "__main__":

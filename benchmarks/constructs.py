@@ -1,0 +1,79 @@
+"""What each construct costs with one subscription and with very many, none of which has a match.
+
+    python -m benchmarks constructs [--rows 1 1000 100000] [--only WORD]
+
+The items are those of `benchmarks parameters`, and so is what is counted: the join and what becomes
+of its tuples, not the evaluation of documents nor the first batch.  Beside each construct stands in
+what its subscriptions differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from benchmarks.parameters import LINKED, Workload, print_costs
+
+MINE = "S//i[author = $x]->a"
+RUN = MINE + " FOLLOWED BY {a/next = b/link, 1 h} S//i->b+ {b/link = prev(b/next)}"
+
+
+def _name(i: int) -> dict[str, Any]:
+    return {"x": f"nobody {i}"}
+
+
+def _bound(i: int) -> dict[str, Any]:
+    return {"x": 10_000 + i}
+
+
+WORKLOADS = {
+    "FOLLOWED BY: a constant": Workload(f"{MINE} FOLLOWED BY {LINKED} S//i->b", _name),
+    "JOIN: a constant": Workload(f"{MINE} JOIN {LINKED} S//i->b", _name),
+    "jaccard: its threshold": Workload(
+        "S//i->a FOLLOWED BY {jaccard(words(a/author), words(b/link)) >= $x, 1 h} S//i->b",
+        lambda i: {"x": 0.5 + i / 4e6},
+    ),
+    "NEXT: a constant": Workload(f"{MINE} NEXT {LINKED} S//i->b GRACE 0 s", _name),
+    "UNLESS: a constant": Workload(
+        f"{MINE} FOLLOWED BY {{a/next = b/link}} S//i->b UNLESS {{a/next = c/link}} S//gone->c"
+        " WITHIN 1 h GRACE 0 s",
+        _name,
+    ),
+    "NOT FOLLOWED BY: its window": Workload(
+        "S//i->a NOT FOLLOWED BY {a/next = b/link, $x} S//i->b GRACE 0 s",
+        lambda i: {"x": 2_000_000 + i},
+    ),
+    "+, ANY: a constant": Workload(RUN, _name),
+    "+, MATCH NEXT: a constant": Workload(f"{RUN} MATCH NEXT GRACE 0 s", _name),
+    "+, MATCH PARTITION: a constant": Workload(
+        f"{MINE} FOLLOWED BY S//i->b+ WITHIN 1 h SAME (//author) MATCH PARTITION GRACE 0 s", _name
+    ),
+    "+, MATCH STRICT: a constant": Workload(
+        f"{MINE} FOLLOWED BY S//i->b+ WITHIN 1 h MATCH STRICT GRACE 0 s", _name
+    ),
+    "WINDOW: a bound in HAVING": Workload(
+        "S//i->a WINDOW 10 min BY a/author HAVING count() > $x GRACE 0 s", _bound
+    ),
+    "LIMIT: a constant": Workload(f"{MINE} LIMIT 1 PER 1 h GRACE 0 s", _name),
+    "a table: a bound on its cell": Workload(
+        "CREATE TABLE t (id KEY, n DEFAULT 0); S//i[author->a] WHERE t[a].n > $x GRACE 0 s", _bound
+    ),
+    "LOSS: a constant": Workload(
+        f"{MINE} FOLLOWED BY {{a/next = b/link, 1 h}} S//gone->b LOSS 0.1 DELAY uniform(0 s, 1 min)"
+        " FOLLOWED BY {b/next = c/link, 1 h} S//i->c CONFIDENCE 0.01 GRACE 0 s",
+        _name,
+    ),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1, 1_000, 100_000])
+    parser.add_argument("--only", default="")
+    given = parser.parse_args()
+    some = {name: each for name, each in WORKLOADS.items() if given.only in name}
+    print_costs(some, "a construct: what differs", given.rows)
+
+
+if __name__ == "__main__":
+    main()
