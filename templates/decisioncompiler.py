@@ -252,6 +252,10 @@ class Decisions:
             threshold=threshold,
         )
 
+    def tested(self, clause: Clause) -> TupleStream:
+        """Return the tuples of a clause as a stream, with what is held against data as terms."""
+        return replace(self.stream(clause), terms=(*clause.carried, *clause.tested_terms))
+
 
 @dataclass
 class DecisionCompiler(Compiler):

@@ -14,6 +14,7 @@ from itertools import chain
 
 from templates.clause import Alternative, Clause
 from templates.decision import Conjunction, Decided, DecisionKind
+from templates.rundecision import DecidedRuns
 from xscl.path import Parameter, condition_parameters
 from xscl.pattern import INEQUALITIES, PatternNode
 from xscl.query import (
@@ -24,6 +25,7 @@ from xscl.query import (
     Operand,
     Operator,
     Query,
+    Repetition,
     SelectKind,
     operand_parameters,
 )
@@ -44,7 +46,7 @@ def may_be_prepared(query: Query) -> bool:
         return False
     return not (
         is_asked_more
-        or query.has_runs
+        or (query.has_runs and any(_windows(query.root)))
         or query.kind is not SelectKind.ALL
         or any(
             isinstance(node, From) and (node.strategy or isinstance(node.within, Parameter))
@@ -61,6 +63,15 @@ def _lengths_of_factors(query: Query) -> Iterator[bool]:
             yield from (isinstance(each, Parameter) for each in block.loss.delay.lengths)
     for node in nodes_below(query.root):
         if isinstance(node, (Operator, Absence)):
+            yield isinstance(node.window, Parameter)
+
+
+def _windows(root: Node) -> Iterator[bool]:
+    """Yield of each window whether it is a parameter."""
+    for node in nodes_below(root):
+        if isinstance(node, Repetition):
+            yield isinstance(node.gap, Parameter)
+        elif isinstance(node, (Operator, Absence)):
             yield isinstance(node.window, Parameter)
 
 
@@ -110,6 +121,8 @@ def _has_parameter(node: PatternNode) -> bool:
 def _decides_by_parameter(clause: Clause) -> bool:
     """Return whether what a clause's decision chooses among, or asks, depends on a parameter."""
     decided = clause.query_class.decided
+    if isinstance(decided, DecidedRuns):
+        return _runs_by_parameter(decided, clause.deciding)
     if not isinstance(decided, Decided):
         return decided is not None
     decision = decided.decision
@@ -124,6 +137,17 @@ def _decides_by_parameter(clause: Clause) -> bool:
             [_data(each) for each in clause.deciding if each.stream in rights],
             most=0 if isinstance(decision.window_us, Parameter) else 1,
         )
+    )
+
+
+def _runs_by_parameter(runs: DecidedRuns, read: Sequence[Clause]) -> bool:
+    """Return whether more depends on a parameter than which tuples runs stand behind."""
+    decision = runs.decision
+    behind = [runs.left, *(begin.left for begin in decision.begins)]
+    lefts = {left.name for left in behind if left is not None}
+    return decision.counting is not None or (
+        any(_have_parameters(each.operands()) for each in decision.conditions())
+        or any(_data(each) for each in read if each.stream not in lefts)
     )
 
 

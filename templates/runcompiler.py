@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from templates.built import Built
 from templates.chaindecision import DecidedChains
-from templates.clause import Clause, ClauseSource
+from templates.clause import Clause, ClauseSource, Place, Test
+from templates.clausecompiler import tested_below
 from templates.conjunctions import compared_in
 from templates.elements import of_candidate
 from templates.joingraph import GraphNode, JoinGraph
@@ -75,7 +76,7 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
                 needed = decisions.chosen(tuple(blocks_of(node.operand))) | asked | of_left
                 left = compiler.tuples(node.operand, needed)
                 deciding.append(left)
-                begin = replace(begin, left=decisions.stream(left))
+                begin = replace(begin, left=decisions.tested(left))
             begins.append(begin)
     statement, node = nodes[0]
     operands = [o for other, _ in nodes for o in asked_of_elements(other.root)]
@@ -164,13 +165,14 @@ def runs_clause(
     needed = needed_above | compiler.terms(where) | compiler.terms(first) | set(node.left_keys)
     needed |= decisions.chosen(blocks)
     below = [] if node.operand is None else [compiler.tuples(node.operand, needed)]
-    left = decisions.stream(below[0]) if below else None
+    left = decisions.tested(below[0]) if below else None
     carried = tuple(
         sorted({unit.run, *node.run_keys, *(t for each in below for t in each.carried)})
     )
     if decision.counting is not None:
         carried = (unit.run,)
-    runs = DecidedRuns(decision, left, first, "", carried, (), unit.run, node.run_keys)
+    data = below[0].tested_terms if below and decision.counting is None else ()
+    runs = DecidedRuns(decision, left, first, "", (*carried, *data), (), unit.run, node.run_keys)
     plain_keys = {key for key in node.left_keys if key[0] != "+"}
     steps_compared = [compared_in(each) for each in (first, where, *node.each_step())]
     plain_keys |= built.compared & decisions.chosen(blocks)
@@ -179,7 +181,18 @@ def runs_clause(
         compared = frozenset()
     read = (*below, *built.deciding)
     counts = "" if decision.counting is None else unit.run
-    return handed_on(compiler, runs, blocks, read, where, compared, needed_above, counts)
+    tests = _tests_behind(below[0], len(carried)) if data else ()
+    return handed_on(compiler, runs, blocks, read, where, compared, needed_above, counts, tests)
+
+
+def _tests_behind(left: Clause, carried: int) -> tuple[Test, ...]:
+    """Return what is asked of what stands before, whose values runs carry behind their terms."""
+    moved = []
+    for test in tested_below(ClauseSource(None, left, 0, 0), 0):
+        assert isinstance(test.place, Place)
+        position = test.place.position - len(left.carried) + carried
+        moved.append(test._replace(place=test.place._replace(position=position)))
+    return tuple(moved)
 
 
 def handed_on(
@@ -191,10 +204,12 @@ def handed_on(
     compared: frozenset[str],
     needed_above: frozenset[str],
     counts: str = "",
+    data: tuple[Test, ...] = (),
 ) -> Clause:
     """Return the clause of the tuples of runs, a stream of which is named here by its content.
 
-    `read` are the clauses of all that they are made of.
+    `read` are the clauses of all that they are made of.  `data` are held against values that they
+    carry behind their terms.
     """
     stream = f"#{blake2b(repr(decided).encode(), digest_size=16).hexdigest()}"
     steps = [PatternNode(DOCUMENT, Axis.CHILD, NodeTest("tuple"))]
@@ -216,7 +231,7 @@ def handed_on(
         tests=where.tests,
         condition=compile_condition(where.residuals, where.tests),
         compared=frozenset(name for name in compared if name[0] != "+"),
-        carried=decided.carried,
+        carried=tuple(t for t in decided.carried if t[0] != "$"),
         stream=stream,
         tuple_variables=variables,
         deciding=read,
@@ -228,6 +243,7 @@ def handed_on(
         stream="",
         tuple_variables=(),
         sources=(ClauseSource(None, clause, stratum, 0),),
+        box=data,
         carried=tuple(sorted(needed_above | clause.compared)),
     )
     compiler.clauses.append(tuples)

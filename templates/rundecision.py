@@ -7,14 +7,14 @@ stands before it.  Conditions read the terms of what stands before, and elements
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from templates.decision import TupleStream
 from xscl.comparison import Call, operand_terms, operands_below
 from xscl.evaluation import StepReading, Values, compile_conjunction, compile_operand
 from xscl.functions import spell
-from xscl.query import Disjunct, Elements, Operand
+from xscl.query import Disjunct, Elements, Operand, Residual
 from xscl.runvalues import (
     GrowingRun,
     Run,
@@ -188,6 +188,14 @@ class RunDecision:
         return any(operand_terms(each) for each in operands) or any(
             isinstance(each, Call) and each.function in ("start", "dur") for each in below
         )
+
+    def conditions(self) -> Iterator[Disjunct]:
+        """Yield all that is asked, of FOLD its values as comparisons."""
+        for begin in self.begins:
+            yield from (begin.first, *begin.each, *(begin.go_on or ()))
+            yield from (each for asked in begin.absent for each in asked)
+            for fold in begin.folds:
+                yield Disjunct(residuals=(Residual(fold.first, "=", fold.following),))
 
     def streams(self) -> set[str]:
         """Return the names of all streams that are read."""

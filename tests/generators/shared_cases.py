@@ -47,6 +47,12 @@ STATEMENTS = (
     "(S//a[k->x] NOT FOLLOWED BY {x = y, $within} S//b[k->y]) JOIN {x = z, W} S//c[k->z]",
     "(S//a[k->x][k = $key] NOT FOLLOWED BY {x = y, W} S//b[k->y]) NEXT {, W} S//c",
     "S//a[k->x][p >= $least] NEXT {x = y, W} (S//b[k->y] FOLLOWED BY {, W} S//c) WITHIN 9 s",
+    "S//a[k = $key]->v FOLLOWED BY {, W} S//b->u+ {u/k = v/k}",
+    "S//a[k->x][k = $key][p > $least] NEXT {, W} *//b[k->y]+ {x = y}",
+    "*//a[p >= $least]->v FOLLOWED BY {, W} S//b[p->n]+ {n >= prev(n)}",
+    "(S//a[k->x][p = $text] FOLLOWED BY {x = y, W} S//c[k->y]) NEXT {, W} S//b[k->z]+ {y = z}",
+    "(S//a[k = $key] NEXT {, W} S//b[k->x]+ {x = prev(x)}) FOLLOWED BY {, W} S//c[k = $text]",
+    "S//a[k = $key]->v NEXT {, W} S//b->u+ {u/k = v/k} WHERE count(u) = 2",
 )
 
 
