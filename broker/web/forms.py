@@ -48,6 +48,11 @@ _ANSWERED = frozenset({f"POST /v1/subscriptions/{{id}}/{verb}" for verb in ("tes
 _PARAMETER = "parameter."
 """Fields of a subscription's form that are parameters begin so."""
 
+_OPTIONS = ("digest", "group", "throttle", "quiet", "timezone")
+"""Options that a subscription's form has as a field of text, and besides these `key`."""
+
+_OPTION = "option."
+
 
 async def send_form(request: web.Request) -> web.StreamResponse:
     """Do what a form asks for, and lead to where it is seen."""
@@ -102,6 +107,8 @@ async def _subscribe(request: web.Request, fields: Mapping[str, str]) -> web.Str
         "destination": fields.get("destination", "").strip(),
         "parameters": await in_thread(_parameters, request, fields),
     }
+    if options := _options(fields):
+        asked["options"] = options
     if fields.get("since"):
         asked["since"] = fields["since"]
     answer = await _ask(request, "POST /v1/subscriptions", json.dumps(asked))
@@ -110,6 +117,14 @@ async def _subscribe(request: web.Request, fields: Mapping[str, str]) -> web.Str
         return _go(f"/subscriptions/{quote(made['id'], safe='')}")
     values = {"made": made, "back": f"/subscriptions/{quote(made['id'], safe='')}"}
     return page(request, "subscribed.html.j2", values, status=HTTPStatus.CREATED)
+
+
+def _options(fields: Mapping[str, str]) -> dict[str, str | list[str]]:
+    """Return the options that are filled in."""
+    texts = {name: fields.get(f"{_OPTION}{name}", "").strip() for name in (*_OPTIONS, "key")}
+    key = [each.strip() for each in texts.pop("key").split(",") if each.strip()]
+    given: dict[str, str | list[str]] = {name: text for name, text in texts.items() if text}
+    return {**given, "key": key} if key else given
 
 
 def _parameters(request: web.Request, fields: Mapping[str, str]) -> dict[str, str | float]:

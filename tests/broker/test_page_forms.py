@@ -16,6 +16,7 @@ from broker.api.admission.browsers import FORM_TOKEN, FORMS
 from broker.api.audit import AUDIT
 from broker.registry.audit import AuditOutcome
 from broker.registry.queries import QueryState
+from broker.registry.subscription import DestinationKind
 
 
 async def send(house: House, path: str, token: str, **fields: str) -> tuple[int, str]:
@@ -98,6 +99,22 @@ async def test_an_id_that_cannot_be_one_keeps_the_text(house: House) -> None:
     (text,) = html.fromstring(said).xpath("//textarea")
     assert text.text_content().strip() == SAME
     assert "cannot be the id" in said
+
+
+async def test_a_subscription_is_made_with_the_options_that_are_filled_in(house: House) -> None:
+    token = await house.log_in("admin")
+    fields = {"query": "same", "destination": "https://hook.example", FORM_TOKEN: token}
+    fields |= {"option.digest": "", "option.throttle": " 3 per 1 h"}
+    fields |= {"option.key": "a/title, b/title"}
+    async with house.client.post("/subscribe", data=fields) as answer:
+        assert answer.status == 201, await answer.text()
+    found = house.room.registry.subscriptions.find(query="same")
+    (options,) = (
+        each.options for each in found if each.destination.kind is DestinationKind.WEBHOOK
+    )
+    assert (options.throttle, options.key) == ("3 per 1 h", ("a/title", "b/title"))
+    async with house.client.post("/subscribe", data={**fields, "option.quiet": "never"}) as answer:
+        assert answer.status == 422
 
 
 async def test_a_webhooks_key_is_shown_once(house: House) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 from broker.api import feeds as feeds_api
@@ -14,6 +15,7 @@ from broker.api.admission.connections import Runner
 from broker.api.backend import Backend
 from broker.api.http import add_deliveries, listen, make_application
 from broker.api.pickup import Pickup
+from broker.delivery.attempt import Channel
 from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryEvent, DeliveryWorker
 from broker.documents.ingest import Ingest
@@ -43,8 +45,12 @@ async def small_broker(
     *,
     tokens: Tokens | None = None,
     on_event: Callable[[DeliveryEvent], None] = lambda event: None,
+    channels: Mapping[DestinationKind, Channel] = MappingProxyType({}),
 ) -> AsyncIterator[str]:
-    """Run a broker on a directory; yields the URL of its API, which is closed if it has tokens."""
+    """Run a broker on a directory; yields the URL of its API, which is closed if it has tokens.
+
+    Webhooks are called, and what else `channels` has.
+    """
     with (
         broker_in(directory) as files,
         contextlib.closing(SpoolWriter(directory / "spool")) as spool,
@@ -88,16 +94,15 @@ async def small_broker(
             in_force=pipeline.in_force,
         )
         ingest.start()
-        channels = {DestinationKind.WEBHOOK: WebhookChannel(allowed=LOOPBACK, allow_http=True)}
-        worker = DeliveryWorker(
-            files.outbox, files.registry, channels, policy=FAST, on_event=on_event
-        )
+        webhooks = WebhookChannel(allowed=LOOPBACK, allow_http=True)
+        ways = {DestinationKind.WEBHOOK: webhooks, **channels}
+        worker = DeliveryWorker(files.outbox, files.registry, ways, policy=FAST, on_event=on_event)
         application = make_application(
             backend, body_bytes_max=1_000_000, gate=Gate(tokens) if tokens else None, trail=trail
         )
         feeds_api.install(application, feed_store, allowed=networks(["127.0.0.0/8"]))
         pages.install(application)
-        add_deliveries(application, Pickup(files.outbox, files.registry, channels=channels))
+        add_deliveries(application, Pickup(files.outbox, files.registry, channels=ways))
         runner = Runner(application, shutdown_timeout=0.1)
         await runner.setup()
         url = await listen(runner, "127.0.0.1", port)

@@ -53,7 +53,7 @@ export function trial(section, { id, make }) {
     near.hidden = !found.misses.length;
     near.querySelector("ol").replaceChildren(...found.misses.map(miss));
     matches.hidden = !found.matches.length;
-    matches.querySelector("ol").replaceChildren(...found.matches.map((match) => listed(match)));
+    matches.querySelector("ol").replaceChildren(...found.matches.map(sent));
   }
 
   function miss(each) {
@@ -153,6 +153,21 @@ function listed(match, why = "") {
     reason.textContent = why;
     item.append(reason);
   }
+  return item;
+}
+
+// A match as `listed`, and what its subscribers would be sent.
+function sent(match) {
+  const item = listed(match);
+  const details = document.createElement("details");
+  const summary = document.createElement("summary");
+  summary.textContent = "What is sent";
+  const output = document.createElement("pre");
+  output.className = "code";
+  output.tabIndex = 0;
+  output.textContent = match.output;
+  details.append(summary, output);
+  item.append(details);
   return item;
 }
 
