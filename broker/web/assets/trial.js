@@ -23,7 +23,11 @@ export function trial(section, { id, make }) {
     stop();
     asking = new AbortController();
     const { signal } = asking;
-    if (section.hidden) said.textContent = "Looking…";
+    if (section.hidden) {
+      said.textContent = "Looking…";
+      section.classList.remove("old");
+      near.hidden = matches.hidden = true;
+    }
     section.hidden = false;
     const asked = id() ? `?id=${encodeURIComponent(id())}` : "";
     try {
