@@ -31,7 +31,7 @@ Line = Literal["tree", "join", "residual", "flow"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
+class _PictureNode:
     name: str
     label: str
     look: Look = "plain"
@@ -49,7 +49,7 @@ class _Edge:
 class Picture:
     """Boxes (a title and nodes), nodes outside of boxes under the title `""`, and edges."""
 
-    boxes: list[tuple[str, list[_Node]]] = field(default_factory=list)
+    boxes: list[tuple[str, list[_PictureNode]]] = field(default_factory=list)
     edges: list[_Edge] = field(default_factory=list)
 
 
@@ -59,7 +59,9 @@ def graph_picture(survey: Survey, query: QueryView) -> Picture:
     for prefix, title, clause in _clauses(query):
         for s, side in enumerate(clause.sides):
             nodes = [
-                _Node(f"{prefix}s{s}n{i}", _label(side, i), "plain" if n.survives else "faint")
+                _PictureNode(
+                    f"{prefix}s{s}n{i}", _label(side, i), "plain" if n.survives else "faint"
+                )
                 for i, n in enumerate(side.nodes)
             ]
             picture.boxes.append((title + _operand(side), nodes))
@@ -116,7 +118,7 @@ def minor_picture(survey: Survey, query: QueryView) -> Picture:
         query_class = survey.class_of(clause).query_class
         template = query_class.template
         names = [survey.name(number) for number in query_class.row.variables]
-        nodes = [_Node(f"{prefix}v{i + 1}", name) for i, name in enumerate(names)]
+        nodes = [_PictureNode(f"{prefix}v{i + 1}", name) for i, name in enumerate(names)]
         size = template.left_size
         picture.boxes.append((f"{title}left", nodes[:size]))
         if template.has_right:
@@ -144,7 +146,7 @@ def plan_picture(plan: QueryPlan) -> Picture:
     ops = []
     for op in plan.ops:
         rules = " ".join(fired.rule.symbol for fired in op.fired)
-        ops.append(_Node(f"m{op.number}", f"{op.kind}\n{rules}" if rules else op.kind))
+        ops.append(_PictureNode(f"m{op.number}", f"{op.kind}\n{rules}" if rules else op.kind))
         for stream in op.reads:
             name = streams.setdefault(stream, f"s{len(streams) + 1}")
             picture.edges.append(_Edge(name, f"m{op.number}", "flow"))
@@ -152,9 +154,13 @@ def plan_picture(plan: QueryPlan) -> Picture:
         for query in op.queries if op.kind != "patterns" else ():
             name = queries.setdefault(query, f"q{len(queries) + 1}")
             picture.edges.append(_Edge(f"m{op.number}", name, "flow"))
-    picture.boxes.append(("", [_Node(name, stream, "round") for stream, name in streams.items()]))
+    picture.boxes.append(
+        ("", [_PictureNode(name, stream, "round") for stream, name in streams.items()])
+    )
     picture.boxes.append(("m-ops", ops))
-    picture.boxes.append(("", [_Node(name, query, "faint") for query, name in queries.items()]))
+    picture.boxes.append(
+        ("", [_PictureNode(name, query, "faint") for query, name in queries.items()])
+    )
     return picture
 
 
@@ -166,12 +172,12 @@ def flow_picture(survey: Survey) -> Picture:
         for name in (*(block.stream for block in query.blocks), query.publish):
             if name is not None:
                 streams.setdefault(name, f"stream{len(streams)}")
-    picture.boxes.append(("", [_Node(key, name, "round") for name, key in streams.items()]))
-    boxes: dict[str, list[_Node]] = {}
+    picture.boxes.append(("", [_PictureNode(key, name, "round") for name, key in streams.items()]))
+    boxes: dict[str, list[_PictureNode]] = {}
     for i, query in enumerate(survey.queries):
         template = survey.class_of(query.alternatives[0][-1]).template
         title = "decisions" if query.decisions else f"template {template}"
-        boxes.setdefault(title, []).append(_Node(f"query{i}", query.id))
+        boxes.setdefault(title, []).append(_PictureNode(f"query{i}", query.id))
         for stream in dict.fromkeys(block.stream for block in query.blocks):
             picture.edges.append(_Edge(streams[stream], f"query{i}", "flow"))
         if query.publish is not None:
