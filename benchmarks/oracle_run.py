@@ -5,8 +5,8 @@
     python benchmarks/oracle_run.py --cases 5000 --ordered
 
 Each seed is a query set with a document stream (see `tests/generators/strategies.py`).  The engine
-gets the documents in batches of one, of three, and all at once, in turn; every fourth case restarts
-in the middle.  A case that differs is printed as it stands, with expected and found matches.
+gets the documents in batches of one, of three, or all at once, by lot; one case of four restarts in
+the middle.  A case that differs is printed as it stands, with expected and found matches.
 
 With `--dynamic` each seed is a history, in which queries and subscriptions come and go between
 documents (see `tests/histories/history.py`), and happens to a broker in one of the ways that must
@@ -18,7 +18,10 @@ and DISJOINT (`tests/generators/outcome_cases.py`), with `--counted` they count 
 (`tests/generators/counted_cases.py`), with `--lossy` LOSS
 (`tests/generators/loss_cases.py`), with `--rules` tables, whose rows are compared too
 (`tests/generators/rule_cases.py`), with `--similar` they join by similarity
-(`tests/generators/similar_cases.py`).  Every fifth case of these three is joined in three shards.
+(`tests/generators/similar_cases.py`).  One case of five of these three is joined in three shards.
+Of the others of similarity one of five is joined by any engine: reference engines try pair by pair.
+Half of all do without compiled loops, and half order their words anew whenever as many sets have
+come as were there.
 
 At the end comes a table of the clauses of the language: how many cases each stands in, and in how
 many it decides which matches there are.  That takes many runs of the oracle, so it looks at every
@@ -40,6 +43,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
+from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
@@ -61,11 +65,19 @@ from histories.strategies import random_history  # noqa: E402
 from oracle.lines import render  # noqa: E402
 from support import rules  # noqa: E402
 from support.kit import parse_case  # noqa: E402
-from support.runners import ENGINES, EngineName, run_engine, run_oracle  # noqa: E402
+from support.runners import (  # noqa: E402
+    DEFAULT_ENGINE,
+    ENGINES,
+    EngineName,
+    run_engine,
+    run_oracle,
+)
 
 from broker.pipeline.shards import Join  # noqa: E402
 from broker.tables.locks import Granularity, Scheduler  # noqa: E402
 from broker.tables.transactions import Schedule  # noqa: E402
+from joins.similarity import candidates, reading, settable  # noqa: E402
+from templates.compiling import can_compile  # noqa: E402
 
 MEMORY = Path("/dev/shm")
 
@@ -106,26 +118,30 @@ class Run:
     def _case(self, seed: int) -> Outcome:
         text = self._text(seed)
         case = parse_case(text)
-        engine = self.engines[seed % len(self.engines)]
-        batch_size = (1, None, 3)[seed // len(ENGINES) % 3]
-        restart = len(case.lines) // 2 if seed % 4 == 0 else 0
-        shards = 3 if self.of_kind in (similar_case, loss_case) and seed % 5 == 0 else 1
-        engine = engine if shards == 1 else "signatures"
-        join = Join(case.lateness_us, shards)
-        matches = run_oracle(case)
-        found = _lines(
-            lambda: [
-                render(match)
-                for match in run_engine(
-                    case,
-                    engine,
-                    batch_size=batch_size,
-                    restart_after=restart,
-                    processors=lambda: join.processor(None),
-                )
-            ]
-        )
-        how = f"{engine}, batch size {batch_size}, restart {restart}, shards {shards}"
+        cut = random.Random(seed)
+        engine = cut.choice(self.engines)
+        batch_size = cut.choice((1, 3, None))
+        restart = 0 if cut.randrange(4) else len(case.lines) // 2
+        is_spread = self.of_kind in (similar_case, loss_case) and not cut.randrange(5)
+        way = _SimilarWay.random(cut) if self.of_kind is similar_case else None
+        if is_spread or (way and not way.is_by_reference):
+            engine = DEFAULT_ENGINE
+        join = Join(case.lateness_us, 3 if is_spread else 1)
+        how = f"{engine}, batch size {batch_size}, restart {restart}, shards {join.shards}, {way}"
+        with way.taken() if way else contextlib.nullcontext():
+            matches = run_oracle(case)
+            found = _lines(
+                lambda: [
+                    render(match)
+                    for match in run_engine(
+                        case,
+                        engine,
+                        batch_size=batch_size,
+                        restart_after=restart,
+                        processors=lambda: join.processor(None),
+                    )
+                ]
+            )
         outcome = Outcome.of(seed, how, text, [render(match) for match in matches], found)
         is_any = self.of_kind is None
         if self.coverage_every and seed % self.coverage_every == 0 and is_any:
@@ -174,6 +190,34 @@ class Run:
             outcome.decided = decided(history, expected)
         outcome.counts.update(f"histories with {word}" for word in _words(text))
         return outcome
+
+
+@dataclass(frozen=True)
+class _SimilarWay:
+    """A way to join by similarity that must not show."""
+
+    is_by_reference: bool
+    is_compiled: bool
+    first_look: int
+
+    @classmethod
+    def random(cls, cut: random.Random) -> _SimilarWay:
+        """Return one of the ways."""
+        return cls(
+            is_by_reference=not cut.randrange(5),
+            is_compiled=can_compile() and bool(cut.randrange(2)),
+            first_look=cut.choice((1, settable.FIRST_LOOK)),
+        )
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[None]:
+        """Do what is done meanwhile in this way."""
+        with (
+            patch.object(settable, "FIRST_LOOK", self.first_look),
+            patch.object(candidates, "can_compile", lambda: self.is_compiled),
+            patch.object(reading, "can_compile", lambda: self.is_compiled),
+        ):
+            yield
 
 
 @dataclass

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -38,7 +39,8 @@ _UNSPACED = (
 """How the names of characters begin that are of a script without spaces."""
 
 
-def words(text: str) -> list[str]:
+@lru_cache(maxsize=1_000)
+def words(text: str) -> tuple[str, ...]:
     """Return the words of a text in order."""
     found: list[str] = []
     run = ""
@@ -48,7 +50,7 @@ def words(text: str) -> list[str]:
         else:
             found += _of_run(run)
             run = ""
-    return found
+    return tuple(found)
 
 
 def _of_run(run: str) -> list[str]:
@@ -80,7 +82,7 @@ def sets(call: Call, values: Sequence[Atom], others: Sequence[Sequence[Atom]]) -
     return [_shingles(words(str(value)), length) for value in values]
 
 
-def _shingles(found: list[str], length: int) -> set[str]:
+def _shingles(found: Sequence[str], length: int) -> set[str]:
     if not found:
         return set()
     starts = range(max(1, len(found) - length + 1))
