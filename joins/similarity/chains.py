@@ -1,11 +1,12 @@
 """An index of words as chains of entries, the newest first: for loops that are compiled.
 
-A word has a **mark**, the first half of its hash.  Marks that begin alike share a head, and from it
-a chain goes back from entry to entry, each of which says whose it is.  Sets come in the order of
-their numbers.  So a chain is followed until a set is older than what is looked for, and entries of
-sets that are gone stand in front of all others: they give their memory back at once.
+A word has a **mark**, the first half of its hash.  Marks that are near each other share a head, and
+from it a chain goes back from entry to entry, each of which says whose it is.  Sets come in the
+order of their numbers.  So a chain is followed until a set is older than what is looked for, and
+entries of sets that are gone stand in front of all others: they give their memory back at once.
 
-An entry takes 12 bytes, and heads 4 each, of which there are as many as entries, or up to twice.
+An entry takes 12 bytes, and a head 4.  There are one and a half to two heads for an entry, else all
+entries are linked anew.
 Two words with one mark are taken for one: then a pair is found that shares a word less than is
 counted, and none is lost.
 """
@@ -23,7 +24,7 @@ from joins.similarity.kernels import ChainColumns, Marks, link
 
 __all__ = ["Chains"]
 
-_FIRST_HEADS = 1 << 10
+_FEWEST_HEADS = 1 << 10
 
 _NUMBERS = 3
 """The numbers of an entry: its mark, its set, and how far back the next one of its chain is."""
@@ -37,7 +38,7 @@ class Chains:
 
     def __init__(self, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS) -> None:
         self._entries = Column(np.uint32, limits=limits)
-        self._heads: Marks = np.zeros(_FIRST_HEADS, np.uint32)
+        self._heads: Marks = np.zeros(_FEWEST_HEADS, np.uint32)
         self._first = 0
         self._set_base = 0
 
@@ -71,8 +72,9 @@ class Chains:
         new[:, 1] = instances - self._set_base
         self._entries.append(new.ravel())
         entries = before + len(keys)
-        if entries > len(self._heads) or self._entries.end // _NUMBERS - self._first > _MOST:
-            self._heads = np.zeros(1 << (entries - 1).bit_length(), np.uint32)
+        fits = 3 * entries // 2 <= len(self._heads) <= max(_FEWEST_HEADS, 2 * entries)
+        if not fits or self._entries.end // _NUMBERS - self._first > _MOST:
+            self._heads = np.zeros(max(_FEWEST_HEADS, 7 * entries // 4), np.uint32)
             self._first, before = self._entries.start // _NUMBERS, 0
         link(self.columns(), before)
 

@@ -111,9 +111,8 @@ def link(index: ChainColumns, first: int) -> None:
 
     A head has the number behind that of an entry, so that 0 is none.
     """
-    shift = np.uint32(32 - _bits(len(index.heads)))
     for i in range(first, len(index.entries) // 3):
-        head = np.int64(index.entries[3 * i] >> shift)
+        head = _head(index, index.entries[3 * i])
         before = np.int64(index.heads[head])
         number = index.lowest + i + 1
         index.entries[3 * i + 2] = number - before if before else 0
@@ -121,11 +120,9 @@ def link(index: ChainColumns, first: int) -> None:
 
 
 @compiled
-def _bits(size: int) -> int:
-    bits = 0
-    while 1 << bits < size:
-        bits += 1
-    return bits
+def _head(index: ChainColumns, mark: np.uint32) -> int:
+    """Return the head of a mark: marks are spread evenly over all heads."""
+    return int((np.uint64(mark) * np.uint64(len(index.heads))) >> np.uint64(32))
 
 
 @compiled
@@ -200,12 +197,11 @@ def _tally(
     Returns how many sets were `touched`.  All chains are followed at once, one step of each in
     turn: so their entries are fetched from memory side by side.
     """
-    shift = np.uint32(32 - _bits(len(index.heads)))
     open_chains = 0
     marks = np.empty(len(needles), np.uint32)
     for needle in needles:
         mark = np.uint32(needle >> np.uint64(32))
-        entry = np.int64(index.heads[np.int64(mark >> shift)]) - 1 - index.lowest
+        entry = np.int64(index.heads[_head(index, mark)]) - 1 - index.lowest
         if entry >= 0:
             chains[open_chains], marks[open_chains] = entry, mark
             open_chains += 1

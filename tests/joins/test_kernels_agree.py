@@ -28,6 +28,7 @@ from joins.memory.limits import MemoryLimits
 from joins.similarity import chains, settable
 from joins.similarity.arraytable import ArrayTable
 from joins.similarity.bounds import AskedMeasure
+from joins.similarity.chains import Chains
 from joins.similarity.settable import Indexed, SetTable
 from templates import wordcolumns
 from templates.wordcolumns import hashed_sets
@@ -117,6 +118,19 @@ def found(
 def is_similar(look: AskedMeasure, own: frozenset[str], other: frozenset[str]) -> bool:
     first, second = (own, other) if look.is_first else (other, own)
     return score(look.measure, set(first), set(second)) >= Fraction(repr(look.threshold))
+
+
+def test_an_index_of_chains_is_as_large_as_what_is_there() -> None:
+    """Its heads follow its entries when a burst has come, and when it has gone."""
+    index = Chains()
+    random_ = random.Random(0)
+    first = 0
+    for count in (100, 3_000, 70_000, 9_000, 1_000, 20_000):
+        words = np.array([random_.getrandbits(64) for _ in range(count)], np.uint64)
+        numbers = np.arange(first, first + count)
+        index.add(words, numbers, first, lambda which: np.ones(len(which), bool))
+        first += count
+        assert index.memory_bytes <= 12 * count + 4 * max(1_024, 2 * count)
 
 
 def test_numba_is_not_imported_before_it_is_of_use() -> None:
