@@ -76,7 +76,7 @@ from support.runners import (  # noqa: E402
 from broker.pipeline.shards import Join  # noqa: E402
 from broker.tables.locks import Granularity, Scheduler  # noqa: E402
 from broker.tables.transactions import Schedule  # noqa: E402
-from joins.similarity import candidates, reading, settable  # noqa: E402
+from joins.similarity import candidates, settable  # noqa: E402
 from templates.compiling import can_compile  # noqa: E402
 
 MEMORY = Path("/dev/shm")
@@ -215,7 +215,6 @@ class _SimilarWay:
         with (
             patch.object(settable, "FIRST_LOOK", self.first_look),
             patch.object(candidates, "can_compile", lambda: self.is_compiled),
-            patch.object(reading, "can_compile", lambda: self.is_compiled),
         ):
             yield
 
