@@ -20,8 +20,8 @@ and DISJOINT (`tests/generators/outcome_cases.py`), with `--counted` they count 
 (`tests/generators/rule_cases.py`), with `--similar` they join by similarity
 (`tests/generators/similar_cases.py`).  One case of five of these three is joined in three shards.
 Of the others of similarity one of five is joined by any engine: reference engines try pair by pair.
-Half of all do without compiled loops, and half order their words anew whenever as many sets have
-come as were there.
+Compiled loops begin at once, with the fifth set, or never; half of the cases order their words anew
+whenever as many sets have come as were there.
 
 At the end comes a table of the clauses of the language: how many cases each stands in, and in how
 many it decides which matches there are.  That takes many runs of the oracle, so it looks at every
@@ -73,11 +73,13 @@ from support.runners import (  # noqa: E402
     run_oracle,
 )
 
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits  # noqa: E402
 from broker.pipeline.shards import Join  # noqa: E402
 from broker.tables.locks import Granularity, Scheduler  # noqa: E402
 from broker.tables.transactions import Schedule  # noqa: E402
-from joins.similarity import candidates, settable  # noqa: E402
-from templates.compiling import can_compile  # noqa: E402
+from joins.shards.limits import ShardLimits  # noqa: E402
+from joins.signature.limits import SignatureLimits  # noqa: E402
+from joins.similarity import settable  # noqa: E402
 
 MEMORY = Path("/dev/shm")
 
@@ -126,7 +128,9 @@ class Run:
         way = _SimilarWay.random(cut) if self.of_kind is similar_case else None
         if is_spread or (way and not way.is_by_reference):
             engine = DEFAULT_ENGINE
-        join = Join(case.lateness_us, 3 if is_spread else 1)
+        limits = way.limits if way else DEFAULT_MATCHING_LIMITS
+        shards = ShardLimits(shard=limits.join)
+        join = Join(case.lateness_us, 3 if is_spread else 1, limits=shards)
         how = f"{engine}, batch size {batch_size}, restart {restart}, shards {join.shards}, {way}"
         with way.taken() if way else contextlib.nullcontext():
             matches = run_oracle(case)
@@ -139,6 +143,7 @@ class Run:
                         batch_size=batch_size,
                         restart_after=restart,
                         processors=lambda: join.processor(None),
+                        limits=limits,
                     )
                 ]
             )
@@ -197,7 +202,7 @@ class _SimilarWay:
     """A way to join by similarity that must not show."""
 
     is_by_reference: bool
-    is_compiled: bool
+    compiled_sets: int
     first_look: int
 
     @classmethod
@@ -205,17 +210,19 @@ class _SimilarWay:
         """Return one of the ways."""
         return cls(
             is_by_reference=not cut.randrange(5),
-            is_compiled=can_compile() and bool(cut.randrange(2)),
+            compiled_sets=cut.choice((0, 5, 1_000)),
             first_look=cut.choice((1, settable.FIRST_LOOK)),
         )
 
+    @property
+    def limits(self) -> MatchingLimits:
+        """The limits of an engine that joins in this way."""
+        return MatchingLimits(join=SignatureLimits(compiled_sets=self.compiled_sets))
+
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
-        """Do what is done meanwhile in this way."""
-        with (
-            patch.object(settable, "FIRST_LOOK", self.first_look),
-            patch.object(candidates, "can_compile", lambda: self.is_compiled),
-        ):
+        """Order words as early as this way does."""
+        with patch.object(settable, "FIRST_LOOK", self.first_look):
             yield
 
 

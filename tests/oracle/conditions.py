@@ -138,9 +138,9 @@ def _scores(operand: Operand, facts: Facts) -> list[Fraction] | None:
 
 
 def _sets(call: Call, facts: Facts) -> list[set[str]] | None:
-    known = [values_of(each, facts) for each in call.arguments]
-    values, *others = [each for each in known if each is not None]
-    return similarity.sets(call, values, others) if len(others) + 1 == len(known) else None
+    given = [values_of(each, facts) for each in call.arguments]
+    known = [each for each in given if each is not None]
+    return similarity.sets(call, known[0], known[1:]) if len(known) == len(given) else None
 
 
 def _test(test: Call, facts: Facts) -> bool:
