@@ -164,4 +164,5 @@ def chain_clause(
         *(compared_in(each) for each in (where, *begins)), *(each.compared for each in below)
     )
     read = (*below, *built.deciding)
-    return handed_on(compiler, chains, blocks, read, where, compared, needed_above)
+    similar = tuple(dict.fromkeys(join for each in begins for join in each.similarity_joins))
+    return handed_on(compiler, chains, blocks, read, where, compared, needed_above, similar)

@@ -18,6 +18,7 @@ from templates.clausecompiler import tested_below
 from templates.conjunctions import compared_in
 from templates.elements import of_candidate
 from templates.joingraph import GraphNode, JoinGraph
+from templates.measured import in_text
 from templates.ordered import Repeated, asked_of_elements, blocks_of, choices
 from templates.queryclass import QueryClass
 from templates.rundecision import (
@@ -41,6 +42,7 @@ from xscl.query import (
     Operand,
     Query,
     SelectKind,
+    SimilarityJoin,
     VariableValue,
     operand_terms,
     operand_variables,
@@ -182,7 +184,10 @@ def runs_clause(
     read = (*below, *built.deciding)
     counts = "" if decision.counting is None else unit.run
     tests = _tests_behind(below[0], len(carried)) if data else ()
-    return handed_on(compiler, runs, blocks, read, where, compared, needed_above, counts, tests)
+    similar = () if decision.counting is not None else in_text(below or (None,), first)
+    return handed_on(
+        compiler, runs, blocks, read, where, compared, needed_above, similar, counts, tests
+    )
 
 
 def _tests_behind(left: Clause, carried: int) -> tuple[Test, ...]:
@@ -203,13 +208,14 @@ def handed_on(
     where: Disjunct,
     compared: frozenset[str],
     needed_above: frozenset[str],
+    similar: tuple[SimilarityJoin, ...],
     counts: str = "",
     data: tuple[Test, ...] = (),
 ) -> Clause:
     """Return the clause of the tuples of runs, a stream of which is named here by its content.
 
-    `read` are the clauses of all that they are made of.  `data` are held against values that they
-    carry behind their terms.
+    `read` are the clauses of all that they are made of, `similar` the similarity joins of the
+    tuples.  `data` are held against values that they carry behind their terms.
     """
     stream = f"#{blake2b(repr(decided).encode(), digest_size=16).hexdigest()}"
     steps = [PatternNode(DOCUMENT, Axis.CHILD, NodeTest("tuple"))]
@@ -232,6 +238,7 @@ def handed_on(
         condition=compile_condition(where.residuals, where.tests),
         compared=frozenset(name for name in compared if name[0] != "+"),
         carried=tuple(t for t in decided.carried if t[0] != "$"),
+        similar=similar,
         stream=stream,
         tuple_variables=variables,
         deciding=read,

@@ -124,7 +124,7 @@ class _Case:
 
     def ordered(self) -> str:
         self.is_ordered = True
-        kind = self.chooser.integer(0, 3)
+        kind = self.chooser.integer(0, 5)
         window = self.chooser.choice(["1 h", "20 m"])
         joined = f"{{{self.join('a', 'b')}, {window}}}"
         if kind == 0:
@@ -133,6 +133,13 @@ class _Case:
             text = f"{self.block('a')} NOT FOLLOWED BY {joined} {self.block('b')}"
         elif kind == 2:
             text = f"{self.block('b')} UNLESS {{{self.join('b', 'a')}, {window}}} {self.block('a')}"
+        elif kind == 3:
+            chained = f"{self.block('a')} FOLLOWED BY {joined} {self.block('b')}"
+            text = f"{chained} FOLLOWED BY {{{self.join('a', 'c')}, {window}}} {self.block('c')}"
+            text += " MATCH NEXT"
+        elif kind == 4:
+            text = f"{self.block('a')} NEXT {joined} {self.block('b')}"
+            text += f" NEXT {{{self.join('a', 'c')}, {window}}} {self.block('c')}+"
         else:
             unless = f"UNLESS {{{self.join('b', 'c')}}} {self.block('c')}"
             text = f"{self.block('a')} FOLLOWED BY {joined} {self.block('b')} {unless}"

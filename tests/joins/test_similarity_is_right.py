@@ -92,3 +92,25 @@ def test_long_texts_are_compared_as_short_ones() -> None:
     expected = lines(run_oracle(case))
     assert expected
     assert lines(run_engine(case, batch_size=2)) == expected
+
+
+def test_chains_and_runs_say_what_is_similar() -> None:
+    """Their plain units do; what is asked of the elements of a run has no score of its own."""
+    queries = [
+        "S//i->a FOLLOWED BY {similar(a/t, b/t) >= 0.5, 1 h} S//i->b FOLLOWED BY"
+        " {similar(a/t, c/t) >= 0.5, 1 h} S//i->c MATCH NEXT GRACE 10 min",
+        "S//i->a FOLLOWED BY {similar(a/t, b/t) >= 0.5, 1 h} S//i->b NEXT {a/t != c/t, 1 h}"
+        " S//i->c+ GRACE 10 min",
+        "S//i->a FOLLOWED BY {similar(a/t, b/t) >= 0.5, 1 h} S//i->b+ FOLLOWED BY"
+        " {similar(a/t, c/t) >= 0.5, 1 h} S//i->c MATCH NEXT GRACE 10 min",
+        "S//i->a NEXT {similar(a/t, b/t) >= 0.2, 1 h} S//i->b+ {similar(prev(b/t), b/t) > 0, 1 h}"
+        " NEXT {similar(a/t, c/t) > 0, 1 h} S//i->c GRACE 10 min",
+    ]
+    text = "\n".join(f"query q{i}\n    {query}" for i, query in enumerate(queries))
+    titles = ["fire storm harbour", "storm fire harbour", "storm harbour", "storm harbour it is"]
+    for i, title in enumerate(titles, 1):
+        text += f"\ndocument {i} S 12:{i:02}  <i><t>{title}</t></i>"
+    case = parse_case(f"# chains\n{text}\ntick 5 2026-01-03T00:00\n----\n")
+    expected = run_oracle(case)
+    assert {match.query for match in expected if match.similar} == {"q0", "q1", "q2", "q3"}
+    assert lines(run_engine(case)) == lines(expected)
