@@ -20,6 +20,7 @@ and matches.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -44,6 +45,8 @@ from templates.queryclass import QueryClass, SetKind, Sides, SimilarPair
 
 __all__ = ["Everything", "SimilarityCandidates"]
 
+
+_log = logging.getLogger(__name__)
 
 AnyTable = SetTable[Any]
 
@@ -174,6 +177,10 @@ class SimilarityCandidates:
         for kind, table in self._tables.items():
             is_large = table.sets.end - table.sets.start >= self._compiled_sets
             if is_large and isinstance(table, ArrayTable) and can_compile():
+                _log.info(
+                    "compiled loops join by similarity from now on; where they have not been"
+                    " compiled before, that is done first, and matches wait for it"
+                )
                 # Imported when it is first of use: numba takes half a second.
                 from joins.similarity.compiledtable import CompiledTable
 
