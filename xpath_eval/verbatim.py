@@ -6,7 +6,7 @@ namespaces, attributes of ASCII in double quotes behind one space each, elements
 `<a/>`, the three references that a serialiser writes, and nothing but elements and text.
 
 Invariant: of a well-formed document for which it holds, `lxml.etree.tostring` of the root is the
-document's text, and its elements are its tags but those that end one.
+document's text, and its elements are its start tags and empty tags.
 """
 
 from __future__ import annotations

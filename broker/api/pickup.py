@@ -98,7 +98,7 @@ class Pickup:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def quiet_until_us(self, subscriptions: Sequence[Subscription]) -> dict[str, int]:
-        """Return until when nothing is sent to each of those that are snoozed or in quiet hours."""
+        """Return until when each subscription that is snoozed or in quiet hours gets nothing."""
         now_us = self.now_us()
         names = [each.id for each in subscriptions]
         found = await self.write(lambda: self.answers.snoozed(names, now_us))

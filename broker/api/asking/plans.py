@@ -50,7 +50,7 @@ PLANS = web.AppKey("plans", Plans)
 
 
 async def get_plan(request: web.Request) -> web.Response:
-    """Answer the m-ops of all queries, or those that work for one `?query=`."""
+    """Answer the m-ops of all queries, or of one with `?query=`."""
     backend, plans, query_id = request.app[BACKEND], request.app[PLANS], request.query.get("query")
 
     def work() -> dict[str, Any]:

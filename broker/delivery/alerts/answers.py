@@ -154,7 +154,7 @@ class Answers:
         return lane[0] if lane and lane[0] > now_us else None, dict(keys)
 
     def snoozed(self, subscription_ids: Sequence[str], now_us: int) -> dict[str, int]:
-        """Return until when each of some subscriptions is snoozed, of those that are."""
+        """Return until when each of some subscriptions is snoozed, where it is."""
         found = self._db.execute(
             "SELECT subscription, snoozed_until_us FROM lane WHERE snoozed_until_us > ?"
             " AND subscription IN (SELECT value FROM json_each(?))",
