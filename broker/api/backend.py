@@ -39,8 +39,9 @@ class Backend:
 
     `unready` returns why the broker cannot do its work now, or None; `figures` are the numbers
     that `/metrics` shows, asked for beside the event loop.  `committed` is notified after each
-    commit.  `histograms` are shown beside the figures.  `in_force` is what is evaluated of which
-    registry version, None while that is being changed; it waits a second, beside the event loop.
+    commit.  `histograms` are shown beside the figures.  `in_force` returns a registry version and
+    what is evaluated of it, None where a batch goes on for more than a second, for which it waits;
+    it is called beside the event loop.
     """
 
     registry: Registry

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,10 @@ from support.small_broker import small_broker
 from support.sparkless_broker import when
 
 import xscl
+from broker.api.asking.plans import Plans
 from broker.cli import main
 from broker.explain.plan import plan_of, plan_read, render_plan
+from broker.matching.queryset import InForce
 from broker.web.planpicture import StreamFlow, picture_of
 
 NESTED = (
@@ -61,6 +65,29 @@ async def test_of_one_query_only_what_works_for_it_is_told(house: House) -> None
     assert all("same" in op["queries"] for op in answer["m_ops"])
     assert {tuple(op["reads"]) for op in answer["m_ops"] if op["kind"] == "patterns"} == {("news",)}
     await asked(house, "/v1/plan?query=none", 404)
+
+
+async def test_one_request_waits_for_a_batch_and_others_have_the_plan_before(house: House) -> None:
+    plans, backend = Plans(), house.room.backend
+    before = plans.read(backend)
+    house.room.registry.register("late", SAME, version="1", point=0)
+    is_asked, is_over = threading.Event(), threading.Event()
+
+    def in_force() -> tuple[int, InForce] | None:
+        is_asked.set()
+        assert is_over.wait(60)
+        return backend.in_force()
+
+    busy = replace(backend, in_force=in_force)
+    waiting = asyncio.create_task(asyncio.to_thread(plans.read, busy))
+    await asyncio.to_thread(is_asked.wait, 60)
+    assert plans.read(busy) is before
+    is_over.set()
+    version, plan = await waiting
+    assert version == house.room.registry.revision() > before[0]
+    assert "late" in {name for op in plan.ops for name in op.queries}
+    nobody = replace(backend, in_force=lambda: pytest.fail("the newest plan is read again"))
+    assert plans.read(nobody) == (version, plan)
 
 
 async def test_a_shell_prints_the_plan_of_the_running_broker(house: House) -> None:

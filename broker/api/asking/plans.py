@@ -21,29 +21,40 @@ __all__ = ["PLANS", "ROUTES", "MOp", "Plans", "QueryPlan"]
 
 
 class Plans:
-    """The plan that was asked for last."""
+    """The plan that was read last, with its registry version."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._version = -1
-        self._plan: QueryPlan | None = None
+        self._reading = threading.Lock()
+        self._kept: tuple[int, QueryPlan] | None = None
 
     def read(self, backend: Backend) -> tuple[int, QueryPlan]:
         """Return a registry version and its plan; 503 before the first.  To be called in a thread.
 
-        While a batch is in hand it may be the plan before.
+        It may be the plan before, while a batch is in hand or another thread reads the next one.
         """
-        with self._lock:
-            found = backend.in_force()
-            if found is not None and found[0] != self._version:
-                self._version, self._plan = found[0], plan_in_force(found[1])
-            if self._plan is None:
-                raise Problem(
-                    HTTPStatus.SERVICE_UNAVAILABLE,
-                    "the broker evaluates the first documents; ask again later",
-                    headers={"Retry-After": "2"},
-                )
-            return self._version, self._plan
+        # Requests share a few threads: one of them waits for the end of a batch, and not all.
+        if self._reading.acquire(blocking=self._kept is None):
+            try:
+                self._kept = self._newest(backend)
+            finally:
+                self._reading.release()
+        if self._kept is None:
+            raise Problem(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "the broker evaluates the first documents; ask again later",
+                headers={"Retry-After": "2"},
+            )
+        return self._kept
+
+    def _newest(self, backend: Backend) -> tuple[int, QueryPlan] | None:
+        """Return the plan in force; the one that is kept, where it is that or none can be read."""
+        kept = self._kept
+        if kept is not None and kept[0] == backend.registry.revision():
+            return kept
+        found = backend.in_force()
+        if found is None or (kept is not None and kept[0] == found[0]):
+            return kept
+        return found[0], plan_in_force(found[1])
 
 
 PLANS = web.AppKey("plans", Plans)
