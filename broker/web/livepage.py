@@ -1,7 +1,7 @@
 """Server-sent events that tell a page to ask for itself again, after commits and now and then.
 
-An event says nothing but that there may be something new, so it is what the page shows that a
-token has to be good for.  Where nobody looks, nothing runs.
+An event says only that there may be something new.  The page says what, and only to a token that
+is good for it, so any token may follow.  Where nobody looks, nothing runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOOKING_MAX = 50
 
 _LEAST_S = 2.0
 _MOST_S = 5.0
-"""What no commit changes, as the state of feeds, is asked for so often; and what the token is."""
+"""A page is told after so long all the same, for what no commit changes, as the state of feeds."""
 
 _CHANGE = b"event: change\ndata: now\n\n"
 
@@ -53,8 +53,10 @@ async def tell_changes(request: web.Request) -> web.StreamResponse:
         await response.prepare(request)
         await response.write(b"retry: 2000\n\n")
         while True:
-            await asyncio.sleep(_LEAST_S)
-            await _changed(request.app[BACKEND], _MOST_S - _LEAST_S)
+            # Both begin now: a commit within the shortest time is told at its end.
+            await asyncio.gather(
+                asyncio.sleep(_LEAST_S), _next_commit(request.app[BACKEND], _MOST_S)
+            )
             if not is_still_admitted(request):
                 return response
             await response.write(_CHANGE)
@@ -64,7 +66,7 @@ async def tell_changes(request: web.Request) -> web.StreamResponse:
         looking.discard(task)
 
 
-async def _changed(backend: Backend, wait_s: float) -> None:
+async def _next_commit(backend: Backend, wait_s: float) -> None:
     """Wait for a commit, but no longer than so many seconds."""
     try:
         async with asyncio.timeout(wait_s), backend.committed:

@@ -48,6 +48,17 @@ async def test_who_looks_is_told_until_the_token_is_revoked(house: House) -> Non
             await house.room.commit(match(7))
 
 
+async def test_a_commit_right_after_a_page_was_told_is_not_missed(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(livepage, "_MOST_S", 3_600.0)
+    await house.log_in("admin")
+    async with house.client.get("/live") as answer:
+        assert (await answer.content.readline()).startswith(b"retry")
+        await house.room.commit(match(21))
+        assert await told(answer)
+
+
 async def test_so_many_pages_are_told_and_no_more(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
