@@ -1,24 +1,40 @@
-"""Answers of lines of JSON, each written as soon as it is known.
+"""Answers of lines of JSON, each written as soon as it is known, by a process beside the broker.
 
-What makes the lines is for one caller at a time, so a client that does not read them is not waited
-for: its connection is closed.
+That works for one caller at a time.  Another one waits for its turn, and a client that does not
+read is not waited for: its connection is closed.
 """
 
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 
 from aiohttp import web
 
 from broker.api.body import BYTES_PER_S
+from broker.api.problem import Problem
 
-__all__ = ["LINE_BYTES_MAX", "lines_response", "write_line"]
+__all__ = ["LINE_BYTES_MAX", "lines_response", "take_turn", "write_line"]
 
 LINE_BYTES_MAX = 1 << 24
-"""Bytes of a line that the process which makes it may write."""
+"""The most bytes of a line that the process writes."""
+
+_TURN_S = 5.0
+"""What a request waits for its turn, before it is turned away."""
 
 READ_S = 10.0
 """A client may read a line as slowly as it may send a body, and take so many seconds besides."""
+
+
+async def take_turn(turn: asyncio.Lock, detail: str, *, retry_after_s: int) -> None:
+    """Acquire a lock; 429 where another request keeps it for long."""
+    try:
+        async with asyncio.timeout(_TURN_S):
+            await turn.acquire()
+    except TimeoutError as error:
+        headers = {"Retry-After": str(retry_after_s)}
+        detail = f"{detail}; try again later"
+        raise Problem(HTTPStatus.TOO_MANY_REQUESTS, detail, headers=headers) from error
 
 
 def lines_response() -> web.StreamResponse:

@@ -20,7 +20,7 @@ from broker.documents.resubmission import resubmission
 from broker.documents.stored import stored_document
 from broker.pipeline.outbox import DeadLetter
 from broker.registry.queries import QueryState
-from broker.registry.streams import RECENT_US, Stream
+from broker.registry.streams import Stream
 from joins import UNBOUNDED
 
 __all__ = ["ROUTES", "rendered", "rendered_dead_letters", "statistics"]
@@ -96,7 +96,7 @@ def statistics(backend: Backend) -> dict[str, Any]:
         "reason": reason,
         "streams": len(streams),
         "documents": sum(each.documents for each in streams),
-        "documents_per_second": sum(each.recent for each in streams) / (RECENT_US / 1e6),
+        "documents_per_second": sum(each.per_second for each in streams),
         "late": late_data(late.total, late.newest),
         "settled": sum(late.settled.values()),
         "queries": dict(Counter(query.state.value for query in queries)),
@@ -111,7 +111,7 @@ def rendered(stream: Stream) -> dict[str, Any]:
     return {
         "name": stream.name,
         "documents": stream.documents,
-        "documents_per_second": stream.recent / (RECENT_US / 1e6),
+        "documents_per_second": stream.per_second,
         "newest": stream.newest_docid or None,
         "time": None if stream.newest_us is None else render_time(stream.newest_us),
         "arrival": None if stream.arrival_us is None else render_time(stream.arrival_us),

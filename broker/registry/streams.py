@@ -42,6 +42,11 @@ class Stream:
     readers: int = 0
     publisher: str | None = None
 
+    @property
+    def per_second(self) -> float:
+        """How many documents a second came of late."""
+        return self.recent / (RECENT_US / 1e6)
+
 
 class Streams:
     """Counts the documents of a spool by stream; each segment that has grown old, once.

@@ -48,10 +48,8 @@ _ANSWERED = frozenset({f"POST /v1/subscriptions/{{id}}/{verb}" for verb in ("tes
 _PARAMETER = "parameter."
 """Fields of a subscription's form that are parameters begin so."""
 
-_OPTIONS = ("digest", "group", "throttle", "quiet", "timezone")
-"""Options that a subscription's form has as a field of text, and besides these `key`."""
-
 _OPTION = "option."
+"""Fields that are options begin so."""
 
 
 async def send_form(request: web.Request) -> web.StreamResponse:
@@ -120,20 +118,15 @@ async def _subscribe(request: web.Request, fields: Mapping[str, str]) -> web.Str
 
 
 def _options(fields: Mapping[str, str]) -> dict[str, str | list[str]]:
-    """Return the options that are filled in."""
-    texts = {name: fields.get(f"{_OPTION}{name}", "").strip() for name in (*_OPTIONS, "key")}
-    key = [each.strip() for each in texts.pop("key").split(",") if each.strip()]
-    given: dict[str, str | list[str]] = {name: text for name, text in texts.items() if text}
-    return {**given, "key": key} if key else given
+    """Return the options that are filled in; the terms of a key have commas between them."""
+    given = {name: text.strip() for name, text in _named(fields, _OPTION).items() if text.strip()}
+    key = [term.strip() for term in given.pop("key", "").split(",") if term.strip()]
+    return {**given, "key": key} if key else {**given}
 
 
 def _parameters(request: web.Request, fields: Mapping[str, str]) -> dict[str, str | float]:
     """Return the values of a query's parameters, numbers as such."""
-    given = {
-        name.removeprefix(_PARAMETER): text
-        for name, text in fields.items()
-        if name.startswith(_PARAMETER)
-    }
+    given = _named(fields, _PARAMETER)
     if not given:
         return {}
     try:
@@ -144,6 +137,13 @@ def _parameters(request: web.Request, fields: Mapping[str, str]) -> dict[str, st
     return {
         name: _number(text) if types.get(name) in ("number", "value") else text
         for name, text in given.items()
+    }
+
+
+def _named(fields: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Return the fields whose names begin with a prefix, by what follows it."""
+    return {
+        name.removeprefix(prefix): text for name, text in fields.items() if name.startswith(prefix)
     }
 
 

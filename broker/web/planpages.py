@@ -9,7 +9,6 @@ from aiohttp import web
 from broker.api.asking.plans import PLANS, Plans
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.queries import present_query
-from broker.registry.streams import RECENT_US
 from broker.web.pagedata import now_us
 from broker.web.planpicture import StreamFlow, picture_of
 from broker.web.rendering import page
@@ -33,7 +32,7 @@ def _values(backend: Backend, plans: Plans, query_id: str) -> dict[str, Any]:
     if only is not None:
         plan = plan.of_query(only)
     found = backend.streams.streams(backend.registry, now_us())
-    flows = {each.name: StreamFlow(each.documents, each.recent * 1e6 / RECENT_US) for each in found}
+    flows = {each.name: StreamFlow(each.documents, each.per_second) for each in found}
     matches = (
         {only: backend.outbox.matches.count(only)} if only else backend.outbox.matches.counts()
     )

@@ -8,7 +8,6 @@ import json
 import logging
 import sys
 from dataclasses import asdict
-from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
@@ -17,8 +16,7 @@ import xscl
 from broker.api.asking.questions import values_of
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import text_of
-from broker.api.lines import LINE_BYTES_MAX, lines_response, write_line
-from broker.api.problem import Problem
+from broker.api.lines import LINE_BYTES_MAX, lines_response, take_turn, write_line
 from broker.api.queries import check_id, one_query
 from broker.api.querystring import number
 from broker.matching.engine import RegisteredQuery
@@ -34,9 +32,6 @@ _SECONDS_MOST = 300
 _DOCUMENTS_MOST = 1_000_000
 _GRACE_S = 30.0
 """What a process may take besides: to start, and for the batch in hand."""
-
-_WAIT_S = 5.0
-"""What a request waits for one that runs, before it is turned away."""
 
 RUNNING = web.AppKey("dry_run_running", asyncio.Lock)
 
@@ -60,13 +55,7 @@ async def dry_run_query(request: web.Request) -> web.StreamResponse:
         )
     )
     running = request.app[RUNNING]
-    try:
-        async with asyncio.timeout(_WAIT_S):
-            await running.acquire()
-    except TimeoutError as error:
-        detail = "the history is being looked at for someone else; try again later"
-        retry_after = {"Retry-After": "30"}
-        raise Problem(HTTPStatus.TOO_MANY_REQUESTS, detail, headers=retry_after) from error
+    await take_turn(running, "the history is being looked at for someone else", retry_after_s=30)
     try:
         return await _run(request, asked)
     finally:

@@ -14,15 +14,13 @@ import logging
 import sys
 from collections.abc import AsyncGenerator
 from dataclasses import asdict
-from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
 
 from broker.api.asking.dryruns import dry_run_of
 from broker.api.backend import BACKEND, in_thread
-from broker.api.lines import LINE_BYTES_MAX, lines_response, write_line
-from broker.api.problem import Problem
+from broker.api.lines import LINE_BYTES_MAX, lines_response, take_turn, write_line
 from broker.api.queries import check_id, one_query
 from broker.api.querystring import bounded
 from broker.api.writing.language import written_text
@@ -34,7 +32,6 @@ _log = logging.getLogger(__name__)
 
 _IDLE_S = 600.0
 _GRACE_S = 20.0
-_WAIT_S = 5.0
 
 
 class _TrialError(RuntimeError):
@@ -52,9 +49,9 @@ class Trials:
     async def tried(self, question: dict[str, Any]) -> AsyncGenerator[bytes, None]:
         """Yield the lines that are told of a question; closing the iterator ends the question.
 
-        Another question that takes long ends this one with 429.
+        Where another question takes long, this one ends with 429.
         """
-        await self._take_turn()
+        await take_turn(self._turn, "another text is being tried", retry_after_s=5)
         try:
             process = await self._started()
             _write(process, question)
@@ -72,15 +69,6 @@ class Trials:
         finally:
             self._end_later()
             self._turn.release()
-
-    async def _take_turn(self) -> None:
-        try:
-            async with asyncio.timeout(_WAIT_S):
-                await self._turn.acquire()
-        except TimeoutError as error:
-            detail = "another text is being tried; try again later"
-            retry_after = {"Retry-After": "5"}
-            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, detail, headers=retry_after) from error
 
     async def _interrupt(self) -> None:
         """End the question in hand, and keep the process for the next one."""
