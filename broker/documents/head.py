@@ -21,6 +21,7 @@ from typing import Any
 __all__ = [
     "FORMAT_VERSION",
     "HEAD_BYTES_MAX",
+    "SUFFIX",
     "LaterFormatError",
     "Segment",
     "SegmentError",
@@ -33,6 +34,9 @@ FORMAT_VERSION = 1
 
 HEAD_BYTES_MAX = 4096
 """How much of a file is read for its head."""
+
+SUFFIX = ".segment"
+"""The end of a segment's file name."""
 
 _MAGIC = b"XSCLSEG\n"
 _FIXED = struct.Struct("<8sIII")
@@ -80,7 +84,7 @@ class Segment:
     @property
     def name(self) -> str:
         """Its file name; names sort like segment numbers."""
-        return f"{self.first:012d}-{self.last:012d}.segment"
+        return f"{self.first:012d}-{self.last:012d}{SUFFIX}"
 
 
 def encode_header(segment: Segment, payload: memoryview) -> list[bytes]:

@@ -14,12 +14,9 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
-from broker.documents.head import Segment, read_header
+from broker.documents.head import SUFFIX, Segment, read_header
 
-__all__ = ["SUFFIX", "Listing", "SpoolError", "without_replaced"]
-
-SUFFIX = ".segment"
-"""What the names of segments end with."""
+__all__ = ["Listing", "SpoolError", "without_replaced"]
 
 _REFRESHES_MAX = 100
 

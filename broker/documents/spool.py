@@ -25,8 +25,8 @@ import pyarrow as pa
 
 from broker.documents.disk import Disk
 from broker.documents.document import FIRST_WATERMARK_US
-from broker.documents.head import LaterFormatError, Segment, SegmentError, read_header
-from broker.documents.listing import SUFFIX, Listing, SpoolError, without_replaced
+from broker.documents.head import SUFFIX, LaterFormatError, Segment, SegmentError, read_header
+from broker.documents.listing import Listing, SpoolError, without_replaced
 from broker.documents.segment import SEGMENT_BYTES_MAX, SEGMENT_SCHEMA, encode_segment, read_rows
 
 __all__ = ["Spool", "SpoolError", "SpoolWriter"]

@@ -132,14 +132,13 @@ def plan_of(
 
 def plan_in_force(found: InForce, without: Collection[MRule] = ()) -> QueryPlan:
     """Return the plan of what is evaluated."""
-    passes = list(_passes(found))
-    ops = [*passes, *_operators(found.uses, len(passes), without)]
-    numbered = tuple(MOp(number, *parts) for number, parts in enumerate(ops, 1))
-    return QueryPlan(numbered, tuple(rule for rule in MRule if rule in without))
+    passes = tuple(_passes(found))
+    ops = (*passes, *_operators(found.uses, len(passes) + 1, without))
+    return QueryPlan(ops, tuple(rule for rule in MRule if rule in without))
 
 
 def plan_read(data: Mapping[str, Any]) -> QueryPlan:
-    """Return the plan of which these are the plain values."""
+    """Return the plan that `QueryPlan.as_data` gave as plain values."""
     rules = {rule.plain: rule for rule in MRule}
     ops = tuple(
         MOp(
@@ -192,20 +191,15 @@ class _Classes:
         """Release nothing."""
 
 
-_Parts = tuple[str, tuple[str, ...], int, tuple[str, ...], tuple[Fired, ...], tuple[int, ...]]
-"""What an m-op is but for its number."""
-
-
-def _passes(found: InForce) -> Iterator[_Parts]:
+def _passes(found: InForce) -> Iterator[MOp]:
     """Yield the m-ops that find patterns: one automaton for all of a stream."""
     readers: dict[str, list[str]] = defaultdict(list)
     for use in found.uses:
         for stream in _streams([use]):
             readers[stream].append(use.topic.query.id)
-    patterns = Counter(definition.stream for _, definition in found.definitions)
-    for stream, count in patterns.items():
-        if stream.startswith("#"):
-            continue
+    streams = (definition.stream for _, definition in found.definitions)
+    patterns = Counter(stream for stream in streams if not stream.startswith("#"))
+    for number, (stream, count) in enumerate(patterns.items(), 1):
         fired: tuple[Fired, ...] = ()
         uses = len(readers[stream])
         if count > 1 or uses > 1:
@@ -213,11 +207,11 @@ def _passes(found: InForce) -> Iterator[_Parts]:
             saves += f" for {counted(uses, 'operator', 's')}"
             fired = (Fired(MRule.S_SIGMA, max(count, uses), saves),)
         queries = tuple(dict.fromkeys(readers[stream]))
-        yield "patterns", (stream,), count, queries, fired, ()
+        yield MOp(number, "patterns", (stream,), count, queries, fired)
 
 
-def _operators(uses: Sequence[Use], passes: int, without: Collection[MRule]) -> Iterator[_Parts]:
-    """Yield the m-ops of templates, blocks and decisions, whose numbers follow `passes`."""
+def _operators(uses: Sequence[Use], first: int, without: Collection[MRule]) -> Iterator[MOp]:
+    """Yield the m-ops of templates, blocks and decisions, which are numbered from `first` on."""
     by_class: dict[int, list[Use]] = defaultdict(list)
     for use in uses:
         by_class[use.query_class].append(use)
@@ -227,9 +221,9 @@ def _operators(uses: Sequence[Use], passes: int, without: Collection[MRule]) -> 
         query_class = unshared(use.clause.query_class, use, without)
         by_target[_target(query_class)].append(by_class[number])
     made: dict[Clause, int] = {}
-    for number, alike in enumerate(by_target.values(), passes + 1):
+    for number, alike in enumerate(by_target.values(), first):
         made |= {use.clause: number for some in alike for use in some}
-    for number, ((kind, target), alike) in enumerate(by_target.items(), passes + 1):
+    for number, ((kind, target), alike) in enumerate(by_target.items(), first):
         own = [use for some in alike for use in some]
         fired: list[Fired] = []
         if len(alike) > 1:
@@ -239,7 +233,7 @@ def _operators(uses: Sequence[Use], passes: int, without: Collection[MRule]) -> 
         taken = (each.below for use in own for each in use.clause.sources)
         below = {made[each] for each in taken if each is not None and each in made} - {number}
         streams = tuple(sorted(_streams(own)))
-        yield kind, streams, len(own), queries, tuple(fired), tuple(sorted(below))
+        yield MOp(number, kind, streams, len(own), queries, tuple(fired), tuple(sorted(below)))
 
 
 def _target(query_class: QueryClass) -> tuple[str, Any]:

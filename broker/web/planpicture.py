@@ -1,14 +1,14 @@
-"""The plan of queries as boxes in columns and lines between them, each where it is drawn.
+"""The plan of queries as boxes in columns and lines between them, each with its place.
 
-From left to right: streams, the passes over their documents, what is evaluated below others first,
-and queries, those together that the same works for.  The largest of each are drawn, so a picture
-of any number of queries is as large as a page.
+From left to right: streams, the passes over their documents, m-ops behind the ones whose tuples
+they take, and queries, in one box where the same m-ops work for them.  Only the largest of each are
+drawn, so that a picture is no larger than a page, however many queries there are.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from types import MappingProxyType
@@ -38,7 +38,7 @@ class StreamFlow:
 
 @dataclass(frozen=True, slots=True)
 class PlanBox:
-    """A stream, an m-op or queries: two lines of text, and the first of them whole."""
+    """A stream, an m-op or queries: two lines of text, which may be cut, and the `whole` of it."""
 
     kind: str
     title: str
@@ -50,7 +50,7 @@ class PlanBox:
 
 @dataclass(frozen=True, slots=True)
 class PlanLine:
-    """A way of documents, tuples or matches; `count` is how many, "" where nobody counts."""
+    """Where documents, tuples or matches go; `count` is how many, "" where nobody counts."""
 
     path: str
     count: str = ""
@@ -60,7 +60,7 @@ class PlanLine:
 
 @dataclass(frozen=True, slots=True)
 class PlanPicture:
-    """What is drawn, and what of it is left out for want of room."""
+    """What is drawn, and how much is left out for want of room."""
 
     width: int
     height: int
@@ -89,9 +89,9 @@ def picture_of(
     only: str | None = None,
 ) -> PlanPicture:
     """Return the picture of a plan, with the queries that it works for, or `only` one of them."""
-    read = {stream for op in plan.ops for stream in op.reads}
     none = StreamFlow(0, 0.0)
-    busiest = sorted(read, key=lambda name: (-streams.get(name, none).documents, name))
+    flows = {stream: streams.get(stream, none) for op in plan.ops for stream in op.reads}
+    busiest = sorted(flows, key=lambda name: (-flows[name].documents, name))
     shown = busiest[:_STREAMS_MAX]
     passes = [op for op in plan.ops if op.kind == "patterns" and op.reads[0] in shown]
     largest = sorted(
@@ -101,7 +101,7 @@ def picture_of(
     drawn = largest[:_OPS_MAX]
     groups = _groups(drawn, matches, only)
     ways = _Drawing()
-    ways.column("stream", [(name, name, _flow(streams.get(name, none))) for name in shown])
+    ways.column("stream", [(name, name, f"{flows[name].documents:,} kept") for name in shown])
     ways.column("pass", [(op.number, "patterns", _counted(op, only)) for op in passes])
     for layer in _layers(drawn):
         beside = {op.number: op.below[0] for op in layer if op.below}
@@ -112,22 +112,27 @@ def picture_of(
     named = [(each.ops, *_named(each)) for each in groups[:_GROUPS_MAX]]
     ways.column("query", named, beside_ops)
     for op in passes:
-        flow = streams.get(op.reads[0], none)
-        ways.line(op.reads[0], op.number, f"{flow.per_second:,.1f} /s")
+        ways.line(op.reads[0], op.number, f"{flows[op.reads[0]].per_second:,.1f} /s")
+    for below, number in _taken(passes, drawn):
+        ways.line(below, number)
+    for group in groups[:_GROUPS_MAX]:
+        for at, end in enumerate(ends_of[group.ops]):
+            ways.line(end, group.ops, "" if at else f"{group.matches:,}")
+    left = sum(len(each.names) for each in groups[_GROUPS_MAX:])
+    return ways.picture(len(busiest) - len(shown), len(largest) - len(drawn), left)
+
+
+def _taken(passes: Sequence[MOp], drawn: Sequence[MOp]) -> Iterator[tuple[int, int]]:
+    """Yield each m-op with one that takes its tuples; a pass only where none between them does."""
     pass_of = {op.reads[0]: op.number for op in passes}
     by_number = {op.number: op for op in drawn}
     for op in drawn:
         handed = {s for each in op.below if each in by_number for s in by_number[each].reads}
         for stream in op.reads:
             if stream in pass_of and stream not in handed:
-                ways.line(pass_of[stream], op.number)
+                yield pass_of[stream], op.number
         for below in op.below:
-            ways.line(below, op.number)
-    for group in groups[:_GROUPS_MAX]:
-        for at, end in enumerate(ends_of[group.ops]):
-            ways.line(end, group.ops, "" if at else f"{group.matches:,}")
-    left = sum(len(each.names) for each in groups[_GROUPS_MAX:])
-    return ways.picture(len(busiest) - len(shown), len(largest) - len(drawn), left)
+            yield below, op.number
 
 
 def _groups(drawn: Sequence[MOp], matches: Mapping[str, int], only: str | None) -> Sequence[_Group]:
@@ -173,10 +178,6 @@ def _counted(op: MOp, only: str | None) -> str:
         return f"shared with {others:,}" if others else "its own"
     unit = "pattern" if op.kind == "patterns" else "operator"
     return f"{op.operators:,} {unit}{'' if op.operators == 1 else 's'}"
-
-
-def _flow(flow: StreamFlow) -> str:
-    return f"{flow.documents:,} kept"
 
 
 def _named(group: _Group) -> tuple[str, str]:
@@ -230,7 +231,7 @@ class _Drawing:
         self._columns += 1
 
     def line(self, start: object, end: object, count: str = "") -> None:
-        """Draw a way from a box to one right of it, where both are drawn."""
+        """Draw a line from a box to one right of it, where both are drawn."""
         if start not in self._boxes or end not in self._boxes:
             return
         left, right = self._boxes[start], self._boxes[end]

@@ -101,8 +101,9 @@ def _sureness(
         share = factor.at(gap_us)
         known = None if known is None or factor.learns else known * share
         parts.append(_factor(query, factor, gap_us, share))
-    for document in {each.match_id: each for each in documents if each.confidence < 1}.values():
-        if query.confidence is not None:
+    if query.confidence is not None:
+        unsure = {each.match_id: each for each in documents if each.confidence < 1}
+        for document in unsure.values():
             known = None if known is None else known * document.confidence
             parts.append(_published(document))
     if known is None:

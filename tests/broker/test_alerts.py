@@ -410,6 +410,16 @@ async def test_a_subscription_is_snoozed_over_http(broker: Broker, clock: Clock)
     assert titles(receiver) == [["Story 2"]]
 
 
+def scan(house: House) -> None:
+    """Put the matches that are there into messages, as delivery does when it looks."""
+    room, now_us = house.room, house.pickup.now_us()
+    dispatch = Dispatch(
+        room.outbox.path.with_name("deliveries.db"), room.outbox, room.registry, SECOND_US
+    )
+    dispatch.visit([], 5, now_us)
+    dispatch.close([], now_us)
+
+
 async def test_a_subscription_says_until_when_it_gets_nothing(house: House) -> None:
     headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
     house.pickup.now_us = lambda: 1_767_268_800_000_000  # 2026-01-01, noon
@@ -420,14 +430,7 @@ async def test_a_subscription_says_until_when_it_gets_nothing(house: House) -> N
 
     plain = made(Options())
     quiet, snoozed = (made(Options(quiet="00:00-12:30")) for _ in range(2))
-    visit = Dispatch(
-        house.room.outbox.path.with_name("deliveries.db"),
-        house.room.outbox,
-        house.room.registry,
-        SECOND_US,
-    )
-    visit.visit([], 5, house.pickup.now_us())
-    visit.close([], house.pickup.now_us())
+    scan(house)
     snooze = f"/v1/subscriptions/{snoozed}/snooze"
     async with house.client.post(snooze, json={"until": "1 h"}, headers=headers) as answer:
         assert answer.status == 200
@@ -448,14 +451,7 @@ async def test_the_page_shows_messages_and_what_is_snoozed(house: House) -> None
     made = house.room.registry.subscribe(
         "other", Destination.parse("https://h.example/"), point=0, options=Options(collect=True)
     )
-    visit = Dispatch(
-        house.room.outbox.path.with_name("deliveries.db"),
-        house.room.outbox,
-        house.room.registry,
-        SECOND_US,
-    )
-    visit.visit([], 5, house.pickup.now_us())
-    visit.close([], house.pickup.now_us())
+    scan(house)
     body = {"until": "2 h"}
     async with house.client.post(
         f"/v1/subscriptions/{made.id}/snooze", json=body, headers=headers
