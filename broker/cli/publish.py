@@ -146,7 +146,7 @@ def _given(
 
 
 def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Yield lines in order, so many at once and so many bytes, or one line."""
+    """Yield lines in order, in lists that go into one request each; none is empty."""
     chunk: list[bytes] = []
     size = 0
     for line in lines:

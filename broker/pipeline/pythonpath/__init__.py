@@ -3,7 +3,7 @@
 Nothing imports this package: its directory is on their path (`broker/pipeline/jvm.py`), where
 Python finds `sitecustomize`.
 
-Invariant: without it all goes as well, and takes more memory.
+Invariant: without it everything does the same, and takes more memory.
 
 Begin with `sitecustomize`.
 """

@@ -2,8 +2,8 @@
 
 Spark starts that reader by a module of its own, which imports Arrow, and with it numpy, for rows
 that a reader sends along with its plan.  Ours sends none; it would be twice as large for nothing,
-for as long as the broker runs.  So the module that makes such rows is put off until it is asked for
-something.  Where another release of PySpark asks for more of it, it is imported as ever.
+for as long as the broker runs.  So the module that makes such rows is imported when its function is
+first called.  Where another release of PySpark asks for more of it, it is imported at once.
 
 Python runs one module of this name.  Another one that was found so far is run behind this.
 """
@@ -23,11 +23,11 @@ ROWS = "pyspark.sql.worker.plan_data_source_read"
 MAKES_ROWS = "records_to_arrow_batches"
 
 
-class PutOff(ModuleType):
-    """Stands for a module until anything but the name of one function is wanted of it."""
+class LazyRows(ModuleType):
+    """Stands for the module of rows until more is wanted of it than its function's name."""
 
     def __getattr__(self, name: str) -> Any:
-        """Return the function, which imports the module when it is called, or what it has else."""
+        """Return the function, which imports the module when called, or import it for the rest."""
         if name.startswith("__"):
             raise AttributeError(name)
         if name == MAKES_ROWS:
@@ -50,5 +50,5 @@ def run_next() -> None:
 
 
 if sys.orig_argv[-1:] == [READER]:
-    sys.modules[ROWS] = PutOff(ROWS)
+    sys.modules[ROWS] = LazyRows(ROWS)
 run_next()
