@@ -101,6 +101,11 @@ class DecidedChains:
     carried: tuple[str, ...]
     variables: tuple[int, ...]
 
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The terms of a tuple in order."""
+        return self.carried
+
 
 def chain_look_ups(
     disjuncts: Disjuncts, single: frozenset[str | None]

@@ -108,17 +108,14 @@ def _is_common(clause: Clause) -> bool:
     as if they were its own.
     """
     below = [source.below for source in clause.sources]
-    inherited = [
-        test for s, source in enumerate(clause.sources) for test in tested_below(source, s)
-    ]
+    inherited = [test for s, each in enumerate(below) for test in tested_below(each, s)]
     return all(each is None or each.is_common for each in below) and all(
         test.operator == "=" for test in clause.box[len(inherited) :]
     )
 
 
-def tested_below(source: ClauseSource, side: int) -> Iterator[Test]:
-    """Yield what the clauses below ask of the tuples that they hand on."""
-    below = source.below
+def tested_below(below: Clause | None, side: int) -> Iterator[Test]:
+    """Yield what a clause below, and those below it, ask of the tuples that it hands on."""
     if below is None or not below.tested:
         return
     first = 1 + len(below.carried)
@@ -326,7 +323,11 @@ class Compiler:
                 if sides[ref[0]].source.block is not None and ref[1] in moved[ref[0]]
             },
             box=(
-                *(test for s, side in enumerate(sides) for test in tested_below(side.source, s)),
+                *(
+                    test
+                    for s, side in enumerate(sides)
+                    for test in tested_below(side.source.below, s)
+                ),
                 *(Test(place_of(ref), *test) for ref, test in tested),
                 *(test_of(each, lambda name: place_of(where[name])) for each in measured),
             ),

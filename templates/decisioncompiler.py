@@ -245,12 +245,8 @@ class Decisions:
         if len(thresholds) == 1:
             [test] = thresholds
             threshold = Threshold(names[test.place], test.operator)
-        return replace(
-            stream,
-            terms=(*clause.carried, *names.values()),
-            keys=tuple(name for _, name in keys),
-            threshold=threshold,
-        )
+        keyed = tuple(name for _, name in keys)
+        return replace(self.tested(clause), keys=keyed, threshold=threshold)
 
     def tested(self, clause: Clause) -> TupleStream:
         """Return the tuples of a clause as a stream, with what is held against data as terms."""
@@ -356,7 +352,7 @@ class DecisionCompiler(Compiler):
             sources=sources,
             places={},
             box=(
-                *(test for s, source in enumerate(sources) for test in tested_below(source, s)),
+                *(test for s, each in enumerate(below) for test in tested_below(each, s)),
                 *tested,
                 *_steps(decision, below),
             ),

@@ -4,7 +4,7 @@ Where joins alone are asked for, a value is tested of a tuple that is there what
 Where something is decided, it may be tested of what is decided about: the left operand of an
 operator, or WHERE behind it.  What competes, and what takes away, must be the same for all values,
 or fall into groups by what is equal to them, and serve one threshold, or window, step by step
-(`docs/decided.md`).
+(`docs/decided.md`).  Of what a repetition reads, only what stands before it may differ.
 """
 
 from __future__ import annotations
@@ -46,13 +46,12 @@ def may_be_prepared(query: Query) -> bool:
         return False
     return not (
         is_asked_more
-        or (query.has_runs and any(_windows(query.root)))
         or query.kind is not SelectKind.ALL
         or any(
             isinstance(node, From) and (node.strategy or isinstance(node.within, Parameter))
             for node in nodes_below(query.root)
         )
-        or any(_windows_decided(query.root))
+        or any(_lengths_decided(query.root))
     )
 
 
@@ -66,26 +65,18 @@ def _lengths_of_factors(query: Query) -> Iterator[bool]:
             yield isinstance(node.window, Parameter)
 
 
-def _windows(root: Node) -> Iterator[bool]:
-    """Yield of each window whether it is a parameter."""
-    for node in nodes_below(root):
-        if isinstance(node, Repetition):
-            yield isinstance(node.gap, Parameter)
-        elif isinstance(node, (Operator, Absence)):
-            yield isinstance(node.window, Parameter)
-
-
-def _windows_decided(node: Node, *, is_below: bool = False) -> Iterator[bool]:
-    """Yield of each operator whether a parameter is its window, where that has to be known."""
-    is_data = isinstance(node, Operator) or (
-        isinstance(node, Absence) and node.kind in (AbsenceKind.AFTER, AbsenceKind.AROUND)
-    )
-    if isinstance(node, (Operator, Absence)):
-        is_decided = decides(node) and not is_data
-        yield (is_below or is_decided) and isinstance(node.window, Parameter)
-    is_below = is_below or decides(node)
+def _lengths_decided(node: Node, *, is_below: bool = False) -> Iterator[bool]:
+    """Yield of each window and gap whether it is a parameter, where that has to be known."""
+    is_of_runs = isinstance(node, Operator) and isinstance(node.right, Repetition)
+    if isinstance(node, Repetition):
+        yield isinstance(node.gap, Parameter)
+    elif isinstance(node, (Operator, Absence)):
+        at_end = isinstance(node, Absence) and node.kind in (AbsenceKind.AFTER, AbsenceKind.AROUND)
+        is_data = at_end or (isinstance(node, Operator) and not is_of_runs)
+        yield (is_below or not is_data) and isinstance(node.window, Parameter)
+    is_below = is_below or is_of_runs or decides(node)
     for child in children(node):
-        yield from _windows_decided(child, is_below=is_below)
+        yield from _lengths_decided(child, is_below=is_below)
 
 
 def is_prepared(alternatives: Sequence[Alternative]) -> bool:
@@ -141,13 +132,12 @@ def _decides_by_parameter(clause: Clause) -> bool:
 
 
 def _runs_by_parameter(runs: DecidedRuns, read: Sequence[Clause]) -> bool:
-    """Return whether more depends on a parameter than which tuples runs stand behind."""
+    """Return whether a parameter is held against more than what stands before runs."""
     decision = runs.decision
     behind = [runs.left, *(begin.left for begin in decision.begins)]
     lefts = {left.name for left in behind if left is not None}
-    return decision.counting is not None or (
-        any(_have_parameters(each.operands()) for each in decision.conditions())
-        or any(_data(each) for each in read if each.stream not in lefts)
+    return any(_have_parameters(each.operands()) for each in decision.conditions()) or any(
+        _data(each) for each in read if each.stream not in lefts
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from templates.built import Built
 from templates.chaindecision import DecidedChains
-from templates.clause import Clause, ClauseSource, Place, Test
+from templates.clause import Clause, ClauseSource, Test
 from templates.clausecompiler import tested_below
 from templates.conjunctions import compared_in
 from templates.elements import of_candidate
@@ -173,8 +173,8 @@ def runs_clause(
     )
     if decision.counting is not None:
         carried = (unit.run,)
-    data = below[0].tested_terms if below and decision.counting is None else ()
-    runs = DecidedRuns(decision, left, first, "", (*carried, *data), (), unit.run, node.run_keys)
+    tested = below[0].tested_terms if below else ()
+    runs = DecidedRuns(decision, left, first, "", carried, tested, (), unit.run, node.run_keys)
     plain_keys = {key for key in node.left_keys if key[0] != "+"}
     steps_compared = [compared_in(each) for each in (first, where, *node.each_step())]
     plain_keys |= built.compared & decisions.chosen(blocks)
@@ -183,21 +183,12 @@ def runs_clause(
         compared = frozenset()
     read = (*below, *built.deciding)
     counts = "" if decision.counting is None else unit.run
-    tests = _tests_behind(below[0], len(carried)) if data else ()
     similar = () if decision.counting is not None else in_text(below or (None,), first)
+    # What is tested of the left operand stands behind the terms of the run.
+    box = [test for each in below for test in tested_below(replace(each, carried=carried), 0)]
     return handed_on(
-        compiler, runs, blocks, read, where, compared, needed_above, similar, counts, tests
+        compiler, runs, blocks, read, where, compared, needed_above, similar, counts, tuple(box)
     )
-
-
-def _tests_behind(left: Clause, carried: int) -> tuple[Test, ...]:
-    """Return what is asked of what stands before, whose values runs carry behind their terms."""
-    moved = []
-    for test in tested_below(ClauseSource(None, left, 0, 0), 0):
-        assert isinstance(test.place, Place)
-        position = test.place.position - len(left.carried) + carried
-        moved.append(test._replace(place=test.place._replace(position=position)))
-    return tuple(moved)
 
 
 def handed_on(
@@ -210,16 +201,16 @@ def handed_on(
     needed_above: frozenset[str],
     similar: tuple[SimilarityJoin, ...],
     counts: str = "",
-    data: tuple[Test, ...] = (),
+    box: tuple[Test, ...] = (),
 ) -> Clause:
     """Return the clause of the tuples of runs, a stream of which is named here by its content.
 
     `read` are the clauses of all that they are made of, `similar` the similarity joins of the
-    tuples.  `data` are held against values that they carry behind their terms.
+    tuples, `box` what is tested of them against data.
     """
     stream = f"#{blake2b(repr(decided).encode(), digest_size=16).hexdigest()}"
     steps = [PatternNode(DOCUMENT, Axis.CHILD, NodeTest("tuple"))]
-    steps += [PatternNode(0, Axis.CHILD, NodeTest(t), terms=(t,)) for t in decided.carried]
+    steps += [PatternNode(0, Axis.CHILD, NodeTest(t), terms=(t,)) for t in decided.terms]
     pattern = TreePattern(stream, tuple(steps))
     compiler.patterns.append(pattern)
     variables = compiler.catalog.add(pattern)
@@ -237,7 +228,7 @@ def handed_on(
         tests=where.tests,
         condition=compile_condition(where.residuals, where.tests),
         compared=frozenset(name for name in compared if name[0] != "+"),
-        carried=tuple(t for t in decided.carried if t[0] != "$"),
+        carried=decided.carried,
         similar=similar,
         stream=stream,
         tuple_variables=variables,
@@ -250,7 +241,7 @@ def handed_on(
         stream="",
         tuple_variables=(),
         sources=(ClauseSource(None, clause, stratum, 0),),
-        box=data,
+        box=box,
         carried=tuple(sorted(needed_above | clause.compared)),
     )
     compiler.clauses.append(tuples)

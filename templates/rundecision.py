@@ -208,7 +208,8 @@ class DecidedRuns:
     """What a query class hands on of runs: tuples of a stream, each with its run as a value.
 
     A tuple has the terms `carried`, of `left` or of the run: `run` itself, and the values of its
-    `keys`.  `variables` are those of its root and its terms.
+    `keys`.  Behind them it has the terms `tested_terms` of `left`, which are held against data.
+    `variables` are those of its root and its terms.
     """
 
     decision: RunDecision
@@ -216,9 +217,15 @@ class DecidedRuns:
     first: Disjunct
     stream: str
     carried: tuple[str, ...]
+    tested_terms: tuple[str, ...]
     variables: tuple[int, ...]
     run: str
     keys: tuple[str, ...]
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The terms of a tuple in order."""
+        return (*self.carried, *self.tested_terms)
 
 
 def compile_disjuncts(disjuncts: tuple[Disjunct, ...]) -> Test:

@@ -56,7 +56,7 @@ class FoundRows(ABC, Generic[F]):
     def __init__(self, number: int, decided: DecidedRuns | DecidedChains, shape: int) -> None:
         self._number = number
         self._shape = shape
-        self._stream, self._carried = decided.stream, decided.carried
+        self._stream, self._terms = decided.stream, decided.terms
         self._grace_us = decided.decision.grace_us
 
     def table(
@@ -93,7 +93,7 @@ class FoundRows(ABC, Generic[F]):
     def _row(self, one: F, terms: Mapping[str, TermNode]) -> dict[str, Any]:
         parts = one.parts
         newest = max(parts, key=lambda part: part.position)
-        carried = [terms[name] for name in self._carried]
+        bound = [terms[name] for name in self._terms]
         return {
             "stream": self._stream,
             "key": "",
@@ -107,8 +107,8 @@ class FoundRows(ABC, Generic[F]):
             "watermark_us": newest.watermark_us,
             "shape": self._shape,
             "leaves": [leaf for part in parts for leaf in part.leaves],
-            "nodes": [0, *(bound.node for bound in carried)],
-            "vals": [None, *(bound.value for bound in carried)],
+            "nodes": [0, *(each.node for each in bound)],
+            "vals": [None, *(each.value for each in bound)],
         }
 
 

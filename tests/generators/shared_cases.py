@@ -53,6 +53,12 @@ STATEMENTS = (
     "(S//a[k->x][p = $text] FOLLOWED BY {x = y, W} S//c[k->y]) NEXT {, W} S//b[k->z]+ {y = z}",
     "(S//a[k = $key] NEXT {, W} S//b[k->x]+ {x = prev(x)}) FOLLOWED BY {, W} S//c[k = $text]",
     "S//a[k = $key]->v NEXT {, W} S//b->u+ {u/k = v/k} WHERE count(u) = 2",
+    "(S//a[k->x][k = $key] | T//c[k->x][p > $least]) NEXT {x = y, W} (S//b[k->y] | T//b[k->y])+",
+    "S//a[k->x][k = $key] FOLLOWED BY {, W} S//b[k->y]+ UNLESS {x = z} S//c[k->z]",
+    "S//c[k->z] NEXT {z = x, W} (S//a[k->x][k = $key] FOLLOWED BY {, W} S//b[k->y]+)",
+    "S//b->u+ {u/k = prev(u/k), 4 s} WITHIN 9 s WHERE count(u) >= $least",
+    "(S//a[k = $key]->v NEXT {, W} S//b->u+) JOIN {v/k = z, $within} S//c[k->z]",
+    "(S//a[k->x] NEXT {x = y, W} S//b[k->y]+) NOT FOLLOWED BY {x = z, $within} S//c[k->z]",
 )
 
 

@@ -48,6 +48,12 @@ def prepared(text: str) -> bool:
         "S//a[n->x]->a NEXT {x > $n AND b/k = $k AND contains(a/k, $w), 1 h} S//b->b",
         "S//a NEXT {, $within} S//b",
         "(S//a NEXT {, $within} S//b[k = $k]) JOIN {, 1 h} S//c",
+        # Runs are those of what stands before them.
+        "S//a[k = $k][n > $n] FOLLOWED BY {, 1 h} S//b->b+ {b/n > prev(b/n)}",
+        "(S//a[k = $k] | S//c) NEXT {, 1 h} S//b+ UNLESS S//c",
+        "S//c NEXT {, 1 h} (S//a[k = $k] FOLLOWED BY {, 1 h} S//b+)",
+        "(S//a NEXT {, 1 h} S//b+) JOIN {, $within} S//c",
+        "(S//a NEXT {, 1 h} S//b+) NOT FOLLOWED BY {, $within} S//c",
         # Words that look like a parameter where it is written down are none.
         "S//a[contains(k, 'Parameter(')][k = $k]",
     ],
@@ -81,6 +87,13 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
         "S//a UNLESS {, $within} S//b",
         "S//a NEXT S//b WITHIN $within",
         "(S//a FOLLOWED BY {, $within} S//b) NEXT {, 1 h} S//c",
+        "S//a FOLLOWED BY {, 1 h} S//b[k = $k]+",
+        "S//a FOLLOWED BY {, 1 h} S//b->b+ {b/k = $k}",
+        "S//a FOLLOWED BY {, $within} S//b+",
+        "S//a FOLLOWED BY {, 1 h} S//b+ {, $within}",
+        "(S//a FOLLOWED BY {, $within} S//c) FOLLOWED BY {, 1 h} S//b+",
+        "S//a FOLLOWED BY {, 1 h} S//b+ UNLESS S//c[k = $k]",
+        "S//a[k = $k] FOLLOWED BY {, 1 h} S//b+ MATCH NEXT",
         # A condition of two values and a parameter is tested at the root alone.
         "S//a[n->x] JOIN {x > $k * y, 1 h} S//b[n->y] JOIN {, 1 h} S//c",
     ],
