@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from broker.matching.rendering.matchrows import MatchRows
 from joins.engines import DEFAULT_ENGINE, EngineName
 
 __all__ = [
+    "LATENESS_US",
     "SECOND_US",
     "Experiment",
     "RowsOnly",
@@ -38,6 +39,7 @@ __all__ = [
 
 SECOND_US = 1_000_000
 LATENESS_US = 60 * SECOND_US
+BATCH = 1_000
 BOUNDLESS = Budget(0, 0, 0, 0, 0, 0)
 
 
@@ -74,7 +76,6 @@ class Way:
     make: Callable[[Any], Workload]
     engine: EngineName = DEFAULT_ENGINE
     without: Collection[MRule] = ()
-    batch: int = 1_000
 
     def run(self, value: Any, seconds: float) -> Run:
         """Return what documents need from witnesses to rows of matches, as many as end in time.
@@ -91,8 +92,8 @@ class Way:
             budget=BOUNDLESS,
         )
         timed, spent, untimed = 0, 0.0, 0
-        for first in range(0, len(documents), self.batch):
-            some = documents[first : first + self.batch]
+        for first in range(0, len(documents), BATCH):
+            some = documents[first : first + BATCH]
             witnesses = made.evaluate(some)
             started = time.process_time()
             made.process(witnesses, dict[int, bytes])
@@ -145,7 +146,7 @@ def _check(runs: Mapping[str, Run]) -> None:
             raise AssertionError(f"{name}: {run.matches} matches in {run.documents} documents")
 
 
-def stream(texts: Sequence[str], name: str = "S") -> list[Document]:
+def stream(texts: Iterable[str], name: str = "S") -> list[Document]:
     """Return documents of one stream, a second apart."""
     return [
         Document(n, name, str(n), at, at, at, at - SECOND_US, text.encode())

@@ -14,7 +14,7 @@ random, and is smoothed by no window: of the broker, windows are over matches.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -110,12 +110,17 @@ def repeated(count: int) -> Workload:
     return statements([REPEATED % (100 + i) for i in range(count)]), alternating()
 
 
-def written(text: str, first: int, without: Collection[MRule] = ()) -> Way:
+def written(
+    text: str,
+    first: int,
+    documents: Callable[[], list[Document]],
+    without: Collection[MRule] = (),
+) -> Way:
     """Return the way of statements that differ in one constant, from the first value on."""
 
     def make(count: int) -> Workload:
         texts = [text % (first + i) for i in range(count)]
-        return statements(texts, without), loads() if text is HYBRID else alternating()
+        return statements(texts, without), documents()
 
     return Way(make, without=without)
 
@@ -134,9 +139,9 @@ EXPERIMENTS = (
         "queries",
         WRITTEN,
         {
-            "channel": written(CHANNEL, 900),
-            "no channel": written(CHANNEL, 900, [MRule.C_SEQ, MRule.C_JOIN]),
-            "nothing shared": written(CHANNEL, 900, SWITCHED),
+            "channel": written(CHANNEL, 900, alternating),
+            "no channel": written(CHANNEL, 900, alternating, [MRule.C_SEQ, MRule.C_JOIN]),
+            "nothing shared": written(CHANNEL, 900, alternating, SWITCHED),
         },
     ),
     Experiment(
@@ -144,7 +149,10 @@ EXPERIMENTS = (
         "load that rises, start conditions without an index",
         "queries",
         (1, 10),
-        {"broker": written(HYBRID, 100), "nothing shared": written(HYBRID, 100, SWITCHED)},
+        {
+            "broker": written(HYBRID, 100, loads),
+            "nothing shared": written(HYBRID, 100, loads, SWITCHED),
+        },
     ),
 )
 

@@ -16,12 +16,11 @@ import time
 from collections.abc import Iterator
 
 import xscl
+from benchmarks._experiments import LATENESS_US, stream
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 
-SECOND_US = 1_000_000
 BATCH = 1_000
-LATENESS_US = 60 * SECOND_US
 TEMPLATE = (
     "S//stock[price->p]+ {{first(p) mod 500 = 0{asked}}} FOLLOWED BY S//stock[volume < 150]"
     " WITHIN 1000 s SAME (//symbol) MATCH {strategy} GRACE 0 s"
@@ -60,7 +59,7 @@ class JavaRandom:
         return self._seed >> 17
 
 
-def walk(events: int, seed: int = 10, percent: int = 70) -> Iterator[bytes]:
+def walk(events: int, seed: int = 10, percent: int = 70) -> Iterator[str]:
     """Yield stocks of two symbols whose prices rise with a probability, and fall or stay else."""
     chance = JavaRandom(seed)
     prices = [chance.below(1000), chance.below(1000)]
@@ -74,16 +73,7 @@ def walk(events: int, seed: int = 10, percent: int = 70) -> Iterator[bytes]:
         yield (
             f"<stock><symbol>{symbol + 1}</symbol><price>{prices[symbol]}</price>"
             f"<volume>{volume}</volume></stock>"
-        ).encode()
-
-
-def documents_of(texts: Iterator[bytes]) -> list[Document]:
-    """Return documents, a second apart."""
-    return [
-        Document(n, "S", str(n), at, at, at, at - SECOND_US, text)
-        for n, text in enumerate(texts, 1)
-        for at in [n * SECOND_US]
-    ]
+        )
 
 
 def found(
@@ -105,7 +95,7 @@ def found(
 
 def template(events: int) -> None:
     """Print what each statement of the template costs alone, and all of them together."""
-    documents = documents_of(walk(events))
+    documents = stream(walk(events))
     texts = {
         f"{name}, {strategy}": TEMPLATE.format(asked=asked, strategy=strategy)
         for name, asked in ASKED.items()
@@ -119,7 +109,7 @@ def template(events: int) -> None:
 
 def chains(events: int) -> None:
     """Print what chains cost that never end: their last unit does not come."""
-    documents = documents_of(f"<e{n % 40}/>".encode() for n in range(events))
+    documents = stream(f"<e{n % 40}/>" for n in range(events))
     print(f"chains of so many units that never end, {events:,} events: events/s")
     for strategy in ("NEXT", "STRICT"):
         rates = []
@@ -132,7 +122,7 @@ def chains(events: int) -> None:
 
 def many(events: int, statements: int) -> None:
     """Print what statements that differ in a constant cost beside one."""
-    documents = documents_of(walk(events))
+    documents = stream(walk(events))
     text = TEMPLATE.format(asked=ASKED["p2"], strategy="PARTITION")
     texts = [text.replace("= 0", f"= {n % 500}", 1) for n in range(statements)]
     one, several = (found(own, documents)[0] for own in (texts[:1], texts))
@@ -143,7 +133,7 @@ def many(events: int, statements: int) -> None:
 def paused() -> None:
     """Print what the document costs at which a statement is paused that would explode."""
     text = "S//a[v->v]+ {v > prev(v)} WITHIN 1 h MATCH ANY"
-    documents = documents_of(f"<a><v>{n}</v></a>".encode() for n in range(1, 41))
+    documents = stream(f"<a><v>{n}</v></a>" for n in range(1, 41))
     engine = Engine([RegisteredQuery(xscl.parse(text, id="q")[0])], lateness_us=LATENESS_US)
     for document in documents:
         part = engine.evaluate([document])

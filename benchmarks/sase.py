@@ -46,7 +46,7 @@ PRICES = (
 def typed(events: int, types: int, values: Sequence[int] = ()) -> list[Document]:
     """Return events of types drawn evenly, with attributes of so many values each."""
     chance = JavaRandom(11)
-    chance.below(100)
+    chance.below(100)  # The authors draw a number before their events.
     texts = []
     for _ in range(events):
         kind = chance.below(types) + 1
@@ -103,7 +103,7 @@ def one_test(values: int) -> Workload:
 @lru_cache(maxsize=1)
 def prices(events: int, percent: int) -> list[Document]:
     """Return prices of two symbols, which rise with some probability."""
-    return stream([text.decode() for text in walk(events, percent=percent)])
+    return stream(walk(events, percent=percent))
 
 
 def runs(
@@ -199,7 +199,12 @@ EXPERIMENTS = (
         },
     ),
     Experiment(
-        "+ 2", "SASE+, all runs, prices rise with 0.7", "window", WINDOWS, _of_runs(), False
+        "+ 2",
+        "SASE+, all runs, prices rise with 0.7",
+        "window",
+        WINDOWS,
+        _of_runs(),
+        alike=False,
     ),
     Experiment(
         "+ 4",
