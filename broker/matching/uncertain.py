@@ -19,8 +19,8 @@ from broker.matching.boxes.columns import Ints
 __all__ = ["Uncertain", "held"]
 
 HELD_BITS = 1_000
-"""A published document has its confidence exactly in so many bits, which fifteen factors of the
-text have; the readers of readers of readers would else hold longer and longer ones."""
+"""A published document has its confidence exactly up to so many bits, enough for fifteen factors
+as they are written; the confidences of readers of readers would else grow longer and longer."""
 
 
 class Uncertain:
@@ -38,10 +38,9 @@ class Uncertain:
         return len(self._held)
 
     def note(self, instance: int, confidence: Fraction, end_us: int) -> None:
-        """Note a document that ends at a time, if it is not certain."""
-        if confidence < 1:
-            self._held[instance] = confidence, end_us
-            self._numbers = None
+        """Note a document that ends at a time and has a confidence below 1."""
+        self._held[instance] = confidence, end_us
+        self._numbers = None
 
     def forget(self, before_us: int) -> None:
         """Forget documents that end before a time, once enough are known."""

@@ -62,7 +62,8 @@ def _latter_halves(variables: Ints) -> Hashes:
 class LookUps:
     """Under which variables values are looked up, by the variable that they are a value of.
 
-    They stand in the order of `codes`, of both; `rows` says which of those given each is.
+    A look-up is a pair of variables, and `codes` are the look-ups in order; `rows` has the place of
+    each among those given.
     """
 
     codes: Hashes
@@ -171,7 +172,7 @@ class _SortedRun:
     def find_under(
         self, hashes: Hashes, variables: Ints, look_ups: LookUps
     ) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
-        """Yield values that are here, by which look-up, where they start, how often each occurs."""
+        """Yield values that are here, the look-up of each, where it starts, how often it occurs."""
         asked = np.arange(len(hashes)) if self.filter is None else self.filter.may_have(hashes)
         starts = np.searchsorted(self.keys, hashes[asked] & ~_LATTER_HALF, "left")
         first = self.keys[np.minimum(starts, len(self.keys) - 1)]

@@ -136,17 +136,13 @@ class SetTable(ABC, Generic[Index]):
 
     def take_on(self, other: SetTable[Any]) -> None:
         """Take the sets of a table that is used no more, and index them here, where none are."""
-        self.sets = other.sets
-        which = np.arange(self.sets.start, self.sets.end)
-        _, sizes, words = self.sets.take(which)
-        self._index_whole(which, sizes, words, other._indexed)
-        self._indexed = other._indexed
+        self.sets, self._indexed = other.sets, other._indexed
+        self._index_whole(*self._all(), self._indexed)
         self._write_anew()
 
     def _write_anew(self) -> None:
         """Order words by how many sets have them."""
-        which = np.arange(self.sets.start, self.sets.end)
-        _, sizes, words = self.sets.take(which)
+        which, sizes, words = self._all()
         bits = max(4, len(words).bit_length() - 1)
         self._shift = np.uint64(64 - bits)
         counts = np.bincount((words >> self._shift).astype(np.int64), minlength=1 << bits)
@@ -165,9 +161,14 @@ class SetTable(ABC, Generic[Index]):
             self._whole = self._empty()
             return
         if not self._indexed.is_whole:
-            new = np.arange(self.sets.start, self.sets.end)
-            _, sizes, words = self.sets.take(new)
+            new, sizes, words = self._all()
         self._whole.add(words, np.repeat(new, sizes), self.sets.start, self._are_there)
+
+    def _all(self) -> tuple[Ints, Ints, Hashes]:
+        """Return the numbers of all sets, their sizes, and their words."""
+        which = np.arange(self.sets.start, self.sets.end)
+        _, sizes, words = self.sets.take(which)
+        return which, sizes, words
 
     def _are_there(self, which: Ints) -> Flags:
         return np.greater_equal(which, self.sets.start)

@@ -121,8 +121,7 @@ class MatchLines:
 
         Lines of other topics in an equal form (`MatchForm.spelling`) say the same of it.  `omitted`
         witnesses are counted beside those given; `decided` is the docid at which the match of an
-        ordered query was decided; `confidence` is that of a query with LOSS or
-        CONFIDENCE.
+        ordered query was decided; `confidence` is that of a query with LOSS or CONFIDENCE.
         """
         start, end = interval
         roots = ", ".join([str(numbers[i]) for i in self._form.roots[:DOCUMENTS_MAX]])
