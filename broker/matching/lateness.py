@@ -16,8 +16,10 @@ of a nested query holds a tuple of the operator next to the block, so only that 
 a query of one block publishes is joined in its stead.
 
 Where something is decided nothing is too late: what comes late is judged at once, by what is known
-then.  But its time may have been **settled** before it came, for the grace of a query that reads
-its stream: then the query may have answered without it.
+then.  Nor is it where something is repeated: how late an element may be, its whole run says.
+
+But the time of a document may have been **settled** before it came, for the grace of a query that
+reads its stream: then the query may have answered without it.
 
 Invariant: what is too late is in no match of a query with an operator, and decides of none.  That
 some document is not too late promises nothing.
@@ -191,9 +193,9 @@ def _passed_on(query: Query) -> set[str]:
 def _spans(query: Query, values: Assignment) -> Iterator[_Span]:
     """Yield the span of each block that stands beside an operator.
 
-    Where something is decided no document is too late: it is judged at once.
+    Where something is decided, or repeated, no document is too late.
     """
-    if query.is_ordered:
+    if query.is_ordered or query.has_runs:
         yield from ((block.stream, INFINITE_US) for block in query.blocks)
         return
     for operator in (each for plain in plain_statements(query) for each in plain.operators()):

@@ -46,6 +46,8 @@ QUERIES = [
     "SELECT * FROM S PUBLISH copies",
     "copies FOLLOWED BY {, 5 h} T",
     "S FOLLOWED BY {, INF} U",
+    "S FOLLOWED BY {, 2 h} T+",
+    "(S FOLLOWED BY {, 2 h} T+) FOLLOWED BY {, 1 h} U",
 ]
 
 
@@ -121,6 +123,13 @@ def test_a_document_at_the_bound_is_joined() -> None:
 def test_nothing_is_too_late_for_a_filter_or_a_window_without_end() -> None:
     for text in ("S", "S FOLLOWED BY {, INF} T", "T JOIN {, 1 h} U"):
         assert lateness_of(text).bound_us("S", 100 * HOUR_US) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["S FOLLOWED BY {, 9 h} T+", "(S FOLLOWED BY {, 1 h} T+) JOIN {, 1 h} U"]
+)
+def test_nothing_is_too_late_for_runs(text: str) -> None:
+    assert lateness_of(text, "S JOIN {, 1 h} T").bound_us("T", 100 * HOUR_US) is None
 
 
 def test_the_widest_window_counts_and_goes_with_its_query() -> None:
