@@ -33,12 +33,12 @@ AnyDecision = RunDecision | ChainDecision
 AnyEvaluation = RunEvaluation | ChainEvaluation
 
 
-def _rows_of(number: int, runs: AnyRuns, shape: int) -> FoundRows[Any]:
+def _rows_of(number: int, runs: AnyRuns) -> FoundRows[Any]:
     if isinstance(runs, DecidedChains):
-        return ChainRows(number, runs, shape)
+        return ChainRows(number, runs)
     if runs.decision.counting is not None:
-        return GraphRows(number, runs, shape)
-    return RunRows(number, runs, shape)
+        return GraphRows(number, runs)
+    return RunRows(number, runs)
 
 
 def _evaluation_of(decision: AnyDecision, lateness_us: int, limits: RunLimits) -> AnyEvaluation:
@@ -84,7 +84,7 @@ class Repetitions:
         if number not in self._classes:
             self._of_strata.setdefault(stratum, {})[number] = None
             self._classes[number] = runs
-            self._rows[number] = _rows_of(number, runs, self._shape_of(runs))
+            self._rows[number] = _rows_of(number, runs)
 
     def remove(self, number: int, kind: UseKind) -> None:
         """Undo one `add`; of a class that is not there it changes nothing."""
@@ -170,8 +170,12 @@ class Repetitions:
                 found = list(evaluation.decide(clock))
             found.sort(key=lambda one: one.docid or max(part.docid for part in one.parts))
             self._found[decision] = found
+        if not found:
+            return []
+        # It is another one where nothing had the shape for a while, and it was forgotten.
+        shape = self._shape_of(self._classes[number])
         first = self._inner.next_instance
-        table, tuples = self._rows[number].table(found, first, self._identity)
+        table, tuples = self._rows[number].table(found, first, shape, self._identity)
         if tuples:
             self._inner.absorb(table)
         return tuples

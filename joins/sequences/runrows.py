@@ -53,23 +53,25 @@ class FoundRows(ABC, Generic[F]):
     `identity` gives equal numbers to the choices of nodes of a run that are equal, in a batch.
     """
 
-    def __init__(self, number: int, decided: DecidedRuns | DecidedChains, shape: int) -> None:
+    def __init__(self, number: int, decided: DecidedRuns | DecidedChains) -> None:
         self._number = number
-        self._shape = shape
         self._stream, self._terms = decided.stream, decided.terms
         self._grace_us = decided.decision.grace_us
 
     def table(
-        self, found: list[F], first: int, identity: _Identity
+        self, found: list[F], first: int, shape: int, identity: _Identity
     ) -> tuple[pa.Table, list[ClassTuple]]:
-        """Return rows of `INSTANCE_SCHEMA` that get numbers from `first` on, and their tuples."""
+        """Return rows of `INSTANCE_SCHEMA` that get numbers from `first` on, and their tuples.
+
+        `shape` is the shape of the instances.
+        """
         rows: list[dict[str, Any]] = []
         tuples: list[ClassTuple] = []
         for one in found:
             position = self._position(one)
             for terms in self.terms(one, identity):
                 number = first + len(rows)
-                rows.append(self._row(one, terms))
+                rows.append(self._row(one, terms) | {"shape": shape})
                 tuples.append(ClassTuple(self._number, number, None, 0, (0,), position))
         return pa.Table.from_pylist(rows, _ROW), tuples
 
@@ -105,7 +107,6 @@ class FoundRows(ABC, Generic[F]):
             "start_us": parts[0].start_us,
             "end_us": parts[-1].end_us,
             "watermark_us": newest.watermark_us,
-            "shape": self._shape,
             "leaves": [leaf for part in parts for leaf in part.leaves],
             "nodes": [0, *(each.node for each in bound)],
             "vals": [None, *(each.value for each in bound)],
@@ -115,8 +116,8 @@ class FoundRows(ABC, Generic[F]):
 class RunRows(FoundRows[DecidedRun]):
     """Makes the rows of one class of runs."""
 
-    def __init__(self, number: int, runs: DecidedRuns, shape: int) -> None:
-        super().__init__(number, runs, shape)
+    def __init__(self, number: int, runs: DecidedRuns) -> None:
+        super().__init__(number, runs)
         self._runs = runs
         self._first = compile_disjuncts((runs.first,))
         self._keys = {each.block: each.keys for each in runs.decision.elements}
@@ -150,8 +151,8 @@ class RunRows(FoundRows[DecidedRun]):
 class GraphRows(FoundRows[FoundGraph]):
     """Makes the rows of one class of counted runs: one of all that end at one time."""
 
-    def __init__(self, number: int, runs: DecidedRuns, shape: int) -> None:
-        super().__init__(number, runs, shape)
+    def __init__(self, number: int, runs: DecidedRuns) -> None:
+        super().__init__(number, runs)
         self._run = runs.run
 
     def terms(self, one: FoundGraph, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
@@ -169,8 +170,8 @@ class GraphRows(FoundRows[FoundGraph]):
 class ChainRows(FoundRows[DecidedChain]):
     """Makes the rows of one class of runs over chains."""
 
-    def __init__(self, number: int, chains: DecidedChains, shape: int) -> None:
-        super().__init__(number, chains, shape)
+    def __init__(self, number: int, chains: DecidedChains) -> None:
+        super().__init__(number, chains)
         self._steps = chains.steps
         self._begins = [compile_disjuncts((step.begin,)) for step in chains.steps]
         self._keys = [

@@ -11,9 +11,11 @@ from generators.run_cases import run_case
 from support.examples import examples, some
 from support.kit import CASES, Case, cases, check, parse_case
 from support.runners import lines, run_engine, run_oracle
+from support.tiny_limits import matching
 
 from broker.matching.match import Match
 from broker.pipeline.shards import Join
+from joins.memory.limits import MemoryLimits
 
 ALL = dict((*cases(CASES / "runs"), *cases(CASES / "match")))
 
@@ -36,6 +38,21 @@ def test_shards_find_them_too(named: str) -> None:
 
     for text in (text for name, text in ALL.items() if named in name):
         check(text, in_shards)
+
+
+def test_runs_are_found_after_documents_of_many_other_shapes() -> None:
+    kinds = [*"abb", *(f"c{n}" for n in range(40)), *"abb"]
+    queries = [
+        "query q",
+        "    S//a FOLLOWED BY {, 3 m} S//b+",
+        "query r",
+        "    S//* JOIN {, 1 s} S//*",
+    ]
+    documents = [f"document {n} S 00:{n:02}  <{kind}/>" for n, kind in enumerate(kinds, 1)]
+    case = parse_case("\n".join(["lateness 1 s", *queries, "", *documents, "----", ""]))
+    limits = matching(MemoryLimits(shapes_kept=0, evicted_rows=1))
+    found = lines(run_engine(case, batch_size=1, limits=limits))
+    assert found == lines(run_oracle(case)) != []
 
 
 def test_it_finds_runs_as_the_oracle_does() -> None:
