@@ -113,12 +113,12 @@ class OneRead:
 
     def ask(self, tables: Tables) -> bool:
         """Return whether the row has a number."""
-        return bool(type(self).guard(Beside(self, tables, self.order)))
+        return bool(type(self).guard(Beside(self, tables, (*self.order, ()))))
 
     def act(self, tables: Tables) -> None:
         """Count in the row."""
         if self.is_writing:
-            self.actions.act([self], tables, self.order)
+            self.actions.act([self], tables, (*self.order, self.rank))
 
 
 def one_read(count: int) -> None:

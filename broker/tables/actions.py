@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from broker.tables.locks import Lock
-from broker.tables.store import Cell, Order, Tables
+from broker.tables.store import Cell, Place, Tables
 from xscl.comparison import Operand, PathFrom, Row, operand_terms, operands_below, term
 from xscl.evaluation import Reading, Values, compile_operand, key_reader
 from xscl.table import Action, SetCell
@@ -16,15 +16,13 @@ __all__ = ["Actions", "Beside", "LockReader", "values_of"]
 
 
 class Beside:
-    """A tuple beside the tables as a transaction sees them; see `xscl.evaluation.TableReading`.
+    """A tuple beside the tables as they are at its place; see `xscl.evaluation.TableReading`.
 
-    With `is_own` it sees what its transaction has written so far.  `setting` is the row that is
-    being set, with its key.
+    `setting` is the row that is being set, with its key.
     """
 
     __slots__ = (
-        "_is_own",
-        "_order",
+        "_place",
         "_setting",
         "_tables",
         "end_us",
@@ -37,26 +35,24 @@ class Beside:
         self,
         tuple_: Reading,
         tables: Tables,
-        order: Order,
+        place: Place,
         *,
-        is_own: bool = False,
         setting: tuple[Row, str] | None = None,
     ) -> None:
         self.start_us, self.end_us = tuple_.start_us, tuple_.end_us
         self.parameters = tuple_.parameters
         self.value = tuple_.value
         self._tables = tables
-        self._order = order
-        self._is_own = is_own
+        self._place = place
         self._setting = setting
 
     def cell(self, table: str, key: str, column: str) -> Cell:
         """Return a cell."""
-        return self._tables.cell(table, key, column, self._order, is_own=self._is_own)
+        return self._tables.cell(table, key, column, self._place)
 
     def has_row(self, table: str, key: str) -> bool:
         """Return whether a row is there."""
-        return self._tables.has_row(table, key, self._order, is_own=self._is_own)
+        return self._tables.has_row(table, key, self._place)
 
     def bound_key(self, row: Row) -> str | None:
         """Return the key of the row that is being set."""
@@ -105,21 +101,21 @@ class Actions:
             found.setdefault(tuple([values_of(one, each) for one in self._terms]), each)
         return [found[key] for key in sorted(found)]
 
-    def act(self, choices: Sequence[Reading], tables: Tables, order: Order) -> None:
+    def act(self, choices: Sequence[Reading], tables: Tables, place: Place) -> None:
         """Do the actions for some choices, one action after the other."""
         for action in self._compiled:
             for choice in choices:
-                now = Beside(choice, tables, order, is_own=True)
+                now = Beside(choice, tables, place)
                 for key in action.keys(now):
                     if action.value is None:
-                        tables.delete(action.row.table, key, order)
+                        tables.delete(action.row.table, key, place)
                     else:
                         setting = (action.row, key)
-                        at_row = Beside(choice, tables, order, is_own=True, setting=setting)
+                        at_row = Beside(choice, tables, place, setting=setting)
                         values = action.value(at_row)
                         if values:
                             value = values[0] if isinstance(values[0], str) else float(values[0])
-                            tables.set(action.row.table, key, action.column, value, order)
+                            tables.set(action.row.table, key, action.column, value, place)
 
 
 def values_of(read: Operand, one: Reading) -> tuple[str, ...]:

@@ -1,24 +1,35 @@
-"""Rows of tables, and within a batch a version of a row for each transaction that wrote it.
+"""Rows of tables, and within a batch a version of a row for each match that wrote it.
 
-Invariant: reads never see a transaction behind the one that reads, in whatever order they run, as
-long as the writers of one row run in their order.
+Invariant: reads see what was written before their place, and nothing else, in whatever order
+transactions and groups run, as long as the writers of one row run in their order.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from xscl.table import Table
 
-__all__ = ["Cell", "Order", "RowChange", "Tables"]
+__all__ = ["Cell", "Order", "Place", "Rank", "RowChange", "Tables"]
 
 Cell = str | float
 """What a cell has: a string or a number."""
 
 Order = tuple[int, int]
 """The place of a transaction: the document number at which it was decided, and its end."""
+
+Rank = tuple[int, str, str]
+"""The place of a match in its transaction: newest document, query, match id."""
+
+Place = tuple[int, int, Rank | tuple[()]]
+"""Where tables are read or written: a transaction, and the rank of the match that acts in it.
+
+What is asked before all matches of a transaction act has no rank.
+"""
 
 _Row = tuple[Cell, ...]
 
@@ -36,8 +47,11 @@ class RowChange(NamedTuple):
 
 
 class _Version(NamedTuple):
-    order: Order
+    place: Place
     row: _Row | None
+
+
+_PLACE = attrgetter("place")
 
 
 @dataclass(slots=True)
@@ -48,25 +62,26 @@ class _Held:
     defaults: _Row
     rows: dict[str, _Row] = field(default_factory=dict)
     versions: dict[str, list[_Version]] = field(default_factory=dict)
-    places: Mapping[str, int] = field(init=False)
+    numbers: Mapping[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.places = {name: i for i, name in enumerate(self.columns)}
+        self.numbers = {name: i for i, name in enumerate(self.columns)}
 
-    def before(self, key: str, order: Order, *, is_own: bool) -> _Row | None:
-        """Return a row as the transactions before one left it, or with `is_own` itself so far."""
-        for version in reversed(self.versions.get(key, ())):
-            if version.order < order or (is_own and version.order == order):
-                return version.row
-        return self.rows.get(key)
+    def at(self, key: str, place: Place) -> _Row | None:
+        """Return a row as it is at a place, with what the match of the place has written so far."""
+        versions = self.versions.get(key)
+        if versions is None:
+            return self.rows.get(key)
+        behind = bisect_right(versions, place, key=_PLACE)
+        return versions[behind - 1].row if behind else self.rows.get(key)
 
-    def write(self, key: str, order: Order, row: _Row | None) -> None:
-        """Have a transaction leave a row."""
+    def write(self, key: str, place: Place, row: _Row | None) -> None:
+        """Have a match leave a row."""
         versions = self.versions.setdefault(key, [])
-        if versions and versions[-1].order == order:
+        if versions and versions[-1].place == place:
             versions.pop()
-        assert not versions or versions[-1].order < order, "writers of a row run in their order"
-        versions.append(_Version(order, row))
+        assert not versions or versions[-1].place < place, "writers of a row run in their order"
+        versions.append(_Version(place, row))
 
 
 class Tables:
@@ -109,39 +124,41 @@ class Tables:
 
     # -- within a batch ------------------------------------------------------------------------
 
-    def cell(self, table: str, key: str, column: str, order: Order, *, is_own: bool) -> Cell:
-        """Return a cell as the transactions before one left it; see `_Held.before`."""
+    def cell(self, table: str, key: str, column: str, place: Place) -> Cell:
+        """Return a cell as it is at a place; see `_Held.at`."""
         held = self._held[table]
-        row = held.before(key, order, is_own=is_own)
-        place = held.places.get(column)
-        if place is None:
+        row = held.at(key, place)
+        number = held.numbers.get(column)
+        if number is None:
             return key
-        return (held.defaults if row is None else row)[place]
+        return (held.defaults if row is None else row)[number]
 
-    def has_row(self, table: str, key: str, order: Order, *, is_own: bool) -> bool:
-        """Return whether a row is there, for a transaction."""
-        return self._held[table].before(key, order, is_own=is_own) is not None
+    def has_row(self, table: str, key: str, place: Place) -> bool:
+        """Return whether a row is there at a place."""
+        return self._held[table].at(key, place) is not None
 
-    def last_change(self, table: str, key: str, order: Order) -> RowChange | None:
-        """Return a row as the batch has left it before a transaction, None where it had not yet."""
+    def last_change(self, table: str, key: str, place: Place) -> RowChange | None:
+        """Return a row as the batch has left it before a place, None where it had not yet."""
         held = self._held[table]
-        for version in reversed(held.versions.get(key, ())):
-            if version.order < order:
-                return RowChange(table, key, _cells(held, version.row), version.order[0])
-        return None
+        versions = held.versions.get(key, [])
+        behind = bisect_left(versions, place, key=_PLACE)
+        if not behind:
+            return None
+        version = versions[behind - 1]
+        return RowChange(table, key, _cells(held, version.row), version.place[0])
 
-    def set(self, table: str, key: str, column: str, value: Cell, order: Order) -> None:
-        """Have a transaction set a cell, of a row that need not be there."""
+    def set(self, table: str, key: str, column: str, value: Cell, place: Place) -> None:
+        """Have a match set a cell, of a row that need not be there."""
         held = self._held[table]
-        cells = list(held.before(key, order, is_own=True) or held.defaults)
-        cells[held.places[column]] = value
-        held.write(key, order, tuple(cells))
+        cells = list(held.at(key, place) or held.defaults)
+        cells[held.numbers[column]] = value
+        held.write(key, place, tuple(cells))
 
-    def delete(self, table: str, key: str, order: Order) -> None:
-        """Have a transaction remove a row."""
+    def delete(self, table: str, key: str, place: Place) -> None:
+        """Have a match remove a row."""
         held = self._held[table]
-        if held.before(key, order, is_own=True) is not None:
-            held.write(key, order, None)
+        if held.at(key, place) is not None:
+            held.write(key, place, None)
 
     def undo(self, tables: Collection[str]) -> None:
         """Forget what the batch has written in some tables."""
@@ -153,7 +170,7 @@ class Tables:
         changes: list[RowChange] = []
         for name, held in self._held.items():
             for key, versions in held.versions.items():
-                (docid, _), row = versions[-1]
+                (docid, *_), row = versions[-1]
                 if row == held.rows.get(key):
                     continue
                 if row is None:

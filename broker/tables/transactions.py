@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Protocol, TypeVar
 
 from broker.tables.locks import Granularity, Locks, Scheduler, waves
-from broker.tables.store import Order, Tables
+from broker.tables.store import Order, Rank, Tables
 
 __all__ = ["Candidate", "Schedule", "in_transactions", "run"]
 
@@ -22,8 +22,8 @@ class Candidate(Protocol):
         """The place of its transaction."""
 
     @property
-    def rank(self) -> tuple[int, str, str]:
-        """Its place among the matches of one transaction: newest document, query, id."""
+    def rank(self) -> Rank:
+        """Its place among the matches of one transaction."""
 
     def locks(self) -> Locks:
         """Return what it reads, and what it may write."""

@@ -17,7 +17,7 @@ from broker.matching.engine import Engine
 from broker.matching.registration import RegisteredQuery
 from broker.matching.rules.candidates import FoundTuple, RuleCandidate
 from broker.tables.actions import Beside
-from broker.tables.store import Order, RowChange, Tables
+from broker.tables.store import Order, Place, RowChange, Tables
 from broker.whynot.reason import Reason, quote
 from templates.clause import Guard
 from xscl.comparison import Call, Cell, Disjunct, Operand, Residual, Row, operands_below
@@ -134,8 +134,8 @@ class _AskedRows:
         guard = found.reads.guard
         if guard is None:
             return ()
-        rows = _RowsAsked(self._known, tables, order)
-        beside = Beside(found.reading, rows.tables, order)
+        rows = _RowsAsked(self._known, tables, (*order, ()))
+        beside = Beside(found.reading, rows.tables, (*order, ()))
         # The rows that keys are made of stand behind the rows that they are the keys of.
         for row in reversed(guard.rows):
             for key in key_reader(row)(beside):
@@ -182,10 +182,10 @@ def _conjuncts(guard: Guard) -> list[tuple[Residual | Call, Callable[[Beside], b
 class _RowsAsked:
     """Rows as a transaction has them, as far as they are known."""
 
-    def __init__(self, known: KnownRows | Rules, tables: Tables, order: Order) -> None:
+    def __init__(self, known: KnownRows | Rules, tables: Tables, place: Place) -> None:
         self.facts: dict[str, object] = {}
         self.is_unknown = False
-        self._order = order
+        self._place = place
         self._changes: dict[tuple[str, str], RowChange | None] = {}
         self._known = known
         self.tables = tables
@@ -197,19 +197,19 @@ class _RowsAsked:
     def fetch(self, row: Row, key: str) -> None:
         """Have a row known."""
         if isinstance(self._known, Rules):
-            change = self.tables.last_change(row.table, key, self._order)
+            change = self.tables.last_change(row.table, key, self._place)
         else:
             change = self._known.row_now(row.table, key)
-            if change is not None and change.docid < self._order[0]:
+            if change is not None and change.docid < self._place[0]:
                 self.tables.restore([change])
-            self.is_unknown |= change is not None and change.docid >= self._order[0]
+            self.is_unknown |= change is not None and change.docid >= self._place[0]
         self._changes[row.table, key] = change
 
     def said(self, row: Row, column: str | None, key: str) -> str:
         """Return what a row, or a column of it, said, and since when."""
         change = self._changes.get((row.table, key))
         name = f"{row.table}[{quote(key)}]"
-        if change is not None and change.docid >= self._order[0] and self.is_unknown:
+        if change is not None and change.docid >= self._place[0] and self.is_unknown:
             return (
                 f"the row {name} was changed by document {change.docid}, and what it said before"
                 " is not kept"
@@ -218,9 +218,9 @@ class _RowsAsked:
         if change is not None:
             self.facts["since"] = change.docid
         if column is None:
-            there = self.tables.has_row(row.table, key, self._order, is_own=False)
+            there = self.tables.has_row(row.table, key, self._place)
             return f"the row {name} was {'there' if there else 'not there'}{since}"
-        cell = self.tables.cell(row.table, key, column, self._order, is_own=False)
+        cell = self.tables.cell(row.table, key, column, self._place)
         self.facts |= {"row": f"{row.table}[{key}]", "column": column, "value": cell}
         spelled = quote(cell) if isinstance(cell, str) else f"{cell:g}"
         default = ", the default" if change is None or change.cells is None else ""

@@ -18,7 +18,7 @@ from broker.matching.uses import Topic
 from broker.tables.actions import Actions, Beside, LockReader
 from broker.tables.groups import Group
 from broker.tables.locks import Lock, Locks
-from broker.tables.store import Order, Tables
+from broker.tables.store import Order, Rank, Tables
 from templates.clause import Clause, Guard
 
 __all__ = ["RuleCandidate", "RuleCandidates", "Turn"]
@@ -77,7 +77,7 @@ class Turn:
         return self.candidate.topic.query.id
 
     @property
-    def rank(self) -> tuple[int, str, str]:
+    def rank(self) -> Rank:
         """Its place in its transaction."""
         return self.candidate.newest, self.query, self.candidate.name
 
@@ -105,14 +105,14 @@ class Turn:
 
     def _holds(self, found: FoundTuple, tables: Tables) -> bool:
         guard = found.reads.guard
-        return guard is None or guard.condition(Beside(found.reading, tables, self.order))
+        return guard is None or guard.condition(Beside(found.reading, tables, (*self.order, ())))
 
     def act(self, tables: Tables) -> None:
         """Do its actions."""
         if self.is_acting:
             actions = self.candidate.actions
             choices = actions.choices([each.reading for each in self.candidate.matching])
-            actions.act(choices, tables, self.order)
+            actions.act(choices, tables, (*self.order, self.rank))
 
 
 class RuleCandidates:
