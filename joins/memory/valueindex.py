@@ -38,6 +38,9 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _HALF_BITS = np.uint64(_KEY_BITS // 2)
 _LATTER_HALF = np.uint64((1 << _KEY_BITS // 2) - 1)
 
+_RUN_PARTS = 4
+"""A run whose first instances are gone is written anew for each part of so many of it."""
+
 _OFFSETS = 1 << 32
 """Instances that the entries of a run can be apart."""
 
@@ -138,8 +141,7 @@ class _SortedRun:
         keys = keys[order]
         first = int(instances.min())
         offsets = (instances - first).astype(np.uint32)[order]
-        filter_ = _Filter.of(keys) if len(keys) >= limits.filtered_entries else None
-        return cls(keys, offsets, first, int(instances.max()), filter_)
+        return cls(keys, offsets, first, int(instances.max()), _filter_of(keys, limits))
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -152,6 +154,12 @@ class _SortedRun:
     def owners(self, places: Ints) -> Ints:
         """Return the instances of some entries."""
         return self.offsets[places].astype(np.int64) + self.first
+
+    def since(self, instance: int, limits: MemoryLimits) -> _SortedRun:
+        """Return the entries of an instance and later ones; there are some."""
+        kept = self.offsets >= instance - self.first
+        keys, offsets = self.keys[kept], self.offsets[kept] - np.uint32(instance - self.first)
+        return _SortedRun(keys, offsets, instance, self.last, _filter_of(keys, limits))
 
     def entries(self, are_there: AreThere) -> tuple[Hashes, Ints]:
         """Return the keys and instances of the entries of instances that are there."""
@@ -250,6 +258,10 @@ class _Filter:
         return np.flatnonzero(bits & np.uint8(1))
 
 
+def _filter_of(keys: Hashes, limits: MemoryLimits) -> _Filter | None:
+    return _Filter.of(keys) if len(keys) >= limits.filtered_entries else None
+
+
 class ValueIndex:
     """Sorted runs of (key, instance), oldest first."""
 
@@ -277,6 +289,19 @@ class ValueIndex:
         self._runs.append(_SortedRun.of(keys, instances, self._limits))
         while self._is_worth_merging(len(self._runs) - 1):
             self._merge(len(self._runs) - 1, are_there)
+
+    def drop(self, before: int) -> None:
+        """Drop the entries of instances below `before`, of such as are added in their order.
+
+        A run keeps some of them, at most a third of the others: to write it anew costs by its
+        entries.
+        """
+        while self._runs and self._runs[0].last < before:
+            del self._runs[0]
+        if self._runs:
+            run = self._runs[0]
+            if _RUN_PARTS * (before - run.first) >= run.last - run.first + 1:
+                self._runs[0] = run.since(before, self._limits)
 
     def _is_worth_merging(self, i: int) -> bool:
         """Return whether a run and the one before it are of like size."""

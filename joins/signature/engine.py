@@ -297,7 +297,10 @@ class SignatureProcessor(Classified):
         sweeps = self._remembered.sweeps
         evicted = self._remembered.evict(horizon_us)
         self._evicted += evicted
-        if self._remembered.sweeps > sweeps:
+        has_swept = self._remembered.sweeps > sweeps
+        if evicted or has_swept:
+            self._candidates.similar.evict(has_swept=has_swept)
+        if has_swept:
             self._index_sweep = self._candidates.values.index.sweep(self._remembered.are_there)
         next(self._index_sweep, None)
         if evicted and self.shapes.are_many:

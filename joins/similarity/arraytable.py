@@ -13,10 +13,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from joins.memory.limits import MemoryLimits
 from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
-from joins.memory.valueindex import ValueIndex
+from joins.memory.valueindex import SortedRunHits, ValueIndex
 from joins.similarity.bounds import AskedMeasure, may_hold
 from joins.similarity.sets import Sets, shared_words
 from joins.similarity.settable import COUNT_BITS, SetTable
@@ -27,11 +28,38 @@ _SORTED_SETS, _SORTED_WORDS = 1 << 22, 1 << 26
 """Sets, and words, that are put in order at once: their numbers and a count fit in 64 bits."""
 
 
-class ArrayTable(SetTable[ValueIndex]):
+class SortedRuns:
+    """An index of words as sorted runs of entries."""
+
+    def __init__(self, limits: MemoryLimits) -> None:
+        self._index = ValueIndex(limits)
+        self._first_set = 0
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory that entries take."""
+        return self._index.memory_bytes
+
+    def add(self, keys: Hashes, sets: Ints) -> None:
+        """Add entries of sets, whose numbers ascend from those there."""
+        first = self._first_set
+        self._index.add(keys, sets, first, lambda which: np.greater_equal(which, first))
+
+    def drop(self, before: int) -> None:
+        """Drop the entries of sets with numbers below `before`, or most of them."""
+        self._first_set = before
+        self._index.drop(before)
+
+    def find(self, keys: Hashes) -> list[SortedRunHits]:
+        """Return where words are; entries of sets that are gone may be among them."""
+        return self._index.find(keys)
+
+
+class ArrayTable(SetTable[SortedRuns]):
     """Sets whose words are in sorted runs."""
 
-    def _empty(self) -> ValueIndex:
-        return ValueIndex(self._limits)
+    def _empty(self) -> SortedRuns:
+        return SortedRuns(self._limits)
 
     def similar(
         self, own: Sets, mine: Ints, look: AskedMeasure, oldest: Ints, listed: int

@@ -163,19 +163,20 @@ class SimilarityCandidates:
         for kind, table in self._tables.items():
             kernels = not isinstance(table, ArrayTable)
             found = read_sets(kind, rows, self._shapes, kernels=kernels)
-            table.add(
-                found.rows + first,
-                found.sizes,
-                found.hashes,
-                self._indexed(kind),
-                self._remembered.base,
-            )
+            table.add(found.rows + first, found.sizes, found.hashes, self._indexed(kind))
         self._compile()
+
+    def evict(self, *, has_swept: bool) -> None:
+        """Drop the sets of instances that have gone, also from between others if `has_swept`."""
+        for table in self._tables.values():
+            table.drop(self._remembered.base)
+            if has_swept:
+                table.sweep(self._remembered.are_there)
 
     def _compile(self) -> None:
         """Have compiled loops search the tables that have become large."""
         for kind, table in self._tables.items():
-            is_large = table.sets.end - table.sets.start >= self._compiled_sets
+            is_large = len(table.sets) >= self._compiled_sets
             if is_large and isinstance(table, ArrayTable) and can_compile():
                 _log.info(
                     "compiled loops join by similarity from now on; where they have not been"

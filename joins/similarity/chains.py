@@ -19,7 +19,6 @@ from joins.memory.column import Column
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints
-from joins.memory.valueindex import AreThere
 from joins.similarity.kernels import ChainColumns, Marks, link
 
 __all__ = ["Chains"]
@@ -57,28 +56,42 @@ class Chains:
         values: Marks = column.values[column.start - column.origin :]
         return values
 
-    def add(self, keys: Hashes, instances: Ints, base: int, are_there: AreThere) -> None:
-        """Add entries of sets, whose numbers ascend; those below `base` are gone."""
-        sets = self._there()[1::_NUMBERS]
-        gone = int(np.searchsorted(sets, max(0, base - self._set_base)))
-        self._entries.drop(self._entries.start + _NUMBERS * gone)
+    def add(self, keys: Hashes, sets: Ints) -> None:
+        """Add entries of sets, whose numbers ascend from those there."""
         if not len(keys):
             return
-        if instances[-1] - self._set_base > _MOST:
-            self._count_from(base)
-        before = len(self._there()) // _NUMBERS
+        if sets[-1] - self._set_base > _MOST:
+            self._count_from_first(sets)
+        before = self._entry_count
         new = np.zeros((len(keys), _NUMBERS), np.uint32)
         new[:, 0] = keys >> np.uint64(32)
-        new[:, 1] = instances - self._set_base
+        new[:, 1] = sets - self._set_base
         self._entries.append(new.ravel())
-        entries = before + len(keys)
+        self._link(before)
+
+    def drop(self, before: int) -> None:
+        """Drop the entries of sets with numbers below `before`."""
+        sets = self._there()[1::_NUMBERS]
+        gone = int(np.searchsorted(sets, max(0, before - self._set_base)))
+        self._entries.drop(self._entries.start + _NUMBERS * gone)
+        self._link(self._entry_count)
+
+    @property
+    def _entry_count(self) -> int:
+        return len(self._there()) // _NUMBERS
+
+    def _link(self, first: int) -> None:
+        """Link the entries from one on; all of them where heads are too few or too many."""
+        entries = self._entry_count
         fits = 3 * entries // 2 <= len(self._heads) <= max(_FEWEST_HEADS, 2 * entries)
         if not fits or self._entries.end // _NUMBERS - self._first > _MOST:
             self._heads = np.zeros(max(_FEWEST_HEADS, 7 * entries // 4), np.uint32)
-            self._first, before = self._entries.start // _NUMBERS, 0
-        link(self.columns(), before)
+            self._first, first = self._entries.start // _NUMBERS, 0
+        link(self.columns(), first)
 
-    def _count_from(self, base: int) -> None:
-        """Count sets from one on that is before all that are there."""
-        self._there()[1::_NUMBERS] -= np.uint32(base - self._set_base)
-        self._set_base = base
+    def _count_from_first(self, new: Ints) -> None:
+        """Count sets from the first on that is there, or is to come."""
+        own = self._there()[1::_NUMBERS]
+        first = int(own[0]) + self._set_base if len(own) else int(new[0])
+        own -= np.uint32(first - self._set_base)
+        self._set_base = first

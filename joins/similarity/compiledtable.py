@@ -52,7 +52,7 @@ class CompiledTable(SetTable[Chains]):
         unseen = self.unseen(np.arange(self.sets.largest + 1), look.turned())
         share = 1 / (1 + look.threshold)
         asked = AskedNumbers(MEASURES[look.measure], look.threshold, share, look.is_first, unseen)
-        there = self.sets.end - self.sets.start
+        there = len(self.sets)
         seen, touched = np.zeros(there, np.int32), np.empty(there, np.int64)
         which, found = (np.empty(max(listed, there), np.int64) for _ in range(2))
         begin = 0

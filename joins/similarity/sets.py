@@ -54,6 +54,9 @@ class Sets:
         self._words = Column(np.uint64, limits=limits)
         self.largest = 0
 
+    def __len__(self) -> int:
+        return self.end - self.start
+
     @property
     def start(self) -> int:
         """The number of the first set that is there."""
@@ -63,6 +66,11 @@ class Sets:
     def end(self) -> int:
         """The number of the next set."""
         return self._owners.end
+
+    @property
+    def word_count(self) -> int:
+        """How many words the sets that are there have."""
+        return self._words.end - self._words.start
 
     @property
     def memory_bytes(self) -> int:

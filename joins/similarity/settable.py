@@ -9,9 +9,11 @@ are found: the order is by how many sets have a word, and by its hash among equa
 
 Frequencies are counted in slots by hash, so a word may seem more frequent than it is.  They are
 those of the sets that were there when the index was last **written anew**: when as many have come
-as were there then, or when what is asked changes.  Between two such times the order and the
-lengths of prefixes are fixed.  Sets of instances that are gone are dropped from the front, and
-their entries with the runs of the index.
+as were there then, when fewer than half of these are left, or when what is asked changes.  Between
+two such times the order and the lengths of prefixes are fixed.
+
+Sets go when their instances go, with their entries in the index: at once where they stand in front,
+and where they stand between others as soon as they are a quarter of all.
 
 There are two indexes.  `containment` asks nothing of how many words of its second set are shared:
 such a set is indexed **whole**, and looked up in the prefixes of first sets.
@@ -32,7 +34,6 @@ import numpy as np
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints
-from joins.memory.times import Flags
 from joins.memory.valueindex import AreThere
 from joins.similarity.bounds import AskedMeasure
 from joins.similarity.sets import Sets
@@ -45,6 +46,13 @@ FIRST_LOOK = 64
 COUNT_BITS = 16
 _MOST = (1 << COUNT_BITS) - 1
 """Sets with a word are counted up to this many."""
+
+_PART_WORDS = 1 << 20
+"""Words of sets that are copied, or put into an index, at once, about: so what that takes does not
+grow with the table."""
+
+_GONE_PARTS = 4
+"""Sets that are gone stay between others while they are less than one of so many parts."""
 
 
 class Indexed(NamedTuple):
@@ -70,8 +78,11 @@ class SetIndex(Protocol):
     def memory_bytes(self) -> int:
         """The memory that entries take."""
 
-    def add(self, keys: Hashes, instances: Ints, base: int, are_there: AreThere) -> None:
-        """Add entries of sets, whose numbers ascend; those below `base` are gone."""
+    def add(self, keys: Hashes, sets: Ints) -> None:
+        """Add entries of sets, whose numbers ascend from those there."""
+
+    def drop(self, before: int) -> None:
+        """Drop the entries of sets with numbers below `before`, or most of them."""
 
 
 Index = TypeVar("Index", bound=SetIndex)
@@ -115,63 +126,84 @@ class SetTable(ABC, Generic[Index]):
         indexes = self._prefixes.memory_bytes + self._whole.memory_bytes
         return self.sets.memory_bytes + indexes + self._counts.nbytes
 
-    def add(
-        self, owners: Ints, sizes: Ints, words: Hashes, indexed: Indexed, first_owner: int
-    ) -> None:
+    def add(self, owners: Ints, sizes: Ints, words: Hashes, indexed: Indexed) -> None:
         """Add sets of instances, whose numbers ascend from those there; none is empty.
 
-        Their words ascend.  Instances below `first_owner` are gone.
+        Their words ascend.
         """
-        self.sets.drop(int(self.sets.first_of(np.array([first_owner]))[0]))
-        first = self.sets.end
+        new = np.arange(self.sets.end, self.sets.end + len(owners))
         self.sets.append(owners, sizes, words)
         is_due = self.sets.end - self._written_at >= max(FIRST_LOOK, self._written)
-        new = np.arange(first, self.sets.end)
-        self._index_whole(new, sizes, words, indexed)
-        if is_due or indexed != self._indexed:
-            self._indexed = indexed
+        before, self._indexed = self._indexed, indexed
+        if indexed.is_whole and before.is_whole:
+            self._whole.add(words, np.repeat(new, sizes))
+        elif indexed.is_whole or before.is_whole:
+            self._write_whole()
+        if is_due or indexed != before:
             self._write_anew()
         else:
             self._index(new, sizes, words)
 
+    def drop(self, first_owner: int) -> None:
+        """Drop the sets of instances below one."""
+        self.sets.drop(int(self.sets.first_of(np.array([first_owner]))[0]))
+        self._prefixes.drop(self.sets.start)
+        self._whole.drop(self.sets.start)
+        if 2 * len(self.sets) < self._written:
+            self._write_anew()
+
+    def sweep(self, are_there: AreThere) -> None:
+        """Drop the sets of instances that are gone, if they are many."""
+        there = [which[are_there(self.sets.owners(which))] for which in self._parts()]
+        left = sum(map(len, there))
+        if left == len(self.sets) or _GONE_PARTS * (len(self.sets) - left) < len(self.sets):
+            return
+        kept = Sets(self._limits)
+        for which in there:
+            kept.append(*self.sets.take(which))
+            self.sets.drop(int(which[-1]) + 1 if len(which) else self.sets.start)
+        self.sets = kept
+        self._write_whole()
+        self._write_anew()
+
     def take_on(self, other: SetTable[Any]) -> None:
         """Take the sets of a table that is used no more, and index them here, where none are."""
         self.sets, self._indexed = other.sets, other._indexed
-        self._index_whole(*self._all(), self._indexed)
+        self._write_whole()
         self._write_anew()
 
     def _write_anew(self) -> None:
         """Order words by how many sets have them."""
-        which, sizes, words = self._all()
-        bits = max(4, len(words).bit_length() - 1)
+        bits = max(4, self.sets.word_count.bit_length() - 2)
         self._shift = np.uint64(64 - bits)
-        counts = np.bincount((words >> self._shift).astype(np.int64), minlength=1 << bits)
+        counts = np.zeros(1 << bits, np.int64)
+        for which in self._parts():
+            slots = (self.sets.take(which)[2] >> self._shift).astype(np.int64)
+            counts += np.bincount(slots, minlength=1 << bits)
         self._counts = np.minimum(counts, _MOST).astype(np.uint16)
         self._prefixes = self._empty()
-        self._written, self._written_at = len(which), self.sets.end
-        self._index(which, sizes, words)
+        self._written, self._written_at = len(self.sets), self.sets.end
+        for which in self._parts():
+            self._index(which, *self.sets.take(which)[1:])
+
+    def _write_whole(self) -> None:
+        self._whole = self._empty()
+        if self._indexed.is_whole:
+            for which in self._parts():
+                _, sizes, words = self.sets.take(which)
+                self._whole.add(words, np.repeat(which, sizes))
 
     def _index(self, which: Ints, sizes: Ints, words: Hashes) -> None:
         rows, own = self._rare(words, sizes, self._indexed.prefixes(sizes))
-        self._prefixes.add(words[rows], which[own], self.sets.start, self._are_there)
+        self._prefixes.add(words[rows], which[own])
 
-    def _index_whole(self, new: Ints, sizes: Ints, words: Hashes, indexed: Indexed) -> None:
-        """Index new sets whole if that is asked for, and all sets where it was not."""
-        if not indexed.is_whole:
-            self._whole = self._empty()
-            return
-        if not self._indexed.is_whole:
-            new, sizes, words = self._all()
-        self._whole.add(words, np.repeat(new, sizes), self.sets.start, self._are_there)
-
-    def _all(self) -> tuple[Ints, Ints, Hashes]:
-        """Return the numbers of all sets, their sizes, and their words."""
-        which = np.arange(self.sets.start, self.sets.end)
-        _, sizes, words = self.sets.take(which)
-        return which, sizes, words
-
-    def _are_there(self, which: Ints) -> Flags:
-        return np.greater_equal(which, self.sets.start)
+    def _parts(self) -> Iterator[Ints]:
+        """Yield the numbers of all sets, in parts."""
+        numbers = np.arange(self.sets.start, self.sets.end)
+        part = self.sets.places(numbers) // _PART_WORDS
+        for which in np.split(numbers, np.flatnonzero(np.diff(part)) + 1):
+            if len(which):
+                yield which
 
     def _searched(self, asked: AskedMeasure) -> Index:
         """Return the index by which sets are found that have something asked of them."""

@@ -18,6 +18,7 @@ from support.tiny_limits import TINY_MEMORY, TINY_SHARDS, matching
 import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.limits import MatchingLimits
 from broker.pipeline.shards import Join, MemoryStore
 from joins.engines import Processor
 from joins.memory.instance import INSTANCE_SCHEMA
@@ -33,6 +34,7 @@ from joins.signature.limits import SignatureLimits
 SECOND_US = 1_000_000
 RARE = "R//i->a FOLLOWED BY {a/c = b/c, INF} R//i->b"
 BUSY = "B//i->a FOLLOWED BY {a/c = b/c, 1 h} B//i->b"
+SIMILAR = "B//i->a FOLLOWED BY {similar(a/c, b/c) >= 0.5, 1 h} B//i->b"
 QUERIES = (
     "R//i->a FOLLOWED BY {a/c = b/c, %s} R//i->b",
     "B//i->a JOIN {a/c = b/c AND a/t = b/t, %s} B//i->b",
@@ -43,12 +45,16 @@ QUERIES = (
     "FROM B//i->a FOLLOWED BY {a/c = b/c, %s} R//i->b SELECT <i>{a/c}{b/t}</i> PUBLISH P",
     "P//i->a FOLLOWED BY {a/c = b/c, %s} B//i->b",
     "*//i->a FOLLOWED BY {a/t = b/t, %s} *//i->b",
+    "B//i->a JOIN {similar(a/t, b/t) >= 0.5, %s} *//i->b",
+    "R//i->a FOLLOWED BY {containment(words(a/t), words(b/t)) >= 0.5, %s} *//i->b",
 )
 WINDOWS = ("1 m", "4 m", "11 m", "INF")
 
 
-EAGER = matching(replace(TINY_MEMORY, sub_batch_bytes=1 << 20, file_bytes=300, run_entries=8))
-"""What is of no use goes at once."""
+_EAGER_MEMORY = replace(TINY_MEMORY, sub_batch_bytes=1 << 20, file_bytes=300, run_entries=8)
+EAGER, EAGER_COMPILED = (matching(_EAGER_MEMORY, compiled_sets=sets) for sets in (1_000, 0))
+"""What is of no use goes at once; sets of words are searched by array operations, or compiled."""
+EAGERLY = st.sampled_from([EAGER, EAGER_COMPILED])
 
 
 @st.composite
@@ -64,7 +70,7 @@ def mixed(draw: st.DrawFn) -> Case:
     items = st.tuples(
         st.sampled_from("RBBB"),
         st.integers(0, 3),
-        st.sampled_from(["", "x", "y"]),
+        st.sampled_from(["", "x", "y", "x y z"]),
         st.integers(0, 9),
     )
     for minute, (stream, c, t, late) in enumerate(draw(st.lists(items, min_size=4, max_size=40))):
@@ -74,9 +80,11 @@ def mixed(draw: st.DrawFn) -> Case:
 
 
 @settings(max_examples=examples(5))
-@given(mixed(), st.integers(1, 5))
-def test_no_match_is_missed_however_soon_documents_are_forgotten(case: Case, size: int) -> None:
-    found = run_engine(case, batch_size=size, limits=EAGER)
+@given(mixed(), st.integers(1, 5), EAGERLY)
+def test_no_match_is_missed_however_soon_documents_are_forgotten(
+    case: Case, size: int, limits: MatchingLimits
+) -> None:
+    found = run_engine(case, batch_size=size, limits=limits)
     assert lines(found) == lines(run_oracle(case))
 
 
@@ -93,9 +101,11 @@ def test_all_engines_agree_when_documents_are_forgotten_before_a_restart(
 
 
 @settings(max_examples=examples(4))
-@given(mixed(), st.integers(1, 4))
-def test_shards_forget_as_soon_and_miss_nothing(case: Case, size: int) -> None:
-    join = Join(case.lateness_us, shards=2, limits=replace(TINY_SHARDS, shard=EAGER.join))
+@given(mixed(), st.integers(1, 4), EAGERLY)
+def test_shards_forget_as_soon_and_miss_nothing(
+    case: Case, size: int, limits: MatchingLimits
+) -> None:
+    join = Join(case.lateness_us, shards=2, limits=replace(TINY_SHARDS, shard=limits.join))
     found = run_engine(case, batch_size=size, processors=lambda: join.processor(None))
     assert lines(found) == lines(run_oracle(case))
 
@@ -127,11 +137,17 @@ class Running:
 
     @classmethod
     def of(
-        cls, *texts: str, processor: Processor | None = None, memory: MemoryLimits = SMALL_PIECES
+        cls,
+        *texts: str,
+        processor: Processor | None = None,
+        memory: MemoryLimits = SMALL_PIECES,
+        **limits: int,
     ) -> Running:
         queries = [xscl.parse(text, id=f"q{i}")[0] for i, text in enumerate(texts)]
         registered = [RegisteredQuery(query) for query in queries]
-        engine = Engine(registered, lateness_us=0, processor=processor, limits=matching(memory))
+        engine = Engine(
+            registered, lateness_us=0, processor=processor, limits=matching(memory, **limits)
+        )
         return cls(engine)
 
     def take(self, documents: Sequence[Document], *, is_known: bool = False) -> None:
@@ -173,6 +189,20 @@ def test_a_window_without_end_over_a_rare_stream_keeps_nothing_of_a_busy_one(
     assert figures["memory_bytes"] < 200_000 + 50_000 + BOUND * 200
     assert figures["spilled_bytes"] < 2 * BOUND * 300
     # Each document of the rare stream follows all before it; some others one.
+    rare = len(busy) // 500
+    assert running.matches > rare * (rare - 1) // 2 + len(busy) // 125
+
+
+@pytest.mark.parametrize("compiled_sets", [1_000_000, 0])
+def test_sets_of_words_go_with_their_documents(
+    busy: Sequence[Document], compiled_sets: int
+) -> None:
+    running = Running.of(RARE, SIMILAR, compiled_sets=compiled_sets)
+    for start in range(0, len(busy), 5_000):
+        running.take(busy[start : start + 5_000])
+        bytes_each = running.engine.processor.similar_bytes / running.remembered
+        # One word each; `c` is looked for on both sides of one query.
+        assert 20 < bytes_each < 100
     rare = len(busy) // 500
     assert running.matches > rare * (rare - 1) // 2 + len(busy) // 125
 

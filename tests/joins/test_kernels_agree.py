@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -93,7 +94,8 @@ def found(
     while start < len(sets):
         part = sets[start : start + cut.randint(1, 20)]
         owners = np.arange(start, start + len(part))
-        table.add(owners, *columns(part, hashes), Indexed(frozenset(asked)), first_there)
+        table.drop(first_there)
+        table.add(owners, *columns(part, hashes), Indexed(frozenset(asked)))
         mine = np.arange(table.sets.end - len(part), table.sets.end)
         for look in asked:
             first = first_there + cut.randint(0, 3)
@@ -115,6 +117,39 @@ def found(
     return pairs
 
 
+def test_sets_that_go_from_between_others_are_found_no_more_and_the_others_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from joins.similarity.compiledtable import CompiledTable
+
+    monkeypatch.setattr(settable, "_PART_WORDS", 50)
+    asked = [AskedMeasure("containment", 0.5, is_first) for is_first in (True, False)]
+    for seed, make in product(range(examples(3)), (ArrayTable, CompiledTable)):
+        random_ = random.Random(seed)
+        sets = random_sets(seed, 60)
+        table: SetTable = make(MemoryLimits(column_rows=16, run_entries=64))  # type: ignore[type-arg]
+        table.add(np.arange(len(sets)), *columns(sets, MANY), Indexed(frozenset(asked)))
+        there = np.array([random_.random() < 0.7 for _ in sets])
+        before = table.memory_bytes
+        table.sweep(lambda owners, there=there: there[owners])
+        left = table.sets.owners(np.arange(table.sets.start, table.sets.end))
+        assert set(np.flatnonzero(there)) <= set(left.tolist())
+        assert len(left) < 4 / 3 * there.sum() + 1
+        assert len(left) == len(sets) or table.memory_bytes < before
+        for look in asked:
+            newest = table.sets.end - 1
+            mine, oldest = np.array([newest]), np.array([0])
+            found = {
+                int(left[other - table.sets.start])
+                for _, others in table.similar(table.sets, mine, look, oldest, 100)
+                for other in others.tolist()
+            }
+            own = int(left[-1])
+            assert found == {
+                other for other in left[:-1].tolist() if is_similar(look, sets[own], sets[other])
+            }
+
+
 def is_similar(look: AskedMeasure, own: frozenset[str], other: frozenset[str]) -> bool:
     first, second = (own, other) if look.is_first else (other, own)
     return score(look.measure, set(first), set(second)) >= Fraction(repr(look.threshold))
@@ -128,7 +163,8 @@ def test_an_index_of_chains_is_as_large_as_what_is_there() -> None:
     for count in (100, 3_000, 70_000, 9_000, 1_000, 20_000):
         words = np.array([random_.getrandbits(64) for _ in range(count)], np.uint64)
         numbers = np.arange(first, first + count)
-        index.add(words, numbers, first, lambda which: np.ones(len(which), bool))
+        index.drop(first)
+        index.add(words, numbers)
         first += count
         assert index.memory_bytes <= 12 * count + 4 * max(1_024, 2 * count)
 

@@ -48,7 +48,8 @@ def found_by_table(
         part = sets[start:stop]
         owners = np.arange(start, start + len(part))
         asked = {as_first, as_other, *cut.sample(others, cut.randint(0, 2))}
-        table.add(owners, *columns(part, hashes), Indexed(frozenset(asked)), first_there)
+        table.drop(first_there)
+        table.add(owners, *columns(part, hashes), Indexed(frozenset(asked)))
         mine = np.arange(table.sets.end - len(part), table.sets.end)
         _, sizes, words = table.sets.take(mine)
         oldest = np.full(len(mine), first_there)
