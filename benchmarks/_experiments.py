@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import xscl
 from benchmarks._paper_plots import Curves, plot_curves, print_head, print_row
 from broker.documents.document import Document
+from broker.matching.batch import MatchingBatch
 from broker.matching.costs.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.mrules import MRule, point_of
@@ -52,8 +53,8 @@ class RowsOnly(Engine):
 
     found = 0
 
-    def _build(self, batch: object, found: MatchRows, leaves: object) -> BuiltMatches:
-        for rows in found.rows(lambda query: self._accounts.of(query).limit):
+    def _build(self, batch: MatchingBatch, found: MatchRows, leaves: object) -> BuiltMatches:
+        for rows in found.rows(lambda query: batch.accounts.of(query).limit):
             self.found += sum(len(row.readers) for row in rows)
         return BuiltMatches([], [])
 

@@ -26,7 +26,7 @@ from broker.matching.stepresult import StepResult
 from broker.pipeline.outbox import Outbox
 from broker.tables.actions import Actions, Beside, LockReader
 from broker.tables.locks import Granularity, Lock, Locks, Scheduler, waves
-from broker.tables.store import RowChange, Tables
+from broker.tables.store import RowChange, Tables, TableVersions
 from broker.tables.transactions import Schedule, in_transactions
 from broker.tables.transactions import run as run_transactions
 from xscl.comparison import Cell, Residual, Row, VariableValue
@@ -111,11 +111,11 @@ class OneRead:
         locks = self.lock_reader.locks(self)
         return Locks(locks, locks if self.is_writing else ())
 
-    def ask(self, tables: Tables) -> bool:
+    def ask(self, tables: TableVersions) -> bool:
         """Return whether the row has a number."""
         return bool(type(self).guard(Beside(self, tables, (*self.order, ()))))
 
-    def act(self, tables: Tables) -> None:
+    def act(self, tables: TableVersions) -> None:
         """Count in the row."""
         if self.is_writing:
             self.actions.act([self], tables, (*self.order, self.rank))
@@ -139,7 +139,8 @@ def one_read(count: int) -> None:
         tables.define(table)
         candidates = [OneRead(n, chosen) for n in range(count)]
         started = time.process_time()
-        found = run_transactions(in_transactions(candidates), tables, Schedule(scheduler))
+        versions = tables.begin_batch()
+        found = run_transactions(in_transactions(candidates), versions, Schedule(scheduler))
         per_second = count / (time.process_time() - started)
         run = run_engine(ONE_READ, documents, Schedule(scheduler))
         print(
@@ -188,7 +189,7 @@ def run_batch(
     step = engine.process(witnesses, lambda docids: {docid: xml[docid] for docid in docids})
     run.seconds += time.process_time() - evaluated
     run.evaluation_seconds += evaluated - started
-    run.waves += engine.waves
+    run.waves += step.waves
     run.matches += len(step.matches)
     return step
 

@@ -145,7 +145,7 @@ def decide(all_decided: list[Decided], rows: pa.Table, rows_each: int) -> float:
     clock = WatermarkSteps()
     started = time.process_time()
     for start in range(0, rows.num_rows, BATCH):
-        clock.begin_batch()
+        clock = clock.next_batch()
         some = rows.slice(start, BATCH)
         clock.advance(*(some.column(name).to_numpy() for name in TIMES))
         evaluation.add(StreamRows(some, some.column("docid").to_numpy()), 0)

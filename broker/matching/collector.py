@@ -45,13 +45,12 @@ class Collector:
         candidates: RuleCandidates,
         gathered: Gathered,
         *,
-        is_known: bool,
         long: int,
     ) -> None:
         self._accounts = accounts
         self._candidates = candidates
         self._gathered = gathered
-        self._is_known = is_known
+        self._is_known = accounts.is_known
         self._inner = InnerTuples(shape_of)
         self.matches = MatchRows(long)
         self.leaves: dict[int, Leaf] = {}

@@ -19,7 +19,6 @@ Invariants: matches do not depend on how documents are grouped into batches, nor
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -29,20 +28,22 @@ import pyarrow.compute as pc
 
 from broker.documents.document import Document
 from broker.documents.sub_batches import in_sub_batches
-from broker.matching.boxes.points import Points
-from broker.matching.bulk import Bulk
+from broker.matching.absorption import Absorption
+from broker.matching.batch import MatchingBatch
 from broker.matching.collector import Collector
 from broker.matching.costs.accounts import Accounts
+from broker.matching.costs.balances import Balances
 from broker.matching.costs.budget import DEFAULT_BUDGET, Budget, Spent
 from broker.matching.costs.holders import StreamHolders
-from broker.matching.instances import WATERMARK_MIN_US, of_witnesses
+from broker.matching.instances import WATERMARK_MIN_US
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import FoundMatch
 from broker.matching.mrules import MRule
 from broker.matching.outcomes.gathered import Gathered
-from broker.matching.outcomes.giving import Outcomes
+from broker.matching.outcomes.giving import Giving
 from broker.matching.outcomes.kept import Note
 from broker.matching.outcomes.learned import DEFAULT_LEARNING, Learning
+from broker.matching.outcomes.standing import Outcomes
 from broker.matching.publications import Publications
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange, publishers_first
@@ -53,7 +54,6 @@ from broker.matching.rendering.trees import Trees
 from broker.matching.rules.acting import Acting, Trace
 from broker.matching.rules.candidates import RuleCandidates
 from broker.matching.stepresult import StepResult
-from broker.matching.uncertain import Uncertain
 from broker.matching.uses import Topic
 from broker.tables.store import RowChange, Tables
 from broker.tables.transactions import Schedule
@@ -62,11 +62,8 @@ from joins import (
     DecidingProcessor,
     EngineName,
     Processor,
-    TupleTable,
     in_tables,
     make_processor,
-    rows_in_sub_batches,
-    tuple_edges,
 )
 from templates.clause import Clause
 from xpath_eval.catalog import EvaluationPlan, Numbering
@@ -78,25 +75,6 @@ __all__ = ["Engine", "RegisteredQuery", "document_batch"]
 
 Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
 """Returns the XML of documents from outside, by docid."""
-
-
-@dataclass
-class _Batch:
-    """The batch in hand: the trees of its documents, and what has been found in it.
-
-    Matches that ask tables are `candidates` first, those of statements with rows or limits
-    `gathered`.
-
-    With `is_known` its matches are known from an earlier life; then only tuples of inner operators
-    and published documents are found again.
-    """
-
-    trees: Trees
-    candidates: RuleCandidates
-    gathered: Gathered
-    is_known: bool
-    published: list[Document] = field(default_factory=list)
-    matches: list[FoundMatch] = field(default_factory=list)
 
 
 class Engine:
@@ -146,20 +124,13 @@ class Engine:
             without=without,
         )
         self._processor.ask(StreamHolders(self._queries.fan_out, self._processor.rows))
-        self._accounts = Accounts(budget, self._queries, self._processor)
-        self._bulk = Bulk(limits)
-        self._last_docid = 0
+        self._balances = Balances(budget, self._queries, self._processor)
+        self._absorption = Absorption(self._processor, limits)
         self._publications = Publications(limits.published)
-        self._uncertain = Uncertain(limits.published)
-        self._acting = Acting(self._queries, self._accounts, self._leaves, schedule, trace)
-        self._outcomes = Outcomes(
-            self._queries,
-            self._accounts,
-            self._rows_of,
-            lateness_us,
-            learning,
-        )
-        self._watermark_us = WATERMARK_MIN_US
+        self._tables = Tables()
+        self._schedule = schedule
+        self._trace = trace
+        self._outcomes = Outcomes(self._queries, lateness_us, learning)
         for registered in publishers_first(queries):
             self._queries.add(registered)
 
@@ -170,7 +141,7 @@ class Engine:
         already.  Then nothing has changed, and a new engine must be made from the spool.
         """
         point = self._queries.first_new_point(change)
-        if point is not None and point < self._last_docid:
+        if point is not None and point < self._absorption.last_docid:
             return False
         self._queries.follow(change)
         return True
@@ -239,15 +210,20 @@ class Engine:
         """
         self._catch_up(witnesses)
         # Pauses that absorbed documents brought about hold from the next document on.
-        first = max(self._last_docid + 1, pc.min(witnesses.column("docid")).as_py() or 0)
-        self._accounts.postpone(first)
+        first = self._absorption.last_docid + 1
+        self._balances.postpone(max(first, pc.min(witnesses.column("docid")).as_py() or 0))
         batch = self._begin(documents)
-        dead = self._run(witnesses, batch, published)
-        pauses, spent = self._accounts.pauses(), self._accounts.spent()
-        rows = self._acting.end_batch()
-        notes, since_us = self._outcomes.end_batch(), self._horizon_us()
+        dead, spent = self._run(witnesses, batch, published)
         return StepResult(
-            sorted(batch.matches), batch.published, dead, pauses, spent, rows, notes, since_us
+            sorted(batch.matches),
+            batch.published,
+            dead,
+            self._balances.pauses(),
+            spent,
+            batch.versions.keep(),
+            batch.giving.notes(),
+            self._horizon_us(),
+            batch.acting.waves,
         )
 
     def absorb(
@@ -271,7 +247,7 @@ class Engine:
             self._leave_out_unread()
             for stratum in self._processor.strata:
                 self._probe(stratum, batch)
-            self._accounts.end_batch(self._last_docid, self._horizon_us())
+            batch.accounts.settle(self._absorption.last_docid, self._horizon_us())
 
     def resume(
         self,
@@ -284,167 +260,98 @@ class Engine:
         To be called between two batches.
         """
         self._outcomes.restore(notes)
-        self._accounts.resume(spent)
-        self._acting.tables.restore(rows)
+        self._balances.resume(spent)
+        self._tables.restore(rows)
 
     @property
     def tables(self) -> Tables:
         """The tables, to be read between two batches."""
-        return self._acting.tables
+        return self._tables
 
-    @property
-    def waves(self) -> int:
-        """How many waves the transactions of the last batch took."""
-        return self._acting.waves
-
-    def _begin(self, documents: Documents, *, is_known: bool = False) -> _Batch:
-        self._accounts.begin_batch(is_known=is_known)
+    def _begin(self, documents: Documents, *, is_known: bool = False) -> MatchingBatch:
         self._processor.begin_batch()
-        self._acting.begin_batch()
         long = self._limits.shared_characters
-        return _Batch(self._trees(documents), RuleCandidates(long), Gathered(long), is_known)
+        accounts = Accounts(self._balances, is_known=is_known)
+        candidates, gathered = RuleCandidates(long), Gathered(long)
+        for query in self._queries.creating():
+            assert query.table is not None
+            self._tables.define(query.table)
+        versions = self._tables.begin_batch()
+        acting = Acting(
+            versions,
+            self._queries,
+            accounts,
+            candidates,
+            self._absorption.leaves,
+            self._schedule,
+            self._trace,
+        )
+        giving = Giving(self._outcomes, accounts, gathered, self._absorption.rows_of)
+        return MatchingBatch(
+            self._trees(documents), accounts, candidates, gathered, versions, acting, giving
+        )
 
     def _run(
-        self, witnesses: pa.Table, batch: _Batch, published: Iterable[Document]
-    ) -> list[tuple[int, str]]:
-        dead = self._absorb_witnesses(witnesses)
+        self, witnesses: pa.Table, batch: MatchingBatch, published: Iterable[Document]
+    ) -> tuple[list[tuple[int, str]], Sequence[Spent]]:
+        """Run a batch; return the documents that could not be read, and what queries have spent."""
+        dead = self._absorption.witnesses(witnesses)
         self._absorb_published([d for d in published if self._queries.is_read(d.stream)])
         if batch.is_known:
             self._leave_out_unread()
         if not batch.is_known or self._queries.must_probe:
             for stratum in self._processor.strata:
                 self._probe(stratum, batch)
-        self._accounts.end_batch(self._last_docid, self._horizon_us())
+        spent = batch.accounts.settle(self._absorption.last_docid, self._horizon_us())
         self._evict()
-        return dead
+        return dead, spent
 
     def _leave_out_unread(self) -> None:
         """Limit the classes whose tuples no other operator reads to no document at all."""
         for number in self._queries.unread_classes():
             self._processor.limit(number, 0)
 
-    def _absorb_witnesses(
-        self, witnesses: pa.Table, published: Sequence[Document] = ()
-    ) -> list[tuple[int, str]]:
-        """Make instances of witnesses; return the documents that could not be read.
-
-        `published` are the documents that they are of, where queries have published them.
-        """
-        ends = witnesses.filter(pc.equal(witnesses.column("depth"), 0)).column("end_us")
-        newest = pc.max(witnesses.column("docid")).as_py()
-        self._last_docid = max(self._last_docid, newest or 0)
-        self._watermark_us = max(self._watermark_us, pc.max(ends).as_py() or WATERMARK_MIN_US)
-        failed = witnesses.filter(pc.is_valid(witnesses.column("error")))
-        dead = list(
-            zip(failed.column("docid").to_pylist(), failed.column("error").to_pylist(), strict=True)
-        )
-        self._advance(witnesses)
-        self._learn_shapes(witnesses.filter(pc.is_valid(witnesses.column("edges"))))
-        # A document in which no query finds anything takes part in no join.
-        found = witnesses.filter(pc.greater(pc.list_value_length(witnesses.column("nodes")), 0))
-        first = self._processor.next_instance
-        newest_of = {each.match_id: each.docid_max for each in published}
-        rows = of_witnesses(found, first, self._processor.shape_number, newest_of)
-        self._note_uncertain(first, found, published)
-        self._absorb(rows_in_sub_batches(rows, self._limits.join.memory.sub_batch_bytes))
-        return dead
-
-    def _note_uncertain(self, first: int, found: pa.Table, published: Sequence[Document]) -> None:
-        """Note what is not certain of published documents, whose instances begin with `first`."""
-        by_id = {each.match_id: each for each in published if each.confidence < 1}
-        ids = found.column("match_id").to_pylist() if by_id else ()
-        for number, match_id in enumerate(ids, first):
-            if document := by_id.get(match_id):
-                self._uncertain.note(number, document.confidence, document.end_us)
-
-    def _advance(self, witnesses: pa.Table) -> None:
-        """Let time pass with the documents from outside."""
-        outside = witnesses.filter(pc.equal(witnesses.column("depth"), 0))
-        columns = ("docid", "watermark_us", "end_us")
-        self._processor.advance(*(outside.column(name).to_numpy() for name in columns))
-
-    def _absorb(self, parts: Iterable[pa.Table]) -> None:
-        """Have the join remember rows of `INSTANCE_SCHEMA`, without numbers."""
-        for part in parts:
-            self._bulk.note(self._processor.next_instance, part)
-            self._processor.absorb(part)
-
-    def _learn_shapes(self, spelled: pa.Table) -> None:
-        columns = (spelled.column(name).to_pylist() for name in ("shape", "edges"))
-        self._processor.add_shapes(
-            {
-                shape: [(e["var1"], e["var2"], e["node1"], e["node2"]) for e in edges]
-                for shape, edges in zip(*columns, strict=True)
-            }
-        )
-
-    def _probe(self, stratum: int, batch: _Batch) -> None:
+    def _probe(self, stratum: int, batch: MatchingBatch) -> None:
+        accounts, absorption = batch.accounts, self._absorption
         collector = Collector(
-            self._accounts,
-            self._tuple_shape,
+            accounts,
+            absorption.tuple_shape,
             batch.candidates,
             batch.gathered,
-            is_known=batch.is_known,
             long=self._limits.shared_characters,
         )
         for part in in_tables(self._processor.tuples(stratum), self._limits.tuples):
-            self._accounts.stop_overrun()
-            for some in self._portions(part):
-                self._fan_out(some, collector)
-            self._accounts.close()
-        self._accounts.stop_overrun()
-        self._accounts.close()
-        self._absorb(collector.inner(self._limits.characters))
-        self._keep(self._build(batch, collector.matches, collector.leaves), batch)
-        for made in self._acting.run(stratum, batch.candidates, partial(self._build, batch)):
+            accounts.stop_overrun()
+            for some in absorption.in_sub_batches(part):
+                for hits in self._queries.fan_out.expand(absorption.points(some)):
+                    collector.take(hits)
+            accounts.close()
+        accounts.stop_overrun()
+        accounts.close()
+        absorption.rows(collector.inner(self._limits.characters))
+        build = partial(self._build, batch)
+        self._keep(build(collector.matches, collector.leaves), batch)
+        for made in batch.acting.run(stratum, build):
             self._keep(made, batch)
-        given = self._outcomes.give(
-            stratum,
-            batch.gathered,
-            partial(self._build, batch),
-            batch.trees.tree,
-            is_known=batch.is_known,
-        )
-        for made in given:
+        for made in batch.giving.give(stratum, build, batch.trees.tree):
             self._keep(made, batch)
 
-    def _portions(self, table: TupleTable) -> Iterator[TupleTable]:
-        """Yield rows in order, as many at once as may be read; mostly it is all of them."""
-
-        def instances_of(row: int) -> tuple[int, int]:
-            return int(table.left[row]), int(table.right[row])
-
-        for rows in self._bulk.sub_batches(range(len(table)), instances_of):
-            is_whole = len(rows) == len(table)
-            yield table if is_whole else table.take(np.array(rows))
-
-    def _fan_out(self, tuples: TupleTable, collector: Collector) -> None:
-        """Give tuples of classes to the clauses that share the classes."""
-        points = Points.of(tuples, self._processor.rows, self._uncertain)
-        for hits in self._queries.fan_out.expand(points):
-            collector.take(hits)
-
-    def _tuple_shape(self, clause: Clause) -> int:
-        """Return the shape of a clause's tuples: a root, and a node for each carried term."""
-        self._processor.add_shapes({clause.stream: tuple_edges(clause.tuple_variables)})
-        number = self._processor.shape_number(clause.stream)
-        assert number is not None
-        return number
-
-    def _build(self, batch: _Batch, found: MatchRows, leaves: dict[int, Leaf]) -> BuiltMatches:
+    def _build(
+        self, batch: MatchingBatch, found: MatchRows, leaves: dict[int, Leaf]
+    ) -> BuiltMatches:
         """Make matches of the tuples of roots, and documents of the matches that are published.
 
         `leaves` are the documents that have been read for tuples.
         """
-        leaves |= self._leaves(set(found.leaves().tolist()) - leaves.keys())
+        leaves |= self._absorption.leaves(set(found.leaves().tolist()) - leaves.keys())
         is_wanted = partial(self._is_wanted, batch)
         builder = MatchBuilder(leaves, found.spelled, batch.trees.tree, is_wanted)
-        rows = found.rows(self._accounts.limit_of)
-        return builder.build(rows, found.readers, self._accounts)
+        rows = found.rows(batch.accounts.limit_of)
+        return builder.build(rows, found.readers, batch.accounts)
 
-    def _keep(self, made: BuiltMatches, batch: _Batch) -> None:
+    def _keep(self, made: BuiltMatches, batch: MatchingBatch) -> None:
         """Keep matches and remember the documents that they publish, as far as budgets go."""
-        limits = {name: self._accounts.limit_of(name) for name in {row.query for row in made.rows}}
+        limits = {name: batch.accounts.limit_of(name) for name in {row.query for row in made.rows}}
         # What a match costs is known when it is made: then its document may be one too many.
         batch.matches += [row for row in made.rows if row.position < limits[row.query]]
         news = [
@@ -455,7 +362,7 @@ class Engine:
         batch.published += news
         self._absorb_published(news)
 
-    def _is_wanted(self, batch: _Batch, stream: str, match_id: str) -> bool:
+    def _is_wanted(self, batch: MatchingBatch, stream: str, match_id: str) -> bool:
         """Return whether a match has to be made: not where it and its document are known."""
         return not (batch.is_known and self._publications.has(stream, match_id))
 
@@ -471,20 +378,7 @@ class Engine:
     def _absorb_published(self, documents: Sequence[Document]) -> None:
         if documents:
             self._publications.add(documents)
-            self._absorb_witnesses(self.evaluate(documents), documents)
-
-    def _leaves(self, numbers: Iterable[int]) -> dict[int, Leaf]:
-        """Return documents by number."""
-        found: dict[int, Leaf] = {}
-        for part in self._bulk.sub_batches(sorted(numbers), lambda number: (number,)):
-            for some, rows in self._processor.rows(part):
-                found.update(zip(some, Leaf.read(some, rows), strict=True))
-        return found
-
-    def _rows_of(self, numbers: Iterable[int]) -> Iterator[tuple[Sequence[int], pa.RecordBatch]]:
-        """Yield the rows of instances, some at a time."""
-        for part in self._bulk.sub_batches(sorted(numbers), lambda number: (number,)):
-            yield from self._processor.rows(part)
+            self._absorption.witnesses(self.evaluate(documents), documents)
 
     def _trees(self, documents: Documents) -> Trees:
         return Trees(partial(self._xml, documents), self._limits.trees)
@@ -497,14 +391,13 @@ class Engine:
 
     def _horizon_us(self) -> int:
         """Return the event time from which windows reach back (semantics, section 1.1)."""
-        return self._watermark_us - self._lateness_us
+        return self._absorption.watermark_us - self._lateness_us
 
     def _evict(self) -> None:
-        horizon_us = self._horizon_us()
+        horizon_us, watermark_us = self._horizon_us(), self._absorption.watermark_us
         self._processor.evict(horizon_us)
-        self._outcomes.forget(self._watermark_us)
-        self._bulk.forget(self.horizon_us(self._watermark_us))
-        self._uncertain.forget(self.horizon_us(self._watermark_us))
+        self._outcomes.forget(watermark_us)
+        self._absorption.forget(self.horizon_us(watermark_us))
         self._publications.forget(horizon_us, self._queries.kept_us)
 
 

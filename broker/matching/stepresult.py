@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 from broker.documents.document import Document
@@ -24,6 +24,7 @@ class StepResult:
     `rows` are the rows of tables that it changed, each as often as it did.
     `notes` are what statements with LIMIT and DISJOINT have given; notes that are not asked for
     any more at `notes_since_us` can go.
+    `waves` is how many waves its transactions took, which batches have a part in.
     `pauses` are the queries that went over their budget, `spent` is what the others have found in
     the last block of documents.
     """
@@ -36,6 +37,7 @@ class StepResult:
     rows: Sequence[RowChange] = ()
     notes: Sequence[Note] = ()
     notes_since_us: int | None = None
+    waves: int = field(default=0, compare=False)
 
     @classmethod
     def of_parts(cls, parts: Sequence[StepResult]) -> StepResult:
@@ -49,4 +51,5 @@ class StepResult:
             rows=list(chain.from_iterable(part.rows for part in parts)),
             notes=list(chain.from_iterable(part.notes for part in parts)),
             notes_since_us=parts[-1].notes_since_us,
+            waves=sum(part.waves for part in parts),
         )

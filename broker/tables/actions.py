@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from broker.tables.locks import Lock
-from broker.tables.store import Cell, Place, Tables
+from broker.tables.store import Cell, Place, TableVersions
 from xscl.comparison import Operand, PathFrom, Row, operand_terms, operands_below, term
 from xscl.evaluation import Reading, Values, compile_operand, key_reader
 from xscl.table import Action, SetCell
@@ -34,7 +34,7 @@ class Beside:
     def __init__(
         self,
         tuple_: Reading,
-        tables: Tables,
+        tables: TableVersions,
         place: Place,
         *,
         setting: tuple[Row, str] | None = None,
@@ -101,7 +101,7 @@ class Actions:
             found.setdefault(tuple([values_of(one, each) for one in self._terms]), each)
         return [found[key] for key in sorted(found)]
 
-    def act(self, choices: Sequence[Reading], tables: Tables, place: Place) -> None:
+    def act(self, choices: Sequence[Reading], tables: TableVersions, place: Place) -> None:
         """Do the actions for some choices, one action after the other."""
         for action in self._compiled:
             for choice in choices:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from xscl.table import Table
 
-__all__ = ["Cell", "Order", "Place", "Rank", "RowChange", "Tables"]
+__all__ = ["Cell", "Order", "Place", "Rank", "RowChange", "TableVersions", "Tables"]
 
 Cell = str | float
 """What a cell has: a string or a number."""
@@ -61,19 +61,30 @@ class _Held:
     columns: tuple[str, ...]
     defaults: _Row
     rows: dict[str, _Row] = field(default_factory=dict)
-    versions: dict[str, list[_Version]] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
         self.numbers = {name: i for i, name in enumerate(self.columns)}
 
+    def cells(self, row: _Row | None) -> dict[str, Cell] | None:
+        """Return a row by its columns."""
+        return None if row is None else dict(zip(self.columns, row, strict=True))
+
+
+@dataclass(slots=True)
+class _Written:
+    """What matches have written in a table in a batch: versions of rows by key."""
+
+    held: _Held
+    versions: dict[str, list[_Version]] = field(default_factory=dict)
+
     def at(self, key: str, place: Place) -> _Row | None:
         """Return a row as it is at a place, with what the match of the place has written so far."""
         versions = self.versions.get(key)
         if versions is None:
-            return self.rows.get(key)
+            return self.held.rows.get(key)
         behind = bisect_right(versions, place, key=_PLACE)
-        return versions[behind - 1].row if behind else self.rows.get(key)
+        return versions[behind - 1].row if behind else self.held.rows.get(key)
 
     def write(self, key: str, place: Place, row: _Row | None) -> None:
         """Have a match leave a row."""
@@ -122,71 +133,80 @@ class Tables:
         for key, cells in rows:
             held.rows[key] = tuple([cells.get(name, default) for name, default in filled])
 
-    # -- within a batch ------------------------------------------------------------------------
-
-    def cell(self, table: str, key: str, column: str, place: Place) -> Cell:
-        """Return a cell as it is at a place; see `_Held.at`."""
-        held = self._held[table]
-        row = held.at(key, place)
-        number = held.numbers.get(column)
-        if number is None:
-            return key
-        return (held.defaults if row is None else row)[number]
-
-    def has_row(self, table: str, key: str, place: Place) -> bool:
-        """Return whether a row is there at a place."""
-        return self._held[table].at(key, place) is not None
-
-    def last_change(self, table: str, key: str, place: Place) -> RowChange | None:
-        """Return a row as the batch has left it before a place, None where it had not yet."""
-        held = self._held[table]
-        versions = held.versions.get(key, [])
-        behind = bisect_left(versions, place, key=_PLACE)
-        if not behind:
-            return None
-        version = versions[behind - 1]
-        return RowChange(table, key, _cells(held, version.row), version.place[0])
-
-    def set(self, table: str, key: str, column: str, value: Cell, place: Place) -> None:
-        """Have a match set a cell, of a row that need not be there."""
-        held = self._held[table]
-        cells = list(held.at(key, place) or held.defaults)
-        cells[held.numbers[column]] = value
-        held.write(key, place, tuple(cells))
-
-    def delete(self, table: str, key: str, place: Place) -> None:
-        """Have a match remove a row."""
-        held = self._held[table]
-        if held.at(key, place) is not None:
-            held.write(key, place, None)
-
-    def undo(self, tables: Collection[str]) -> None:
-        """Forget what the batch has written in some tables."""
-        for table in tables:
-            self._held[table].versions.clear()
-
-    def end_batch(self) -> list[RowChange]:
-        """Keep the newest version of each row; return the rows that the batch has changed."""
-        changes: list[RowChange] = []
-        for name, held in self._held.items():
-            for key, versions in held.versions.items():
-                (docid, *_), row = versions[-1]
-                if row == held.rows.get(key):
-                    continue
-                if row is None:
-                    del held.rows[key]
-                else:
-                    held.rows[key] = row
-                changes.append(RowChange(name, key, _cells(held, row), docid))
-            held.versions.clear()
-        return changes
-
     def rows(self, table: str) -> Iterator[RowChange]:
         """Yield the rows of a table, between two batches."""
         held = self._held[table]
         for key, row in held.rows.items():
-            yield RowChange(table, key, _cells(held, row))
+            yield RowChange(table, key, held.cells(row))
+
+    def begin_batch(self) -> TableVersions:
+        """Return the tables as they are now, for the transactions of a batch."""
+        return TableVersions({name: _Written(held) for name, held in self._held.items()})
 
 
-def _cells(held: _Held, row: _Row | None) -> dict[str, Cell] | None:
-    return None if row is None else dict(zip(held.columns, row, strict=True))
+class TableVersions:
+    """Tables in one batch: as they were before it, and the versions that its matches write."""
+
+    def __init__(self, written: Mapping[str, _Written]) -> None:
+        self._written = written
+
+    def cell(self, table: str, key: str, column: str, place: Place) -> Cell:
+        """Return a cell as it is at a place; see `_Written.at`."""
+        written = self._written[table]
+        row = written.at(key, place)
+        number = written.held.numbers.get(column)
+        if number is None:
+            return key
+        return (written.held.defaults if row is None else row)[number]
+
+    def has_row(self, table: str, key: str, place: Place) -> bool:
+        """Return whether a row is there at a place."""
+        return self._written[table].at(key, place) is not None
+
+    def last_change(self, table: str, key: str, place: Place) -> RowChange | None:
+        """Return a row as the batch has left it before a place, None where it had not yet."""
+        written = self._written[table]
+        versions = written.versions.get(key, [])
+        behind = bisect_left(versions, place, key=_PLACE)
+        if not behind:
+            return None
+        version = versions[behind - 1]
+        return RowChange(table, key, written.held.cells(version.row), version.place[0])
+
+    def set(self, table: str, key: str, column: str, value: Cell, place: Place) -> None:
+        """Have a match set a cell, of a row that need not be there."""
+        written = self._written[table]
+        held = written.held
+        cells = list(written.at(key, place) or held.defaults)
+        cells[held.numbers[column]] = value
+        written.write(key, place, tuple(cells))
+
+    def delete(self, table: str, key: str, place: Place) -> None:
+        """Have a match remove a row."""
+        written = self._written[table]
+        if written.at(key, place) is not None:
+            written.write(key, place, None)
+
+    def undo(self, tables: Collection[str]) -> None:
+        """Forget what the batch has written in some tables."""
+        for table in tables:
+            self._written[table].versions.clear()
+
+    def keep(self) -> list[RowChange]:
+        """Have the tables keep the newest version of each row; return the rows that have changed.
+
+        To be called once, at the end of the batch.
+        """
+        changes: list[RowChange] = []
+        for name, written in self._written.items():
+            rows = written.held.rows
+            for key, versions in written.versions.items():
+                (docid, *_), row = versions[-1]
+                if row == rows.get(key):
+                    continue
+                if row is None:
+                    del rows[key]
+                else:
+                    rows[key] = row
+                changes.append(RowChange(name, key, written.held.cells(row), docid))
+        return changes

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Protocol, TypeVar
 
 from broker.tables.locks import Granularity, Locks, Scheduler, waves
-from broker.tables.store import Order, Rank, Tables
+from broker.tables.store import Order, Rank, TableVersions
 
 __all__ = ["Candidate", "Schedule", "in_transactions", "run"]
 
@@ -28,10 +28,10 @@ class Candidate(Protocol):
     def locks(self) -> Locks:
         """Return what it reads, and what it may write."""
 
-    def ask(self, tables: Tables) -> bool:
+    def ask(self, tables: TableVersions) -> bool:
         """Return whether its guard holds before its transaction."""
 
-    def act(self, tables: Tables) -> None:
+    def act(self, tables: TableVersions) -> None:
         """Do its actions."""
 
 
@@ -53,7 +53,9 @@ def in_transactions(candidates: Iterable[C]) -> list[list[C]]:
 
 
 def run(
-    transactions: Sequence[Sequence[Candidate]], tables: Tables, schedule: Schedule | None = None
+    transactions: Sequence[Sequence[Candidate]],
+    tables: TableVersions,
+    schedule: Schedule | None = None,
 ) -> int:
     """Run the transactions of one group in a batch, in order; return the number of their waves."""
     schedule = schedule or Schedule()
@@ -83,7 +85,7 @@ def _locks(transaction: Sequence[Candidate]) -> Locks:
     )
 
 
-def _run(transaction: Sequence[Candidate], tables: Tables) -> None:
+def _run(transaction: Sequence[Candidate], tables: TableVersions) -> None:
     matches = [each for each in transaction if each.ask(tables)]
     if len(matches) > 1:
         matches.sort(key=attrgetter("rank"))

@@ -17,7 +17,7 @@ from broker.matching.engine import Engine
 from broker.matching.registration import RegisteredQuery
 from broker.matching.rules.candidates import FoundTuple, RuleCandidate
 from broker.tables.actions import Beside
-from broker.tables.store import Order, Place, RowChange, Tables
+from broker.tables.store import Order, Place, RowChange, Tables, TableVersions
 from broker.whynot.reason import Reason, quote
 from templates.clause import Guard
 from xscl.comparison import Call, Cell, Disjunct, Operand, Residual, Row, operands_below
@@ -118,7 +118,7 @@ class _AskedRows:
         self._known = known
         self._labels = {variable.name: variable.label for variable in query.variables}
 
-    def hear(self, candidate: RuleCandidate, docids: Sequence[int], tables: Tables) -> None:
+    def hear(self, candidate: RuleCandidate, docids: Sequence[int], tables: TableVersions) -> None:
         """Take what a candidate has asked."""
         if candidate.topic.query.id != self._query.id or set(docids) != self._named:
             return
@@ -130,7 +130,9 @@ class _AskedRows:
             ):
                 self.best = reasons, candidate.order[0]
 
-    def _reasons(self, found: FoundTuple, order: Order, tables: Tables) -> tuple[Reason, ...]:
+    def _reasons(
+        self, found: FoundTuple, order: Order, tables: TableVersions
+    ) -> tuple[Reason, ...]:
         guard = found.reads.guard
         if guard is None:
             return ()
@@ -182,17 +184,18 @@ def _conjuncts(guard: Guard) -> list[tuple[Residual | Call, Callable[[Beside], b
 class _RowsAsked:
     """Rows as a transaction has them, as far as they are known."""
 
-    def __init__(self, known: KnownRows | Rules, tables: Tables, place: Place) -> None:
+    def __init__(self, known: KnownRows | Rules, tables: TableVersions, place: Place) -> None:
         self.facts: dict[str, object] = {}
         self.is_unknown = False
         self._place = place
         self._changes: dict[tuple[str, str], RowChange | None] = {}
         self._known = known
         self.tables = tables
+        self._fetched = Tables()
         if isinstance(known, KnownRows):
-            self.tables = Tables()
             for table in known.tables:
-                self.tables.define(table)
+                self._fetched.define(table)
+            self.tables = self._fetched.begin_batch()
 
     def fetch(self, row: Row, key: str) -> None:
         """Have a row known."""
@@ -201,7 +204,7 @@ class _RowsAsked:
         else:
             change = self._known.row_now(row.table, key)
             if change is not None and change.docid < self._place[0]:
-                self.tables.restore([change])
+                self._fetched.restore([change])
             self.is_unknown |= change is not None and change.docid >= self._place[0]
         self._changes[row.table, key] = change
 

@@ -17,19 +17,19 @@ _BEGINNING_US = -(1 << 63)
 
 
 class WatermarkSteps:
-    """The steps of `W` in the batch in hand; `through` is the last document so far."""
+    """The steps of `W` in one batch, behind the document `before` and its `W`.
 
-    def __init__(self) -> None:
-        self.through = 0
-        self.newest_us = _BEGINNING_US
-        self.before = 0
-        self._before_us = _BEGINNING_US
+    `through` is the last document so far, and `newest_us` is `W` behind it.
+    """
+
+    def __init__(self, before: int = 0, before_us: int = _BEGINNING_US) -> None:
+        self.before = self.through = before
+        self.newest_us = self._before_us = before_us
         self._docids = self._times_us = np.zeros(0, np.int64)
 
-    def begin_batch(self) -> None:
-        """Forget the steps of the batch before."""
-        self.before, self._before_us = self.through, self.newest_us
-        self._docids = self._times_us = np.zeros(0, np.int64)
+    def next_batch(self) -> WatermarkSteps:
+        """Return the steps of the batch behind this one, of which there are none yet."""
+        return WatermarkSteps(self.through, self.newest_us)
 
     def advance(self, docids: Ints, before_us: Ints, ends_us: Ints) -> None:
         """Take documents from outside in order: their docids, `W` before each, and event times.

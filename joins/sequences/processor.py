@@ -25,6 +25,7 @@ from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.shapes import Edge
 from joins.memory.slots import Ints
 from joins.memory.tupletable import ClassTuple, TupleTable
+from joins.sequences.batch import DecidingBatch
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.contenders import StreamRows
 from joins.sequences.evaluation import Evaluation
@@ -55,17 +56,14 @@ class DecidingProcessor:
         run_limits: RunLimits = DEFAULT_RUN_LIMITS,
     ) -> None:
         self.inner = inner
-        self._clock = WatermarkSteps()
         self._windows: dict[int, Counter[int]] = defaultdict(Counter)
         self._classes: dict[int, QueryClass] = {}
         self._plan = Plan()
         self._evaluation = Evaluation(self._plan, lateness_us, limits)
         self._handed_on: dict[int, ClassOutput] = {}
         self._of_strata: dict[int, ClassOutputs] = {}
-        self._decided: list[DecidedTuples] = []
         self._repetitions = Repetitions(inner, lateness_us, run_limits)
-        self._overruns: list[Overrun] = []
-        self._inner_overruns = 0
+        self._batch = DecidingBatch(WatermarkSteps(), self._repetitions.next_identity)
         self._has_changed = False
 
     # -- classes -------------------------------------------------------------------------------
@@ -173,20 +171,18 @@ class DecidingProcessor:
     def begin_batch(self) -> None:
         """Start a batch: instances that are absorbed from now on are new."""
         self.inner.begin_batch()
-        self._clock.begin_batch()
-        self._decided = []
-        self._repetitions.begin_batch()
-        self._overruns, self._inner_overruns = [], 0
+        clock = self._batch.clock.next_batch()
+        self._batch = DecidingBatch(clock, self._repetitions.next_identity)
         if self._has_changed:
             self._follow()
 
     def advance(self, docids: Ints, before_us: Ints, ends_us: Ints) -> None:
         """Let time pass with documents from outside: `W` before each, and its event time."""
-        self._clock.advance(docids, before_us, ends_us)
+        self._batch.clock.advance(docids, before_us, ends_us)
 
     def is_behind(self, watermark_us: int) -> bool:
         """Return whether time has passed that no document has told of, and something waits."""
-        return bool(self._classes) and watermark_us > self._clock.newest_us
+        return bool(self._classes) and watermark_us > self._batch.clock.newest_us
 
     def absorb(self, instances: pa.Table) -> None:
         """Remember instances; they get the next numbers."""
@@ -210,11 +206,12 @@ class DecidingProcessor:
         """Yield the tuples of `probe` as they are found; decided tuples come last."""
         if stratum in self.inner.strata:
             yield from self.inner.tuples(stratum)
-        yield from self._repetitions.tables(stratum, self._clock)
+        batch = self._batch
+        yield from self._repetitions.tables(stratum, batch)
         if stratum not in self._of_strata:
             return
-        self._decided.append(self._evaluation.decide(stratum, self._clock))
-        decided = DecidedTuples.concat(self._decided)
+        batch.decided.append(self._evaluation.decide(stratum, batch.clock))
+        decided = DecidedTuples.concat(batch.decided)
         if len(decided):
             yield self._evaluation.rows(decided, self._of_strata[stratum])
 
@@ -243,11 +240,7 @@ class DecidingProcessor:
 
     def overruns(self) -> Sequence[Overrun]:
         """Return the uses of classes that went over the budget in this batch."""
-        found = self.inner.overruns()
-        self._overruns += found[self._inner_overruns :]
-        self._inner_overruns = len(found)
-        self._overruns += [o for o in self._repetitions.overruns() if o not in self._overruns]
-        return self._overruns
+        return self._batch.overrun(self.inner.overruns(), self._repetitions.overruns())
 
     def evict(self, horizon_us: int) -> int:
         """Free instances that no class can use any more, lazily; return how many went."""

@@ -16,8 +16,8 @@ from joins.engines import Processor
 from joins.memory.instance import read_instances
 from joins.memory.shapes import tuple_edges
 from joins.memory.tupletable import ClassTuple, TupleTable
+from joins.sequences.batch import DecidingBatch
 from joins.sequences.chains import ChainEvaluation
-from joins.sequences.clock import WatermarkSteps
 from joins.sequences.counting.counted import CountedRunEvaluation
 from joins.sequences.graphruns import GraphRunEvaluation
 from joins.sequences.runrows import ChainRows, FoundRows, GraphRows, RunRows
@@ -64,8 +64,6 @@ class Repetitions:
         self._kinds: dict[int, Counter[UseKind]] = {}
         self._evaluations: dict[AnyDecision, AnyEvaluation] = {}
         self._read_by: dict[str, list[AnyEvaluation]] = {}
-        self._found: dict[AnyDecision, list[Any]] = {}
-        self._identities: dict[tuple[Any, ...], int] = {}
         self._last_identity = 0
 
     def __len__(self) -> int:
@@ -135,10 +133,6 @@ class Repetitions:
 
     # -- a batch -------------------------------------------------------------------------------
 
-    def begin_batch(self) -> None:
-        """Forget what was found in the batch before."""
-        self._found, self._identities = {}, {}
-
     def absorb(self, instances: pa.Table, first: int) -> None:
         """Take instances, numbered from `first` on, as elements and as what stands before."""
         if not self._read_by:
@@ -152,40 +146,38 @@ class Repetitions:
                 for evaluation in self._read_by[row.stream]:
                     evaluation.add(row.stream, row)
 
-    def tables(self, stratum: int, clock: WatermarkSteps) -> Iterator[TupleTable]:
+    def tables(self, stratum: int, batch: DecidingBatch) -> Iterator[TupleTable]:
         """Yield the tuples of classes that are found in a stratum; their runs become instances."""
         for number in self._of_strata.get(stratum, ()):
-            tuples = self._tuples(number, clock)
+            tuples = self._tuples(number, batch)
             if tuples:
                 yield TupleTable.of_tuples(tuples)
 
-    def _tuples(self, number: int, clock: WatermarkSteps) -> list[ClassTuple]:
+    def _tuples(self, number: int, batch: DecidingBatch) -> list[ClassTuple]:
         decision = self._classes[number].decision
-        found = self._found.get(decision)
+        found = batch.found.get(decision)
         if found is None:
             evaluation = self._evaluations[decision]
             if isinstance(evaluation, CountedRunEvaluation):
-                found = list(evaluation.decide_graphs(clock))
+                found = list(evaluation.decide_graphs(batch.clock))
             else:
-                found = list(evaluation.decide(clock))
+                found = list(evaluation.decide(batch.clock))
             found.sort(key=lambda one: one.docid or max(part.docid for part in one.parts))
-            self._found[decision] = found
+            batch.found[decision] = found
         if not found:
             return []
         # It is another one where nothing had the shape for a while, and it was forgotten.
         shape = self._shape_of(self._classes[number])
         first = self._inner.next_instance
-        table, tuples = self._rows[number].table(found, first, shape, self._identity)
+        table, tuples = self._rows[number].table(found, first, shape, batch.identity)
         if tuples:
             self._inner.absorb(table)
         return tuples
 
-    def _identity(self, chosen: tuple[Any, ...]) -> int:
-        """Return a number for a choice of nodes of elements, which another one has not."""
-        if chosen not in self._identities:
-            self._last_identity = self._last_identity % ((1 << 31) - 1) + 1
-            self._identities[chosen] = self._last_identity
-        return self._identities[chosen]
+    def next_identity(self) -> int:
+        """Return a number that no choice of nodes of elements has had."""
+        self._last_identity = self._last_identity % ((1 << 31) - 1) + 1
+        return self._last_identity
 
     def overruns(self) -> list[Overrun]:
         """Return the uses of classes whose runs are too many from a document on."""

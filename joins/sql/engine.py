@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -37,10 +37,17 @@ from joins.sql.viewcache import ViewCache
 from templates.conjunctive import conjunctive_query, view_query
 from templates.template import Template
 
-__all__ = ["SQL_ENGINES", "SqlEngineName", "SqlProcessor"]
+__all__ = ["SQL_ENGINES", "SqlBatch", "SqlEngineName", "SqlProcessor"]
 
 SqlEngineName = Literal["sequential", "mmqjp", "mmqjp-views"]
 SQL_ENGINES: tuple[SqlEngineName, ...] = ("sequential", "mmqjp", "mmqjp-views")
+
+
+@dataclass(frozen=True)
+class SqlBatch:
+    """A batch in which the instances from `first` on are new."""
+
+    first: int
 
 
 class SqlProcessor(Classified):
@@ -60,6 +67,7 @@ class SqlProcessor(Classified):
         self._lateness_us = lateness_us
         self._tables = TemplateTables(self.state.db, self.classes)
         self.view_cache = ViewCache(self.state, limits.slice_rows)
+        self.batch = SqlBatch(self.state.next_instance)
 
     @property
     def next_instance(self) -> int:
@@ -72,8 +80,8 @@ class SqlProcessor(Classified):
             self._tables.write_value_pairs()
             pairs = self.classes.value_pairs()
             self.state.set_joined_variables({v for _, *joined, _, _ in pairs for v in joined})
-        self.state.begin_batch()
         self.view_cache.trim()
+        self.batch = SqlBatch(self.state.next_instance)
 
     def absorb(self, instances: pa.Table) -> None:
         """Remember instances; they get the next numbers."""
@@ -86,14 +94,14 @@ class SqlProcessor(Classified):
     def tuples(self, stratum: int) -> Iterator[TupleTable]:
         """Yield the tuples of `probe` as they are found, template by template."""
         probe_step = ProbeStep(
-            self.state.first_instance, stratum, self._lateness_us, step_tables=self._step_tables
+            self.batch.first, stratum, self._lateness_us, step_tables=self._step_tables
         )
         members: dict[Template, list[int]] = defaultdict(list)
         for number, query_class in self.classes.by_number.items():
             if query_class.stratum == stratum:
                 members[query_class.template].append(number)
         if members and self._engine == "mmqjp-views":
-            self.view_cache.fill()
+            self.view_cache.fill(self.batch.first)
             self.state.run(f"TRUNCATE {schema.VALUE_JOIN}")
             self.state.run(value_join_sql(probe_step))
         for template, classes in members.items():

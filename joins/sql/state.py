@@ -31,7 +31,6 @@ class JoinState:
         self._shapes = shapes
         self._unwritten = 0
         self.next_instance = 1
-        self.first_instance = 1
         self.instance_count = 0
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
@@ -44,10 +43,6 @@ class JoinState:
             found = cursor.execute(sql)
             while some := found.fetchmany(self._streamed_rows):
                 yield some
-
-    def begin_batch(self) -> None:
-        """Start a batch: instances that are absorbed from now on are new."""
-        self.first_instance = self.next_instance
 
     def _write_shapes(self) -> None:
         """Write the shapes learnt since the last time."""

@@ -39,9 +39,11 @@ class ViewCache:
         self.misses = 0
         self.evictions = 0
 
-    def fill(self) -> None:
-        """Have slices of all values that are bound in instances of the batch (Algorithm 4)."""
-        first = self._state.first_instance
+    def fill(self, first: int) -> None:
+        """Have slices of all values that are bound in instances of the batch (Algorithm 4).
+
+        They are those from number `first` on.
+        """
         if self._through < first - 1:
             self.clear()  # documents were absorbed without being probed
             self._through = first - 1

@@ -14,7 +14,7 @@ from broker.matching.costs.charges import (
     Payment,
     PaymentCharges,
 )
-from broker.matching.costs.spending import Spending
+from broker.matching.costs.spending import Carried, Spending
 
 QUERIES = ("few", "some", "many")
 BOUNDS = {
@@ -65,21 +65,19 @@ def charges(chance: random.Random, first: int) -> Charges:
 def spent(seed: int, *, are_told: bool) -> Result:
     """Return where queries stop and why, and what they have spent after some batches."""
     chance = random.Random(seed)
-    spending = Spending(BUDGETS[seed % len(BUDGETS)], lambda query: 1)
     stopped: dict[str, tuple[int, str]] = {}
-    left: list[Spent] = []
+    behind = Carried({}, [])
     for batch in range(chance.randint(1, 3)):
         first = 960 + 40 * batch
-        spending.begin_batch()
+        spending = Spending(BUDGETS[seed % len(BUDGETS)], lambda query: 1, behind.begun)
         for _ in range(chance.randint(1, 10)):
             made = charges(chance, first)
             for which in np.unique(made.which).tolist() if are_told else ():
                 spending.of(QUERIES[which])
             spending.charge(made)
-        over = spending.end_batch(first + 39)
-        stopped |= {tally.query: (tally.limit, tally.reason()) for tally in over}
-        left = spending.spent()
-    return stopped, sorted(each for each in left if each.matches or each.nbytes)
+        stopped |= {tally.query: (tally.limit, tally.reason()) for tally in spending.over()}
+        behind = spending.carried(first + 39)
+    return stopped, sorted(each for each in behind.spent if each.matches or each.nbytes)
 
 
 def test_queries_stop_at_the_same_documents_told_or_not() -> None:
@@ -99,9 +97,8 @@ def test_queries_stop_at_the_same_documents_told_or_not() -> None:
 def test_a_query_within_its_budget_has_no_tally() -> None:
     """Nobody looks at a charge that cannot matter; what it adds to the block is there."""
     spending = Spending(BUDGETS[0], lambda query: 1)
-    spending.begin_batch()
     one = np.array([0])
     spending.charge(FoundCharges(("few",), one, one + 3, one + 3, one + 2, one + 100, one + 1))
     assert spending.opened("few") is None
-    assert spending.end_batch(3) == []
-    assert spending.spent() == [Spent("few", 1, 0, 0, 1, 100)]
+    assert spending.over() == []
+    assert spending.carried(3).spent == [Spent("few", 1, 0, 0, 1, 100)]

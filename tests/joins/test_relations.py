@@ -45,21 +45,19 @@ def named(engine: Engine, rows: list[tuple[int, int, int, int, int]]) -> set[tup
 def test_tables_b_and_c_are_what_is_remembered_of_the_first_document() -> None:
     engine = running()
     step(engine, DOCUMENTS[0])
-    assert set(r_doc(engine.processor.state)) == paper.R_DOC
-    assert named(engine, r_bin(engine.processor.state)) == paper.R_BIN
-    assert r_doc_ts(engine.processor.state) == [(1, T1)]
+    assert set(r_doc(engine.processor)) == paper.R_DOC
+    assert named(engine, r_bin(engine.processor)) == paper.R_BIN
+    assert r_doc_ts(engine.processor) == [(1, T1)]
 
 
 def test_tables_d_and_e_are_the_witnesses_of_the_second_document() -> None:
     engine = running()
     step(engine, DOCUMENTS[0])
     step(engine, DOCUMENTS[1])
-    assert {
-        (node, value) for _, node, value in r_doc(engine.processor.state, "new")
-    } == paper.R_DOC_W
-    rows = {row[1:] for row in named(engine, r_bin(engine.processor.state, "new"))}
+    assert {(node, value) for _, node, value in r_doc(engine.processor, "new")} == paper.R_DOC_W
+    rows = {row[1:] for row in named(engine, r_bin(engine.processor, "new"))}
     assert rows == paper.R_BIN_W
-    assert r_doc_ts(engine.processor.state, "new") == [(2, T2)]
+    assert r_doc_ts(engine.processor, "new") == [(2, T2)]
 
 
 @pytest.mark.parametrize("name", SQL_ENGINES)

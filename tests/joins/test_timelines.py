@@ -153,7 +153,7 @@ def test_a_time_is_settled_by_the_first_document_behind_which_w_is_larger(
     clock = WatermarkSteps()
     before = [-1, *np.maximum.accumulate(ends).tolist()]
     for some in (slice(0, cut), slice(cut, None)):
-        clock.begin_batch()
+        clock = clock.next_batch()
         docids = np.arange(1, 1 + len(ends))[some]
         clock.advance(docids, np.array(before[:-1])[some], np.array(ends)[some])
     settled = [docid for docid, newest in enumerate(before[1:], 1) if newest > asked_us]

@@ -10,7 +10,6 @@ from typing import Literal
 
 from joins.sql import schema
 from joins.sql.engine import SqlProcessor
-from joins.sql.state import JoinState
 
 __all__ = ["r_bin", "r_doc", "r_doc_ts", "r_out"]
 
@@ -18,31 +17,35 @@ Which = Literal["remembered", "new"]
 """`new` restricts a relation to the batch in hand: the paper's `R_binW`, `R_docW`, `R_docTSW`."""
 
 
-def r_bin(state: JoinState, which: Which = "remembered") -> list[tuple[int, int, int, int, int]]:
+def r_bin(
+    processor: SqlProcessor, which: Which = "remembered"
+) -> list[tuple[int, int, int, int, int]]:
     """Return `R_bin(docid, var1, var2, node1, node2)`, sorted; variables are catalog numbers."""
-    return state.run(
+    return processor.state.run(
         f"""SELECT d.docid, e.var1, e.var2, d.nodes[e.node1 + 1], d.nodes[e.node2 + 1]
 FROM {schema.REMEMBERED} AS d, {schema.SHAPE_EDGE} AS e
-WHERE e.shape = d.shape AND {_is_meant(state, which)}
+WHERE e.shape = d.shape AND {_is_meant(processor, which)}
 ORDER BY ALL"""
     )
 
 
-def r_doc(state: JoinState, which: Which = "remembered") -> list[tuple[int, int, str | None]]:
+def r_doc(
+    processor: SqlProcessor, which: Which = "remembered"
+) -> list[tuple[int, int, str | None]]:
     """Return `R_doc(docid, node, strVal)`, sorted; the value is None where no query compares it."""
-    return state.run(
+    return processor.state.run(
         f"""SELECT DISTINCT d.docid, unnest(d.nodes) AS node, unnest(d.vals) AS value
 FROM {schema.REMEMBERED} AS d
-WHERE {_is_meant(state, which)}
+WHERE {_is_meant(processor, which)}
 ORDER BY ALL"""
     )
 
 
-def r_doc_ts(state: JoinState, which: Which = "remembered") -> list[tuple[int, int]]:
+def r_doc_ts(processor: SqlProcessor, which: Which = "remembered") -> list[tuple[int, int]]:
     """Return `R_docTS(docid, timestamp)`, sorted; microseconds."""
-    return state.run(
+    return processor.state.run(
         f"""SELECT d.docid, d.end_us FROM {schema.REMEMBERED} AS d
-WHERE {_is_meant(state, which)}
+WHERE {_is_meant(processor, which)}
 ORDER BY ALL"""
     )
 
@@ -61,5 +64,5 @@ def r_out(processor: SqlProcessor, stratum: int = 0) -> list[tuple[int, ...]]:
     return sorted(rows)
 
 
-def _is_meant(state: JoinState, which: Which) -> str:
-    return f"d.instance >= {state.first_instance if which == 'new' else 0}"
+def _is_meant(processor: SqlProcessor, which: Which) -> str:
+    return f"d.instance >= {processor.batch.first if which == 'new' else 0}"

@@ -7,44 +7,34 @@ it can.  When the batch is done the query is paused, and taken out of the set.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
 
-from broker.matching.costs.budget import Budget, Pause, Spent, Tally, bound_of
+from broker.matching.costs.balances import Balances
+from broker.matching.costs.budget import Spent, Tally, bound_of
 from broker.matching.costs.charges import Charges
 from broker.matching.costs.commoncounts import Counted
 from broker.matching.costs.spending import Spending
-from broker.matching.queryset import QuerySet
 from broker.matching.uses import Use
-from joins import Overrun, Processor, UseKind
+from joins import Overrun, UseKind
 
 __all__ = ["Accounts"]
 
 
-@dataclass
-class _Seen:
-    """What has been seen of the batch in hand: how many overruns, and which queries stop where."""
-
-    is_known: bool
-    overruns: int = 0
-    stopped: Mapping[str, int] = field(default_factory=dict)
-
-
 class Accounts:
-    """The tallies of the queries in a set, and the pauses that have not been reported."""
+    """The tallies of the queries in a set, for one batch; `balances` are what goes on behind it.
 
-    def __init__(self, budget: Budget, queries: QuerySet, processor: Processor) -> None:
-        self._budget = budget
-        self._queries = queries
-        self._processor = processor
-        self._spending = Spending(budget, queries.revision)
-        self._pauses: list[Pause] = []
-        self._seen = _Seen(is_known=False)
+    Where the matches of the batch are known, only tuples of inner operators cost.
+    """
 
-    def begin_batch(self, *, is_known: bool) -> None:
-        """Start a batch; where its matches are known, only tuples of inner operators cost."""
-        self._spending.begin_batch()
-        self._seen = _Seen(is_known)
+    def __init__(self, balances: Balances, *, is_known: bool) -> None:
+        self.is_known = is_known
+        self._balances = balances
+        self._budget = balances.budget
+        self._queries = balances.queries
+        self._processor = balances.processor
+        self._spending = Spending(balances.budget, balances.queries.revision, balances.begun)
+        self._overruns = 0
+        self._closed: Mapping[str, int] = {}
 
     def of(self, query: str) -> Tally:
         """Return a query's tally in this batch."""
@@ -79,16 +69,16 @@ class Accounts:
         """Stop the queries whose classes have gone over their budget."""
         overruns = self._processor.overruns()
         by_class: dict[int, dict[UseKind, Overrun]] = {}
-        for overrun in overruns[self._seen.overruns :]:
+        for overrun in overruns[self._overruns :]:
             by_kind = by_class.setdefault(overrun.query_class, {})
             first = by_kind.get(overrun.kind, overrun)
             by_kind[overrun.kind] = min(first, overrun, key=lambda each: each.docid)
         for query_class, by_kind in by_class.items():
             for use in self._queries.fan_out.uses_of(query_class):
                 query, found = use.topic.query.id, by_kind.get(use.kind)
-                if found and (not self._seen.is_known or self._queries.hands_on(query)):
+                if found and (not self.is_known or self._queries.hands_on(query)):
                     self.of(query).stop(found.docid, self._why_overrun(found, use))
-        self._seen.overruns = len(overruns)
+        self._overruns = len(overruns)
 
     def _why_overrun(self, overrun: Overrun, use: Use) -> str:
         if overrun.of_runs is not None:
@@ -142,66 +132,23 @@ class Accounts:
     def close(self) -> None:
         """Limit the classes that only stopped queries use to the documents before these stop."""
         stopped = self.stopped()
-        if stopped == self._seen.stopped:
+        if stopped == self._closed:
             return
-        self._seen.stopped = stopped
+        self._closed = stopped
         numbers = {n for query in stopped for n in self._queries.classes_of(query)}
         for number in numbers:
             users = {use.topic.query.id for use in self._queries.fan_out.uses_of(number)}
             if users <= stopped.keys():
                 self._processor.limit(number, max(stopped[user] for user in users))
 
-    def end_batch(self, last_docid: int, horizon_us: int) -> None:
-        """Pause the queries that are over the budget; windows reach back from `horizon_us`."""
-        for tally in self._spending.end_batch(last_docid):
-            self._pause(tally.query, tally.limit, tally.reason())
-        self._pause_farthest(last_docid, horizon_us)
+    def settle(self, last_docid: int, horizon_us: int) -> Sequence[Spent]:
+        """Pause the queries that are over the budget; windows reach back from `horizon_us`.
 
-    def _pause(self, query: str, docid: int, reason: str) -> None:
-        self._pauses.append(Pause(query, self._queries.revision(query), docid, reason))
-        self._queries.remove(query)
-
-    def _pause_farthest(self, last_docid: int, horizon_us: int) -> None:
-        """While too many documents are remembered, pause the queries with most of them.
-
-        A document counts for the queries that reach back farthest of all that can use it.
+        Return what the queries that found something have spent in the block begun.
         """
-        most = self._budget.remembered_documents
-        while self._remembered(most, horizon_us) > most > 0:
-            retaining = self._processor.retaining(horizon_us)
-            queries = self._queries.retaining(retaining.classes, retaining.retention_us)
-            if not queries:
-                return
-            for query in queries:
-                self._pause(
-                    query,
-                    last_docid + 1,
-                    f"more than {most:,} documents are remembered (budget.remembered_documents),"
-                    f" {retaining.documents:,} of them for queries like this one, which reaches"
-                    " back farthest of all that can use them; shorten its window",
-                )
-
-    def _remembered(self, most: int, horizon_us: int) -> int:
-        """Return how many instances queries can still use; up to `most` it may be too high."""
-        stored = self._processor.figures()["documents"]
-        return self._processor.remembered(horizon_us) if stored > most else stored
-
-    def postpone(self, docid: int) -> None:
-        """Move the pauses that nobody has been told of to a document.
-
-        They came of documents whose matches were known.
-        """
-        self._pauses = [replace(pause, docid=docid) for pause in self._pauses]
-
-    def pauses(self) -> list[Pause]:
-        """Return the pauses that have not been returned before."""
-        pauses, self._pauses = self._pauses, []
-        return pauses
-
-    def spent(self) -> list[Spent]:
-        """Return what the queries with matches in this batch have spent in the block begun."""
-        return self._spending.spent()
-
-    def resume(self, spent: Iterable[Spent]) -> None:
-        """Take over what queries had spent when an earlier process ended."""
-        self._spending.resume(spent)
+        over, carried = self._spending.over(), self._spending.carried(last_docid)
+        self._balances.begun = carried.begun
+        for tally in over:
+            self._balances.pause(tally.query, tally.limit, tally.reason())
+        self._balances.pause_farthest(last_docid, horizon_us)
+        return carried.spent

@@ -1,8 +1,9 @@
-"""The tallies of all queries, from batch to batch: what each has spent in the block begun."""
+"""The tallies of all queries in a batch, and what goes on behind it: the block begun."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from broker.matching.costs.blocks import block_of
 from broker.matching.costs.budget import Budget, Spent, Tally
@@ -10,31 +11,39 @@ from broker.matching.costs.charges import Charges, Ledger
 from broker.matching.costs.commoncounts import CommonCounts, Counted
 from joins import UNBOUNDED
 
-__all__ = ["Spending"]
+__all__ = ["Begun", "Carried", "Spending"]
+
+
+Begun = Mapping[tuple[str, int], Sequence[Spent]]
+"""What queries have spent in the block begun, by their ids and revisions."""
+
+
+class Carried(NamedTuple):
+    """What goes on behind a batch.
+
+    `spent` are the counts in `begun` of the queries that have found something in the batch.
+    """
+
+    begun: Begun
+    spent: Sequence[Spent]
 
 
 class Spending:
-    """The tallies of an engine's queries; remembers from batch to batch the block begun.
+    """The tallies of an engine's queries in one batch, in a block that may have `begun` before it.
 
-    `revision_of` returns the revision of a query.  A query has a tally in a batch when somebody
-    asks for it, or when its charges might be over the budget (`charges`).
+    `revision_of` returns the revision of a query.  A query has a tally when somebody asks for it,
+    or when its charges might be over the budget (`charges`).
     """
 
-    def __init__(self, budget: Budget, revision_of: Callable[[str], int]) -> None:
-        self.budget = budget
+    def __init__(
+        self, budget: Budget, revision_of: Callable[[str], int], begun: Begun | None = None
+    ) -> None:
+        self._budget = budget
         self._revision_of = revision_of
+        self._begun = begun or {}
         self._tallies: dict[str, Tally] = {}
-        self._begun: dict[tuple[str, int], list[Spent]] = {}
         self._common = CommonCounts()
         self._ledger = Ledger(budget, self._begun_of)
-        self._counted: list[tuple[str, int]] = []
-
-    def begin_batch(self) -> None:
-        """Forget tallies; the block begun goes on."""
-        self._tallies = {}
-        self._common = CommonCounts()
-        self._ledger = Ledger(self.budget, self._begun_of)
-        self._counted = []
 
     def _begun_of(self, query: str) -> Sequence[Spent]:
         """Return what a query had in the block begun before this batch."""
@@ -45,7 +54,7 @@ class Spending:
         tally = self._tallies.get(query)
         if tally is None:
             revision = self._revision_of(query)
-            tally = Tally(query, revision, self.budget, self._begun_of(query))
+            tally = Tally(query, revision, self._budget, self._begun_of(query))
             self._tallies[query] = tally
         self._ledger.tell(query, tally)
         for stream, account, (hits, handed_on, nbytes) in self._common.take(query):
@@ -79,12 +88,19 @@ class Spending:
         """Take a tally in the place of the query's present one."""
         self._tallies[tally.query] = tally
 
-    def end_batch(self, last_docid: int) -> list[Tally]:
-        """Keep the counts of the last document's block; return the queries over the budget."""
+    def over(self) -> list[Tally]:
+        """Return the tallies of the queries that are over the budget."""
+        over = (tally for tally in self._tallies.values() if tally.is_over)
+        return sorted(over, key=lambda tally: tally.query)
+
+    def carried(self, last_docid: int) -> Carried:
+        """Return what goes on behind the batch: the counts of the last document's block."""
         block = block_of(last_docid)
         begun = {key: held for key, held in self._begun.items() if held[0].block == block}
+        counted: dict[tuple[str, int], None] = {}
         for tally in self._tallies.values():
             key = (tally.query, tally.revision)
+            counted[key] = None
             if tally.is_over:
                 begun.pop(key, None)
             elif spent := tally.spent_in(block):
@@ -92,24 +108,10 @@ class Spending:
         for untold in (self._common.in_block(block), self._ledger.in_block(block)):
             for query, found in untold.items():
                 key = query, self._revision_of(query)
-                self._counted.append(key)
+                counted[key] = None
                 if found:
                     begun[key] = _with(begun.get(key, ()), key, block, found)
-        self._begun = begun
-        over = (tally for tally in self._tallies.values() if tally.is_over)
-        return sorted(over, key=lambda tally: tally.query)
-
-    def spent(self) -> list[Spent]:
-        """Return the counts in the block begun of the queries with matches in this batch."""
-        keys = dict.fromkeys((tally.query, tally.revision) for tally in self)
-        keys |= dict.fromkeys(self._counted)
-        return [spent for key in keys for spent in self._begun.get(key, ())]
-
-    def resume(self, spent: Iterable[Spent]) -> None:
-        """Take over the counts of an earlier process; counts made since are dropped."""
-        self._begun = {}
-        for one in spent:
-            self._begun.setdefault((one.query, one.revision), []).append(one)
+        return Carried(begun, [spent for key in counted for spent in begun.get(key, ())])
 
     def __iter__(self) -> Iterator[Tally]:
         return iter(self._tallies.values())

@@ -9,19 +9,19 @@ note.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from broker.matching.confidences import least_of
 from broker.matching.costs.accounts import Accounts
 from broker.matching.match import parameters_key
-from broker.matching.outcomes.gathered import Gathered, Matched, MatchSource, Rows, source_of
-from broker.matching.outcomes.graphs import GraphSource, build_graph
-from broker.matching.outcomes.kept import Given, GivenAt, Note, NoteOwner, Notes
-from broker.matching.outcomes.learned import LEARNED, Learned, Learning
+from broker.matching.outcomes.gathered import Gathered, Matched, MatchSource, Rows
+from broker.matching.outcomes.graphs import build_graph
+from broker.matching.outcomes.kept import Given, GivenAt, Note, NoteOwner
+from broker.matching.outcomes.learned import LEARNED
 from broker.matching.outcomes.rowlines import RowBuilder
-from broker.matching.outcomes.rows import Asking, FoundWindow, RowSource
-from broker.matching.queryset import QuerySet
+from broker.matching.outcomes.rows import FoundWindow
+from broker.matching.outcomes.standing import Outcomes
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matches import BuiltMatch, BuiltMatches
 from broker.matching.rendering.matchrows import MatchRows
@@ -34,56 +34,53 @@ from xscl.query import INFINITE_US, Query, SelectKind
 from xscl.rowvalues import operand_of_row
 from xscl.sequence import From
 
-__all__ = ["Outcomes"]
+__all__ = ["Giving"]
 
 Build = Callable[[MatchRows, dict[int, Leaf]], BuiltMatches]
 
 
-class Outcomes:
-    """What the statements of a set make of their matches.
+class Giving:
+    """What the statements of a set make of the matches of one batch.
 
-    `rows_of` yields the rows of instances of the join.  `long` is as in `MatchRows`.
+    `gathered` are the matches, `rows_of` yields the rows of instances of the join.
     """
 
     def __init__(
-        self,
-        queries: QuerySet,
-        accounts: Accounts,
-        rows_of: Rows,
-        lateness_us: int,
-        learning: Learning,
+        self, outcomes: Outcomes, accounts: Accounts, gathered: Gathered, rows_of: Rows
     ) -> None:
-        self.notes = Notes()
-        self.learned = Learned(learning)
-        self._queries = queries
+        self._outcomes = outcomes
+        self._queries = outcomes.queries
         self._accounts = accounts
+        self._is_known = accounts.is_known
+        self._gathered = gathered
         self._rows_of = rows_of
-        self._lateness_us = lateness_us
-        self._sources: dict[MatchSource, RowSource] = {}
-        self._asking: dict[MatchSource, Asking] = {}
-        self._graphs: dict[MatchSource, GraphSource] = {}
+        self._noted: list[Note] = []
+        self._learned: list[Note] = []
 
     def give(
-        self,
-        stratum: int,
-        gathered: Gathered,
-        build: Build,
-        tree_of: Callable[[Leaf], DocumentTree],
-        *,
-        is_known: bool,
+        self, stratum: int, build: Build, tree_of: Callable[[Leaf], DocumentTree]
     ) -> Iterator[BuiltMatches]:
         """Yield what is given of statements whose matches are known behind a stratum."""
         for name in self._queries.outcomes(stratum):
             query = self._queries.get(name)
-            found = gathered.take(name, self._rows_of)
+            found = self._gathered.take(name, self._rows_of)
             if query is None or not found:
                 continue
             if query.rows is not None:
-                yield BuiltMatches.of(self._rows(query, found, tree_of, is_known=is_known))
+                yield BuiltMatches.of(self._rows(query, found, tree_of))
             elif query.kind is SelectKind.COMPRESSED:
-                yield BuiltMatches.of(self._compressed(query, found, is_known=is_known))
-            elif not is_known:
-                yield self._matches(query, found, gathered, build)
+                yield BuiltMatches.of(self._compressed(query, found))
+            elif not self._is_known:
+                yield self._matches(query, found, build)
+
+    def notes(self) -> list[Note]:
+        """Return what has been given of statements that look back at it, as far as budgets went."""
+        limit_of = self._accounts.limit_of
+        outcomes = self._outcomes
+        return [
+            *outcomes.notes.keep(self._noted, limit_of),
+            *outcomes.learned.keep(self._learned, limit_of),
+        ]
 
     # -- WINDOW --------------------------------------------------------------------------------
 
@@ -92,53 +89,32 @@ class Outcomes:
         query: Query,
         found: dict[MatchSource, list[Matched]],
         tree_of: Callable[[Leaf], DocumentTree],
-        *,
-        is_known: bool,
     ) -> Iterator[BuiltMatch]:
         tally = self._accounts.of(query.id)
         builder = RowBuilder(tree_of)
-        by_source = self._by_source(query)
+        by_source = self._outcomes.by_source(query)
         for source, matches in sorted(found.items()):
-            asking = self._asking_of(source, by_source[source])
-            own = self._sources.setdefault(source, RowSource(self._lateness_us))
-            for row in own.take(matches, asking, is_known=is_known):
+            asking = self._outcomes.asking_of(source, by_source[source])
+            own = self._outcomes.rows_of(source)
+            for row in own.take(matches, asking, is_known=self._is_known):
                 if row.docid < tally.limit and self._is_given(row):
                     made = builder.build(row, tally)
                     if made is not None:
                         yield made
 
     def _compressed(
-        self, query: Query, found: dict[MatchSource, list[Matched]], *, is_known: bool
+        self, query: Query, found: dict[MatchSource, list[Matched]]
     ) -> Iterator[BuiltMatch]:
         tally = self._accounts.of(query.id)
-        by_source = self._by_source(query)
+        by_source = self._outcomes.by_source(query)
         for source, matches in sorted(found.items()):
             (topic,) = by_source[source]
-            own = self._graphs.get(source)
-            if own is None:
-                own = self._graphs[source] = GraphSource(topic)
-            for each in own.take(matches, is_known=is_known):
+            own = self._outcomes.graphs_of(source, topic)
+            for each in own.take(matches, is_known=self._is_known):
                 if each.matches[0].docid < tally.limit:
                     made = build_graph(each, tally)
                     if made is not None:
                         yield made
-
-    def _by_source(self, query: Query) -> dict[MatchSource, list[Topic]]:
-        """Return the topics of a query by their source; forget topics that nobody has."""
-        found: dict[MatchSource, list[Topic]] = {}
-        for each in self._queries.topics(query.id):
-            found.setdefault(source_of(each), []).append(each)
-        for source in [s for s in self._sources if s.query == query.id and s not in found]:
-            del self._sources[source], self._asking[source]
-        for source in [s for s in self._graphs if s.query == query.id and s not in found]:
-            del self._graphs[source]
-        return found
-
-    def _asking_of(self, source: MatchSource, topics: Sequence[Topic]) -> Asking:
-        asking = self._asking.get(source)
-        if asking is None or not _are_same(asking.topics, topics):
-            asking = self._asking[source] = Asking(topics)
-        return asking
 
     def _is_given(self, row: FoundWindow) -> bool:
         """Return whether LIMIT lets a row pass, and note it."""
@@ -155,11 +131,7 @@ class Outcomes:
     # -- LIMIT, DISJOINT -----------------------------------------------------------------------
 
     def _matches(
-        self,
-        query: Query,
-        found: dict[MatchSource, list[Matched]],
-        gathered: Gathered,
-        build: Build,
+        self, query: Query, found: dict[MatchSource, list[Matched]], build: Build
     ) -> BuiltMatches:
         tally = self._accounts.of(query.id)
         kept: list[Matched] = []
@@ -168,7 +140,7 @@ class Outcomes:
                 if match.docid < tally.limit and self._keeps(query, match):
                     kept.append(match)
         leaves = {leaf.instance: leaf for match in kept for leaf in match.behind}
-        return build(gathered.matches(kept), leaves)
+        return build(self._gathered.matches(kept), leaves)
 
     def _keeps(self, query: Query, match: Matched) -> bool:
         """Return whether a match is given, and note it."""
@@ -183,7 +155,7 @@ class Outcomes:
         key = _key(asked[first:])
         if query.kind is SelectKind.DISJOINT:
             disjoint = self._given(topic, "DISJOINT", key, _within_us(topic))
-            if disjoint.meets(one, match.watermark_us - self._lateness_us):
+            if disjoint.meets(one, match.watermark_us - self._outcomes.lateness_us):
                 return False
         of_limit = _key(asked[:first])
         if query.limit is not None and not self._passes(topic, of_limit, one, match.watermark_us):
@@ -198,16 +170,16 @@ class Outcomes:
         length_us = length_under(limit.length, given)
         count = given[limit.count.name] if isinstance(limit.count, Parameter) else limit.count
         before = self._given(topic, "LIMIT", key, length_us)
-        if before.near(one, length_us, watermark_us - self._lateness_us) >= count:
+        if before.near(one, length_us, watermark_us - self._outcomes.lateness_us) >= count:
             return False
         self._note(topic, "LIMIT", key, one)
         return True
 
     def _given(self, topic: Topic, clause: str, key: str, retention_us: int) -> Given:
-        return self.notes.of(self._owner(topic, clause), key, retention_us)
+        return self._outcomes.notes.of(self._owner(topic, clause), key, retention_us)
 
     def _note(self, topic: Topic, clause: str, key: str, one: GivenAt) -> None:
-        self.notes.add(self._owner(topic, clause), key, one)
+        self._noted.append(self._outcomes.notes.add(self._owner(topic, clause), key, one))
 
     def _owner(self, topic: Topic, clause: str) -> NoteOwner:
         name = topic.query.id
@@ -224,7 +196,7 @@ class Outcomes:
         owner = self._owner(topic, LEARNED)
         samples = None
         if any(factor.learns for factor in clause.factors):
-            samples = self.learned.samples(owner, units, match.docid)
+            samples = self._outcomes.learned.samples(owner, units, match.docid)
             if samples is None:
                 return False
         match.confidence = math.prod(
@@ -238,41 +210,9 @@ class Outcomes:
             end_of = dict(zip(clause.blocks, ends_us, strict=True))
             interval = match.start_us, match.end_us
             delays = [unit.delay_us(end_of) for unit in units]
-            self.learned.add(owner, match.docid, interval, delays)
+            learned = self._outcomes.learned.add(owner, match.docid, interval, delays)
+            self._learned.append(learned)
         return True
-
-    # -- between batches -----------------------------------------------------------------------
-
-    def restore(self, notes: Iterable[Note]) -> None:
-        """Take notes as they were committed, in their order."""
-        known = list(notes)
-        self.notes.restore(known)
-        self.learned.restore(known)
-
-    def end_batch(self) -> list[Note]:
-        """Return what has been given in the batch of statements that look back at it."""
-        limit_of = self._accounts.limit_of
-        return [*self.notes.end_batch(limit_of), *self.learned.end_batch(limit_of)]
-
-    def forget(self, watermark_us: int) -> None:
-        """Forget what nothing can be in one row with any more, and what is not asked for."""
-        since_us = watermark_us - self._lateness_us
-        self.notes.forget(since_us, self._queries.revision_of)
-        self.learned.forget(self._queries.revision_of)
-        for source, own in list(self._sources.items()):
-            if self._queries.get(source.query) is None:
-                del self._sources[source], self._asking[source]
-            else:
-                own.forget(watermark_us, self._asking[source].longest_us)
-        for source, given in list(self._graphs.items()):
-            if self._queries.get(source.query) is None:
-                del self._graphs[source]
-            else:
-                given.forget(since_us - self._queries.topic_retention_us(given.topic))
-
-
-def _are_same(some: Sequence[Topic], others: Sequence[Topic]) -> bool:
-    return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))
 
 
 def _turn(match: Matched) -> tuple[Any, ...]:

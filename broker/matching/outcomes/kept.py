@@ -102,7 +102,6 @@ class Notes:
 
     def __init__(self) -> None:
         self._given: dict[NoteOwner, dict[str, Given]] = {}
-        self._new: list[Note] = []
 
     def of(self, owner: NoteOwner, key: str, retention_us: int) -> Given:
         """Return what has been given under a key."""
@@ -113,12 +112,12 @@ class Notes:
         given.retention_us = retention_us
         return given
 
-    def add(self, owner: NoteOwner, key: str, one: GivenAt) -> None:
-        """Note what is given in this batch."""
+    def add(self, owner: NoteOwner, key: str, one: GivenAt) -> Note:
+        """Note what is given; return the note."""
         given = self._given[owner][key]
         given.add(one)
         until_us = until_of(one, given.retention_us)
-        self._new.append(Note(*owner, key, one.docid, *one[1::-1], until_us))
+        return Note(*owner, key, one.docid, *one[1::-1], until_us)
 
     def restore(self, notes: Iterable[Note]) -> None:
         """Take notes as they were committed, between two batches."""
@@ -133,20 +132,19 @@ class Notes:
             given = own.setdefault(note.key, Given(retention_us))
             given.add(GivenAt(note.end_us, note.start_us, note.docid))
 
-    def end_batch(self, limit_of: Callable[[str], int]) -> list[Note]:
-        """Return what was noted in the batch, as far as budgets went; the rest is forgotten.
+    def keep(self, added: Iterable[Note], limit_of: Callable[[str], int]) -> list[Note]:
+        """Return what was noted in a batch, as far as budgets went; the rest is forgotten.
 
         `limit_of` returns the first document of a query that does not count.
         """
         noted: list[Note] = []
-        for note in self._new:
+        for note in added:
             if note.docid < limit_of(note.query):
                 noted.append(note)
             else:
                 self._given[note.owner][note.key].held.remove(
                     GivenAt(note.end_us, note.start_us, note.docid)
                 )
-        self._new = []
         return noted
 
     def forget(self, since_us: int, revision_of: Callable[[str], int | None]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.matching.outcomes.kept import Note, NoteOwner
@@ -96,7 +96,6 @@ class Learned:
     def __init__(self, learning: Learning) -> None:
         self._learning = learning
         self._of: dict[NoteOwner, _Delays] = {}
-        self._new: list[Note] = []
 
     def samples(
         self, owner: NoteOwner, units: Sequence[LearnedUnit], docid: int
@@ -113,11 +112,11 @@ class Learned:
 
     def add(
         self, owner: NoteOwner, docid: int, interval: tuple[int, int], delays: Sequence[int]
-    ) -> None:
-        """Note the delays of a match that lacks nothing."""
+    ) -> Note:
+        """Note the delays of a match that lacks nothing; return the note."""
         self._hold(owner, _At(docid, tuple(delays)))
         text = json.dumps(list(delays))
-        self._new.append(Note(*owner, text, docid, *interval, UNBOUNDED))
+        return Note(*owner, text, docid, *interval, UNBOUNDED)
 
     def restore(self, notes: Iterable[Note]) -> None:
         """Take notes as they were committed, in their order, between two batches."""
@@ -129,15 +128,14 @@ class Learned:
     def _hold(self, owner: NoteOwner, one: _At) -> None:
         self._of.setdefault(owner, _Delays(self._learning.most)).held.append(one)
 
-    def end_batch(self, limit_of: Callable[[str], int]) -> list[Note]:
-        """Return what was noted in the batch, as far as budgets went; the rest is forgotten.
+    def keep(self, added: Collection[Note], limit_of: Callable[[str], int]) -> list[Note]:
+        """Return what was noted in a batch, as far as budgets went; the rest is forgotten.
 
         `limit_of` returns the first document of a query that does not count.
         """
-        noted = [note for note in self._new if note.docid < limit_of(note.query)]
-        for owner in {note.owner for note in self._new}:
+        noted = [note for note in added if note.docid < limit_of(note.query)]
+        for owner in {note.owner for note in added}:
             self._of[owner].forget_from(limit_of(owner.query))
-        self._new = []
         return noted
 
     def forget(self, revision_of: Callable[[str], int | None]) -> None:

@@ -16,12 +16,12 @@ from broker.matching.rendering.matches import BuiltMatches
 from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rules.candidates import RuleCandidate, RuleCandidates, Turn
 from broker.tables.groups import Group
-from broker.tables.store import RowChange, Tables
+from broker.tables.store import TableVersions
 from broker.tables.transactions import Schedule, in_transactions, run
 
 __all__ = ["Acting", "Trace"]
 
-Trace = Callable[[RuleCandidate, Sequence[int], Tables], None]
+Trace = Callable[[RuleCandidate, Sequence[int], TableVersions], None]
 """Is told of a candidate whose guard was asked, of its documents, and of the tables.
 
 They have the versions of the batch.
@@ -31,61 +31,52 @@ Build = Callable[[MatchRows, dict[int, Leaf]], BuiltMatches]
 
 
 class Acting:
-    """The tables of an engine, and what its queries do to them.
+    """What the queries of a set do to `tables` in one batch, in which they have `candidates`.
 
-    `leaves_of` returns documents of the join by number.  Equal values of matches that have `long`
-    characters or more are held once.  `trace` is told of what is asked.
+    `leaves_of` returns documents of the join by number.  `waves` is how many waves the transactions
+    took so far.  `trace` is told of what is asked.
     """
 
     def __init__(
         self,
+        tables: TableVersions,
         queries: QuerySet,
         accounts: Accounts,
+        candidates: RuleCandidates,
         leaves_of: Callable[[Iterable[int]], dict[int, Leaf]],
         schedule: Schedule | None = None,
         trace: Trace | None = None,
     ) -> None:
-        self.tables = Tables()
         self.waves = 0
+        self._tables = tables
         self._queries = queries
         self._accounts = accounts
+        self._candidates = candidates
         self._leaves_of = leaves_of
         self._schedule = schedule
         self._trace = trace
 
-    def begin_batch(self) -> None:
-        """Start a batch: define the tables that there are now."""
-        self.waves = 0
-        for query in self._queries.creating():
-            assert query.table is not None
-            self.tables.define(query.table)
-
-    def run(self, stratum: int, candidates: RuleCandidates, build: Build) -> Iterator[BuiltMatches]:
+    def run(self, stratum: int, build: Build) -> Iterator[BuiltMatches]:
         """Run the groups behind a stratum; yield the matches of each group."""
         for group in self._queries.groups:
             if group.stratum == stratum:
-                transactions = in_transactions(candidates.turns(group))
+                transactions = in_transactions(self._candidates.turns(group))
                 if transactions:
-                    self._name(transactions, candidates)
-                    yield self._run(group, transactions, candidates, build)
-
-    def end_batch(self) -> list[RowChange]:
-        """Return the rows that the batch has changed."""
-        return self.tables.end_batch()
+                    self._name(transactions)
+                    yield self._run(group, transactions, build)
 
     def _run(
         self,
         group: Group,
         transactions: Sequence[Sequence[Turn]],
-        candidates: RuleCandidates,
         build: Build,
     ) -> BuiltMatches:
         asking = sorted({each.query for some in transactions for each in some if each.is_asked})
         while True:
             live = self._live(transactions)
-            waves = run(live, self.tables, self._schedule)
+            waves = run(live, self._tables, self._schedule)
             before = self._accounts.saved(asking)
-            found = candidates.matches(each for some in live for each in some)
+            found = self._candidates.matches(each for some in live for each in some)
             made = build(found, self._leaves_of(found.leaves().tolist()))
             stopped = self._accounts.first_stopped(before)
             if stopped is None:
@@ -93,14 +84,14 @@ class Acting:
                 self._tell(live)
                 return made
             self._accounts.put_back(before, stopped)
-            self.tables.undo(group.tables)
+            self._tables.undo(group.tables)
 
     def _tell(self, transactions: Sequence[Sequence[Turn]]) -> None:
         if self._trace is not None:
             asked = [each.candidate for some in transactions for each in some if each.is_asked]
             leaves = self._leaves_of({leaf for each in asked for leaf in each.leaves})
             for each in asked:
-                self._trace(each, [leaves[number].docid for number in each.leaves], self.tables)
+                self._trace(each, [leaves[number].docid for number in each.leaves], self._tables)
 
     def _live(self, transactions: Sequence[Sequence[Turn]]) -> list[Sequence[Turn]]:
         """Return transactions without the queries that stop before them."""
@@ -113,9 +104,9 @@ class Acting:
         )
         return [some for some in live if some]
 
-    def _name(self, transactions: Sequence[Sequence[Turn]], candidates: RuleCandidates) -> None:
+    def _name(self, transactions: Sequence[Sequence[Turn]]) -> None:
         """Give candidates their names where these may order actions."""
         together = [some for some in transactions if len(some) > 1]
         acting = [each.candidate for some in together for each in some if each.is_acting]
         leaves = self._leaves_of({leaf for each in acting for leaf in each.leaves})
-        candidates.give_names(acting, leaves)
+        self._candidates.give_names(acting, leaves)

@@ -18,7 +18,7 @@ from broker.matching.uses import Topic
 from broker.tables.actions import Actions, Beside, LockReader
 from broker.tables.groups import Group
 from broker.tables.locks import Lock, Locks
-from broker.tables.store import Order, Rank, Tables
+from broker.tables.store import Order, Rank, TableVersions
 from templates.clause import Clause, Guard
 
 __all__ = ["RuleCandidate", "RuleCandidates", "Turn"]
@@ -96,18 +96,18 @@ class Turn:
                 writes += actions.writes.locks(each.reading)
         return Locks(reads, writes)
 
-    def ask(self, tables: Tables) -> bool:
+    def ask(self, tables: TableVersions) -> bool:
         """Return whether its guard holds of some tuple."""
         candidate = self.candidate
         if self.is_asked:
             candidate.matching = [each for each in candidate.tuples if self._holds(each, tables)]
         return bool(candidate.matching)
 
-    def _holds(self, found: FoundTuple, tables: Tables) -> bool:
+    def _holds(self, found: FoundTuple, tables: TableVersions) -> bool:
         guard = found.reads.guard
         return guard is None or guard.condition(Beside(found.reading, tables, (*self.order, ())))
 
-    def act(self, tables: Tables) -> None:
+    def act(self, tables: TableVersions) -> None:
         """Do its actions."""
         if self.is_acting:
             actions = self.candidate.actions

@@ -1,0 +1,130 @@
+"""Documents as instances of the join: absorbed with their witnesses, and read back by number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker.documents.document import Document
+from broker.matching.boxes.points import Points
+from broker.matching.bulk import Bulk
+from broker.matching.instances import WATERMARK_MIN_US, of_witnesses
+from broker.matching.limits import MatchingLimits
+from broker.matching.rendering.leaf import Leaf
+from broker.matching.uncertain import Uncertain
+from joins import DecidingProcessor, TupleTable, rows_in_sub_batches, tuple_edges
+from templates.clause import Clause
+
+__all__ = ["Absorption"]
+
+
+class Absorption:
+    """What a join has absorbed; `last_docid` and `watermark_us` (`W`) are those of all of it."""
+
+    def __init__(self, processor: DecidingProcessor, limits: MatchingLimits) -> None:
+        self.last_docid = 0
+        self.watermark_us = WATERMARK_MIN_US
+        self._processor = processor
+        self._sub_batch_bytes = limits.join.memory.sub_batch_bytes
+        self._bulk = Bulk(limits)
+        self._uncertain = Uncertain(limits.published)
+
+    # -- absorbed ------------------------------------------------------------------------------
+
+    def witnesses(
+        self, witnesses: pa.Table, published: Sequence[Document] = ()
+    ) -> list[tuple[int, str]]:
+        """Make instances of witnesses; return the documents that could not be read.
+
+        `published` are the documents that they are of, where queries have published them.
+        """
+        ends = witnesses.filter(pc.equal(witnesses.column("depth"), 0)).column("end_us")
+        newest = pc.max(witnesses.column("docid")).as_py()
+        self.last_docid = max(self.last_docid, newest or 0)
+        self.watermark_us = max(self.watermark_us, pc.max(ends).as_py() or WATERMARK_MIN_US)
+        failed = witnesses.filter(pc.is_valid(witnesses.column("error")))
+        dead = list(
+            zip(failed.column("docid").to_pylist(), failed.column("error").to_pylist(), strict=True)
+        )
+        self._advance(witnesses)
+        self._learn_shapes(witnesses.filter(pc.is_valid(witnesses.column("edges"))))
+        # A document in which no query finds anything takes part in no join.
+        found = witnesses.filter(pc.greater(pc.list_value_length(witnesses.column("nodes")), 0))
+        first = self._processor.next_instance
+        newest_of = {each.match_id: each.docid_max for each in published}
+        rows = of_witnesses(found, first, self._processor.shape_number, newest_of)
+        self._note_uncertain(first, found, published)
+        self.rows(rows_in_sub_batches(rows, self._sub_batch_bytes))
+        return dead
+
+    def _note_uncertain(self, first: int, found: pa.Table, published: Sequence[Document]) -> None:
+        """Note what is not certain of published documents, whose instances begin with `first`."""
+        by_id = {each.match_id: each for each in published if each.confidence < 1}
+        ids = found.column("match_id").to_pylist() if by_id else ()
+        for number, match_id in enumerate(ids, first):
+            if document := by_id.get(match_id):
+                self._uncertain.note(number, document.confidence, document.end_us)
+
+    def _advance(self, witnesses: pa.Table) -> None:
+        """Let time pass with the documents from outside."""
+        outside = witnesses.filter(pc.equal(witnesses.column("depth"), 0))
+        columns = ("docid", "watermark_us", "end_us")
+        self._processor.advance(*(outside.column(name).to_numpy() for name in columns))
+
+    def _learn_shapes(self, spelled: pa.Table) -> None:
+        columns = (spelled.column(name).to_pylist() for name in ("shape", "edges"))
+        self._processor.add_shapes(
+            {
+                shape: [(e["var1"], e["var2"], e["node1"], e["node2"]) for e in edges]
+                for shape, edges in zip(*columns, strict=True)
+            }
+        )
+
+    def rows(self, parts: Iterable[pa.Table]) -> None:
+        """Have the join remember rows of `INSTANCE_SCHEMA`, without numbers."""
+        for part in parts:
+            self._bulk.note(self._processor.next_instance, part)
+            self._processor.absorb(part)
+
+    def tuple_shape(self, clause: Clause) -> int:
+        """Return the shape of a clause's tuples: a root, and a node for each carried term."""
+        self._processor.add_shapes({clause.stream: tuple_edges(clause.tuple_variables)})
+        number = self._processor.shape_number(clause.stream)
+        assert number is not None
+        return number
+
+    # -- read back -----------------------------------------------------------------------------
+
+    def points(self, tuples: TupleTable) -> Points:
+        """Return what boxes ask of tuples."""
+        return Points.of(tuples, self._processor.rows, self._uncertain)
+
+    def in_sub_batches(self, table: TupleTable) -> Iterator[TupleTable]:
+        """Yield tuples in order, as many at once as may be read; mostly it is all of them."""
+
+        def instances_of(row: int) -> tuple[int, int]:
+            return int(table.left[row]), int(table.right[row])
+
+        for rows in self._bulk.sub_batches(range(len(table)), instances_of):
+            is_whole = len(rows) == len(table)
+            yield table if is_whole else table.take(np.array(rows))
+
+    def leaves(self, numbers: Iterable[int]) -> dict[int, Leaf]:
+        """Return documents by number."""
+        found: dict[int, Leaf] = {}
+        for some, rows in self.rows_of(numbers):
+            found.update(zip(some, Leaf.read(some, rows), strict=True))
+        return found
+
+    def rows_of(self, numbers: Iterable[int]) -> Iterator[tuple[Sequence[int], pa.RecordBatch]]:
+        """Yield the rows of instances, some at a time."""
+        for part in self._bulk.sub_batches(sorted(numbers), lambda number: (number,)):
+            yield from self._processor.rows(part)
+
+    def forget(self, horizon_us: int) -> None:
+        """Forget what is noted of instances that end before a time, which nobody needs."""
+        self._bulk.forget(horizon_us)
+        self._uncertain.forget(horizon_us)
