@@ -12,7 +12,7 @@ from aiohttp import web
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool
 from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
-from broker.matching.queryset import InForce
+from broker.matching.queries.queryset import InForce
 from broker.operations.metrics import Histogram
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry

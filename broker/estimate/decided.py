@@ -13,7 +13,7 @@ from broker.documents.document import CLOCK, LAST_US, Document
 from broker.estimate.interval import Interval, heaps
 from broker.matching.costs.budget import Budget
 from broker.matching.engine import Engine
-from broker.matching.registration import RegisteredQuery
+from broker.matching.queries.registration import RegisteredQuery
 from xscl.query import Query
 
 __all__ = ["matches_of"]

@@ -30,7 +30,7 @@ from broker.explain.spelling import ParameterText
 from broker.explain.survey import survey_with_plan
 from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
 from broker.matching.lateness import Lateness
-from broker.matching.registration import RegisteredQuery, SetChange
+from broker.matching.queries.registration import RegisteredQuery, SetChange
 from broker.whynot import why_not
 from broker.whynot.cells import without_tables
 from templates.ordered import choices

@@ -1,6 +1,6 @@
 """The plan of RUMOR for a set of queries: m-ops, and the m-rules that made them.
 
-It is read off the set of queries as the engine has it (`broker.matching.queryset`), not made beside
+It is read off the set of queries as the engine has it (`broker.matching.queries`), not made beside
 it: an m-op is what the engine evaluates once, a pass over documents, a template, a decision, or the
 rows of a block.  A rule has fired where an m-op does the work of several operators.
 """
@@ -14,8 +14,8 @@ from typing import Any
 
 from broker.explain.templatetext import counted
 from broker.matching.mrules import MRule, point_of, unshared
-from broker.matching.queryset import InForce, QuerySet
-from broker.matching.registration import RegisteredQuery, publishers_first
+from broker.matching.queries.queryset import InForce, QuerySet
+from broker.matching.queries.registration import RegisteredQuery, publishers_first
 from broker.matching.uses import Use
 from templates.chaindecision import DecidedChains
 from templates.clause import Clause

@@ -31,7 +31,7 @@ from broker.explain.spelling import (
 from broker.explain.surveyed import SurveyedDecisions, SurveyedQuery, given_window_us
 from broker.explain.tablelines import table_lines
 from broker.explain.variants import factor_lines, unasked_lines, variant_title
-from broker.matching.registration import RegisteredQuery, publishers_first
+from broker.matching.queries.registration import RegisteredQuery, publishers_first
 from joins import template_sql
 from templates.clause import Alternative, Clause, Published
 from templates.compiler import compile_query

@@ -4,7 +4,7 @@ A batch of witnesses becomes instances of the join (`instances`).  The tuples th
 fan out to the queries that share a query class (`fanout`), by looking up what subscriptions ask of
 them (`boxes`).  What is found stays in columns (`hits`) until a line is spelled: tuples become
 instances that further operators read (`innertuples`), documents that queries publish
-(`publications`), and matches (`rendering`), once tables allow it (`rules`).  `queryset` holds the
+(`publications`), and matches (`rendering`), once tables allow it (`rules`).  `queries` holds the
 queries in force, `costs` what each of them may cost.
 
 Invariant: matches depend on documents and queries alone, not on batches, caches or other queries.

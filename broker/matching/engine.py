@@ -45,8 +45,8 @@ from broker.matching.outcomes.kept import Note
 from broker.matching.outcomes.learned import DEFAULT_LEARNING, Learning
 from broker.matching.outcomes.standing import Outcomes
 from broker.matching.publications import Publications
-from broker.matching.queryset import QuerySet
-from broker.matching.registration import RegisteredQuery, SetChange, publishers_first
+from broker.matching.queries.queryset import QuerySet
+from broker.matching.queries.registration import RegisteredQuery, SetChange, publishers_first
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matches import BuiltMatches, MatchBuilder
 from broker.matching.rendering.matchrows import MatchRows

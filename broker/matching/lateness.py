@@ -31,8 +31,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from broker.matching.member import name_of
-from broker.matching.registration import Assignment, RegisteredQuery, SetChange
+from broker.matching.queries.member import name_of
+from broker.matching.queries.registration import Assignment, RegisteredQuery, SetChange
 from joins import Durations, Largest
 from templates.plain import plain_statements
 from xscl.query import INFINITE_US, Operator, OperatorKind, Query, Window

@@ -34,7 +34,7 @@ from broker.documents.spool import Spool
 from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
 from broker.matching.engine import Engine
 from broker.matching.match import FoundMatch, parameters_key
-from broker.matching.registration import RegisteredQuery
+from broker.matching.queries.registration import RegisteredQuery
 from broker.matching.stepresult import StepResult
 from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.outbox import Outbox

@@ -34,7 +34,7 @@ from broker.matching.costs.budget import Budget, Pause
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.lateness import Lateness
 from broker.matching.match import FoundMatch
-from broker.matching.registration import SetChange
+from broker.matching.queries.registration import SetChange
 from broker.matching.rendering.matchlines import match_lines
 from broker.matching.stepresult import StepResult
 from broker.pipeline.backfill import retained_documents

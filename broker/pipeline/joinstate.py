@@ -20,7 +20,7 @@ from broker.documents.head import Segment
 from broker.documents.spool import Spool
 from broker.matching.costs.budget import Spent
 from broker.matching.outcomes.kept import Note
-from broker.matching.queryset import InForce, QuerySet
+from broker.matching.queries.queryset import InForce, QuerySet
 from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import evaluate_documents
 from broker.pipeline.limits import PipelineLimits

@@ -32,7 +32,7 @@ from broker.documents.disk import Reached, nothing
 from broker.documents.document import CLOCK
 from broker.documents.head import Segment
 from broker.documents.spool import Spool
-from broker.matching.queryset import InForce
+from broker.matching.queries.queryset import InForce
 from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import PlanOf, PlanStore, are_evaluated, evaluated, in_sub_batches
 from broker.pipeline.joinstate import EngineState, JoinEngine, watermark_us

@@ -15,8 +15,8 @@ from broker.matching.costs.budget import DEFAULT_BUDGET, Budget, Pause
 from broker.matching.engine import Engine
 from broker.matching.lateness import Lateness
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
-from broker.matching.queryset import QuerySet
-from broker.matching.registration import RegisteredQuery, SetChange
+from broker.matching.queries.queryset import QuerySet
+from broker.matching.queries.registration import RegisteredQuery, SetChange
 from broker.registry.among import among, by_stream, check_query, used_tables, users_of
 from broker.registry.queries import RegisteredText, Registry
 from joins import ClassRegistry, Processor

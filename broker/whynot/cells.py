@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from broker.documents.document import CLOCK, LAST_US, Document
 from broker.explain.spelling import spell_comparison, spell_operand
 from broker.matching.engine import Engine
-from broker.matching.registration import RegisteredQuery
+from broker.matching.queries.registration import RegisteredQuery
 from broker.matching.rules.candidates import FoundTuple, RuleCandidate
 from broker.tables.actions import Beside
 from broker.tables.store import Order, Place, RowChange, Tables, TableVersions

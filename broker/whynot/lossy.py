@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from broker.documents.document import CLOCK, LAST_US, Document
 from broker.matching.engine import Engine
-from broker.matching.registration import RegisteredQuery
+from broker.matching.queries.registration import RegisteredQuery
 from broker.whynot.reason import Reason, spell_length
 from templates.factor import Factor
 from templates.factortext import spell_delay, spell_unit

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from broker.documents.document import CLOCK, LAST_US, Document, parse_time, render_time
 from broker.matching.engine import Engine
-from broker.matching.registration import RegisteredQuery
+from broker.matching.queries.registration import RegisteredQuery
 from broker.whynot.reason import Reason
 from xscl.query import Absence, From, Node, Operator, OperatorKind, Query
 from xscl.sequence import nodes_below

@@ -19,7 +19,7 @@ from support.examples import is_searching, size, some
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.costs.budget import Budget
 from broker.matching.engine import RegisteredQuery
-from broker.matching.queryset import QuerySet
+from broker.matching.queries.queryset import QuerySet
 from broker.matching.usegroups import GroupColumns
 from joins import ClassRegistry
 from xscl import parse

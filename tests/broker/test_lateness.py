@@ -26,7 +26,7 @@ from broker.documents.late import LateDocuments, Newest
 from broker.documents.spool import SpoolWriter
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.lateness import Lateness
-from broker.matching.registration import SetChange
+from broker.matching.queries.registration import SetChange
 from broker.operations.figures import late_figures
 from broker.operations.late import LateLog
 from broker.operations.metrics import render_metrics

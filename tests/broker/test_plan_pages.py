@@ -23,7 +23,7 @@ import xscl
 from broker.api.asking.plans import Plans
 from broker.cli import main
 from broker.explain.plan import plan_of, plan_read, render_plan
-from broker.matching.queryset import InForce
+from broker.matching.queries.queryset import InForce
 from broker.web.planpicture import StreamFlow, picture_of
 
 NESTED = (

@@ -14,7 +14,7 @@ from broker.documents.document import Document
 from broker.matching.engine import Engine
 from broker.matching.limits import MatchingLimits
 from broker.matching.match import Match
-from broker.matching.registration import RegisteredQuery, SetChange
+from broker.matching.queries.registration import RegisteredQuery, SetChange
 from joins.engines import EngineName
 
 TEXTS = {

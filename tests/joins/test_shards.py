@@ -23,7 +23,7 @@ import joins.signature.sample
 import xscl
 from broker.matching.boxes.points import Points
 from broker.matching.limits import MatchingLimits
-from broker.matching.registration import SetChange
+from broker.matching.queries.registration import SetChange
 from broker.pipeline.shards import DirectoryStore, Join, MemoryStore
 from joins.engines import Processor
 from joins.memory.retention import Retention

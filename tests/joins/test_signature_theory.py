@@ -14,7 +14,7 @@ from support.examples import examples
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.engine import Engine, RegisteredQuery
-from broker.matching.registration import SetChange
+from broker.matching.queries.registration import SetChange
 from joins.engines import EngineName
 from joins.memory.remembered import EMPTY
 from joins.memory.slots import Layout

@@ -17,7 +17,7 @@ from support.runners import lines, run_engine, run_oracle
 import xscl
 from broker.documents.document import parse_document_line
 from broker.matching.engine import Engine, RegisteredQuery
-from broker.matching.registration import SetChange
+from broker.matching.queries.registration import SetChange
 from broker.pipeline.shards import Join
 from joins.engines import Processor
 from joins.shards.driver import ShardedProcessor

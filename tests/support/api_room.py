@@ -14,7 +14,7 @@ from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool, SpoolWriter
 from broker.matching.match import Match, MatchDocument
-from broker.matching.queryset import InForce
+from broker.matching.queries.queryset import InForce
 from broker.matching.stepresult import StepResult
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from broker.matching.costs.budget import Budget, Pause, Spent
 from broker.matching.costs.spending import Begun
-from broker.matching.queryset import QuerySet
+from broker.matching.queries.queryset import QuerySet
 from joins import Processor
 
 __all__ = ["Balances"]

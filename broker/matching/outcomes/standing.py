@@ -12,7 +12,7 @@ from broker.matching.outcomes.graphs import GraphSource
 from broker.matching.outcomes.kept import Note, Notes
 from broker.matching.outcomes.learned import Learned, Learning
 from broker.matching.outcomes.rows import Asking, RowSource
-from broker.matching.queryset import QuerySet
+from broker.matching.queries.queryset import QuerySet
 from broker.matching.uses import Topic
 from xscl.query import Query
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from broker.matching.costs.accounts import Accounts
-from broker.matching.queryset import QuerySet
+from broker.matching.queries.queryset import QuerySet
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matches import BuiltMatches
 from broker.matching.rendering.matchrows import MatchRows

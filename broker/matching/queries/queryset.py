@@ -10,30 +10,31 @@ the queries that read the stream are compiled again, in place.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
 
-from broker.matching.boxes.index import Box
-from broker.matching.fanout import FanOut
-from broker.matching.handedon import HandedOn
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
-from broker.matching.member import Member, Shared, fit, name_of, retention_of, source_of
-from broker.matching.mrules import MRule, unshared
-from broker.matching.registration import Assignment, RegisteredQuery, SetChange, publishers_first
+from broker.matching.mrules import MRule
+from broker.matching.queries.classuses import Classes, ClassUses
+from broker.matching.queries.handedon import HandedOn
+from broker.matching.queries.member import Member, Shared, fit, name_of, retention_of, source_of
+from broker.matching.queries.members import Members
+from broker.matching.queries.registration import (
+    Assignment,
+    RegisteredQuery,
+    SetChange,
+    publishers_first,
+)
 from broker.matching.uses import Topic, Use
-from broker.tables.groups import Group
-from broker.tables.users import TableUsers
-from templates.clause import Alternative, Clause, Published
+from templates.clause import Alternative, Published
 from templates.compiler import compile_query
 from templates.prepared import is_prepared, may_be_prepared
-from templates.queryclass import QueryClass
 from xpath_eval.catalog import Definition, EvaluationPlan, Numbering, PatternCatalog
-from xscl.query import INFINITE_US, Query, SelectKind
+from xscl.query import Query, SelectKind
 from xscl.substitution import substitute
 
-__all__ = ["Classes", "InForce", "QuerySet"]
+__all__ = ["InForce", "QuerySet"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,38 +45,7 @@ class InForce:
     uses: Sequence[Use]
 
 
-class Classes(Protocol):
-    """Where classes come and go: the join, or an object that only counts them."""
-
-    def add(
-        self,
-        query_class: QueryClass,
-        window_us: int,
-        point: int,
-        least: Sequence[float],
-        holder: int,
-    ) -> int:
-        """Add one use of a class, from a registration point on; return the class's number.
-
-        `least` are the thresholds of its similarity joins, `holder` is as in `UseKind`.
-        """
-
-    def remove(
-        self, number: int, window_us: int, point: int, least: Sequence[float], holder: int
-    ) -> None:
-        """Undo one `add`."""
-
-    def retain(self, number: int, retention_us: int) -> None:
-        """Keep the instances that can fill a class for longer than its window.
-
-        Its tuples are joined again.
-        """
-
-    def release(self, number: int, retention_us: int) -> None:
-        """Undo one `retain`."""
-
-
-class QuerySet:
+class QuerySet(Members):
     """The queries in force, with their patterns in a catalog and their classes in the join.
 
     With `plans_only` it leaves out the assignments that evaluation does not depend on.  With
@@ -94,109 +64,15 @@ class QuerySet:
         shares: bool = True,
         without: Collection[MRule] = (),
     ) -> None:
+        super().__init__(limits)
         self._lateness_us = lateness_us
         self._shares = shares and MRule.C_SEQ not in without
-        self._without = without
         self._last_number = 0
         self.catalog = PatternCatalog(numbering or Numbering())
-        self.fan_out = FanOut(limits.boxes)
-        self._classes = classes
+        self._uses = ClassUses(classes, self.fan_out, without)
         self._plans_only = plans_only
-        self._members: dict[str, Member] = {}
-        self._streams: dict[str, Published] = {}
         self._plan: EvaluationPlan | None = None
-        self._retentions: Counter[int] = Counter()
-        self._readers: dict[str, dict[str, Member]] = {}
-        self._publishers: dict[str, dict[str, Member]] = {}
-        self._with_outcome: dict[str, Member] = {}
-        self._using = TableUsers()
         self._is_settling = False
-
-    def __contains__(self, query_id: object) -> bool:
-        return query_id in self._members
-
-    def get(self, query_id: str) -> Query | None:
-        """Return the query of an id, None where there is none."""
-        member = self._members.get(query_id)
-        return None if member is None else member.query
-
-    def revision(self, query_id: str) -> int:
-        """Return the registry's number of a query's statement."""
-        return self._members[query_id].revision
-
-    def revision_of(self, query_id: str) -> int | None:
-        """Return the registry's number of a query's statement, None where the query is gone."""
-        member = self._members.get(query_id)
-        return None if member is None else member.revision
-
-    def paused_through(self, query_id: str) -> int:
-        """Return the last document at which a query was paused; 0 if it never was."""
-        return self._members[query_id].paused_through
-
-    def is_read(self, stream: str) -> bool:
-        """Return whether some query reads a stream."""
-        return stream in self._readers
-
-    @property
-    def groups(self) -> Sequence[Group]:
-        """What asks and writes tables, in the order in which it runs."""
-        return self._using.groups
-
-    def outcomes(self, stratum: int) -> list[str]:
-        """Return the queries whose matches are judged together and known behind a stratum."""
-        return sorted(
-            name
-            for name, member in self._with_outcome.items()
-            if member.uses and self._stratum_of(name) == stratum
-        )
-
-    def topics(self, query_id: str) -> Iterator[Topic]:
-        """Yield the topics of a query that have matches."""
-        member = self._members.get(query_id)
-        for uses in member.uses.values() if member is not None else ():
-            if uses:
-                yield uses[0].topic
-
-    def topic_retention_us(self, topic: Topic) -> int:
-        """Return how far the oldest document may lie behind the end of a match of a topic."""
-        member = self._members[topic.query.id]
-        own = (use for uses in member.uses.values() for use in uses if use.topic is topic)
-        return max((use.kept_us for use in own), default=0)
-
-    def creating(self) -> Iterator[Query]:
-        """Yield the queries of CREATE TABLE."""
-        return (query for query in self._using.queries() if query.table is not None)
-
-    def hands_on(self, query_id: str) -> bool:
-        """Return whether a query's tuples or matches are read by other operators."""
-        member = self._members[query_id]
-        return member.query.publish is not None or member.hands_on()
-
-    def classes_of(self, query_id: str) -> set[int]:
-        """Return the numbers of a query's classes."""
-        return {use.query_class for use in self._members[query_id].all_uses()}
-
-    def unread_classes(self) -> Set[int]:
-        """Return the numbers of the classes whose tuples and matches no other operator reads."""
-        read = {
-            use.query_class
-            for member in self._members.values()
-            if member.query.publish is not None or member.hands_on()
-            for use in member.all_uses()
-            if member.query.publish is not None or use.clause.stream or use.topic.source
-        }
-        return self.fan_out.classes() - read
-
-    def retaining(self, classes: Collection[int], kept_us: int) -> list[str]:
-        """Return the queries that keep instances for some classes, and for exactly `kept_us`."""
-        return sorted(
-            name
-            for name, member in self._members.items()
-            if member.query.table is None  # others use the table
-            and any(
-                use.kept_us == kept_us and use.query_class in classes for use in member.all_uses()
-            )
-        )
 
     @property
     def plan(self) -> EvaluationPlan:
@@ -205,94 +81,29 @@ class QuerySet:
             self._plan = self.catalog.plan()
         return self._plan
 
-    def in_force(self) -> InForce:
-        """Return what is evaluated now, which no later change touches."""
-        return InForce(self.plan.definitions, tuple(self.fan_out.uses()))
-
-    @property
-    def must_probe(self) -> bool:
-        """Whether the state holds tuples or published documents, besides documents from outside."""
-        return bool(self._streams) or any(member.hands_on() for member in self._members.values())
-
     @property
     def retention_us(self) -> int:
         """The longest time between the newest document of a match and its oldest one."""
-        return max(self._retentions, default=0)
+        return self._uses.retention_us
 
-    def kept_us(self, streams: Iterable[str]) -> dict[str, int]:
-        """Return for how long documents of published streams are kept, by stream.
-
-        The readers of a stream decide it, also when no query publishes the stream any more.
-        """
-        return {
-            stream: max(
-                (
-                    use.kept_us
-                    for member in self._readers.get(stream, {}).values()
-                    for use in member.all_uses()
-                    if use.joins(stream)
-                ),
-                default=0,
-            )
-            for stream in streams
-        }
-
-    def retentions_us(self, docid: int) -> dict[str, int]:
-        """Return by stream for how long documents up to a docid are needed to make the state again.
-
-        Streams without joins are left out.  The documents behind a published one are needed for as
-        long as the published one, and longer by the windows of its publisher.
-        """
-        needed: dict[str, int] = {}
-
-        def retention(member: Member) -> int:
-            name = member.query.id
-            if name not in needed:
-                uses = (use for use in member.all_uses() if use.is_join)
-                readers = self._readers.get(member.query.publish or "", {}).values()
-                own = max(
-                    (use.kept_us + use.topic.outcome_us(use.kept_us) for use in uses), default=0
-                )
-                later = max(map(retention, readers), default=0)
-                is_asked = member.registration_point < docid
-                needed[name] = min(INFINITE_US, own + later) if is_asked else 0
-            return needed[name]
-
-        retentions = {
-            stream: max(map(retention, readers.values()))
-            for stream, readers in self._readers.items()
-        }
-        return {stream: retention_us for stream, retention_us in retentions.items() if retention_us}
-
-    def first_point(self, edges: Set[tuple[int, int]], valued: Set[int]) -> int | None:
-        """Return the lowest point of the queries that ask for any of these; None if none does."""
-        points = (
-            point
-            for member in self._members.values()
-            for point, alternatives in member.asking()
-            for asked in alternatives
-            if not (edges.isdisjoint(asked.edges) and valued.isdisjoint(asked.valued))
-        )
-        return min(points, default=None)
+    def in_force(self) -> InForce:
+        """Return what is evaluated now, which no later change touches."""
+        return InForce(self.plan.definitions, tuple(self.fan_out.uses()))
 
     def add(self, registered: RegisteredQuery) -> None:
         """Add a query that is not there yet, with its assignments."""
         query = registered.query
         assert query.id not in self._members, query.id
         self._last_number += 1
-        member = self._members[query.id] = Member(
+        member = Member(
             query,
             registered.registration_point,
             registered.revision,
             registered.paused_through,
-            HandedOn(query, self._use, self._leave),
+            HandedOn(query, partial(self._uses.enter, self._last_number), self._uses.leave),
             self._last_number,
         )
-        for streams, stream in self._streams_of(query):
-            streams.setdefault(stream, {})[query.id] = member
-        if query.is_judged_together:
-            self._with_outcome[query.id] = member
-        self._using.add(query)
+        self._enter(member)
         self._compile(member)
         for values, point in registered.pointed():
             self.assign(query.id, values, point)
@@ -306,22 +117,9 @@ class QuerySet:
             self._unassign(member, name)
         if member.prepared is not None:
             self._release(member, member.prepared)
-        del self._members[query_id]
-        self._with_outcome.pop(query_id, None)
-        for streams, stream in self._streams_of(member.query):
-            del streams[stream][query_id]
-            if not streams[stream]:
-                del streams[stream]
-        self._using.remove(member.query)
+        self._drop(member)
         self._settle(member.query.publish)
         self._settle_tables(member.query)
-
-    def _streams_of(self, query: Query) -> Iterator[tuple[dict[str, dict[str, Member]], str]]:
-        """Yield each stream of a query, after the index that has the query under the stream."""
-        for stream in {block.stream for block in query.blocks}:
-            yield self._readers, stream
-        if query.publish is not None:
-            yield self._publishers, query.publish
 
     def follow(self, change: SetChange) -> None:
         """Make a change: remove and add the queries and assignments that differ, and no others."""
@@ -416,13 +214,14 @@ class QuerySet:
         elif self._plans_only and member.prepared is not None:
             return
         uses = member.uses[name] = []
+        enter = partial(self._uses.enter, member.number)
         for alternative in alternatives:
             for clause, above_us in alternative.windows_above(values):
                 if clause.stream:
                     member.handed_on.add(clause, values, point, above_us)
                 else:
                     window_us = clause.window_under(values)
-                    uses.append(self._use(clause, window_us, topic, window_us))
+                    uses.append(enter(clause, window_us, topic, window_us))
         read = self._streams.get(member.query.publish or "")
         if read is not None and max(map(retention_of, uses), default=0) > read.retention_us:
             self._settle(member.query.publish)
@@ -475,40 +274,6 @@ class QuerySet:
         shared.names.add(name_of(values))
         return shared.alternatives
 
-    def _use(
-        self,
-        clause: Clause,
-        window_us: int,
-        topic: Topic,
-        kept_us: int,
-        box: Box | None = None,
-    ) -> Use:
-        """Add a use of a class."""
-        member = self._members[topic.query.id]
-        use = Use(-1, clause, window_us, topic, kept_us, box, member.number)
-        query_class = unshared(clause.query_class, use, self._without)
-        kind = use.kind
-        number = self._classes.add(query_class, window_us, kind.point, use.least, kind.holder)
-        if kept_us != window_us:
-            self._classes.retain(number, kept_us)
-        use = replace(use, query_class=number)
-        self.fan_out.add(use)
-        if box is None:
-            self._retentions[retention_of(use)] += 1
-        return use
-
-    def _leave(self, use: Use) -> None:
-        """Undo one `_use`."""
-        self.fan_out.remove(use)
-        if use.box is None:
-            self._retentions[retention_of(use)] -= 1
-            if not self._retentions[retention_of(use)]:
-                del self._retentions[retention_of(use)]
-        if use.kept_us != use.window_us:
-            self._classes.release(use.query_class, use.kept_us)
-        kind = use.kind
-        self._classes.remove(use.query_class, use.window_us, kind.point, use.least, kind.holder)
-
     def _unassign(self, member: Member, name: str) -> None:
         self._undo(member, member.uses.pop(name), member.compiled.pop(name, []))
 
@@ -525,7 +290,7 @@ class QuerySet:
                     point = given.registration_point
                     member.handed_on.remove(clause, given.parameters, point, above_us)
         for use in uses:
-            self._leave(use)
+            self._uses.leave(use)
         if compiled and not any(each is compiled for each in member.compiled.values()):
             member.sources = {n: each for n, each in member.sources.items() if each is not compiled}
             self._release(member, compiled)
@@ -582,7 +347,7 @@ class QuerySet:
         self._is_settling = True
         is_settled = False
         while not is_settled:
-            self._using.order(self._stratum_of, self._own_grace_us)
+            self._using.order(self.stratum_of, self._own_grace_us)
             is_settled = True
             for query in list(self._using.queries()):
                 member = self._members.get(query.id)
@@ -599,11 +364,6 @@ class QuerySet:
                     self._settle(query.publish)
                     is_settled = is_settled and before == self._streams.get(query.publish)
         self._is_settling = False
-
-    def _stratum_of(self, query_id: str) -> int:
-        member = self._members.get(query_id)
-        roots = [a.root.query_class.stratum for a in member.alternatives] if member else []
-        return max(roots, default=0)
 
     def _own_grace_us(self, query: Query) -> int:
         """Return the grace of a query but for its tables': at least that of what it reads.

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
-from broker.matching.handedon import HandedOn
-from broker.matching.registration import Assignment, RegisteredQuery
+from broker.matching.queries.handedon import HandedOn
+from broker.matching.queries.registration import Assignment, RegisteredQuery
 from broker.matching.uses import Use
 from templates.clause import Alternative, Clause
 from xscl.path import Parameter
