@@ -44,7 +44,7 @@ from benchmarks._workloads import NEWS
 from broker.documents.document import DocumentLine
 from broker.documents.recorded import read_document_lines
 from broker.matching.match import parameters_key
-from broker.pipeline.replay import replay
+from broker.pipeline.lookback.replay import replay
 from broker.registry.queries import Registry
 from broker.registry.registered import Engines, check_among
 from broker.registry.subscription import Destination, Subscription

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from broker.documents.document import DocumentError
 from broker.documents.ingest_thread import Busy
-from broker.pipeline.backfill import LookBackError
+from broker.pipeline.lookback.backfill import LookBackError
 from broker.registry.file import RegistryError
 from broker.registry.subscription import SubscriptionError
 from xscl import Diagnostic, XsclError

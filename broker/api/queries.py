@@ -16,7 +16,7 @@ from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import text_of
 from broker.api.problem import Problem
 from broker.documents.document import NAME_CHARACTERS_MAX, NAME_RULE, render_time
-from broker.pipeline.backfill import check_unread, look_back
+from broker.pipeline.lookback.backfill import check_unread, look_back
 from broker.registry.file import RegistryError
 from broker.registry.queries import QueryState, RegisteredText
 from broker.registry.registered import check_among, parsed, users_among

@@ -21,7 +21,7 @@ from broker.api.querystring import bounded
 from broker.delivery.attempt import OutcomeKind
 from broker.documents.document import render_time
 from broker.matching.match import parameters_key
-from broker.pipeline.backfill import check_unread
+from broker.pipeline.lookback.backfill import check_unread
 from broker.registry.keys import check_key
 from broker.registry.registered import parsed
 from broker.registry.subscription import (

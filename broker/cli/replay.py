@@ -31,8 +31,13 @@ from broker.documents.recorded import count_lines
 from broker.matching.mrules import SWITCHED
 from broker.operations.printable import printable
 from broker.pipeline.jvm import JvmError
-from broker.pipeline.replay import BATCH_DOCUMENTS, ReplayError, ReplaySummary, read_assignments
-from broker.pipeline.replay import replay as run_replay
+from broker.pipeline.lookback.replay import (
+    BATCH_DOCUMENTS,
+    ReplayError,
+    ReplaySummary,
+    read_assignments,
+)
+from broker.pipeline.lookback.replay import replay as run_replay
 from joins import DEFAULT_ENGINE, ENGINES, EngineName
 from xscl.durations import DurationError, read_duration
 

@@ -37,9 +37,9 @@ from broker.operations.late import tell_late
 from broker.operations.log import log_delivery, log_step
 from broker.operations.metrics import Stages
 from broker.operations.traces import open_traces
-from broker.pipeline.backfill import backfill
 from broker.pipeline.commits import announce
 from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.lookback.backfill import backfill
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.shards import Join, Tasks
 from broker.pipeline.snapshot import Snapshot

@@ -26,7 +26,7 @@ from broker.documents.dedup import DEDUP_KEPT_US
 from broker.documents.head import Segment
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import SpoolWriter
-from broker.pipeline.backfill import first_waiting
+from broker.pipeline.lookback.backfill import first_waiting
 from broker.pipeline.steps import Pipeline
 from broker.registry.queries import Registry
 

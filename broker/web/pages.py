@@ -24,7 +24,7 @@ from broker.api.pickup import PICKUP
 from broker.api.problem import Problem, problems
 from broker.api.queries import present_query
 from broker.api.querystring import number
-from broker.pipeline.backfill import LookBackError
+from broker.pipeline.lookback.backfill import LookBackError
 from broker.registry.file import RegistryError
 from broker.registry.subscription import SubscriptionError
 from broker.registry.tokens import TokenScope

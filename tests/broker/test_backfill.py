@@ -16,7 +16,7 @@ from support.runners import case_with_joins, run_oracle
 import xscl
 from broker.documents.document import DocumentLine
 from broker.matching.costs.budget import Budget
-from broker.pipeline.backfill import (
+from broker.pipeline.lookback.backfill import (
     LookBackError,
     backfill,
     check_unread,

@@ -16,7 +16,7 @@ from support.matching_broker import MatchingBroker
 from support.runners import lines, run_oracle
 
 from broker.documents.document import tick
-from broker.pipeline.backfill import backfill
+from broker.pipeline.lookback.backfill import backfill
 from broker.registry.queries import QueryState
 
 

@@ -18,7 +18,7 @@ from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import SpoolWriter
-from broker.pipeline.dryrun import DryRun, dry_run, render_dry_run
+from broker.pipeline.lookback.dryrun import DryRun, dry_run, render_dry_run
 
 DAY_US = 86_400_000_000
 PAIR = "S//a[k->x] FOLLOWED BY {x = y, 1 h} S//b[k->y]"

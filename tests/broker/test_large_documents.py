@@ -16,7 +16,7 @@ from support.matching_broker import MatchingBroker
 from support.runners import case_with_joins, run_engine
 
 import broker.documents.spool
-import broker.pipeline.replay
+import broker.pipeline.lookback.replay
 import xpath_eval.parsing
 import xpath_eval.walk
 import xscl
@@ -24,7 +24,7 @@ from broker.documents.document import DocumentLine
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.pipeline.evaluation import are_evaluated, evaluation_task, read_witnesses
 from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
-from broker.pipeline.replay import replay
+from broker.pipeline.lookback.replay import replay
 from broker.pipeline.shards import Join
 from broker.pipeline.slices import Slice, next_batch
 from broker.pipeline.snapshot import Snapshot
@@ -172,7 +172,7 @@ def test_a_replay_cuts_its_segments_by_bytes(tmp_path: Path) -> None:
 
     expected, steps = found()
     assert steps == [12]
-    with mock.patch.object(broker.pipeline.replay, "SEGMENT_BYTES_MAX", 100):
+    with mock.patch.object(broker.pipeline.lookback.replay, "SEGMENT_BYTES_MAX", 100):
         assert found() == (expected, [3, 6, 9, 12])
 
 

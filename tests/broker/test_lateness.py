@@ -30,7 +30,7 @@ from broker.matching.queries.registration import SetChange
 from broker.operations.figures import late_figures
 from broker.operations.late import LateLog
 from broker.operations.metrics import render_metrics
-from broker.pipeline.dryrun import DryRun, dry_run, render_dry_run
+from broker.pipeline.lookback.dryrun import DryRun, dry_run, render_dry_run
 
 HOUR_US = 3_600_000_000
 LATENESS_US = 2 * HOUR_US

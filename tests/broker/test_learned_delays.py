@@ -20,7 +20,7 @@ import xscl
 from broker.documents.document import DocumentLine, tick
 from broker.matching.outcomes.kept import Note
 from broker.matching.stepresult import StepResult
-from broker.pipeline.backfill import LookBackError, check_unread
+from broker.pipeline.lookback.backfill import LookBackError, check_unread
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.shards import Join
 from xscl.delays import LEARNED_LEAST, LEARNED_MOST

@@ -15,7 +15,7 @@ from support.recorded_data import news_file
 
 import xscl
 from broker.documents.document import parse_document_line
-from broker.pipeline.replay import replay
+from broker.pipeline.lookback.replay import replay
 
 ROOT = Path(__file__).parents[2]
 DAY_US = 86_400_000_000

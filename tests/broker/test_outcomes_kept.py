@@ -16,7 +16,7 @@ from broker.documents.document import Document, DocumentLine, tick
 from broker.explain.survey import survey
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
-from broker.pipeline.backfill import LookBackError, check_unread
+from broker.pipeline.lookback.backfill import LookBackError, check_unread
 from broker.whynot import why_not
 
 SECOND_US = 1_000_000

@@ -14,7 +14,7 @@ import xscl
 from broker.cli import main
 from broker.explain.plan import ABSENT, plan_of
 from broker.matching.mrules import SWITCHED, MRule
-from broker.pipeline.replay import LATENESS_US, replay
+from broker.pipeline.lookback.replay import LATENESS_US, replay
 
 FIRST = "S//i[kind = 'a']->x[t->t] FOLLOWED BY {t = u, 1 h} S//i->y[t->u]"
 OTHER_STRING = "S//i[kind = 'b']->x[t->t] FOLLOWED BY {t = u, 1 h} S//i->y[t->u]"

@@ -18,7 +18,7 @@ from support.standin import StandInEngine
 import xscl
 from broker.cli import main
 from broker.documents.recorded import RecordedError, number_lines, read_document_lines
-from broker.pipeline.replay import (
+from broker.pipeline.lookback.replay import (
     ReplayError,
     ReplaySummary,
     read_assignments,

@@ -13,7 +13,7 @@ from support.examples import some
 
 import xscl
 from broker.documents.document import DocumentLine, tick
-from broker.pipeline.backfill import LookBackError, check_unread
+from broker.pipeline.lookback.backfill import LookBackError, check_unread
 from broker.registry.queries import QueryState
 from broker.registry.registered import loaded_tables, users_among
 

@@ -10,7 +10,7 @@ from support.matching_broker import MatchingBroker
 from broker.documents.document import CLOCK, DocumentLine, tick
 from broker.documents.late import late_data, spell_late
 from broker.documents.stored import documents_between, newest_documents
-from broker.pipeline.dryrun import DryRun, dry_run, render_dry_run
+from broker.pipeline.lookback.dryrun import DryRun, dry_run, render_dry_run
 from broker.registry.streams import Streams
 
 QUIET = "S//a NOT FOLLOWED BY {, 1 m} S//b GRACE 1 s"

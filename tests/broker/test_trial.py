@@ -19,9 +19,9 @@ from broker.api import lines
 from broker.api.http import make_application
 from broker.api.writing import language, trials
 from broker.api.writing.trials import TRIALS
-from broker.pipeline.dryrun import DryRun, dry_run
 from broker.pipeline.hindsight import trial
 from broker.pipeline.hindsight.trial import try_query
+from broker.pipeline.lookback.dryrun import DryRun, dry_run
 from xscl.editing.loosening import loosenings
 
 TEXT = "news//item->a FOLLOWED BY {a/title = b/title AND a/by != b/by, 1 hour} news//item->b"

@@ -21,8 +21,8 @@ from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
-from broker.pipeline.backfill import backfill
 from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.lookback.backfill import backfill
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.shards import Join
 from broker.pipeline.snapshot import Snapshot

@@ -18,7 +18,7 @@ from typing import Any
 import broker.pipeline.spark
 import xscl
 from broker.pipeline.jvm import Java, Jvm, start_jvm
-from broker.pipeline.replay import replay
+from broker.pipeline.lookback.replay import replay
 from broker.pipeline.spark import Spark
 
 WRITING_S = 600.0

@@ -28,8 +28,8 @@ from broker.documents.spool import Spool, SpoolWriter
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.jvm import Java, Jvm
+from broker.pipeline.lookback.replay import LATENESS_US, replay
 from broker.pipeline.outbox import Outbox
-from broker.pipeline.replay import LATENESS_US, replay
 from broker.pipeline.shards import Join, ShardTask, Tasks
 from broker.pipeline.spark import Spark
 from broker.pipeline.steps import Pipeline

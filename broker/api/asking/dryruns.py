@@ -20,8 +20,8 @@ from broker.api.lines import LINE_BYTES_MAX, lines_response, take_turn, write_li
 from broker.api.queries import check_id, one_query
 from broker.api.querystring import number
 from broker.matching.engine import RegisteredQuery
-from broker.pipeline.backfill import upstream
-from broker.pipeline.dryrun import DOCUMENTS_MAX, SECONDS_MAX, DryRun
+from broker.pipeline.lookback.backfill import upstream
+from broker.pipeline.lookback.dryrun import DOCUMENTS_MAX, SECONDS_MAX, DryRun
 from broker.registry.registered import check_among, queries_of
 
 __all__ = ["ROUTES", "RUNNING", "dry_run_of"]
@@ -93,7 +93,7 @@ def dry_run_of(
 
 async def _run(request: web.Request, asked: DryRun) -> web.StreamResponse:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "broker.pipeline.dryrun"),
+        *(sys.executable, "-P", "-m", "broker.pipeline.lookback.dryrun"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

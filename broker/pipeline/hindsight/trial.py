@@ -33,8 +33,8 @@ from broker.documents.spool import Spool
 from broker.matching.costs.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import FoundMatch
-from broker.pipeline.backfill import retained_documents
-from broker.pipeline.dryrun import DryRun
+from broker.pipeline.lookback.backfill import retained_documents
+from broker.pipeline.lookback.dryrun import DryRun
 from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA

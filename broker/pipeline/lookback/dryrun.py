@@ -2,7 +2,7 @@
 
 An engine of that query alone, with the queries whose published streams it reads, goes over the
 newest documents of the spool.  That is done in a process of its own, with a low priority, so that
-neither ingest nor the pipeline waits for it: `python -m broker.pipeline.dryrun` reads a
+neither ingest nor the pipeline waits for it: `python -m broker.pipeline.lookback.dryrun` reads a
 `DryRun` as JSON from standard input and writes lines of JSON, how far it is and at last what it
 found.
 
@@ -37,8 +37,8 @@ from broker.matching.match import FoundMatch
 from broker.matching.queries.registration import SetChange
 from broker.matching.rendering.matchlines import match_lines
 from broker.matching.stepresult import StepResult
-from broker.pipeline.backfill import retained_documents
-from broker.pipeline.thresholds import THRESHOLDS, at_thresholds
+from broker.pipeline.lookback.backfill import retained_documents
+from broker.pipeline.lookback.thresholds import THRESHOLDS, at_thresholds
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
