@@ -14,14 +14,12 @@ Invariants:
 
 from __future__ import annotations
 
-import json
 import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
-from fractions import Fraction
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +30,7 @@ from broker.matching.outcomes.kept import Note
 from broker.matching.outcomes.learned import LEARNED
 from broker.matching.stepresult import StepResult
 from broker.pipeline.matchlog import MatchLog
+from broker.pipeline.outboxrows import PUBLISHED, STEPS, OutboxRows, published_document, row_change
 from broker.settings.database import DatabaseError, connect, transaction, why_unwritten
 from broker.tables.store import RowChange
 from joins import UNBOUNDED
@@ -41,111 +40,10 @@ __all__ = ["DeadLetter", "Outbox"]
 
 log = logging.getLogger(__name__)
 
-_STEPS = (
-    """
-    CREATE TABLE match (
-        seq INTEGER PRIMARY KEY AUTOINCREMENT,
-        id TEXT NOT NULL UNIQUE,
-        query TEXT NOT NULL,
-        parameters TEXT NOT NULL,
-        position INTEGER NOT NULL,
-        oldest INTEGER NOT NULL,
-        line TEXT NOT NULL,
-        committed_us INTEGER NOT NULL);
-    CREATE INDEX match_by_query ON match (query, seq);
-    CREATE INDEX match_by_topic ON match (query, parameters, seq);
-    CREATE TABLE published (
-        seq INTEGER PRIMARY KEY AUTOINCREMENT,
-        docid INTEGER NOT NULL,
-        depth INTEGER NOT NULL,
-        match_id TEXT NOT NULL UNIQUE,
-        stream TEXT NOT NULL,
-        key TEXT NOT NULL,
-        start_us INTEGER NOT NULL,
-        end_us INTEGER NOT NULL,
-        arrival_us INTEGER NOT NULL,
-        watermark_us INTEGER NOT NULL,
-        xml BLOB NOT NULL);
-    CREATE INDEX published_by_position ON published (docid, depth, match_id);
-    CREATE INDEX published_by_stream ON published (stream, seq);
-    CREATE TABLE dead_letter (
-        docid INTEGER NOT NULL,
-        reason TEXT NOT NULL,
-        committed_us INTEGER NOT NULL,
-        PRIMARY KEY (docid, reason)) WITHOUT ROWID;
-    CREATE TABLE progress (one INTEGER PRIMARY KEY CHECK (one = 1), through INTEGER NOT NULL);
-    INSERT INTO progress VALUES (1, 0);
-    """,
-    """
-    DROP INDEX match_by_topic;
-    CREATE INDEX match_by_topic ON match (query, parameters, seq, oldest, position);
-    """,
-    """
-    CREATE TABLE pause (
-        query TEXT NOT NULL,
-        revision INTEGER NOT NULL,
-        docid INTEGER NOT NULL,
-        reason TEXT NOT NULL,
-        committed_us INTEGER NOT NULL,
-        PRIMARY KEY (query, revision)) WITHOUT ROWID;
-    CREATE TABLE spent (
-        query TEXT PRIMARY KEY,
-        revision INTEGER NOT NULL,
-        block INTEGER NOT NULL,
-        matches INTEGER NOT NULL) WITHOUT ROWID;
-    """,
-    "ALTER TABLE spent ADD COLUMN nbytes INTEGER NOT NULL DEFAULT 0;",
-    """
-    ALTER TABLE spent RENAME TO spent_before;
-    CREATE TABLE spent (
-        query TEXT NOT NULL,
-        revision INTEGER NOT NULL,
-        block INTEGER NOT NULL,
-        newest_block INTEGER NOT NULL,
-        matches INTEGER NOT NULL,
-        nbytes INTEGER NOT NULL,
-        PRIMARY KEY (query, newest_block)) WITHOUT ROWID;
-    INSERT INTO spent SELECT query, revision, block, block, matches, nbytes FROM spent_before;
-    DROP TABLE spent_before;
-    ALTER TABLE published ADD COLUMN docid_max INTEGER NOT NULL DEFAULT 0;
-    """,
-    """
-    CREATE TABLE table_row (
-        name TEXT NOT NULL,
-        key TEXT NOT NULL,
-        cells TEXT NOT NULL,
-        docid INTEGER NOT NULL,
-        PRIMARY KEY (name, key)) WITHOUT ROWID;
-    """,
-    """
-    CREATE TABLE note (
-        query TEXT NOT NULL,
-        revision INTEGER NOT NULL,
-        parameters TEXT NOT NULL,
-        clause TEXT NOT NULL,
-        key TEXT NOT NULL,
-        docid INTEGER NOT NULL,
-        start_us INTEGER NOT NULL,
-        end_us INTEGER NOT NULL,
-        until_us INTEGER NOT NULL);
-    CREATE INDEX note_by_until ON note (until_us);
-    CREATE INDEX note_by_query ON note (query, revision);
-    """,
-    """
-    CREATE INDEX note_learned ON note (query, revision, parameters) WHERE clause = 'LEARNED';
-    """,
-    "ALTER TABLE published ADD COLUMN confidence TEXT NOT NULL DEFAULT '1';",
-)
-
 _LEARNED_OF = "clause = 'LEARNED' AND query = ?1 AND revision = ?2 AND parameters = ?3"
 
 _PAGE_BYTES = 16 << 10
 """A match line has some 1.4 KB: of pages of 4 KB it is written 6 µs more slowly."""
-
-_PUBLISHED = (
-    "docid, stream, key, start_us, end_us, arrival_us, watermark_us, xml, depth, match_id,"
-    " docid_max, confidence"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +60,10 @@ class Outbox:
 
     def __init__(self, path: Path | str, *, now_us: Callable[[], int] | None = None) -> None:
         self.path = Path(path)
-        self._db = connect(path, _STEPS, page_bytes=_PAGE_BYTES)
+        self._db = connect(path, STEPS, page_bytes=_PAGE_BYTES)
         self._lock = threading.Lock()
         # Readers have a connection of their own, so that the pipeline waits for none of them.
-        self._reader = connect(path, _STEPS)
+        self._reader = connect(path, STEPS)
         self._reading = threading.Lock()
         self.matches = MatchLog(self._rows)
         self._now_us = now_us or (lambda: time.time_ns() // 1000)
@@ -191,7 +89,7 @@ class Outbox:
         False changes nothing.  A match that is here already, or a document that it published,
         is left as it is.
         """
-        rows = _Rows.of(step)
+        rows = OutboxRows.of(step)
         with self._lock:
             try:
                 with transaction(self._db):
@@ -209,7 +107,7 @@ class Outbox:
         """Keep what was found beside the pipeline; what is here already stays as it is."""
         if not step.matches and not step.pauses:
             return
-        rows = _Rows.of(step)
+        rows = OutboxRows.of(step)
         with self._lock, transaction(self._db):
             self._insert(rows)
         self._announce()
@@ -229,7 +127,7 @@ class Outbox:
         if moved.rowcount == 0:
             raise _AlreadyCommittedError
 
-    def _insert(self, rows: _Rows) -> None:
+    def _insert(self, rows: OutboxRows) -> None:
         now_us = self._now_us()
         self._db.executemany(
             f"INSERT INTO match ({', '.join(FoundMatch._fields)}, committed_us)"
@@ -238,7 +136,7 @@ class Outbox:
             rows.matches,
         )
         self._db.executemany(
-            f"INSERT INTO published ({_PUBLISHED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            f"INSERT INTO published ({PUBLISHED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (match_id) DO NOTHING",
             rows.published,
         )
@@ -286,7 +184,7 @@ class Outbox:
             " ORDER BY name, key LIMIT 10000",
             *last,
         ):
-            yield from map(_row_of, some)
+            yield from map(row_change, some)
             last = some[-1][:2]
 
     def rows_of(self, table: str, *, after: str = "", limit: int = 1_000) -> list[RowChange]:
@@ -298,14 +196,14 @@ class Outbox:
             after,
             limit,
         )
-        return list(map(_row_of, rows))
+        return list(map(row_change, rows))
 
     def row_of(self, table: str, key: str) -> RowChange | None:
         """Return a row of a table, None where it is not there."""
         rows = self._rows(
             "SELECT name, key, cells, docid FROM table_row WHERE name = ? AND key = ?", table, key
         )
-        return _row_of(rows[0]) if rows else None
+        return row_change(rows[0]) if rows else None
 
     def row_counts(self) -> dict[str, int]:
         """Return how many rows each table has that has some."""
@@ -333,22 +231,22 @@ class Outbox:
     ) -> list[Document]:
         """Return published documents with positions in (after, through], in order of position."""
         rows = self._rows(
-            f"SELECT {_PUBLISHED} FROM published WHERE docid > ? AND docid <= ?"
+            f"SELECT {PUBLISHED} FROM published WHERE docid > ? AND docid <= ?"
             " AND (?3 IS NULL OR stream = ?3) ORDER BY docid, depth, match_id",
             after,
             UNBOUNDED if through is None else through,
             stream,
         )
-        return list(map(_document, rows))
+        return list(map(published_document, rows))
 
     def latest_published(self, stream: str, *, limit: int) -> list[Document]:
         """Return a published stream's newest documents, newest first."""
         rows = self._rows(
-            f"SELECT {_PUBLISHED} FROM published WHERE stream = ? ORDER BY seq DESC LIMIT ?",
+            f"SELECT {PUBLISHED} FROM published WHERE stream = ? ORDER BY seq DESC LIMIT ?",
             stream,
             limit,
         )
-        return list(map(_document, rows))
+        return list(map(published_document, rows))
 
     def dead_letters(self, *, before: int = UNBOUNDED, limit: int = 1_000) -> list[DeadLetter]:
         """Return documents below number `before` that could not be evaluated, newest first."""
@@ -375,72 +273,3 @@ class Outbox:
 
 class _AlreadyCommittedError(Exception):
     """The batch begins where progress no longer is."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """A step's results as rows of the tables, made before the transaction begins."""
-
-    matches: Sequence[tuple[object, ...]]
-    published: Sequence[tuple[object, ...]]
-    dead_letters: Sequence[tuple[int, str]]
-    pauses: Sequence[tuple[object, ...]]
-    spent: Sequence[Spent]
-    rows: Sequence[tuple[object, ...]]
-    removed: Sequence[tuple[str, str]]
-    notes: Sequence[Note]
-    notes_since_us: int | None
-
-    @classmethod
-    def of(cls, step: StepResult) -> _Rows:
-        """Return the rows of a step, its matches in the order in which they are numbered.
-
-        Rows of tables are as the step has left them, neighbours of the file beside each other.
-        """
-        left = sorted({(each.table, each.key): each for each in step.rows}.items())
-        return cls(
-            sorted(step.matches),
-            list(map(_published_row, step.published)),
-            step.dead_letters,
-            list(map(astuple, step.pauses)),
-            step.spent,
-            [
-                (*place, _spell_cells(each.cells), each.docid)
-                for place, each in left
-                if each.cells is not None
-            ],
-            [place for place, each in left if each.cells is None],
-            step.notes,
-            step.notes_since_us,
-        )
-
-
-_spell_cells = json.JSONEncoder(ensure_ascii=False).encode
-"""Spells numbers that are none as `NaN` and `Infinity`, which `_row_of` reads."""
-
-
-def _row_of(row: tuple[Any, ...]) -> RowChange:
-    table, key, cells, docid = row
-    return RowChange(table, key, json.loads(cells), docid)
-
-
-def _published_row(document: Document) -> tuple[object, ...]:
-    return (
-        document.docid,
-        document.stream,
-        document.key,
-        document.start_us,
-        document.end_us,
-        document.arrival_us,
-        document.watermark_us,
-        document.xml,
-        document.depth,
-        document.match_id,
-        document.docid_max,
-        str(document.confidence),
-    )
-
-
-def _document(row: tuple[Any, ...]) -> Document:
-    *own, docid_max, confidence = row
-    return replace(Document(*own), docid_max=docid_max, confidence=Fraction(confidence))

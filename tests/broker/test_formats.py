@@ -11,7 +11,7 @@ import pytest
 
 from broker.delivery import store as deliveries
 from broker.matching.stepresult import StepResult
-from broker.pipeline import outbox
+from broker.pipeline import outboxrows
 from broker.pipeline.outbox import Outbox
 from broker.registry import file as registryfile
 from broker.registry.audit import AuditTrail
@@ -99,17 +99,17 @@ def test_a_registry_of_a_former_format_keeps_what_it_holds(tmp_path: Path, forme
     opened.close()
 
 
-@pytest.mark.parametrize("former", range(1, len(outbox._STEPS)))
+@pytest.mark.parametrize("former", range(1, len(outboxrows.STEPS)))
 def test_an_outbox_of_a_former_format_keeps_what_it_holds(tmp_path: Path, former: int) -> None:
     path = tmp_path / "outbox.db"
-    db = connect(path, outbox._STEPS[:former])
+    db = connect(path, outboxrows.STEPS[:former])
     with transaction(db):
         db.execute("INSERT INTO match VALUES (1, 'm', 'q', '{}', 9, 8, '{}', 5)")
         db.execute("INSERT INTO dead_letter VALUES (4, 'not XML', 5)")
         db.execute("UPDATE progress SET through = 3")
     db.close()
     opened = Outbox(path)
-    assert file_format(path) == len(outbox._STEPS)
+    assert file_format(path) == len(outboxrows.STEPS)
     assert [(match.seq, match.id) for match in opened.matches.find()] == [(1, "m")]
     assert [letter.docid for letter in opened.dead_letters()] == [4]
     assert opened.commit(after=3, through=4, step=StepResult())
