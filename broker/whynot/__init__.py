@@ -1,7 +1,8 @@
 """Why documents do not match: `why_not` says it as a value, a tree of reasons.
 
-`blocks` holds each block against a document, `operators` each operator against what its sides have
-found, `cells` what tables have said; `reason` is what they answer, `text` prints it.
+`attempts` holds a plain statement against documents in given orders: `blocks` each block against a
+document, `operators` each operator against what its sides have found.  `cells` asks what tables
+have said; `reason` is what all of them answer, `text` prints it.
 
 Invariant: it finds a match exactly where the engine does, from which it takes only the normal form,
 the patterns and the reading of single steps; but what was decided, `surroundings` has it decide.
