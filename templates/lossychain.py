@@ -1,0 +1,175 @@
+"""The source of a statement with lossy units, and what its comparisons come to without some.
+
+Equalities through a lost unit hold between the units that are left (`docs/loss.md`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise, product
+
+from templates.comparisons import (
+    Comparison,
+    EqualTerm,
+    compared,
+    comparisons_of,
+    equality,
+)
+from xscl.comparison import operands_below
+from xscl.delays import exact
+from xscl.path import Literal
+from xscl.query import (
+    Absence,
+    Call,
+    Derived,
+    Disjunct,
+    From,
+    Operator,
+    Query,
+    Residual,
+    ValueJoin,
+    operand_variables,
+)
+from xscl.sequence import blocks_below, units_of
+
+__all__ = ["Choice", "LossyChain", "Step"]
+
+Step = Operator | Absence
+Choice = Mapping[int, Disjunct]
+"""A disjunct for some of the operators, by their places."""
+
+
+class LossyChain:
+    """The source of a query with lossy units, as a first operand and steps."""
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        self.outer = query.root if isinstance(query.root, From) else From(query.root)
+        self.steps: list[Step] = []
+        node = self.outer.node
+        while isinstance(node, (Operator, Absence)):
+            self.steps.append(node)
+            node = node.left if isinstance(node, Operator) else node.operand
+        self.first = node
+        self.steps.reverse()
+        self.place_of = dict.fromkeys(blocks_below(node), -1)
+        for place, step in enumerate(self.steps):
+            added = step.right if isinstance(step, Operator) else step.absent
+            self.place_of |= dict.fromkeys(blocks_below(added), place)
+        self.losses = {
+            block: each.loss for block, each in enumerate(query.blocks) if each.loss is not None
+        }
+        positive = {block for unit in units_of(query.root) for block in unit}
+        self.lossy = sorted(positive & self.losses.keys())
+        self.block_of = {variable.name: variable.block for variable in query.variables}
+        self.blocks = tuple(replace(block, loss=None) for block in query.blocks)
+
+    def can_be(self, lost: Sequence[int], least: Fraction) -> bool:
+        """Return whether the probabilities of loss alone leave some confidence."""
+        left = Fraction(1)
+        for block in lost:
+            left *= exact(self.losses[block].probability)
+        return left >= least and left > 0
+
+    def choices(self, lost: Sequence[int], places: Iterable[int]) -> Iterator[Choice]:
+        """Yield a disjunct for each operator that joins across a lost unit, or mentions one."""
+        gone = {self.place_of[block] for block in lost}
+        asked = [
+            place
+            for place in places
+            if isinstance(step := self.steps[place], Operator)
+            and (
+                place in gone
+                or self.before(place) in gone
+                or any(
+                    self._mentions(each, lost) for d in step.disjuncts for each in comparisons_of(d)
+                )
+            )
+        ]
+        of_each = [self.steps[place].disjuncts for place in asked]
+        for chosen in product(*of_each):
+            yield dict(zip(asked, chosen, strict=True))
+
+    def before(self, place: int) -> int:
+        """Return the place of the unit before an operator's right one."""
+        before = (i for i in range(place - 1, -1, -1) if isinstance(self.steps[i], Operator))
+        return next(before, -1)
+
+    def _mentions(self, comparison: Comparison, lost: Iterable[int]) -> bool:
+        return not set(lost).isdisjoint(self._blocks(comparison))
+
+    def _blocks(self, comparison: Comparison) -> set[int]:
+        names = {n for o in compared(comparison) for n in operand_variables(o)}
+        return {self.block_of[name] for name in names if name in self.block_of}
+
+    def asked(self, lost: Sequence[int], choice: Choice) -> dict[int, list[Comparison]]:
+        """Return what each operator with a choice asks of the units that are left.
+
+        What follows from equalities is asked where the later of two terms comes in.
+        """
+        gone = {self.place_of[block] for block in lost}
+        asked: dict[int, list[Comparison]] = {}
+        for place, disjunct in choice.items():
+            for comparison in comparisons_of(disjunct):
+                if not self._mentions(comparison, lost):
+                    asked.setdefault(self._behind(place, gone), []).append(comparison)
+        for latest, comparison in self._closure(lost, choice):
+            known = asked.setdefault(self._behind(latest, gone), [])
+            if comparison not in known:
+                known.append(comparison)
+        return asked
+
+    def _behind(self, place: int, gone: set[int]) -> int:
+        """Return the first operator from a place on whose right unit is left."""
+        return next(
+            i
+            for i in range(max(place, 0), len(self.steps))
+            if i not in gone and isinstance(self.steps[i], Operator)
+        )
+
+    def _closure(
+        self, lost: Sequence[int], choice: Choice
+    ) -> Iterator[tuple[int, ValueJoin | Residual]]:
+        """Yield what follows from the equalities through lost units, each with its place."""
+        for members in self.classes(lost, choice):
+            terms = sorted((each for each in members if not isinstance(each, Literal)), key=repr)
+            left = sorted(
+                (each for each in terms if self.block(each) not in lost),
+                key=lambda each: self.place_of[self.block(each)],
+            )
+            if len(left) == len(terms) or not left:
+                continue
+            for earlier, later in pairwise(left):
+                places = [self.place_of[self.block(each)] for each in (earlier, later)]
+                if places[0] == places[1]:
+                    yield places[1], Residual(earlier, "=", later)
+                else:
+                    yield places[1], ValueJoin(earlier, later)
+            for literal in (each for each in members if isinstance(each, Literal)):
+                yield self.place_of[self.block(left[0])], Residual(left[0], "=", literal)
+
+    def classes(self, lost: Sequence[int], choice: Choice) -> list[set[EqualTerm]]:
+        """Return the classes of terms that a choice of disjuncts makes equal."""
+        classes: list[set[EqualTerm]] = []
+        for disjunct in choice.values():
+            for comparison in comparisons_of(disjunct):
+                pair = equality(comparison)
+                if pair is None or any(self._has_several(each, lost) for each in pair):
+                    continue
+                joined = [each for each in classes if not each.isdisjoint(pair)]
+                classes = [each for each in classes if each.isdisjoint(pair)]
+                classes.append(set(pair).union(*joined))
+        return classes
+
+    def _has_several(self, term: EqualTerm, lost: Sequence[int]) -> bool:
+        """Whether two equalities with a term of a lost unit may speak of different values."""
+        if isinstance(term, Literal) or self.block(term) not in lost:
+            return False
+        called = (o.function for o in operands_below(term) if isinstance(o, Call))
+        return "tokenize" in called
+
+    def block(self, term: Derived) -> int:
+        """Return the block of a term."""
+        return self.block_of[operand_variables(term)[0]]
