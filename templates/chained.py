@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 from templates.elements import RepeatedUnit, operand_with_elements, with_elements
 from templates.keys import SameKeys
-from templates.ordered import AbsentInChain, Chained, ChainStep
+from templates.ordered import AbsentInChain, Chained, ChainStep, length_us
 from templates.predicates import Disjuncts
-from xscl.path import Parameter
 from xscl.query import (
     INFINITE_US,
     Absence,
@@ -33,7 +32,6 @@ from xscl.query import (
     Residual,
     Unit,
     VariableValue,
-    Window,
     operand_terms,
 )
 from xscl.sequence import blocks_below
@@ -121,7 +119,7 @@ class ChainReading:
         folds = () if repetition is None else repetition.folds
         gap_us = INFINITE_US
         if repetition is not None and repetition.gap is not None:
-            gap_us = _length_us(repetition.gap)
+            gap_us = length_us(repetition.gap)
         block = unit.first
         if isinstance(link.unit, Unit) and repetition is None:
             block = self.choice[link.unit]
@@ -139,7 +137,7 @@ class ChainReading:
             if repetition is None
             else tuple(self.same.variable(key, unit.first) for key in keys),
             gap_us,
-            INFINITE_US if operator is None else _length_us(operator.window),
+            INFINITE_US if operator is None else length_us(operator.window),
         )
 
     def _handed_on(self, link: _ChainLink, unit: RepeatedUnit) -> Disjuncts:
@@ -191,7 +189,7 @@ class ChainReading:
             _with_literals(asked, unit, keys),
             self._compared(absence.disjuncts, unit),
             tuple(tuple(key.variable(b) for key in keys) for b in unit.blocks),
-            INFINITE_US if absence.window is None else _length_us(absence.window),
+            INFINITE_US if absence.window is None else length_us(absence.window),
         )
 
     def _compared(self, disjuncts: Iterable[Disjunct], unit: RepeatedUnit) -> frozenset[str]:
@@ -249,8 +247,3 @@ def _sum_of_windows(steps: Sequence[ChainStep]) -> int:
     if steps[0].is_repeated or any(each >= INFINITE_US for each in windows):
         return INFINITE_US
     return sum(windows)
-
-
-def _length_us(window: Window | Parameter) -> int:
-    """Return a length where decisions are: of parameters only the values are decided on."""
-    return window.length_us if isinstance(window, Window) else INFINITE_US

@@ -10,6 +10,7 @@ from templates.decision import DecisionKind
 from templates.elements import RepeatedUnit, element_operands
 from xscl.path import Literal, Parameter, Path
 from xscl.query import (
+    INFINITE_US,
     Disjunct,
     From,
     Node,
@@ -18,6 +19,7 @@ from xscl.query import (
     Residual,
     Strategy,
     VariableValue,
+    Window,
     operand_variables,
 )
 
@@ -33,6 +35,7 @@ __all__ = [
     "asked_of_elements",
     "blocks_of",
     "choices",
+    "length_us",
     "mentioned_in",
     "operators_of",
     "ordered_nodes",
@@ -307,3 +310,8 @@ def mentioned_in(root: PlainNode) -> set[str]:
                 for operand in disjunct.operands():
                     found.update(operand_variables(operand))
     return found
+
+
+def length_us(window: Window | Parameter | None) -> int:
+    """Return a length where decisions are; a parameter is none that all assignments have."""
+    return window.length_us if isinstance(window, Window) else INFINITE_US

@@ -27,6 +27,7 @@ from templates.comparisons import (
 from templates.derived import as_derived
 from templates.factor import Factor
 from templates.lossychain import Choice, LossyChain
+from templates.ordered import length_us
 from xscl.delays import exact
 from xscl.path import Literal, Parameter
 from xscl.query import (
@@ -131,7 +132,7 @@ class _WithoutUnits:
                 node = absent = replace(found, operand=node)
                 factors += self._unseen(absent, left, neighbour)
                 continue
-            window_us += _length_us(step.window)
+            window_us += length_us(step.window)
             waiting = [replace(each, window=_longer(each.window, step.window)) for each in waiting]
             if step.right in lost:
                 assert isinstance(step.right, int)
@@ -151,7 +152,7 @@ class _WithoutUnits:
                 node = self._instead(block, node, missing, place, (lost, choice))
             if missing:
                 losses = tuple(self._losses[block] for block in missing)
-                within_us = _length_us(self._outer.within)
+                within_us = length_us(self._outer.within)
                 blocks = tuple(missing)
                 factors.append(Factor(losses, True, left, neighbour, blocks, window_us, within_us))
             for absence in waiting:
@@ -184,7 +185,7 @@ class _WithoutUnits:
         operators = (
             step for step in self._steps[own_place + 1 : place + 1] if isinstance(step, Operator)
         )
-        behind_us = sum(_length_us(step.window) for step in operators)
+        behind_us = sum(length_us(step.window) for step in operators)
         window = None if behind_us >= INFINITE_US else Window(behind_us)
         return Absence(AbsenceKind.BETWEEN, node, block, tuple(dict.fromkeys(disjuncts)), window)
 
@@ -205,7 +206,7 @@ class _WithoutUnits:
     ) -> Iterator[Disjunct]:
         """Yield the comparisons, and that a document comes within the windows before it."""
         steps = self._steps[first : self._chain.place_of[block] + 1]
-        before_us = sum(_length_us(step.window) for step in steps if isinstance(step, Operator))
+        before_us = sum(length_us(step.window) for step in steps if isinstance(step, Operator))
         if before_us >= INFINITE_US:
             yield conjunction(comparisons)
             return
@@ -273,7 +274,7 @@ class _WithoutUnits:
     ) -> Iterator[Factor]:
         """Yield the factors of the lossy units of an absence between two neighbours, or behind."""
         around = around or self._outer
-        within_us = _length_us(around.within)
+        within_us = length_us(around.within)
         for block in blocks_below(absence.absent):
             if block not in self._losses:
                 continue
@@ -281,7 +282,7 @@ class _WithoutUnits:
             if absence.kind is AbsenceKind.BETWEEN:
                 yield Factor(losses, False, left, right, (block,))
             else:
-                window_us = min(_length_us(absence.window), within_us)
+                window_us = min(length_us(absence.window), within_us)
                 own_us = within_us if within_us < INFINITE_US else INFINITE_US
                 roots = _roots(self._query, absence.operand)
                 yield Factor(losses, False, roots, (), (block,), window_us, own_us)
@@ -291,7 +292,7 @@ class _WithoutUnits:
         around = around or self._outer
         match node:
             case From():
-                within = min(around.within, node.within, key=_length_us)
+                within = min(around.within, node.within, key=length_us)
                 yield from self._factors_within(node.node, replace(node, within=within))
             case Absence(operand=operand):
                 yield from self._factors_within(operand, around)
@@ -315,13 +316,9 @@ def _roots(query: Query, node: Node) -> tuple[str, ...]:
     return tuple(query.blocks[block].root for unit in units_of(node) for block in unit)
 
 
-def _length_us(window: Window | Parameter | None) -> int:
-    return window.length_us if isinstance(window, Window) else INFINITE_US
-
-
 def _window(length_us: int) -> Window:
     return Window(min(length_us, INFINITE_US))
 
 
 def _longer(window: Window | Parameter | None, by: Window | Parameter) -> Window | None:
-    return None if window is None else _window(_length_us(window) + _length_us(by))
+    return None if window is None else _window(length_us(window) + length_us(by))

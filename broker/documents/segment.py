@@ -12,10 +12,12 @@ Invariant: a segment holds at least one document.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
 
+from broker.documents.document import Document
 from broker.documents.head import (
     HEAD_BYTES_MAX,
     Segment,
@@ -29,6 +31,7 @@ __all__ = [
     "SEGMENT_BYTES_MAX",
     "SEGMENT_SCHEMA",
     "document_batch",
+    "documents_as_rows",
     "encode_segment",
     "read_rows",
 ]
@@ -104,3 +107,9 @@ def document_batch(
         for field in DOCUMENT_SCHEMA
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=DOCUMENT_SCHEMA)
+
+
+def documents_as_rows(documents: Iterable[Document]) -> pa.RecordBatch:
+    """Return documents for the evaluation, wherever they are from."""
+    rows = [{name: getattr(each, name) for name in DOCUMENT_SCHEMA.names} for each in documents]
+    return pa.RecordBatch.from_pylist(rows, DOCUMENT_SCHEMA)

@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from broker.documents.document import Document
-from broker.matching.engine import document_batch
+from broker.documents.segment import documents_as_rows
 from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.stage import evaluate_batches
 
@@ -191,7 +191,7 @@ def _days(documents: Sequence[Document]) -> tuple[float | None, str]:
 
 def _batches(documents: Sequence[Document]) -> Iterator[pa.RecordBatch]:
     for start in range(0, len(documents), _BATCH_DOCUMENTS):
-        yield document_batch(documents[start : start + _BATCH_DOCUMENTS])
+        yield documents_as_rows(documents[start : start + _BATCH_DOCUMENTS])
 
 
 def _note(

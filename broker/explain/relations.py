@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from broker.documents.document import Document, DocumentError, render_time
+from broker.documents.segment import documents_as_rows
 from broker.explain.survey import survey_with_plan
 from broker.explain.trees import indent, table
-from broker.matching.engine import document_batch
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 from xscl.query import Query
@@ -51,7 +51,7 @@ def relations_of(
     """Return what queries find in a document; `DocumentError` where it cannot be read."""
     found, plan = survey_with_plan(queries)
     witnesses = pa.Table.from_batches(
-        evaluate_batches(plan, [document_batch([document])]), WITNESS_SCHEMA
+        evaluate_batches(plan, [documents_as_rows([document])]), WITNESS_SCHEMA
     )
     (row,) = witnesses.to_pylist()
     if row["error"] is not None:

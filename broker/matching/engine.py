@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.documents.document import Document
+from broker.documents.segment import documents_as_rows
 from broker.documents.sub_batches import in_sub_batches
 from broker.matching.absorption import Absorption
 from broker.matching.batch import MatchingBatch
@@ -68,10 +69,10 @@ from joins import (
 from templates.clause import Clause
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xpath_eval.stage import evaluate_batches
-from xpath_eval.witnesses import DOCUMENT_SCHEMA, WITNESS_SCHEMA
+from xpath_eval.witnesses import WITNESS_SCHEMA
 from xscl.query import INFINITE_US
 
-__all__ = ["Engine", "RegisteredQuery", "document_batch"]
+__all__ = ["Engine", "RegisteredQuery"]
 
 Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
 """Returns the XML of documents from outside, by docid."""
@@ -198,7 +199,7 @@ class Engine:
         parts = in_sub_batches(
             documents, lambda document: len(document.xml), self._limits.characters
         )
-        batches = evaluate_batches(self.plan, map(document_batch, parts), self._limits.evaluator)
+        batches = evaluate_batches(self.plan, map(documents_as_rows, parts), self._limits.evaluator)
         return pa.Table.from_batches(batches, WITNESS_SCHEMA)
 
     def process(
@@ -287,9 +288,8 @@ class Engine:
             self._trace,
         )
         giving = Giving(self._outcomes, accounts, gathered, self._absorption.rows_of)
-        return MatchingBatch(
-            self._trees(documents), accounts, candidates, gathered, versions, acting, giving
-        )
+        trees = Trees(partial(self._xml, documents), self._limits.trees)
+        return MatchingBatch(trees, accounts, candidates, gathered, versions, acting, giving)
 
     def _run(
         self, witnesses: pa.Table, batch: MatchingBatch, published: Iterable[Document]
@@ -380,9 +380,6 @@ class Engine:
             self._publications.add(documents)
             self._absorption.witnesses(self.evaluate(documents), documents)
 
-    def _trees(self, documents: Documents) -> Trees:
-        return Trees(partial(self._xml, documents), self._limits.trees)
-
     def _xml(self, documents: Documents, leaf: Leaf) -> bytes:
         """Return the text of a document, from outside or published."""
         if leaf.match_id:
@@ -399,11 +396,3 @@ class Engine:
         self._outcomes.forget(watermark_us)
         self._absorption.forget(self.horizon_us(watermark_us))
         self._publications.forget(horizon_us, self._queries.kept_us)
-
-
-def document_batch(documents: Iterable[Document]) -> pa.RecordBatch:
-    """Return documents as a batch of `DOCUMENT_SCHEMA`."""
-    rows = [
-        {name: getattr(document, name) for name in DOCUMENT_SCHEMA.names} for document in documents
-    ]
-    return pa.RecordBatch.from_pylist(rows, DOCUMENT_SCHEMA)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from broker.documents.document import Document
-from broker.matching.engine import document_batch
+from broker.documents.segment import documents_as_rows
 from joins.files.variablenames import AskedNames, VariableNames
 from joins.files.witnessfile import WitnessFileError, encode_witnesses, read_header, read_witnesses
 from xpath_eval.catalog import EvaluationPlan, Numbering, PatternCatalog
@@ -43,7 +43,7 @@ def witnesses_of(plan: EvaluationPlan) -> pa.Table:
         Document(n, "S", str(n), n, n, n, n - 1, xml.encode()) for n, xml in enumerate(DOCUMENTS, 1)
     ]
     return pa.Table.from_batches(
-        evaluate_batches(plan, [document_batch(documents)]), WITNESS_SCHEMA
+        evaluate_batches(plan, [documents_as_rows(documents)]), WITNESS_SCHEMA
     )
 
 
