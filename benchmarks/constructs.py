@@ -43,6 +43,29 @@ WORKLOADS = {
         "S//i->a NOT FOLLOWED BY {a/next = b/link, $x} S//i->b GRACE 0 s",
         lambda i: {"x": 2_000_000 + i},
     ),
+    "NOT FOLLOWED BY: a constant there": Workload(
+        f"{MINE} NOT FOLLOWED BY {{a/next = b/link, 10 s}} S//i[author = $y]->b GRACE 0 s",
+        lambda i: {"x": f"nobody {i}", "y": f"author {i % 97}"},
+    ),
+    "NOT FOLLOWED BY: a threshold there": Workload(
+        "S//i->a NOT FOLLOWED BY {a/next = b/link, 10 s} S//i[price > $x]->b GRACE 0 s",
+        lambda i: {"x": i / 1e7},
+    ),
+    "UNLESS: its window": Workload(
+        "S//i->a NEXT {a/author = b/author, 1 h} S//i->b UNLESS {a/next = c/link, $x} S//i->c"
+        " GRACE 0 s",
+        lambda i: {"x": 97_000_000 + i},
+    ),
+    "UNLESS: the window of FOLLOWED BY": Workload(
+        "S//i->a FOLLOWED BY {a/next = b/link, $x} S//i->b UNLESS {a/next = c/link} S//gone->c"
+        " GRACE 0 s",
+        lambda i: {"x": i % 900_000},
+    ),
+    "NEXT: a window below it": Workload(
+        "(S//i->a FOLLOWED BY {a/next = b/link, $x} S//i->b) NEXT {b/next = c/link, 1 h} S//i->c"
+        " GRACE 0 s",
+        lambda i: {"x": i % 900_000},
+    ),
     "+, ANY: a constant": Workload(RUN, _name),
     "+, MATCH NEXT: a constant": Workload(f"{RUN} MATCH NEXT GRACE 0 s", _name),
     "+, MATCH PARTITION: a constant": Workload(

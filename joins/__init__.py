@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from joins.memory.slots import ranges
     from joins.memory.tupletable import ClassTuple, TuplePosition, TupleTable, in_tables
     from joins.sequences.processor import DecidingProcessor
+    from joins.sequences.takenvalues import hashes_in
     from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
     from joins.sql.render import template_sql
     from templates.queryclass import QueryClass
@@ -65,6 +66,7 @@ __all__ = [
     "TupleTable",
     "UseKind",
     "hash_values",
+    "hashes_in",
     "in_tables",
     "make_processor",
     "ranges",
@@ -91,6 +93,7 @@ _HOMES = {
     "joins.memory.slots": ("ranges",),
     "joins.memory.tupletable": ("ClassTuple", "TuplePosition", "TupleTable", "in_tables"),
     "joins.sequences.processor": ("DecidingProcessor",),
+    "joins.sequences.takenvalues": ("hashes_in",),
     "joins.signature.limits": ("DEFAULT_LIMITS", "SignatureLimits"),
     "joins.sql.render": ("template_sql",),
     "templates.queryclass": ("QueryClass",),

@@ -28,7 +28,9 @@ from xscl.table import Action
 
 __all__ = [
     "BAR",
+    "NONE_OF",
     "SPAN",
+    "TAKEN",
     "WINDOW",
     "Alternative",
     "Clause",
@@ -65,7 +67,15 @@ WINDOW = Place(-2, -1)
 
 
 BAR = Place(-3, -1)
-"""The bar of a tuple of NEXT: up to where its left was served before (`docs/decided.md`)."""
+"""The bar of a decided tuple: up to where its left was served before, or it is taken away."""
+
+
+TAKEN = Place(-4, -1)
+"""The values for which a decided tuple is taken away (`docs/decided.md`)."""
+
+
+NONE_OF = "none of"
+"""The operator of a test that data are none of several values."""
 
 
 class Measured(NamedTuple):
@@ -93,7 +103,7 @@ class Test(NamedTuple):
     @property
     def is_of_strings(self) -> bool:
         """Whether a parameter here must be given a string."""
-        return self.place != WINDOW and self.operator in ("=", "!=", *WORD_TESTS)
+        return self.place != WINDOW and self.operator in ("=", "!=", NONE_OF, *WORD_TESTS)
 
     @property
     def is_of_numbers(self) -> bool:

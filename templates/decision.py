@@ -53,7 +53,10 @@ class DecisionKind(enum.Enum):
 
 
 class Threshold(NamedTuple):
-    """A value that is held against data by an inequality: `term operator data`."""
+    """A value that is held against data: `term operator data`.
+
+    It is an inequality, or `=` where it is a value of an absent row.
+    """
 
     term: str
     operator: str
@@ -69,7 +72,8 @@ class TupleStream:
     """A stream of tuples: the terms of its nodes in order, of which `chosen` make a contender.
 
     The values of `keys`, of the right operand of NEXT, are held against data: contenders have one
-    value of each, and compete with tuples that have the same.  So is that of `threshold`.
+    value of each, and compete with tuples that have the same.  So is that of `threshold`, of an
+    absent unit too.
     """
 
     name: str
@@ -119,7 +123,7 @@ class Absent:
     """An absent unit: a document that fits any of the cases; `window_us` is its own window."""
 
     cases: tuple[AbsentCase, ...]
-    window_us: int = INFINITE_US
+    window_us: int | Parameter = INFINITE_US
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +133,7 @@ class Decision:
     `lefts` are the streams of the operand where there is one, else `fits` say which fit.
     `window_us` is the operator's; it is WITHIN's where the operator has none.  A parameter is the
     window of an absence behind its operand: it is decided for each that is asked for (`graded`); or
-    that of NEXT, which is decided in steps.
+    that of two operands, and a tuple needs it to be so long.
     `within_us` is the shortest WITHIN around it.
     """
 
@@ -148,14 +152,22 @@ class Decision:
 
     @property
     def is_nearing(self) -> bool:
-        """Whether its window is served in steps."""
+        """Whether a tuple of two parts needs a window that is a parameter to be so long."""
         return isinstance(self.window_us, Parameter) and self.kind.has_right
+
+    @property
+    def is_reaching(self) -> bool:
+        """Whether how far back it looks is a parameter: the window of UNLESS behind one operand."""
+        is_before = self.kind is DecisionKind.BEFORE
+        return is_before and isinstance(self.absences[0].window_us, Parameter)
 
     @property
     def retention_us(self) -> int | Parameter:
         """How far behind a tuple's end a document may lie that decides of it."""
         if self.kind is DecisionKind.BEFORE:
-            return max(absent.window_us for absent in self.absences)
+            windows = [absent.window_us for absent in self.absences]
+            # They are all the same where one is a parameter (`prepared`).
+            return windows[0] if self.is_reaching else max(w for w in windows if isinstance(w, int))
         if self.kind is DecisionKind.SETTLED:
             return 1  # of a clause without a window no documents are kept, until they are settled
         return self.window_us

@@ -14,6 +14,8 @@ from templates.built import Built
 from templates.chaincompiler import build_chain, chain_clause
 from templates.clause import (
     BAR,
+    NONE_OF,
+    TAKEN,
     WINDOW,
     Alternative,
     Clause,
@@ -23,6 +25,7 @@ from templates.clause import (
     Test,
 )
 from templates.clausecompiler import Catalog, Compiler, Side, tested_below
+from templates.comparisons import held_against_data
 from templates.conjunctions import asked_behind, compared_in, conjunction_of, split
 from templates.datatests import data_test
 from templates.decision import (
@@ -191,7 +194,7 @@ class Decisions:
                 for compiler, clause, disjunct in self._absent(statement, blocks, unit):
                     compilers.append(compiler)
                     deciding.append(clause)
-                    cases.append(AbsentCase(blocks, self.stream(clause), conjunction_of(disjunct)))
+                    cases.append(AbsentCase(blocks, self.held(clause), conjunction_of(disjunct)))
                     compared |= self.chosen(blocks) & compared_in(disjunct)
         decision = Decision(
             node.kind,
@@ -220,12 +223,15 @@ class Decisions:
         for block, disjuncts in unit.blocks:
             variables = tuple(v for v in statement.variables if v.block in (*blocks, block))
             alone = replace(statement, variables=variables)
+            names = {v.name for v in statement.variables if v.block == block}
             for disjunct in disjuncts:
-                compiler = self.compiler(alone, {})
+                own, rest = held_against_data(disjunct, names, self.compiler(alone, {}).texts)
+                node = From(block, where=(own,))
+                compiler = self.compiler(alone, {id(node): own})
                 # A key leads from the document, so that the block itself must be asked for.
-                needed = compiler.terms(disjunct) | {self.query.blocks[block].root}
-                clause = compiler.tuples(block, needed)
-                yield compiler, clause, disjunct
+                needed = compiler.terms(rest) | {self.query.blocks[block].root}
+                clause = compiler.tuples(node if own != Disjunct() else block, needed)
+                yield compiler, clause, rest
 
     def stream(self, clause: Clause, behind: DecisionKind | None = None) -> TupleStream:
         """Return the tuples of a clause as a stream of contenders.
@@ -239,14 +245,16 @@ class Decisions:
         names = dict(zip(clause.tested, clause.tested_terms, strict=True))
         asked = [test for test in clause.box if isinstance(test.data, Parameter)]
         keys = sorted((str(test.data), names[test.place]) for test in asked if test.operator == "=")
-        thresholds = [test for test in asked if test.operator in INEQUALITIES]
-        threshold = None
-        # With several of them it is not decided for all data together (`prepared`).
-        if len(thresholds) == 1:
-            [test] = thresholds
-            threshold = Threshold(names[test.place], test.operator)
+        threshold = _threshold(clause, INEQUALITIES)
         keyed = tuple(name for _, name in keys)
         return replace(self.tested(clause), keys=keyed, threshold=threshold)
+
+    def held(self, clause: Clause) -> TupleStream:
+        """Return the tuples of an absent unit, with what is held against data as a term."""
+        threshold = _threshold(clause, (*INEQUALITIES, "="))
+        if threshold is None:
+            return self.stream(clause)
+        return replace(self.tested(clause), threshold=threshold)
 
     def tested(self, clause: Clause) -> TupleStream:
         """Return the tuples of a clause as a stream, with what is held against data as terms."""
@@ -355,6 +363,7 @@ class DecisionCompiler(Compiler):
                 *(test for s, each in enumerate(below) for test in tested_below(each, s)),
                 *tested,
                 *_steps(decision, below),
+                *_taking(decision, built.deciding),
             ),
             residuals=residuals,
             tests=tests,
@@ -413,6 +422,30 @@ def _steps(decision: Decision, below: Sequence[Clause]) -> Iterator[Test]:
         for test in right.box:
             if test.operator in INEQUALITIES and isinstance(test.data, Parameter):
                 yield Test(BAR, _BARRED[test.operator], test.data)
+
+
+def _threshold(clause: Clause, operators: Sequence[str]) -> Threshold | None:
+    """Return the value of a clause's tuples that is held against a parameter, if it is one.
+
+    With several of them it is not decided for all data together (`prepared`).
+    """
+    names = dict(zip(clause.tested, clause.tested_terms, strict=True))
+    tests = [t for t in clause.box if t.operator in operators and isinstance(t.data, Parameter)]
+    return Threshold(names[tests[0].place], tests[0].operator) if len(tests) == 1 else None
+
+
+def _taking(decision: Decision, deciding: Sequence[Clause]) -> Iterator[Test]:
+    """Yield what says for which data a tuple is not taken away."""
+    absent = {case.stream.name for each in decision.absences for case in each.cases}
+    tests = [test for each in deciding if each.stream in absent for test in each.box]
+    for operator, data in dict.fromkeys(test[1:] for test in tests):
+        if isinstance(data, Parameter) and operator == "=":
+            yield Test(TAKEN, NONE_OF, data)
+        elif isinstance(data, Parameter) and operator in INEQUALITIES:
+            yield Test(BAR, _BARRED[operator], data)
+    for window_us in dict.fromkeys(each.window_us for each in decision.absences):
+        if isinstance(window_us, Parameter):
+            yield Test(BAR, ">", window_us)
 
 
 _BARRED = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}

@@ -50,7 +50,7 @@ class AbsentUnit:
     """A unit that must be absent: its blocks, each with the predicate that applies to it."""
 
     blocks: tuple[tuple[int, _Disjuncts], ...]
-    window_us: int
+    window_us: int | Parameter
 
 
 @dataclass(frozen=True, slots=True)

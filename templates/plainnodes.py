@@ -245,7 +245,7 @@ class PlainNodes:
             disjuncts = self.all_of(self.binding.predicate(first.disjuncts), (joined,))
             parts, disjuncts = self._held_against_data(parts, disjuncts)
             window_us = length_us(first.window)
-            if kind is DecisionKind.NEXT and isinstance(first.window, Parameter):
+            if isinstance(first.window, Parameter):
                 given = first.window
         else:
             parts = [self.part(first, around)]
@@ -303,8 +303,11 @@ class PlainNodes:
             asked = tuple(with_optional(each, self._fresh, own) for each in bound)
             joined = Disjunct(tuple(self.keys.joins(around.keys, last, block)))
             blocks.append((block, tuple(merged(each) for each in product(asked, (joined,)))))
-        is_own = absence.kind in (AbsenceKind.BEFORE, AbsenceKind.BETWEEN)
-        return AbsentUnit(tuple(blocks), length_us(absence.window) if is_own else INFINITE_US)
+        window_us: int | Parameter = INFINITE_US
+        if absence.kind in (AbsenceKind.BEFORE, AbsenceKind.BETWEEN):
+            window = absence.window
+            window_us = window if isinstance(window, Parameter) else length_us(window)
+        return AbsentUnit(tuple(blocks), window_us)
 
     def all_of(self, *predicates: Sequence[Disjunct]) -> Disjuncts:
         """Return the disjuncts of a conjunction of predicates.

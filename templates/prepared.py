@@ -2,18 +2,19 @@
 
 Where joins alone are asked for, a value is tested of a tuple that is there whatever the value is.
 Where something is decided, it may be tested of what is decided about: the left operand of an
-operator, or WHERE behind it.  What competes, and what takes away, must be the same for all values,
-or fall into groups by what is equal to them, and serve one threshold, or window, step by step
-(`docs/decided.md`).  Of what a repetition reads, only what stands before it may differ.
+operator, or WHERE behind it.  What competes must be the same for all values, or fall into groups by
+what is equal to them, and serve one threshold, or window, step by step.  What takes away may be
+held against one parameter in one way, and says for which values it does (`docs/decided.md`).  Of
+what a repetition reads, only what stands before it may differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain
 
 from templates.clause import Alternative, Clause
-from templates.decision import Conjunction, Decided, DecisionKind
+from templates.decision import Conjunction, Decided, Decision, DecisionKind
 from templates.rundecision import DecidedRuns
 from xscl.path import Parameter, condition_parameters
 from xscl.pattern import INEQUALITIES, PatternNode
@@ -24,12 +25,13 @@ from xscl.query import (
     Node,
     Operand,
     Operator,
+    OperatorKind,
     Query,
     Repetition,
     SelectKind,
     operand_parameters,
 )
-from xscl.sequence import children, decides, nodes_below
+from xscl.sequence import children, nodes_below
 
 __all__ = ["is_prepared", "may_be_prepared"]
 
@@ -66,17 +68,25 @@ def _lengths_of_factors(query: Query) -> Iterator[bool]:
 
 
 def _lengths_decided(node: Node, *, is_below: bool = False) -> Iterator[bool]:
-    """Yield of each window and gap whether it is a parameter, where that has to be known."""
-    is_of_runs = isinstance(node, Operator) and isinstance(node.right, Repetition)
+    """Yield of each window and gap whether it is a parameter, where that has to be known.
+
+    It has to be in what competes: below the right operand of NEXT, and of runs.
+    """
     if isinstance(node, Repetition):
         yield isinstance(node.gap, Parameter)
     elif isinstance(node, (Operator, Absence)):
-        at_end = isinstance(node, Absence) and node.kind in (AbsenceKind.AFTER, AbsenceKind.AROUND)
-        is_data = at_end or (isinstance(node, Operator) and not is_of_runs)
-        yield (is_below or not is_data) and isinstance(node.window, Parameter)
-    is_below = is_below or is_of_runs or decides(node)
+        yield (is_below or _is_of_runs(node)) and isinstance(node.window, Parameter)
+    is_next = isinstance(node, Operator) and node.kind is OperatorKind.NEXT
     for child in children(node):
-        yield from _lengths_decided(child, is_below=is_below)
+        competes = is_next and isinstance(node, Operator) and child is node.right
+        yield from _lengths_decided(child, is_below=is_below or _is_of_runs(node) or competes)
+
+
+def _is_of_runs(node: Node) -> bool:
+    """Return whether an operator, or an absence between its operands, has runs on its right."""
+    if isinstance(node, Absence) and node.kind is AbsenceKind.BETWEEN:
+        return _is_of_runs(node.operand)
+    return isinstance(node, Operator) and isinstance(node.right, Repetition)
 
 
 def is_prepared(alternatives: Sequence[Alternative]) -> bool:
@@ -121,14 +131,40 @@ def _decides_by_parameter(clause: Clause) -> bool:
     absent = {case.stream.name for case in cases}
     asked = [*(fit.asked for fit in decision.fits), *(case.asked for case in cases)]
     rights = {fit.right.name for fit in decision.fits if decision.kind is DecisionKind.NEXT}
+    held = [_data(each) for each in clause.deciding if each.stream in rights]
+    taking = [_data(each) for each in clause.deciding if each.stream in absent]
+    windows = {each.window_us for each in decision.absences}
+    has_bar = decision.is_nearing or any(how != "=" for each in held for _, how in each)
     return (
         any(map(_asks_parameter, asked))
-        or any(_data(each) for each in clause.deciding if each.stream in absent)
-        or not _are_steps(
-            [_data(each) for each in clause.deciding if each.stream in rights],
-            most=0 if isinstance(decision.window_us, Parameter) else 1,
-        )
+        or not _are_steps(held, most=0 if decision.is_nearing else 1)
+        or not _takes_in_one_way(decision, taking, windows, has_bar=has_bar)
     )
+
+
+def _takes_in_one_way(
+    decision: Decision,
+    taking: Sequence[list[tuple[str, str]]],
+    windows: Set[int | Parameter],
+    *,
+    has_bar: bool,
+) -> bool:
+    """Return whether what is absent is held against one parameter at most, in one way.
+
+    `has_bar` says that a tuple's bar has another use, so that absences may not raise it.
+    """
+    ways = {way for each in taking for way in each}
+    is_of_windows = any(isinstance(each, Parameter) for each in windows)
+    if any(len(each) > 1 for each in taking) or len(ways) + is_of_windows > 1:
+        return False
+    if is_of_windows:
+        # One behind another would have to be kept for the longer one of both.
+        is_alone = decision.kind.has_right or len(windows) == 1
+        return is_alone and not has_bar and sum(isinstance(w, Parameter) for w in windows) == 1
+    if decision.is_graded or decision.is_nearing:
+        return not ways
+    raises = {how for _, how in ways if how != "="}
+    return raises.issubset(INEQUALITIES) and not (raises and has_bar)
 
 
 def _runs_by_parameter(runs: DecidedRuns, read: Sequence[Clause]) -> bool:

@@ -20,7 +20,7 @@ from broker.matching.clauseterms import ClauseTerms
 from broker.matching.likenesses import spell_likenesses
 from broker.matching.uses import Use
 from joins import ranges
-from templates.clause import BAR, SPAN, WINDOW, Measured, Place
+from templates.clause import BAR, SPAN, TAKEN, WINDOW, Measured, Place
 from xscl.functions import spell
 from xscl.pattern import INEQUALITIES
 
@@ -213,7 +213,10 @@ class Hits:
         tested = [terms.clause.tested for terms in self.clauses]
         own, k, at = self._places([list(map(_read, places)) for places in tested])
         texts = self.points.operands.texts(at)
-        spans, bars = (each[self.rows].tolist() for each in (self.points.spans, self.points.bars))
+        spans, bars, taken = (
+            each[self.rows].tolist()
+            for each in (self.points.spans, self.points.bars, self.points.tuples.taken_or_none())
+        )
         found: list[list[str | None]] = [[] for _ in range(len(self))]
         measured: dict[Measured, list[tuple[int, int]]] = {}
         _, of_hit = self._clauses
@@ -226,6 +229,8 @@ class Hits:
                 text = str(spans[hit])
             elif place == BAR:
                 text = spell(bars[hit])
+            elif place == TAKEN:
+                text = taken[hit]
             found[hit].append(text)
         for number, where in measured.items():
             rows = self.rows[[hit for hit, _ in where]]

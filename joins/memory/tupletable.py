@@ -55,7 +55,8 @@ class TupleTable:
     and those behind it up to `flat_nodes[starts[p + 1]]`, with `p = patterns[i]`: as numbered in
     the witness shapes of its instances, one for each meta-variable.  `decided` has a row for
     each row: the fields of its `TuplePosition`, 0 as its docid where there is none.  `bars` are
-    doubles, where NEXT is decided in steps (`docs/decided.md`).
+    doubles, where data are held against bars, and `taken` spell the values for which a tuple is
+    taken away (`docs/decided.md`).
     """
 
     classes: Ints
@@ -67,6 +68,7 @@ class TupleTable:
     flat_nodes: Ints
     decided: Ints | None = None
     bars: npt.NDArray[np.float64] | None = None
+    taken: npt.NDArray[np.object_] | None = None
 
     @classmethod
     def of(
@@ -124,11 +126,15 @@ class TupleTable:
         bars = None
         if any(part.bars is not None for part in parts):
             bars = np.concatenate([part.bars_or_zeros() for part in parts])
+        taken = None
+        if any(part.taken is not None for part in parts):
+            taken = np.concatenate([part.taken_or_none() for part in parts])
         return cls(
             patterns=np.concatenate([nothing, *patterns]),
             starts=np.concatenate([*starts, shift[-1:]]),
             decided=decided,
             bars=bars,
+            taken=taken,
             **named,
         )
 
@@ -141,6 +147,10 @@ class TupleTable:
     def bars_or_zeros(self) -> npt.NDArray[np.float64]:
         """Return `bars`, as zeros where there are none."""
         return np.zeros(len(self)) if self.bars is None else self.bars
+
+    def taken_or_none(self) -> npt.NDArray[np.object_]:
+        """Return `taken`, as empty where nothing is."""
+        return np.full(len(self), "", np.object_) if self.taken is None else self.taken
 
     def position(self, row: int) -> TuplePosition | None:
         """Return the position of a row that was decided."""
@@ -162,6 +172,7 @@ class TupleTable:
             patterns=self.patterns[rows],
             decided=None if self.decided is None else self.decided[rows],
             bars=None if self.bars is None else self.bars[rows],
+            taken=None if self.taken is None else self.taken[rows],
         )
 
     def compact(self) -> TupleTable:

@@ -10,7 +10,8 @@
     pairs       the pairs of NEXT and of FOLLOWED BY ... UNLESS
     served      how far lefts are served, where not all rights compete
     steps       what a right serves where thresholds or windows are data
-    absence     which decided tuples are taken away
+    absence     which decided tuples are taken away, and for which data
+    takenvalues the values for which they are
     evaluation  all of this, batch by batch
     processor   a join with decisions among its classes
 

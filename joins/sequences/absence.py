@@ -1,11 +1,13 @@
 """Absence: which decided tuples are taken away by what stands where nothing may stand.
 
-It is asked once, when a tuple is decided, of what is there by then.
+It is asked once, when a tuple is decided, of what is there by then.  A row that is held against
+data takes a tuple away for some of them (`TakingKind`): then all that stand there are looked at,
+which raise the tuple's bar, or are the values for which it is taken.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -16,8 +18,11 @@ from joins.memory.times import Flags
 from joins.sequences.conditions import RuleConditions
 from joins.sequences.contenders import Contenders
 from joins.sequences.pairs import DecidedTuples
+from joins.sequences.planning.ascents import Ascent, TakingKind
 from joins.sequences.planning.plan import KINDS, Plan
-from joins.sequences.timeline import SortedRun, Timeline
+from joins.sequences.steps import LOWEST, PairHeights
+from joins.sequences.takenvalues import TakenValues
+from joins.sequences.timeline import RunSpans, SortedRun, Timeline
 from templates.decision import DecisionKind
 
 __all__ = ["AbsentContenders"]
@@ -27,17 +32,22 @@ _BEFORE, _AFTER, _AROUND = (
 )
 
 
+_ASCENTS = {TakingKind.RISING: Ascent.RISING, TakingKind.FALLING: Ascent.FALLING}
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """Rows of decided tuples, each with a case that would take the tuple away.
 
-    `parts` are the rows, side by side; `window_us` is that of the absent unit.
+    `parts` are the rows, side by side; `window_us` is that of the absent unit, `takings` for which
+    data a row takes away.
     """
 
     which: Ints
     tuples: DecidedTuples
     rules: Ints
     window_us: Ints
+    takings: Ints
     parts: list[Ints]
 
     def some(self, chosen: Flags | Ints) -> _Asked:
@@ -47,6 +57,7 @@ class _Asked:
             self.tuples.some(chosen),
             self.rules[chosen],
             self.window_us[chosen],
+            self.takings[chosen],
             [part[chosen] for part in self.parts],
         )
 
@@ -55,11 +66,19 @@ class AbsentContenders:
     """The contenders of all absent units."""
 
     def __init__(
-        self, plan: Plan, contenders: Contenders, conditions: RuleConditions, limits: MemoryLimits
+        self,
+        plan: Plan,
+        contenders: Contenders,
+        conditions: RuleConditions,
+        steps: PairHeights,
+        limits: MemoryLimits,
     ) -> None:
         self._plan = plan
         self._contenders = contenders
         self._conditions = conditions
+        self._steps = steps
+        self._listed = limits.listed_pairs
+        self.taken = TakenValues()
         self.cancelling = Timeline(limits)
 
     def add(self, rows: Ints) -> None:
@@ -70,38 +89,87 @@ class AbsentContenders:
         self.cancelling.add(keys, self._contenders["end_us"][own], own, _all_of_use)
 
     def left(self, tuples: DecidedTuples) -> DecidedTuples:
-        """Return the tuples that nothing takes away."""
-        taken = np.zeros(len(tuples), np.bool_)
+        """Return the tuples that nothing takes away for all data."""
+        left = [DecidedTuples.none()]
         for is_pair in (True, False):
-            own = np.flatnonzero((tuples.right >= 0) == is_pair)
+            own = tuples.some((tuples.right >= 0) == is_pair)
             if not len(own):
                 continue
-            asked = self._asked(tuples.some(own), is_pair=is_pair)
-            taken[own[asked.which[self._cancelled(asked)]]] = True
-        return tuples.some(~taken)
+            asked = self._asked(own, is_pair=is_pair)
+            is_whole = asked.takings == TakingKind.WHOLE
+            taken = np.zeros(len(own), np.bool_)
+            taken[asked.which[is_whole][self._cancelled(asked.some(is_whole))]] = True
+            if not is_whole.all():
+                own, taken = self._for_data(own, asked.some(~is_whole), taken)
+            left.append(own.some(~taken))
+        return DecidedTuples.concat(left)
 
     def _asked(self, tuples: DecidedTuples, *, is_pair: bool) -> _Asked:
         """Return the rows of tuples with the cases that apply to them."""
         contenders, seats = self._contenders, self._contenders["seat"]
         right = seats[tuples.right] if is_pair else np.full(len(tuples), -1, np.int64)
-        which, rules, window_us = self._plan.cases_of(tuples.decision, seats[tuples.left], right)
+        which, cases = self._plan.cases_of(tuples.decision, seats[tuples.left], right)
         parts: list[Ints] = []
         for side in [tuples.left, tuples.right][: 1 + is_pair]:
             again, rows = contenders.rows_of(side[which])
             own = self._plan.seats["is_deciding"][seats[rows]]
             again, rows = again[own], rows[own]
-            which, rules, window_us = which[again], rules[again], window_us[again]
+            which, cases = which[again], cases[again]
             parts = [*(part[again] for part in parts), rows]
-        return _Asked(which, tuples.some(which), rules, window_us, parts)
+        rules, window_us, takings = (
+            self._plan.cases[name][cases] for name in ("rule", "window_us", "taking")
+        )
+        return _Asked(which, tuples.some(which), rules, window_us, takings, parts)
+
+    def _for_data(
+        self, tuples: DecidedTuples, asked: _Asked, taken: Flags
+    ) -> tuple[DecidedTuples, Flags]:
+        """Return tuples with all that takes them away for some data, and which are for none."""
+        asked = asked.some(~taken[asked.which])
+        bars = tuples.bar.copy()
+        values = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+        asked, spans = self._stretches(asked)
+        for questions, run, places in spans.listed(self._listed):
+            fits = self._fit(asked, questions, run, places)
+            found, near = asked.some(questions[fits]), run.rows[places[fits]]
+            np.maximum.at(bars, found.which, self._heights(found, near))
+            is_equal = found.takings == TakingKind.EQUAL
+            values.append((found.which[is_equal], near[is_equal]))
+        which, near = (np.concatenate(each) for each in zip(*values, strict=True))
+        slots = self._steps.slots(near)
+        own, numbers = self.taken.add(which, *(each[slots] for each in self._contenders.hashes))
+        of_values = tuples.taken.copy()
+        of_values[own] = numbers
+        needs = self._steps.need_windows(tuples.decision)
+        return replace(tuples, bar=bars, taken=of_values), taken | needs & (tuples.height <= bars)
+
+    def _heights(self, asked: _Asked, near: Ints) -> Ints:
+        """Return up to where rows raise the bars of tuples."""
+        contenders, tuples = self._contenders, asked.tuples
+        heights = np.full(len(near), LOWEST)
+        for taking, ascent in _ASCENTS.items():
+            own = np.flatnonzero(asked.takings == taking)
+            if len(own):
+                heights[own] = self._steps.of_values(near[own], ascent)
+        reaching = asked.takings == TakingKind.REACHING
+        is_before = self._kinds(asked) == _BEFORE
+        own = np.flatnonzero(reaching & ~is_before)
+        heights[own] = contenders["end_us"][near[own]] - tuples.end_us[own]
+        own = np.flatnonzero(reaching & is_before)
+        heights[own] = -contenders.needed_us(near[own], asked.parts[0][own])
+        own = np.flatnonzero(asked.takings == TakingKind.MEETING)
+        if len(own):
+            late_us = [contenders.late_us(part[own], near[own]) for part in asked.parts]
+            heights[own] = -np.maximum.reduce(late_us)
+        return heights
 
     def _cancelled(self, asked: _Asked) -> Ints:
         """Return the places of rows that something there takes away."""
         if not len(asked.which):
             return asked.which
-        own, keys = self._conditions.keys(asked.rules, asked.parts, 0)
-        asked = asked.some(own)
-        first_us, last_us = self._between(asked)
-        spans = self.cancelling.between(keys, first_us, last_us)
+        own = np.arange(len(asked.which))
+        asked, spans = self._stretches(replace(asked, which=own))
+        own = asked.which
 
         # What stands between, or before, is most likely what came last.
         is_last = self._kinds(asked) <= _BEFORE
@@ -111,6 +179,12 @@ class AbsentContenders:
             fits = partial(self._fit, asked.some(some))
             taken[some] = spans.some(some).has(fits, is_last=at_end)
         return own[taken]
+
+    def _stretches(self, asked: _Asked) -> tuple[_Asked, RunSpans]:
+        """Return rows that have a key, and where what may take them away stands."""
+        own, keys = self._conditions.keys(asked.rules, asked.parts, 0)
+        asked = asked.some(own)
+        return asked, self.cancelling.between(keys, *self._between(asked))
 
     def _fit(self, asked: _Asked, questions: Ints, run: SortedRun, places: Ints) -> Flags:
         return self._stand(asked.some(questions), run.rows[places])

@@ -221,13 +221,16 @@ class Contenders:
 
     def needed_us(self, left: Ints, right: Ints) -> Ints:
         """Return the shortest windows of NEXT that pairs of rows need, section 1.1 included."""
-        is_later, is_equal = self._compared(left, right)
-        earlier, later = np.where(is_later, right, left), np.where(is_later, left, right)
-        end_us = self["end_us"]
-        late_us = self["watermark_us"][later] - self._lateness_us - end_us[earlier]
-        apart_us = end_us[right] - end_us[left]
-        needed_us: Ints = np.where(is_equal, apart_us, np.maximum(apart_us, late_us))
+        apart_us = self["end_us"][right] - self["end_us"][left]
+        needed_us: Ints = np.maximum(apart_us, self.late_us(left, right))
         return needed_us
+
+    def late_us(self, one: Ints, other: Ints) -> Ints:
+        """Return the shortest windows under which section 1.1 lets pairs of rows meet."""
+        is_later, is_equal = self._compared(one, other)
+        earlier, later = np.where(is_later, other, one), np.where(is_later, one, other)
+        late_us = self["watermark_us"][later] - self._lateness_us - self["end_us"][earlier]
+        return np.where(is_equal, -UNBOUNDED, late_us)
 
     def _compared(self, one: Ints, other: Ints) -> tuple[Flags, Flags]:
         """Return where the position of one row is above that of another, and where equal."""

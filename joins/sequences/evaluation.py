@@ -30,6 +30,7 @@ from joins.sequences.contenders import Contenders, StreamRows
 from joins.sequences.pairs import ContenderPairs, DecidedTuples
 from joins.sequences.planning.outputs import ClassOutputs
 from joins.sequences.planning.plan import KINDS, Plan, Role
+from joins.sequences.takenvalues import TakenValues
 from joins.sequences.waiting import Waiting
 from templates.decision import DecisionKind
 
@@ -53,7 +54,9 @@ class Evaluation:
         self._contenders = Contenders(plan, lateness_us)
         self._conditions = RuleConditions(plan, self._contenders)
         self._pairs = ContenderPairs(plan, self._contenders, self._conditions, limits)
-        self._absence = AbsentContenders(plan, self._contenders, self._conditions, limits)
+        self._absence = AbsentContenders(
+            plan, self._contenders, self._conditions, self._pairs.steps, limits
+        )
         self._came: dict[int, list[StreamRows]] = defaultdict(list)
         self._waiting: dict[int, Waiting] = defaultdict(Waiting)
         self._swept = self._contenders_min = limits.contenders
@@ -82,6 +85,10 @@ class Evaluation:
                 self._waiting[stratum].add(times_us[own], rows[own])
 
     # -- a batch -------------------------------------------------------------------------------
+
+    def begin_batch(self) -> None:
+        """Forget what the tuples of the batch before were taken for."""
+        self._absence.taken = TakenValues()
 
     def decide(self, stratum: int, clock: WatermarkSteps) -> DecidedTuples:
         """Return what decisions of a stratum decide in the batch; their contenders are there."""
@@ -240,6 +247,7 @@ class Evaluation:
             np.zeros(3, np.int64),
             np.stack(decided, axis=1),
             self._pairs.steps.bars(tuples.decision, tuples.bar),
+            self._absence.taken.texts(tuples.taken),
         )
 
     # -- what is kept --------------------------------------------------------------------------

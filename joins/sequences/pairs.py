@@ -45,7 +45,8 @@ _NEXT = KINDS.index(DecisionKind.NEXT)
 class DecidedTuples:
     """Decided tuples: the numbers of their contenders, their ends, and where they were decided.
 
-    `right` is -1 in a tuple of one operand; `height` and `bar` are those of pairs (`steps`).
+    `right` is -1 in a tuple of one operand; `height` and `bar` say for which data it is (`steps`),
+    `taken` for which values it is not, by the number of these (`absence`).
     """
 
     decision: Ints
@@ -55,6 +56,7 @@ class DecidedTuples:
     docid: Ints
     height: Ints
     bar: Ints
+    taken: Ints
 
     @classmethod
     def none(cls) -> DecidedTuples:
@@ -65,7 +67,8 @@ class DecidedTuples:
     def alone(cls, decision: Ints, left: Ints, end_us: Ints, docid: Ints) -> DecidedTuples:
         """Return tuples of one operand."""
         nothing = np.zeros(len(left), np.int64)
-        return cls(decision, left, nothing - 1, end_us, docid, nothing, nothing)
+        bars = np.full(len(left), LOWEST)
+        return cls(decision, left, nothing - 1, end_us, docid, nothing, bars, nothing)
 
     @classmethod
     def concat(cls, parts: list[DecidedTuples]) -> DecidedTuples:
@@ -371,4 +374,7 @@ class ContenderPairs:
         end_us = contenders["end_us"][right]
         heights = self.steps.of_pairs(left, right)
         bars = np.full(len(left), LOWEST)
-        return DecidedTuples(decisions, owners[left], owners[right], end_us, docid, heights, bars)
+        taken = np.zeros(len(left), np.int64)
+        return DecidedTuples(
+            decisions, owners[left], owners[right], end_us, docid, heights, bars, taken
+        )

@@ -142,7 +142,7 @@ class DecidingProcessor:
             if isinstance(each.decided, Decided):
                 decision = each.decided.decision
                 wanted[decision] = min(each.stratum, wanted.get(decision, each.stratum))
-                if decision.is_graded or decision.is_nearing:
+                if decision.is_graded or decision.is_nearing or decision.is_reaching:
                     windows[decision] |= self._windows[number].keys()
         for decision in [each for each in self._plan.numbers if each not in wanted]:
             self._plan.remove(decision)
@@ -173,6 +173,7 @@ class DecidingProcessor:
         self.inner.begin_batch()
         clock = self._batch.clock.next_batch()
         self._batch = DecidingBatch(clock, self._repetitions.next_identity)
+        self._evaluation.begin_batch()
         if self._has_changed:
             self._follow()
 

@@ -7,6 +7,9 @@ above the **bar**: the largest height of the pairs of its left that were decided
 `p < $x` what is smaller is higher; with a window `$T` it is the pair that needs a shorter one.
 Where nothing is data all heights are alike, and the first pairs are the only ones.
 
+What is absent has heights too, where it is held against data: a row raises the bars of the tuples
+that it would take away (`absence`).
+
 Heights are of int64, in the order of what they stand for: doubles, or microseconds.
 """
 
@@ -16,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from joins.memory.slots import Ints
+from joins.memory.times import Flags
 from joins.sequences.contenders import Contenders
 from joins.sequences.planning.ascents import Ascent
 from joins.sequences.planning.plan import Plan
@@ -48,11 +52,15 @@ class PairHeights:
         """Return the heights that rights have with every left."""
         heights = np.zeros(len(rights), np.int64)
         ascents = self.ascents(rights)
-        for ascent, sign in _SIGNS.items():
+        for ascent in _SIGNS:
             own = np.flatnonzero(ascents == ascent)
             if len(own):
-                heights[own] = _heights(sign * self._values(rights[own]))
+                heights[own] = self.of_values(rights[own], ascent)
         return heights
+
+    def of_values(self, rows: Ints, ascent: Ascent) -> Ints:
+        """Return the heights that rows have by their values."""
+        return _heights(_SIGNS[ascent] * self._values(rows))
 
     def of_pairs(self, lefts: Ints, rights: Ints) -> Ints:
         """Return the heights of pairs of rows."""
@@ -62,20 +70,29 @@ class PairHeights:
             heights[own] = -self._contenders.needed_us(lefts[own], rights[own])
         return heights
 
-    def _values(self, rights: Ints) -> Doubles:
-        place = self._plan.seats["threshold"][self._contenders["seat"][rights]]
-        values: Doubles = self._contenders.numbers[self._contenders["slot"][rights] + place]
+    def slots(self, rows: Ints) -> Ints:
+        """Return the slots of the values of rows that are held against data."""
+        place = self._plan.seats["threshold"][self._contenders["seat"][rows]]
+        slots: Ints = self._contenders["slot"][rows] + place
+        return slots
+
+    def _values(self, rows: Ints) -> Doubles:
+        values: Doubles = self._contenders.numbers[self.slots(rows)]
         return values
+
+    def need_windows(self, decisions: Ints) -> Flags:
+        """Return of which decisions pairs need a window, which is data."""
+        need: Flags = self._plan.decisions["ascent"][decisions] == Ascent.NEARING
+        return need
 
     def spans_us(self, decisions: Ints, heights: Ints) -> Ints:
         """Return the windows that decided tuples need, or were decided for."""
         spans_us: Ints = self._plan.decisions["span_us"][decisions]
-        is_nearing = self._plan.decisions["ascent"][decisions] == Ascent.NEARING
-        return np.where(is_nearing, -heights, spans_us)
+        return np.where(self.need_windows(decisions), -heights, spans_us)
 
     def bars(self, decisions: Ints, bars: Ints) -> Doubles | None:
         """Return bars as boxes hold them against data; None where no data is held against any."""
-        ascents = self._plan.decisions["ascent"][decisions]
+        ascents = self._plan.decisions["bars"][decisions]
         if not ascents.any():
             return None
         values = _doubles(bars)

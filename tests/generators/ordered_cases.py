@@ -48,6 +48,8 @@ class Unit:
             number = names.fresh()
             self.numbers.append(number)
             text += f"[p->{number}]"
+        elif chooser.integer(0, 7) == 0:
+            text += f"[p {chooser.choice(['>', '>=', '<'])} $least]"
         node = names.fresh()
         self.nodes.append(node)
         return f"{text}->{node}"

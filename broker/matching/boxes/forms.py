@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from broker.matching.boxes.columns import Doubles, Flags, Hashes, Ints
+from broker.matching.boxes.hashsets import HashSets
 from broker.matching.boxes.index import Asks, Box, mixed
 from broker.matching.boxes.points import Points
 from joins import hash_values, ranges
-from templates.clause import BAR, SPAN, WINDOW, Clause, Measured, Place
+from templates.clause import BAR, NONE_OF, SPAN, TAKEN, WINDOW, Clause, Measured, Place
 from xpath_eval.wordindex import WordIndex
 from xscl.functions import to_double
 from xscl.path import Parameter
@@ -46,6 +47,7 @@ class Form:
     query_class: int
     equal: tuple[Place, ...]
     excluded: tuple[Place, ...]
+    taken: tuple[Place, ...]
     bounds: tuple[BoundPlace, ...]
     words: tuple[tuple[Place, str], ...]
 
@@ -57,6 +59,7 @@ class Form:
             query_class,
             tuple([of_value(test.place) for test in box if test.operator == "="]),
             tuple([of_value(test.place) for test in box if test.operator == "!="]),
+            tuple([of_value(test.place) for test in box if test.operator == NONE_OF]),
             tuple(
                 [
                     BoundPlace(test.place, test.operator[0] == ">", len(test.operator) == 1)
@@ -200,18 +203,18 @@ def _read(bound: BoundPlace) -> Place:
 def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int) -> Box:
     """Return the box of a clause under an assignment, its words behind what must be equal."""
     equal: list[str] = []
-    excluded: list[str] = []
     bounds: list[float] = []
     words: list[str] = []
+    others: dict[str, list[str]] = {"=": equal, "!=": [], NONE_OF: []}
     for _, operator, data in clause.box:
         given: Any = values[data.name] if isinstance(data, Parameter) else data
         if operator in INEQUALITIES:
             bound = to_double(given) if isinstance(given, str) else float(given)
             bounds.append(-bound if operator[0] == ">" else bound)
         else:
-            which = equal if operator == "=" else excluded if operator == "!=" else words
-            which.append(str(given))
-    return Box((*equal, *words), tuple(excluded), tuple(bounds), window_us, point)
+            others.get(operator, words).append(str(given))
+    excluded, taken = tuple(others["!="]), tuple(others[NONE_OF])
+    return Box((*equal, *words), excluded, tuple(bounds), window_us, point, taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +256,7 @@ class _Asking:
             points.docids_min[rows],
             *self._bounds(rows, which),
             self._excluded(rows, which),
+            list(self._taken(rows, which)),
         )
 
     def _places(
@@ -330,3 +334,13 @@ class _Asking:
             is_known[own], first[own], other[own] = self.points.operands.hashes(at)
             found.append((is_known, first, other))
         return found
+
+    def _taken(self, rows: Ints, which: Ints) -> Iterator[HashSets]:
+        """Yield, for each place of values that are taken, the sets that rows have there."""
+        of_forms = [form.taken for form in self.forms]
+        for k, (own, at) in enumerate(self._places(rows, which, lambda form: form.taken)):
+            is_here = [places[k : k + 1] == (TAKEN,) for places in of_forms]
+            texts = np.array(self.points.operands.texts(at), np.object_)
+            here = np.flatnonzero(np.array(is_here, np.bool_)[which[own]])
+            texts[here] = self.points.tuples.taken_or_none()[rows[own[here]]]
+            yield HashSets.of(own, texts.tolist())

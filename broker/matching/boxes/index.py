@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from broker.matching.boxes.columns import Doubles, Flags, GrowingColumn, Hashes, Ints
+from broker.matching.boxes.hashsets import HashSets
 from joins import hash_values, ranges
 
 __all__ = ["Asks", "Box", "BoxIndex", "mixed"]
@@ -44,7 +45,8 @@ _WINDOW, _POINT, _FIRST_BOUND = range(3)
 class Box:
     """A box: strings that are asked for and excluded, in the order of the form's places.
 
-    `bounds` are upper ones, negated where the test is from below.
+    `bounds` are upper ones, negated where the test is from below.  `taken` are strings that must be
+    in no set at a place.
     """
 
     equal: tuple[str, ...]
@@ -52,6 +54,7 @@ class Box:
     bounds: tuple[float, ...]
     window_us: int
     point: int
+    taken: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ class Asks:
 
     `rows` say of which tuple.  `bounds` and `excluded` are columns, of the form's places in order;
     a form with fewer has -inf there, and no known value.  `is_strict` says whether a bound itself
-    is outside.  An excluded place has whether its value is known, and both hashes.
+    is outside.  An excluded place has whether its value is known, and both hashes; `taken` has
+    sets.
     """
 
     rows: Ints
@@ -72,6 +76,7 @@ class Asks:
     bounds: Sequence[Doubles]
     is_strict: Sequence[Flags]
     excluded: Sequence[tuple[Flags, Hashes, Hashes]]
+    taken: Sequence[HashSets] = ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -114,6 +119,7 @@ class BoxIndex:
         self._is_there = GrowingColumn(np.bool_)
         self._bounds: list[GrowingColumn] = []
         self._excluded: list[tuple[GrowingColumn, GrowingColumn]] = []
+        self._taken: list[tuple[GrowingColumn, GrowingColumn]] = []
         self._waiting: dict[int, tuple[int, Box]] = {}
         self._runs: list[_SortedBoxes] = []
 
@@ -187,13 +193,8 @@ class BoxIndex:
             self._bounds.append(GrowingColumn(np.float64, LOOSE))
         for j, column in enumerate(self._bounds):
             column.write(numbers, [b.bounds[j] if len(b.bounds) > j else LOOSE for b in boxes])
-        while len(self._excluded) < max((len(box.excluded) for box in boxes), default=0):
-            self._excluded.append((GrowingColumn(np.uint64), GrowingColumn(np.uint64)))
-        for j, columns in enumerate(self._excluded):
-            own = [i for i, box in enumerate(boxes) if len(box.excluded) > j]
-            hashes = _hash([boxes[i].excluded[j] for i in own])
-            for column, values in zip(columns, hashes, strict=True):
-                column.write(numbers[own], values)
+        _write_strings(self._excluded, numbers, [box.excluded for box in boxes])
+        _write_strings(self._taken, numbers, [box.taken for box in boxes])
 
     def _run(self, numbers: Ints) -> _SortedBoxes:
         """Return boxes as a run."""
@@ -278,7 +279,27 @@ class BoxIndex:
         ):
             equal = first[numbers] == own_first[which]
             held &= ~(is_known[which] & equal & (other[numbers] == own_other[which]))
+        for columns, sets in zip(self._taken, asks.taken, strict=False):
+            hashes = [column[numbers].astype(np.uint64) for column in columns]
+            held &= ~sets.have(which, *hashes)
         return held
+
+
+def _write_strings(
+    columns: list[tuple[GrowingColumn, GrowingColumn]],
+    numbers: Ints,
+    strings: Sequence[Sequence[str]],
+) -> None:
+    """Write both hashes of the strings of some boxes, each in columns of its own."""
+    while len(columns) < max(map(len, strings), default=0):
+        columns.append((GrowingColumn(np.uint64), GrowingColumn(np.uint64)))
+    for j, pair in enumerate(columns):
+        own = [i for i, each in enumerate(strings) if len(each) > j]
+        if len(own) < len(numbers):
+            for column in pair:  # A number may have been that of a box which had one.
+                column.write(numbers, np.uint64(0))
+        for column, values in zip(pair, _hash([strings[i][j] for i in own]), strict=True):
+            column.write(numbers[own], values)
 
 
 def _hash(strings: Sequence[str]) -> tuple[Hashes, Hashes]:

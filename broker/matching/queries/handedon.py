@@ -57,7 +57,9 @@ class _Shared:
         """Return the box of all of them."""
         bounds = tuple([each.largest for each in self.bounds])
         point = -self.points.largest
-        return replace(self.box, bounds=bounds, window_us=self.windows.largest, point=point)
+        windows_us = self.windows.largest
+        # What is taken for one of them is not for another: the root says.
+        return replace(self.box, bounds=bounds, window_us=windows_us, point=point, taken=())
 
 
 class HandedOn:

@@ -23,7 +23,7 @@ from joins.memory.durations import UNBOUNDED
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 from joins.sequences.columns import Columns
-from joins.sequences.planning.ascents import Ascent, ascent_of
+from joins.sequences.planning.ascents import Ascent, ascent_of, bars_of, taking_of
 from joins.sequences.planning.asked import AskedRules
 from joins.sequences.planning.outputs import ClassOutput
 from joins.sequences.planning.terms import Terms
@@ -107,6 +107,7 @@ class Plan:
                 "is_used": np.bool_,
                 "is_served": np.bool_,
                 "ascent": np.int8,
+                "bars": np.int8,
                 "cases": np.int64,
                 "case_count": np.int64,
             }
@@ -127,8 +128,9 @@ class Plan:
         self._operands: dict[int, _Operands] = {}
         self._operand_count = 0
         self._blocks = _Numbers()
-        self._cases = Columns(
+        self.cases = Columns(
             dict.fromkeys(("rule", "window_us", "left_blocks", "right_blocks"), np.int64)
+            | {"taking": np.int8}
         )
         self._names: dict[str, int] = {}
         self._readers: dict[int, _Readers] = {}
@@ -161,6 +163,12 @@ class Plan:
             for name in ("window_us", "retention_us"):
                 known = int(self.decisions[name][number])
                 self.decisions[name][number] = min(max(known, *windows), UNBOUNDED)
+        elif decision.is_reaching:
+            known = int(self.decisions["retention_us"][number])
+            longest_us = min(max(known, *windows), UNBOUNDED)
+            self.decisions["retention_us"][number] = longest_us
+            first, count = (int(self.decisions[n][number]) for n in ("cases", "case_count"))
+            self.cases["window_us"][first : first + count] = longest_us
 
     def _grade(self, number: int, windows: Iterable[int]) -> None:
         """Have a decision be made for some windows, each of which has a number of its own.
@@ -184,7 +192,7 @@ class Plan:
         number = len(self.decisions)
         self.numbers[decision] = number
         cases = [
-            (absent.window_us, case, sides)
+            (_bound_us(absent.window_us, UNBOUNDED), taking_of(decision, absent, case), case, sides)
             for absent in decision.absences
             for case in absent.cases
             for sides in _sides_of(decision, case.blocks)
@@ -203,11 +211,13 @@ class Plan:
             grade_count=0,
             stratum=stratum,
             is_used=True,
-            is_served=ascent != Ascent.NONE or any(fit.right.keys for fit in decision.fits),
+            is_served=decision.kind is DecisionKind.NEXT
+            and (ascent != Ascent.NONE or any(fit.right.keys for fit in decision.fits)),
             ascent=ascent,
-            cases=len(self._cases),
+            bars=bars_of(decision),
+            cases=len(self.cases),
             case_count=len(cases),
-            has_numbers=ascent in (Ascent.RISING, Ascent.FALLING),
+            has_numbers=bars_of(decision) in (Ascent.RISING, Ascent.FALLING),
             has_texts=False,
         )
         own = self._operands[number] = _Operands(self._operand(), self._operand())
@@ -221,12 +231,13 @@ class Plan:
         for (operand, stream), rules in fits.items():
             role = Role.LEFT if operand == own.left else Role.RIGHT
             self._sit(number, own, operand, role, stream, rules)
-        for window_us, case, (left, right) in cases:
+        for window_us, taking, case, (left, right) in cases:
             rule = self._rule(number, case.asked)
-            self._cases.append(
+            self.cases.append(
                 1,
                 rule=rule,
-                window_us=min(window_us, UNBOUNDED),
+                window_us=window_us,
+                taking=taking,
                 left_blocks=self._blocks.of(left),
                 right_blocks=self._blocks.of(right),
             )
@@ -360,21 +371,20 @@ class Plan:
         first, count = (self.seats[name][seats] for name in ("chosen", "chosen_count"))
         yield from _each(self._seat_chosen, first, count)
 
-    def cases_of(self, decisions: Ints, left: Ints, right: Ints) -> tuple[Ints, Ints, Ints]:
+    def cases_of(self, decisions: Ints, left: Ints, right: Ints) -> tuple[Ints, Ints]:
         """Return the cases that can take tuples of some seats away, a right one of -1 is none.
 
-        They are: which tuple it is, the rule, and the window of the absent unit.
+        They are: which tuple it is, and the number of the case.
         """
         counts = self.decisions["case_count"][decisions]
         cases = ranges(self.decisions["cases"][decisions], counts)
         which = np.repeat(np.arange(len(decisions)), counts)
         blocks = self.seats["blocks"]
         nothing = self._blocks.of(())
-        own = self._cases["left_blocks"][cases] == blocks[left[which]]
+        own = self.cases["left_blocks"][cases] == blocks[left[which]]
         behind = np.where(right < 0, nothing, blocks[right])
-        own &= self._cases["right_blocks"][cases] == behind[which]
-        cases, which = cases[own], which[own]
-        return which, self._cases["rule"][cases], self._cases["window_us"][cases]
+        own &= self.cases["right_blocks"][cases] == behind[which]
+        return which[own], cases[own]
 
 
 def _each(places: Columns, first: Ints, count: Ints) -> Iterator[tuple[Ints, Ints]]:
@@ -383,9 +393,9 @@ def _each(places: Columns, first: Ints, count: Ints) -> Iterator[tuple[Ints, Int
         yield own, places["place"][first[own] + k]
 
 
-def _bound_us(length_us: object) -> int:
+def _bound_us(length_us: object, unknown_us: int = 0) -> int:
     """Return a length, as far as it is known."""
-    return min(length_us, UNBOUNDED) if isinstance(length_us, int) else 0
+    return min(length_us, UNBOUNDED) if isinstance(length_us, int) else unknown_us
 
 
 def _sides_of(
