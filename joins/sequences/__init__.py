@@ -18,6 +18,8 @@
 and the runs of `+` beside them (`docs/repetition.md`):
 
     runparts    tuples of operands, and runs as far as they have come
+    runconditions
+                what a repetition asks of what stands before, and of each element
     runs        one repetition, batch by batch
     rungraph    runs under ANY as the paths of a graph: counted, then listed
     graphruns   one repetition in such graphs

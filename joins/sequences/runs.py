@@ -20,7 +20,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
-from itertools import count, product
+from itertools import count
 from operator import attrgetter
 
 import numpy as np
@@ -30,105 +30,23 @@ from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
 from joins.sequences.absentunits import AbsentTuples
 from joins.sequences.clock import WatermarkSteps
+from joins.sequences.runconditions import Key, RunConditions
 from joins.sequences.runparts import (
     DecidedRun,
     Head,
     Part,
-    PartRow,
     Parts,
     Roles,
     is_remembered,
 )
 from templates.decision import TupleStream
 from templates.rundecision import (
-    Begin,
-    RunAtHand,
     RunDecision,
-    RunReading,
-    compile_disjuncts,
-    compile_values,
-    look_ups,
 )
 
 __all__ = ["RunEvaluation"]
 
 _END = attrgetter("end_us")
-
-Key = tuple[str, ...]
-
-
-class _Conditions:
-    """What one way to begin asks, compiled; its rows of what stands before are of one stream."""
-
-    def __init__(self, begin: Begin, decision: RunDecision) -> None:
-        self.begin = begin
-        self.first = compile_disjuncts((begin.first,))
-        self.each = compile_disjuncts(begin.each)
-        self.absent = [compile_disjuncts(each) for each in begin.absent]
-        self.go_on = None if begin.go_on is None else compile_disjuncts(begin.go_on)
-        self.folds = [
-            (each.name, compile_values(each.first), compile_values(each.following))
-            for each in begin.folds
-        ]
-        self.keys = {each.block: each.keys for each in decision.elements}
-        self._gap_us = decision.gap_us
-        # What another block of the unit does not bind is not asked of its elements.
-        equal = look_ups(begin.each) if len(decision.elements) == 1 else []
-        self._lefts = [compile_values(left) for left, _ in equal]
-        self._rights = [compile_values(right) for _, right in equal]
-
-    def rows(self, left: Part | None) -> list[PartRow]:
-        """Return the rows of what stands before."""
-        if self.begin.left is None:
-            return [PartRow({})]
-        assert left is not None
-        return left.rows.get(self.begin.left.name, [])
-
-    def same_key(self, head: Head) -> Key | None:
-        """Return the values of SAME of a run so far, None where any are right."""
-        last = head.last
-        if last is None:
-            return None
-        if head.elements:
-            assert last.element is not None
-            terms = self.keys[last.blocks[0]]
-            return tuple(last.element.value(term) for term in terms)
-        row = self.rows(last)[0].terms
-        return tuple(row[term].value or "" for term in self.begin.left_keys)
-
-    def keys_of_head(self, head: Head) -> list[Key]:
-        """Return the values under which the next element of a run is looked up."""
-        reading = self.step(head, None, self.rows(head.left)[0])
-        sides = [[v for v in values(reading) if v] for values in self._lefts]
-        return [tuple(map(str, choice)) for choice in product(*sides)]
-
-    def keys_of_element(self, part: Part) -> list[Key]:
-        """Return the values under which an element is looked up."""
-        run = RunAtHand((), part.element, {})
-        reading = RunReading({}, part.start_us, part.end_us, run)
-        sides = [[v for v in values(reading) if v] for values in self._rights]
-        return [tuple(map(str, choice)) for choice in product(*sides)]
-
-    def step(self, head: Head, candidate: Part | None, row: PartRow) -> RunReading:
-        """Return what conditions read of a run and a candidate."""
-        before = [part.element for part in head.elements if part.element is not None]
-        last = head.last if candidate is None else candidate
-        first = head.first if head.elements or head.left is not None else last
-        run = RunAtHand(before, None if candidate is None else candidate.element, head.folds)
-        assert first is not None
-        assert last is not None
-        return RunReading(row.terms, first.start_us, last.end_us, run)
-
-    def are_neighbours(self, row: PartRow, start_us: int, one: Part, other: Part) -> bool:
-        """Return whether one element may come behind another, as far as these two say.
-
-        `row` and `start_us` are of what the run begins with.
-        """
-        if other.end_us - one.end_us > self._gap_us:
-            return False
-        assert one.element is not None
-        run = RunAtHand((one.element,), other.element, {})
-        return self.each(RunReading(row.terms, start_us, other.end_us, run))
 
 
 class RunEvaluation:
@@ -139,7 +57,7 @@ class RunEvaluation:
         self._limits = limits
         self._lateness_us = lateness_us
         self._left, self._elements = Parts(), Parts()
-        self._begins = [_Conditions(begin, decision) for begin in decision.begins]
+        self._begins = [RunConditions(begin, decision) for begin in decision.begins]
         self._waiting: list[tuple[int, int, Part]] = []
         self._serial = count()
         self._entered: dict[tuple[int, Key], list[Part]] = {}
@@ -215,42 +133,17 @@ class RunEvaluation:
 
     def _is_taken_away(self, one: DecidedRun) -> bool:
         """Return whether something stands before a run where nothing may stand."""
-        left, head = one.head.left, one.head
-        if left is None or one.docid is None:
-            return False
-        conditions = self._begins[head.begin]
-        first, terms = head.elements[0], conditions.rows(left)[0].terms
-        assert first.element is not None
-        runs = {self.decision.run: RunAtHand([first.element], None, {})}
-        same = conditions.same_key(head) or ()
-        for unit, asked in zip(self._absent, conditions.absent, strict=True):
-            for near in unit.near(((left,), head.elements), same, one.docid):
-                run = RunAtHand((), near.element, {})
-                start_us = min(left.start_us, near.start_us)
-                if asked(RunReading(terms, start_us, first.end_us, run, runs)):
-                    return True
-        return False
+        conditions = self._begins[one.head.begin]
+        return one.docid is not None and conditions.takes_away(one.head, self._absent, one.docid)
 
     def _begun(self) -> Iterator[Head]:
         """Yield a run without elements for each new tuple that stands before."""
         for left in self._left.take_new():
             for number, conditions in enumerate(self._begins):
                 if conditions.rows(left):
-                    head = Head(number, left, (), {}, left.docid)
-                    yield self._with_first_folds(head)
+                    yield Head(number, left, (), conditions.first_folds(left), left.docid)
                     # Other ways to begin ask the same of each element (`_fits`).
                     break
-
-    def _with_first_folds(self, head: Head) -> Head:
-        conditions = self._begins[head.begin]
-        if conditions.folds:
-            row = conditions.rows(head.left)[0]
-            start_us, end_us = (
-                (0, 0) if head.left is None else (head.left.start_us, head.left.end_us)
-            )
-            reading = RunReading(row.terms, start_us, end_us, RunAtHand((), None, {}))
-            head.folds = {name: tuple(first(reading)) for name, first, _ in conditions.folds}
-        return head
 
     # -- NEXT ----------------------------------------------------------------------------------
 
@@ -324,8 +217,8 @@ class RunEvaluation:
         """
         lefts = list(self._begun())
         if self.decision.is_leading and not self._heads:
-            for number in range(len(self._begins)):
-                self._wait(self._with_first_folds(Head(number, None, (), {}, 0)))
+            for number, conditions in enumerate(self._begins):
+                self._wait(Head(number, None, (), conditions.first_folds(None), 0))
         for part in self._elements.take_new():
             if self.limit is not None and part.docid >= self.limit:
                 break
