@@ -27,8 +27,8 @@ from joins.classes import ClassRegistry
 from joins.memory.durations import UNBOUNDED
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints
+from joins.memory.sortedrun import entry_keys
 from joins.memory.times import Flags
-from joins.memory.valueindex import entry_keys
 
 __all__ = ["CountedInstances", "FrequencySketch", "Suspect"]
 

@@ -34,6 +34,7 @@ from joins.classes import ClassRegistry
 from joins.memory.remembered import HashValues, Remembered, hash_values
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, Layouts
+from joins.memory.sortedrun import LookUps, SortedRunHits
 from joins.memory.times import (
     Flags,
     Pairs,
@@ -43,7 +44,6 @@ from joins.memory.times import (
     held_ends,
     pair_codes,
 )
-from joins.memory.valueindex import LookUps, SortedRunHits
 from joins.signature.anchoring import Anchoring
 from joins.signature.anchortable import NO_VARIABLE, NONE, AnchorTable
 from joins.signature.batch import Batch

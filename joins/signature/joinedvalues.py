@@ -13,8 +13,9 @@ import numpy as np
 from joins.budget.probe import Partners, ValueJoin
 from joins.memory.remembered import EMPTY, Hashes, Remembered
 from joins.memory.slots import Ints, Layouts, ranges
+from joins.memory.sortedrun import entry_keys
 from joins.memory.times import Flags
-from joins.memory.valueindex import ValueIndex, entry_keys
+from joins.memory.valueindex import ValueIndex
 from joins.signature.compared import SharedSlots
 from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from templates.queryclass import Sides

@@ -16,8 +16,9 @@ import numpy as np
 from joins.memory.limits import MemoryLimits
 from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints, ranges
+from joins.memory.sortedrun import SortedRunHits
 from joins.memory.times import Flags
-from joins.memory.valueindex import SortedRunHits, ValueIndex
+from joins.memory.valueindex import ValueIndex
 from joins.similarity.bounds import AskedMeasure, may_hold
 from joins.similarity.sets import Sets, shared_words
 from joins.similarity.settable import COUNT_BITS, SetTable

@@ -34,7 +34,7 @@ import numpy as np
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints
-from joins.memory.valueindex import AreThere
+from joins.memory.sortedrun import AreThere
 from joins.similarity.bounds import AskedMeasure
 from joins.similarity.sets import Sets
 

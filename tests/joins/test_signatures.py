@@ -25,8 +25,9 @@ from joins.memory.remembered import EMPTY, HashValues, Remembered, hash_values
 from joins.memory.retention import LayoutRetention, Retention
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Layouts, ranges
+from joins.memory.sortedrun import entry_keys
 from joins.memory.times import Pairs, distinct, pair_codes
-from joins.memory.valueindex import ValueIndex, entry_keys
+from joins.memory.valueindex import ValueIndex
 from joins.signature.engine import SignatureProcessor
 
 QUERIES = [

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS
-from joins.memory.valueindex import LookUps, ValueIndex, entry_keys
+from joins.memory.sortedrun import LookUps, entry_keys
+from joins.memory.valueindex import ValueIndex
 
 VARIABLES, INSTANCES = 12, 60
 

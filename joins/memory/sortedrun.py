@@ -1,0 +1,315 @@
+"""A sorted run of an index: keys of values under variables, and the instances that have them.
+
+Most values occur once.  So the first half of a key comes from the value's hash alone, whatever the
+variable: the entries of one value stand together, and one binary search says that no other instance
+has a value, before it is looked up under any variable (`shared`).  And a long run has a filter, 8
+bits for an entry, of which a value sets one.  It answers for seven out of eight values that are not
+in the run, at the price of one look into a table that stays in the cache.
+
+Many values are looked up under many variables (`LookUps`).  The entries of a value say by the other
+half under which variable each is, so where they are fewer than these variables they are gone
+through, and else each variable is looked for (`find_under`): a look-up costs the lesser of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from joins.memory.limits import MemoryLimits
+from joins.memory.remembered import Hashes
+from joins.memory.slots import Ints, ranges
+from joins.memory.times import Flags
+
+__all__ = ["AreThere", "IndexRun", "LookUps", "SortedRunHits", "entry_keys"]
+
+_FILTER_BITS = 8
+_KEY_BITS = 64
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_HALF_BITS = np.uint64(_KEY_BITS // 2)
+_LATTER_HALF = np.uint64((1 << _KEY_BITS // 2) - 1)
+
+AreThere = Callable[[Ints], npt.NDArray[np.bool_]]
+"""Says of instances, by number, which have not been evicted."""
+
+
+def entry_keys(hashes: Hashes, variables: Ints) -> Hashes:
+    """Return the keys of values under variables; the keys of one value begin with the same half.
+
+    Variables below 2 ** 29 differ in the other half: their multiples of the golden ratio do.
+    """
+    return hashes ^ _latter_halves(variables)
+
+
+def _latter_halves(variables: Ints) -> Hashes:
+    """Return what variables change in the latter half of a value's hash."""
+    return (variables.astype(np.uint64) * _MIX) >> _HALF_BITS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LookUps:
+    """Under which variables values are looked up, by the variable that they are a value of.
+
+    A look-up is a pair of variables, and `codes` are the look-ups in order; `rows` has the place of
+    each among those given.
+    """
+
+    codes: Hashes
+    rows: Ints
+
+    @classmethod
+    def of(cls, mine: Ints, other: Ints) -> LookUps:
+        """Return look-ups of the values of `mine[i]` under `other[i]`, each there once."""
+        codes = _codes(mine, _latter_halves(other))
+        rows = np.argsort(codes)
+        return cls(codes[rows], rows)
+
+    def of_values(self, variables: Ints) -> tuple[Ints, Ints]:
+        """Return where the look-ups of values of some variables start, and how many they are."""
+        nothing = np.uint64(0)
+        starts = np.searchsorted(self.codes, _codes(variables, nothing), "left")
+        return starts, np.searchsorted(self.codes, _codes(variables + 1, nothing), "left") - starts
+
+    def latter_halves(self, places: Ints) -> Hashes:
+        """Return what the variables of some look-ups change in a hash."""
+        return self.codes[places] & _LATTER_HALF
+
+    def find(self, variables: Ints, latter_halves: Hashes) -> tuple[Ints, Ints]:
+        """Return the entries that a value of some variables is looked up under, and its look-ups.
+
+        An entry is given by what its variable has changed in the hash of the value.
+        """
+        codes = _codes(variables, latter_halves)
+        places = np.minimum(np.searchsorted(self.codes, codes, "left"), len(self.codes) - 1)
+        found = np.flatnonzero(self.codes[places] == codes)
+        return found, places[found]
+
+
+def _codes(variables: Ints, latter_halves: Hashes | np.uint64) -> Hashes:
+    codes: Hashes = (variables.astype(np.uint64) << _HALF_BITS) | latter_halves
+    return codes
+
+
+def _stable_order(keys: Hashes) -> Ints:
+    """Return the order of keys, equal ones as they stand.
+
+    Most keys occur once.  To sort them as they come, and then keys that do not, takes a third of
+    the time of a stable sort.
+    """
+    order = np.argsort(keys)
+    in_order = keys[order]
+    is_first = np.ones(len(keys), np.bool_)
+    np.not_equal(in_order[1:], in_order[:-1], out=is_first[1:])
+    tied = ~is_first
+    tied[:-1] |= tied[1:]
+    rows = np.flatnonzero(tied)
+    numbers = np.cumsum(is_first[rows]) * len(keys) + order[rows]
+    numbers.sort()
+    order[rows] = numbers % len(keys)
+    return order
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexRun:
+    """Entries by key; the owner of entry `i` is the instance `first + offsets[i]`."""
+
+    keys: Hashes
+    offsets: npt.NDArray[np.uint32]
+    first: int
+    last: int
+    filter: RunFilter | None
+
+    @classmethod
+    def of(cls, keys: Hashes, instances: Ints, limits: MemoryLimits) -> IndexRun:
+        """Return a run of entries, which may stand in any order."""
+        order = _stable_order(keys)
+        keys = keys[order]
+        first = int(instances.min())
+        offsets = (instances - first).astype(np.uint32)[order]
+        return cls(keys, offsets, first, int(instances.max()), _filter_of(keys, limits))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory that the entries take, and their filter."""
+        filter_bytes = 0 if self.filter is None else self.filter.bits.nbytes
+        return self.keys.nbytes + self.offsets.nbytes + filter_bytes
+
+    def owners(self, places: Ints) -> Ints:
+        """Return the instances of some entries."""
+        return self.offsets[places].astype(np.int64) + self.first
+
+    def since(self, instance: int, limits: MemoryLimits) -> IndexRun:
+        """Return the entries of an instance and later ones; there are some."""
+        kept = self.offsets >= instance - self.first
+        keys, offsets = self.keys[kept], self.offsets[kept] - np.uint32(instance - self.first)
+        return IndexRun(keys, offsets, instance, self.last, _filter_of(keys, limits))
+
+    def entries(self, are_there: AreThere) -> tuple[Hashes, Ints]:
+        """Return the keys and instances of the entries of instances that are there."""
+        owners = self.offsets.astype(np.int64) + self.first
+        there = are_there(owners)
+        return self.keys[there], owners[there]
+
+    def find(self, needles: Hashes) -> tuple[Ints, Ints, Ints]:
+        """Return which of some keys are here, where they start, and how often each occurs."""
+        asked = None if self.filter is None else self.filter.may_have(needles)
+        if asked is not None:
+            needles = needles[asked]
+        starts = np.searchsorted(self.keys, needles, "left")
+        hit = np.flatnonzero(self.keys[np.minimum(starts, len(self.keys) - 1)] == needles)
+        starts, needles = starts[hit], needles[hit]
+        return (hit if asked is None else asked[hit]), starts, self._counts(needles, starts)
+
+    def find_under(
+        self, hashes: Hashes, variables: Ints, look_ups: LookUps
+    ) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
+        """Yield values that are here, the look-up of each, where it starts, how often it occurs."""
+        asked = np.arange(len(hashes)) if self.filter is None else self.filter.may_have(hashes)
+        starts = np.searchsorted(self.keys, hashes[asked] & ~_LATTER_HALF, "left")
+        first = self.keys[np.minimum(starts, len(self.keys) - 1)]
+        hit = np.flatnonzero((first ^ hashes[asked]) <= _LATTER_HALF)
+        asked, starts = asked[hit], starts[hit]
+        counts = np.searchsorted(self.keys, hashes[asked] | _LATTER_HALF, "right") - starts
+        places, variables_each = look_ups.of_values(variables[asked])
+        are_few = counts <= variables_each
+        few, many = np.flatnonzero(are_few), np.flatnonzero(~are_few)
+        if len(few):
+            which = np.repeat(asked[few], counts[few])
+            entries = ranges(starts[few], counts[few])
+            found, at = look_ups.find(variables[which], self.keys[entries] ^ hashes[which])
+            # The entries of one key stand together.
+            begins = np.ones(len(found), np.bool_)
+            begins[1:] = np.diff(self.keys[entries[found]]) != 0
+            begins[1:] |= np.diff(which[found]) != 0
+            of_key = np.flatnonzero(begins)
+            listed = np.diff(np.append(of_key, len(found)))
+            found, at = found[of_key], at[of_key]
+            yield which[found], look_ups.rows[at], entries[found], listed
+        if len(many):
+            which = np.repeat(asked[many], variables_each[many])
+            at = ranges(places[many], variables_each[many])
+            found, begin, listed = self.find(hashes[which] ^ look_ups.latter_halves(at))
+            yield which[found], look_ups.rows[at[found]], begin, listed
+
+    def shared(self, hashes: Hashes, owners: Ints, own_entries: int) -> Flags:
+        """Return which of sorted values may have an entry of another instance than their owner."""
+        asked = np.arange(len(hashes)) if self.filter is None else self.filter.may_have(hashes)
+        prefixes = hashes[asked] & ~_LATTER_HALF
+        places = np.searchsorted(self.keys, prefixes, "left")
+        found = np.zeros(len(hashes), np.bool_)
+        for _ in range(own_entries):
+            inside = places < len(self.keys)
+            is_same = (self.keys[places[inside]] & ~_LATTER_HALF) == prefixes[inside]
+            rows = np.flatnonzero(inside)[is_same]
+            asked, places, prefixes = asked[rows], places[rows], prefixes[rows]
+            is_own = self.owners(places) == owners[asked]
+            found[asked[~is_own]] = True
+            asked, places, prefixes = asked[is_own], places[is_own] + 1, prefixes[is_own]
+            if not len(asked):
+                return found
+        found[asked] = True
+        return found
+
+    def _counts(self, keys: Hashes, starts: Ints) -> Ints:
+        """Return how often keys occur that start at some places; most occur once."""
+        following = np.minimum(starts + 1, len(self.keys) - 1)
+        counts = np.ones(len(keys), np.int64)
+        more = np.flatnonzero((self.keys[following] == keys) & (following > starts))
+        counts[more] = np.searchsorted(self.keys, keys[more], "right") - starts[more]
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """The first bits that occur among the keys of a run."""
+
+    bits: npt.NDArray[np.uint8]
+    shift: np.uint64
+
+    @classmethod
+    def of(cls, keys: Hashes) -> RunFilter:
+        """Return the filter of sorted keys."""
+        width = (len(keys) * _FILTER_BITS - 1).bit_length()
+        shift = np.uint64(_KEY_BITS - width)
+        is_set = np.zeros(1 << width, np.bool_)
+        is_set[keys >> shift] = True
+        return cls(np.packbits(is_set, bitorder="little"), shift)
+
+    def may_have(self, keys: Hashes) -> Ints:
+        """Return the places of the keys that may be in the run."""
+        places = keys >> self.shift
+        bits = self.bits[places >> np.uint64(3)] >> (places & np.uint64(7)).astype(np.uint8)
+        return np.flatnonzero(bits & np.uint8(1))
+
+
+def _filter_of(keys: Hashes, limits: MemoryLimits) -> RunFilter | None:
+    return RunFilter.of(keys) if len(keys) >= limits.filtered_entries else None
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRunHits:
+    """Where keys are in one run: the key at `indices[i]` has `counts[i]` entries."""
+
+    run: IndexRun
+    indices: Ints
+    starts: Ints
+    counts: Ints
+
+    @classmethod
+    def of(cls, run: IndexRun, indices: Ints, starts: Ints, counts: Ints) -> SortedRunHits:
+        """Return hits in the order of the keys."""
+        order = np.argsort(indices)
+        return cls(run, indices[order], starts[order], counts[order])
+
+    def since(self, instances: Ints) -> SortedRunHits:
+        """Return the hits of the key at `indices[i]` from the instance `instances[i]` on."""
+        starts, ends = self._first_from(instances), self.starts + self.counts
+        return replace(self, starts=starts, counts=ends - starts).some(starts < ends)
+
+    def before(self, instances: Ints) -> SortedRunHits:
+        """Return the hits of the key at `indices[i]` before the instance `instances[i]`."""
+        ends = self._first_from(instances)
+        return replace(self, counts=ends - self.starts).some(self.starts < ends)
+
+    def _first_from(self, instances: Ints) -> Ints:
+        """Return the first entry of each key of an instance from some on, or where its hits end."""
+        last = len(self.run) - 1
+        low, high = self.starts, self.starts + self.counts
+        while (is_open := low < high).any():
+            middle = (low + high) // 2
+            is_before = is_open & (self.run.owners(np.minimum(middle, last)) < instances)
+            low = np.where(is_before, middle + 1, low)
+            high = np.where(is_before, high, np.minimum(middle, high))
+        return low
+
+    def some(self, chosen: Flags) -> SortedRunHits:
+        """Return the hits of some of the keys."""
+        return SortedRunHits(
+            self.run, self.indices[chosen], self.starts[chosen], self.counts[chosen]
+        )
+
+    def listed(self, hits_max: int) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """Yield all as (indices of keys, hits of each, instances), about `hits_max` at a time.
+
+        A slice goes over that only where one key alone has more hits.
+        """
+        for part in _slices(self.counts, hits_max):
+            counts = self.counts[part]
+            yield self.indices[part], counts, self.run.owners(ranges(self.starts[part], counts))
+
+
+def _slices(counts: Ints, total_max: int) -> Iterator[slice]:
+    """Cut into slices whose counts add up to `total_max` at most, or of one larger count."""
+    ends = np.cumsum(counts)
+    start, done = 0, 0
+    while start < len(counts):
+        stop = max(start + 1, int(np.searchsorted(ends, done + total_max, "right")))
+        yield slice(start, stop)
+        start, done = stop, int(ends[stop - 1])
