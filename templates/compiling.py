@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
 
-__all__ = ["can_compile", "compiled"]
+__all__ = ["can_compile", "compiled", "lacks_code"]
 
 Loop = TypeVar("Loop", bound=Callable[..., object])
 
@@ -41,6 +41,12 @@ def compiled(loop: Loop) -> Loop:
         return cast("Loop", numba.njit(nogil=True)(loop))
     _drop_unreadable(kernel)
     return cast("Loop", kernel)
+
+
+def lacks_code(kernel: Any) -> bool:
+    """Return whether the file for a kernel's compiled code can be written, and has none yet."""
+    kept = getattr(kernel._cache, "_cache_file", None)
+    return kept is not None and not kept._load_index()
 
 
 def _drop_unreadable(kernel: Any) -> None:

@@ -26,7 +26,7 @@ from xscl.path import Literal
 from xscl.query import VariableValue
 from xscl.words import is_unspaced, word_sequence
 
-__all__ = ["HashedSets", "hash_strings", "hashed_sets"]
+__all__ = ["HashedSets", "hash_strings", "hashed_sets", "sample_sets"]
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -76,6 +76,12 @@ def hashed_sets(kind: SetKind, texts: Sequence[str], *, kernels: bool = False) -
     left = ["" if i in others else text for i, text in enumerate(texts)]
     rest = hashed_sets(kind, left, kernels=kernels)
     return _merged(rest, _by_hand(kind, apart.tolist(), texts))
+
+
+def sample_sets() -> HashedSets:
+    """Return the sets of words of two short texts, made by compiled loops."""
+    found, _ = _sets_by_kernels(_Folded.of(["one two three", "two three four"]), 1)
+    return found
 
 
 def _sets_by_arrays(folded: _Folded, length: int) -> tuple[HashedSets, Ints]:

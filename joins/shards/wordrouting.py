@@ -27,8 +27,8 @@ from joins.memory.remembered import Hashes
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, ranges
 from joins.similarity.bounds import AskedMeasure, asked_of_side
+from joins.similarity.compilation import LOOPS
 from joins.similarity.reading import read_sets
-from templates.compiling import can_compile
 from templates.queryclass import QueryClass, SetKind
 
 __all__ = ["WordRouter"]
@@ -66,7 +66,7 @@ class WordRouter:
     def words(self, rows: pa.Table) -> Iterator[tuple[Ints, Hashes]]:
         """Yield (row, hash of a word) for the words by which some instances go."""
         for kind, asked in self._asked.items():
-            found = read_sets(kind, rows, self._shapes, kernels=can_compile())
+            found = read_sets(kind, rows, self._shapes, kernels=LOOPS.are_ready())
             lengths = np.max([each.shortest_prefixes(found.sizes) for each in asked], axis=0)
             _, which, counts = np.unique(found.rows, return_inverse=True, return_counts=True)
             lengths = np.where(counts[which] > 1, found.sizes, lengths)

@@ -5,6 +5,7 @@
     settable       the sets of one variable's values, indexed by their rare words
     arraytable     the search for similar ones by array operations
     compiledtable  the same by compiled loops (`kernels`), over another index (`chains`)
+    compilation    has them compiled while array operations go on
     candidates     the pairs of instances that a similarity join may hold on
 
 Invariant: every pair on which a class holds is found; others may be found as well, where words have

@@ -37,10 +37,10 @@ from joins.memory.slots import Ints, ranges
 from joins.memory.times import Pairs, pair_codes
 from joins.similarity.arraytable import ArrayTable
 from joins.similarity.bounds import asked_of_side
+from joins.similarity.compilation import LOOPS
 from joins.similarity.reading import read_sets
 from joins.similarity.sets import Sets
 from joins.similarity.settable import Indexed, SetTable
-from templates.compiling import can_compile
 from templates.queryclass import QueryClass, SetKind, Sides, SimilarPair
 
 __all__ = ["Everything", "SimilarityCandidates"]
@@ -174,14 +174,11 @@ class SimilarityCandidates:
                 table.sweep(self._remembered.are_there)
 
     def _compile(self) -> None:
-        """Have compiled loops search the tables that have become large."""
+        """Have compiled loops search the tables that have become large, once they are there."""
         for kind, table in self._tables.items():
             is_large = len(table.sets) >= self._compiled_sets
-            if is_large and isinstance(table, ArrayTable) and can_compile():
-                _log.info(
-                    "compiled loops join by similarity from now on; where they have not been"
-                    " compiled before, that is done first, and matches wait for it"
-                )
+            if is_large and isinstance(table, ArrayTable) and LOOPS.are_ready():
+                _log.info("compiled loops join by similarity from now on")
                 # Imported when it is first of use: numba takes half a second.
                 from joins.similarity.compiledtable import CompiledTable
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples, size
+from support.kernels import needs_kernels
 from support.kit import Case, document
 from support.runners import ENGINES, EngineName, lines, run_engine, run_oracle
 from support.tiny_limits import TINY_MEMORY, TINY_SHARDS, matching
@@ -197,6 +198,8 @@ def test_a_window_without_end_over_a_rare_stream_keeps_nothing_of_a_busy_one(
 def test_sets_of_words_go_with_their_documents(
     busy: Sequence[Document], compiled_sets: int
 ) -> None:
+    if not compiled_sets:
+        needs_kernels()
     running = Running.of(RARE, SIMILAR, compiled_sets=compiled_sets)
     for start in range(0, len(busy), 5_000):
         running.take(busy[start : start + 5_000])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from functools import partial
 
@@ -67,19 +66,6 @@ def test_every_engine_finds_what_the_oracle_finds(engine: EngineName) -> None:
         if lines(run_engine(case, engine)) != lines(run_oracle(case)):
             wrong.append(seed)
     assert not wrong, "cases of similar_case(RandomChooser(seed)) with these seeds"
-
-
-def test_the_log_says_that_matches_may_wait_for_loops_to_be_compiled(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    needs_kernels()
-    case = parse_case(next(iter(ALL.values())))
-    with caplog.at_level(logging.INFO, "joins.similarity"):
-        run_engine(case, limits=MatchingLimits(join=SignatureLimits(compiled_sets=1_000)))
-        assert not caplog.messages
-        run_engine(case, limits=MatchingLimits(join=SignatureLimits(compiled_sets=0)))
-    assert caplog.messages
-    assert "matches wait" in caplog.messages[0]
 
 
 def test_long_texts_are_compared_as_short_ones() -> None:

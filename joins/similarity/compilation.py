@@ -1,0 +1,104 @@
+"""Has the loops compiled by a process of its own, while array operations go on.
+
+To compile them takes some ten seconds of a processor, once for a version of the program on a
+machine: the code is kept in files (`templates.compiling`).  Whoever finds none there begins that
+process, and uses the loops when it has ended.  Where no file can be written the loops are compiled
+where they are first called, and that is waited for.
+
+    python -m joins.similarity.compilation
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+
+import numpy as np
+
+from templates.compiling import can_compile, lacks_code
+from templates.wordcolumns import sample_sets
+
+__all__ = ["LOOPS", "Loops", "compile_loops"]
+
+_log = logging.getLogger(__name__)
+
+
+class Loops:
+    """The compiled loops of this process, and the process that compiles them."""
+
+    def __init__(self) -> None:
+        self._are_ready = self._have_failed = False
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def are_ready(self) -> bool:
+        """Return whether loops can be used without a wait; begin to compile them if not."""
+        if not self._are_ready and not self._have_failed and can_compile():
+            if self._process is not None:
+                self._follow(self._process)
+            elif _are_missing():
+                self._begin()
+            else:
+                self._are_ready = True
+        return self._are_ready
+
+    def _begin(self) -> None:
+        _log.info(
+            "a process of its own compiles the loops that join by similarity; until they are there,"
+            " array operations do it"
+        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "joins.similarity.compilation"],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._fail(error)
+
+    def _follow(self, process: subprocess.Popen[bytes]) -> None:
+        status = process.poll()
+        self._are_ready = status == 0
+        if status:
+            self._fail(f"status {status} of `python -m joins.similarity.compilation`")
+
+    def _fail(self, why: object) -> None:
+        self._have_failed = True
+        _log.warning(
+            "the loops that join by similarity could not be compiled, so that array operations"
+            " do it: %s",
+            why,
+        )
+
+
+LOOPS = Loops()
+
+
+def _are_missing() -> bool:
+    from joins.similarity.kernels import link, rare_words, similar_sets
+    from templates.wordkernels import sets_of_parts
+
+    return any(map(lacks_code, (link, rare_words, similar_sets, sets_of_parts)))
+
+
+def compile_loops() -> None:
+    """Call each loop with what it is called with in a join, so that it is compiled or read."""
+    from joins.similarity.bounds import AskedMeasure
+    from joins.similarity.compiledtable import CompiledTable
+    from joins.similarity.settable import Indexed
+
+    found = sample_sets()
+    look = AskedMeasure("jaccard", 0.5, is_first=True)
+    table = CompiledTable()
+    table.add(found.texts, found.sizes, found.hashes, Indexed(frozenset({look})))
+    for _ in table.similar(table.sets, np.arange(2), look, np.zeros(2, np.int64), 1_000):
+        pass
+
+
+if __name__ == "__main__":
+    os.nice(10)
+    compile_loops()
