@@ -32,7 +32,7 @@ from xpath_eval.limits import DEFAULT_EVALUATOR_LIMITS, EvaluatorLimits
 from xpath_eval.nested import NestedOutput, NestedPatterns, is_nested
 from xpath_eval.nodesets import DOCUMENT, NodeSets, node_set
 from xpath_eval.parsing import parse_elements
-from xpath_eval.shape import DerivedValues, Labels, Shape, gather
+from xpath_eval.shape import DerivedValues, Labels, Shape, ShapeCollector, gather
 from xpath_eval.steps import AutomatonStep, StepGroup, StepVariable
 from xpath_eval.steptree import StepTree
 from xpath_eval.structure import Detail, NodeTree, Structure, StructureKey, structure_key
@@ -185,15 +185,7 @@ class Evaluator:
         A document without content is a tick of the clock, in which nothing is found.
         """
         elements = parse_elements(xml or _TICK)
-        key = (stream, is_published, structure_key(elements, self._detail))
-        raw = self._raw_shapes.get(key)
-        is_known = raw is not None
-        self._counters.raw_shape_hits += is_known
-        if raw is None:
-            self._counters.raw_shape_misses += 1
-            roots = self._roots(stream, is_published=is_published) if xml else []
-            raw = self._read_raw_shape(NodeTree(elements), key[2], roots)
-            self._keep(key, raw)
+        raw, is_known = self._raw_shape(stream, elements, bool(xml), is_published)
         stage, derived = raw.stage, _NOTHING_DERIVED
         if stage.questions:
             before = raw.worked_out
@@ -204,6 +196,32 @@ class Evaluator:
         gathering = stage.gathering
         assert gathering is not None
         return Witnesses(gathering.shape, gathering.nodes, gathering.values(elements, derived))
+
+    def gathering(
+        self, stream: str, xml: bytes, *, is_published: bool = False
+    ) -> ShapeCollector | None:
+        """Return how every document with the structure of this one is filled in.
+
+        None where their text has a say in what is found.
+        """
+        elements = parse_elements(xml or _TICK)
+        raw, _ = self._raw_shape(stream, elements, bool(xml), is_published)
+        return None if raw.stage.questions else raw.stage.gathering
+
+    def _raw_shape(
+        self, stream: str, elements: list[etree._Element], has_content: bool, is_published: bool
+    ) -> tuple[_RawShape, bool]:
+        """Return the raw shape of a document, and whether it was known."""
+        key = (stream, is_published, structure_key(elements, self._detail))
+        raw = self._raw_shapes.get(key)
+        if raw is not None:
+            self._counters.raw_shape_hits += 1
+            return raw, True
+        self._counters.raw_shape_misses += 1
+        roots = self._roots(stream, is_published=is_published) if has_content else []
+        raw = self._read_raw_shape(NodeTree(elements), key[2], roots)
+        self._keep(key, raw)
+        return raw, False
 
     def take_counters(self) -> Counters:
         """Return what has been counted since this was last asked."""

@@ -12,6 +12,7 @@ a dictionary.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate, chain
 from threading import Lock
 
@@ -25,7 +26,7 @@ from xpath_eval.limits import DEFAULT_EVALUATOR_LIMITS, EvaluatorLimits
 from xpath_eval.parsing import XmlError
 from xpath_eval.witnesses import EDGE, IDENTITY, WITNESS_SCHEMA
 
-__all__ = ["evaluate_batches"]
+__all__ = ["evaluate_batches", "idle_evaluator", "spelled_edges"]
 
 _IDLE: list[Evaluator] = []
 """Evaluators that no call uses, the last used at the end."""
@@ -45,9 +46,8 @@ def evaluate_batches(
     behind the document with which its values have more than `limits.characters`; what follows
     spells all its shapes out again, so the parts need not stay together.
     """
-    evaluator = _take(plan, limits)
     spelled: set[str] = set()
-    try:
+    with idle_evaluator(plan, limits) as evaluator:
         for batch in batches:
             start = 0
             for found in _found(evaluator, batch):
@@ -56,6 +56,14 @@ def evaluate_batches(
                 part = batch.slice(start, len(found))
                 yield counted(_witnesses(part, found, spelled), evaluator.take_counters())
                 start += len(found)
+
+
+@contextmanager
+def idle_evaluator(plan: EvaluationPlan, limits: EvaluatorLimits) -> Iterator[Evaluator]:
+    """Give an evaluator of a plan that nobody else uses meanwhile."""
+    evaluator = _take(plan, limits)
+    try:
+        yield evaluator
     finally:
         _put_back(evaluator)
 
@@ -117,7 +125,7 @@ def _witnesses(
             *(batch.column(column.name) for column in IDENTITY),
             pa.array(errors, pa.string()),
             pa.array([None if w is None else w.shape.id for w in found], pa.string()),
-            _edges(new),
+            spelled_edges(new),
             _lists([None if w is None else w.nodes for w in found], pa.int32()),
             _lists([None if w is None else w.values for w in found], pa.string()),
         ],
@@ -131,7 +139,7 @@ def _lists(rows: Sequence[Sequence[object] | None], type_: pa.DataType) -> pa.Ar
     return pa.ListArray.from_arrays(_offsets(rows), items, mask=_missing(rows))
 
 
-def _edges(shapes: Sequence[Shape | None]) -> pa.Array:
+def spelled_edges(shapes: Sequence[Shape | None]) -> pa.Array:
     """Return the edges of the shapes that are given, null for the others."""
     given = [shape.columns for shape in shapes if shape is not None]
     columns = [np.concatenate(parts) for parts in zip(*given, strict=True)] or [_NO_COLUMN] * 4

@@ -19,9 +19,11 @@ from broker.api import lines
 from broker.api.http import make_application
 from broker.api.writing import language, trials
 from broker.api.writing.trials import TRIALS
-from broker.pipeline.hindsight import trial
+from broker.pipeline.hindsight import keptdocuments
+from broker.pipeline.hindsight.keptdocuments import KeptDocuments
 from broker.pipeline.hindsight.trial import try_query
 from broker.pipeline.lookback.dryrun import DryRun, dry_run
+from xpath_eval import columns
 from xscl.editing.loosening import loosenings
 
 TEXT = "news//item->a FOLLOWED BY {a/title = b/title AND a/by != b/by, 1 hour} news//item->b"
@@ -105,18 +107,51 @@ async def test_it_agrees_with_a_rehearsal(tried: TestClient, room: Room) -> None
 async def test_what_is_kept_of_documents_is_bounded_and_changes_nothing(
     tried: TestClient, room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial, "_KEPT_MAX", 6)
-    kept = trial._Kept()
+    monkeypatch.setattr(keptdocuments, "_WITNESSED_MAX", 6)
+    monkeypatch.setattr(keptdocuments, "_TEXT_BYTES_MAX", 200)
+    monkeypatch.setattr(keptdocuments, "DOCUMENTS_AT_ONCE", 2)
+    monkeypatch.setattr(columns, "_ALIKE_MIN", 1)
+    kept = KeptDocuments()
     for text in (TEXT, TEXT.replace("1 hour", "3 hours"), TEXT.replace("by", "id")):
         for documents in (5, 4, 3, 2, 5):
-            run = DryRun(str(room.spool.directory), ("q", text), 0, documents_max=documents)
-            told: list[dict[str, Any]] = []
-            try_query(run, text, told.append, kept=kept)
-            again: list[dict[str, Any]] = []
-            try_query(run, text, again.append)
-            assert told == again
-            rows = sum(documents for _, _, documents in kept._found)
-            assert rows == kept._documents <= 6
+            last = told_of(room, text, documents, kept)
+            assert last == told_of(room, text, documents, KeptDocuments())
+            rows = sum(documents for _, _, documents in kept._witnesses)
+            assert rows == kept.witnessed <= 6
+            texts = sum(each.nbytes for each in kept._columns.values())
+            assert texts == kept.text_bytes <= 200
+
+
+def told_of(room: Room, text: str, documents: int, kept: KeptDocuments) -> list[dict[str, Any]]:
+    run = DryRun(str(room.spool.directory), ("q", text), 0, documents_max=documents)
+    told: list[dict[str, Any]] = []
+    try_query(run, text, told.append, kept=kept)
+    return told
+
+
+async def test_documents_that_come_in_leave_what_is_kept_of_others_as_it_is(
+    tried: TestClient, room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keptdocuments, "DOCUMENTS_AT_ONCE", 4)
+    kept = KeptDocuments()
+    for number in range(10):
+        told_of(room, TEXT, 8, kept)
+        before = dict(kept._columns)
+        xml = f"<item><title>Flood</title><by>{number}</by></item>"
+        url = "/v1/streams/news/documents?time=2026-01-01T15:30:00Z"
+        async with tried.post(url, data=xml.encode()) as answer:
+            assert answer.status == 200
+        assert told_of(room, TEXT, 8, kept) == told_of(room, TEXT, 8, KeptDocuments())
+        new = [place for place in kept._columns if place not in before]
+        assert len(new) <= 2  # the part that grows, and the one that is left behind
+
+
+async def test_an_empty_text_has_the_documents_read_for_the_one_that_is_typed(
+    tried: TestClient,
+) -> None:
+    last = (await asked(tried, " "))[-1]
+    assert last == {"documents": 5, "of": 5, "is_done": True}
+    assert (await asked(tried, TEXT))[-1]["matched"] == 1
 
 
 async def test_a_question_that_is_given_up_ends_and_the_next_is_answered(

@@ -158,12 +158,15 @@ async def try_text(request: web.Request) -> web.StreamResponse:
     """Answer what the text in the body would match among the newest documents, and just misses.
 
     The answer is lines of JSON, each with all that is known by then; the last one has `is_done`.
-    429 where another text takes long.
+    429 where another text takes long.  While there is no text yet, the documents are read for it.
     """
     backend, query_id = request.app[BACKEND], request.query.get("id") or "query"
     documents = bounded(request, "documents", DOCUMENTS_MAX, DOCUMENTS_MAX)
     source = await written_text(request)
     await in_thread(check_id, backend, query_id)
+    if not source.strip():
+        spool = str(backend.spool.directory)
+        return await _told(request, {"spool": spool, "documents_max": documents})
     query = await in_thread(one_query, source, query_id)
     asked = await in_thread(
         lambda: dry_run_of(
@@ -174,8 +177,12 @@ async def try_text(request: web.Request) -> web.StreamResponse:
             seconds_max=SECONDS_MAX,
         )
     )
+    return await _told(request, {**asdict(asked), "source": source})
+
+
+async def _told(request: web.Request, question: dict[str, Any]) -> web.StreamResponse:
     response = lines_response()
-    lines = request.app[TRIALS].tried({**asdict(asked), "source": source})
+    lines = request.app[TRIALS].tried(question)
     async with contextlib.aclosing(lines):
         try:
             async for line in lines:

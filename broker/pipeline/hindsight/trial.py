@@ -3,7 +3,8 @@
 A process beside the broker, with a low priority, that lives on between questions, so that none of
 them waits for a start: `python -m broker.pipeline.hindsight.trial` reads a question, as a line of
 JSON, from standard input, and writes lines of JSON: what is known after so many documents, at
-last with `is_done`.  Whatever comes in meanwhile ends the question in hand.
+last with `is_done`.  Whatever comes in meanwhile ends the question in hand.  A question without a
+query has it read the documents, so that the first one with a query finds them taken apart.
 
 The query and its *loosenings* (`xscl.editing.loosening`) go into one engine, so they share the
 patterns and much of the join.  What a loosening finds and the query does not is a near-miss: it
@@ -18,7 +19,7 @@ import queue
 import sys
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,15 +34,13 @@ from broker.documents.spool import Spool
 from broker.matching.costs.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import FoundMatch
-from broker.pipeline.lookback.backfill import retained_documents
+from broker.pipeline.hindsight.keptdocuments import KeptDocuments, aligned_documents
 from broker.pipeline.lookback.dryrun import DryRun
-from xpath_eval.catalog import EvaluationPlan
-from xpath_eval.stage import evaluate_batches
-from xpath_eval.witnesses import WITNESS_SCHEMA
+from broker.pipeline.pandasfree import leave_pandas_out
 from xscl.durations import UNITS, render_duration
 from xscl.editing.loosening import Loosening, loosenings
 
-__all__ = ["DOCUMENTS_MAX", "SECONDS_MAX", "TrialProgress", "try_query"]
+__all__ = ["DOCUMENTS_MAX", "SECONDS_MAX", "TrialProgress", "read_ahead", "try_query"]
 
 DOCUMENTS_MAX = 50_000
 SECONDS_MAX = 10.0
@@ -50,12 +49,6 @@ _SHOWN_MAX = 10
 _NEAR_MAX = 20
 _COUNTED_MAX = 20_000
 """Matches, near ones among them, after which it ends: such a text is not finished."""
-
-_STEP = 5_000
-"""Documents after which it says what it knows."""
-
-_KEPT_MAX = 3 * DOCUMENTS_MAX
-"""Documents whose witnesses are kept: those of the patterns in hand, and of two edits of them."""
 
 _BINS = 24
 _PRIORITY = 10
@@ -76,36 +69,12 @@ class TrialProgress:
     pauses: list[str] = field(default_factory=list)
 
 
-class _Kept:
-    """Witnesses of documents by the plan that found them, of the documents looked at last.
-
-    While windows and conditions between blocks are edited, a text asks documents for the same.
-    """
-
-    def __init__(self) -> None:
-        self._found: OrderedDict[tuple[str, int, int], pa.Table] = OrderedDict()
-        self._documents = 0
-
-    def evaluated(self, plan: EvaluationPlan, batch: pa.RecordBatch) -> pa.Table:
-        """Return the witnesses of documents, found anew only where they are not kept."""
-        place = (plan.version, batch.column("docid")[0].as_py(), batch.num_rows)
-        if place not in self._found:
-            batches = evaluate_batches(plan, [batch])
-            self._found[place] = pa.Table.from_batches(batches, WITNESS_SCHEMA)
-            self._documents += batch.num_rows
-        self._found.move_to_end(place)
-        while self._documents > _KEPT_MAX:
-            (_, _, documents), _ = self._found.popitem(last=False)
-            self._documents -= documents
-        return self._found[place]
-
-
 def try_query(
     asked: DryRun,
     source: str,
     tell: Callable[[dict[str, Any]], None],
     is_over: Callable[[], bool] = lambda: False,
-    kept: _Kept | None = None,
+    kept: KeptDocuments | None = None,
 ) -> None:
     """Tell what a text matches and just misses, as documents are looked at, oldest first."""
     started = time.monotonic()
@@ -113,29 +82,46 @@ def try_query(
     found = TrialProgress([loosening for loosening, _ in loosened], [[] for _ in loosened])
     spool = _spool(asked.spool)
     wanted = min(sum(each.documents for each in spool.all_segments()), asked.documents_max)
-    kept = _Kept() if kept is None else kept
+    kept = KeptDocuments() if kept is None else kept
     engine = Engine(
         list(_registered(asked, source, [query for _, query in loosened])),
         lateness_us=asked.lateness_us,
         budget=Budget(**asked.budget),
     )
-    last, told = spool.last_docid, 0
-    for batch in retained_documents(spool, last - wanted + 1, last):
-        for part in (batch.slice(at, _STEP) for at in range(0, batch.num_rows, _STEP)):
-            if is_over():
-                return None
-            witnesses = kept.evaluated(engine.plan, part)
-            step = engine.process(witnesses, spool.documents)
-            _note(found, asked.query[0], part, step.matches)
-            found.dead_letters += len(step.dead_letters)
-            found.pauses += [each.reason for each in step.pauses if each.query == asked.query[0]]
-            is_late = time.monotonic() - started > asked.seconds_max
-            if found.pauses or is_late or len(found.matched) + len(found.near) > _COUNTED_MAX:
-                return tell(_told(found, wanted, is_done=True))
-            if found.documents - told >= _STEP:
-                told = found.documents
-                tell(_told(found, wanted, is_done=False))
+    last = spool.last_docid
+    for batch in aligned_documents(spool, last - wanted + 1, last):
+        if is_over():
+            return None
+        step = engine.process(kept.evaluated(engine.plan, batch), spool.documents)
+        _note(found, asked.query[0], batch, step.matches)
+        found.dead_letters += len(step.dead_letters)
+        found.pauses += [each.reason for each in step.pauses if each.query == asked.query[0]]
+        is_late = time.monotonic() - started > asked.seconds_max
+        if found.pauses or is_late or len(found.matched) + len(found.near) > _COUNTED_MAX:
+            break
+        if batch.column("docid")[-1].as_py() < last:
+            tell(_told(found, wanted, is_done=False))
     return tell(_told(found, wanted, is_done=True))
+
+
+def read_ahead(
+    directory: str,
+    documents_max: int,
+    tell: Callable[[dict[str, Any]], None],
+    is_over: Callable[[], bool],
+    kept: KeptDocuments,
+) -> None:
+    """Take the newest documents apart before anybody asks about them."""
+    spool = _spool(directory)
+    wanted = min(sum(each.documents for each in spool.all_segments()), documents_max)
+    documents = 0
+    for batch in aligned_documents(spool, spool.last_docid - wanted + 1, spool.last_docid):
+        kept.apart(batch)
+        documents += batch.num_rows
+        if is_over():
+            return
+        tell({"documents": documents, "of": wanted, "is_done": False})
+    tell({"documents": documents, "of": wanted, "is_done": True})
 
 
 _SPOOLS: dict[str, Spool] = {}
@@ -299,6 +285,7 @@ def _histograms(
 
 def _main() -> None:
     os.nice(_PRIORITY)
+    leave_pandas_out()
     asked: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
     def read() -> None:
@@ -312,16 +299,28 @@ def _main() -> None:
         sys.stdout.write(json.dumps(line) + "\n")
         sys.stdout.flush()
 
-    kept = _Kept()
+    kept = KeptDocuments()
     while (line := asked.get()) is not None:
         question = json.loads(line)
         if question is not None:
-            source = question.pop("source")
             try:
-                try_query(DryRun(**question), source, write, lambda: not asked.empty(), kept)
+                _answer(question, write, lambda: not asked.empty(), kept)
             except Exception as error:  # the next question is another text
                 write({"error": f"{type(error).__name__}: {error}", "is_done": True})
         write({"is_ready": True})
+
+
+def _answer(
+    question: dict[str, Any],
+    tell: Callable[[Mapping[str, Any]], None],
+    is_over: Callable[[], bool],
+    kept: KeptDocuments,
+) -> None:
+    if "query" in question:
+        source = question.pop("source")
+        try_query(DryRun(**question), source, tell, is_over, kept)
+    else:
+        read_ahead(question["spool"], question["documents_max"], tell, is_over, kept)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ const attempt = trial(document.querySelector("#trial"), { id, make: (change, has
 const view = edit(form.elements.text, { id, checked: show, changed: attempt.stop });
 form.elements.id?.addEventListener("change", () => view.dispatch({}));
 document.body.classList.add("has-scripts");
+if (!form.elements.text.value.trim()) attempt.readAhead();
 
 function show(found, text = "") {
   said.replaceChildren();

@@ -39,6 +39,16 @@ export function trial(section, { id, make }) {
     }
   }
 
+  // Has the broker read the documents while the first words are typed.
+  async function readAhead() {
+    try {
+      const answer = await ask("/v1/language/trial", { body: "", signal: asking.signal });
+      if (answer.ok) for await (const _ of lines(answer.body));
+    } catch {
+      // The text asks for itself.
+    }
+  }
+
   function refused(problem) {
     section.hidden = false;
     said.textContent = `It cannot be tried: ${problem.detail}`;
@@ -107,7 +117,7 @@ export function trial(section, { id, make }) {
     return figure;
   }
 
-  return { start, stop };
+  return { readAhead, start, stop };
 }
 
 const x = (each, value) => (value / each.most) * WIDTH;
