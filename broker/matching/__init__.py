@@ -1,6 +1,6 @@
 """Matching: witnesses in, matches out, without a clock, a disk or a network.
 
-A batch of witnesses becomes instances of the join (`instances`).  The tuples that the join finds
+A batch of witnesses becomes instances of the join (`absorption`).  The tuples that the join finds
 fan out to the queries that share a query class (`fanout`), by looking up what subscriptions ask of
 them (`boxes`).  What is found stays in columns (`hits`) until a line is spelled: tuples become
 instances that further operators read (`innertuples`), documents that queries publish

@@ -9,6 +9,8 @@
     graphs    COMPRESSED: matches that end together, as one graph whose paths they are
     rowlines  rows are spelled as matches are
     outcome   what rows and graphs have in common
+    standing  what of all this goes on from batch to batch
+    giving    what is given in one batch
 
 Invariant: what is given depends on what is decided at positions up to its own, and on nothing else.
 
