@@ -14,11 +14,12 @@ from joins.memory.durations import Durations, Largest
 from joins.memory.instance import INSTANCE_SCHEMA, Instance
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.retention import Retention
-from joins.memory.shapes import Edge, Shapes
+from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from templates.queryclass import QueryClass
 from templates.template import Template
+from xpath_eval.shape import Edge
 
 __all__ = [
     "ClassChanges",

@@ -21,13 +21,13 @@ from joins.budget.pairs import Bounds, Overrun
 from joins.classes import Holders, Retaining
 from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.instance import Instance
-from joins.memory.shapes import Edge
 from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.signature.engine import SignatureProcessor
 from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.sql.engine import SqlProcessor
 from templates.queryclass import QueryClass
 from templates.template import Template
+from xpath_eval.shape import Edge
 
 __all__ = ["DEFAULT_ENGINE", "ENGINES", "EngineName", "Processor", "make_processor"]
 

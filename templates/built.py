@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from templates.chaindecision import ChainDecision
-from templates.clause import Clause, Edge
+from templates.clause import Clause
 from templates.clausecompiler import Compiler
 from templates.decision import Decision
 from templates.rundecision import RunDecision
-from xscl.pattern import TreePattern
+from xscl.pattern import TreePattern, VariablePair
 
 __all__ = ["Built"]
 
@@ -23,7 +23,7 @@ class Built:
     clauses: tuple[Clause, ...]
     deciding: tuple[Clause, ...]
     patterns: list[TreePattern]
-    edges: list[Edge]
+    edges: list[VariablePair]
     valued: list[int]
     compared: frozenset[str]
     is_taken: bool = False

@@ -22,7 +22,7 @@ from templates.factor import Factor
 from templates.queryclass import QueryClass
 from xscl.evaluation import Condition
 from xscl.path import Parameter
-from xscl.pattern import WORD_TESTS, Constant, TreePattern
+from xscl.pattern import WORD_TESTS, Constant, TreePattern, VariablePair
 from xscl.query import INFINITE_US, Call, Operand, Residual, Row, SimilarityJoin
 from xscl.table import Action
 
@@ -35,16 +35,12 @@ __all__ = [
     "Alternative",
     "Clause",
     "ClauseSource",
-    "Edge",
     "Guard",
     "Measured",
     "Place",
     "Published",
     "Test",
 ]
-
-Edge = tuple[int, int]
-"""Two variables of the catalog, asked for as a pair of nodes; one twice, for its own nodes."""
 
 
 class Place(NamedTuple):
@@ -244,7 +240,7 @@ class Alternative:
 
     clauses: tuple[Clause, ...]
     patterns: tuple[TreePattern, ...]
-    edges: tuple[Edge, ...]
+    edges: tuple[VariablePair, ...]
     valued: tuple[int, ...]
 
     @property

@@ -17,7 +17,6 @@ from templates.clause import (
     Alternative,
     Clause,
     ClauseSource,
-    Edge,
     Place,
     Published,
     Test,
@@ -36,6 +35,7 @@ from xscl.pattern import (
     DataTest,
     PatternNode,
     TreePattern,
+    VariablePair,
     term_variable,
     tree_pattern,
 )
@@ -65,7 +65,7 @@ class Catalog(Protocol):
     def add(self, pattern: TreePattern) -> tuple[int, ...]:
         """Return the variable of each node of a pattern, in the pattern's order."""
 
-    def want(self, edges: Iterable[Edge], valued: Iterable[int]) -> None:
+    def want(self, edges: Iterable[VariablePair], valued: Iterable[int]) -> None:
         """Ask for pairs of variables and for the values of variables."""
 
 
@@ -149,7 +149,7 @@ class Compiler:
     published: Mapping[str, Published]
     choice: Mapping[int, Disjunct]
     patterns: list[TreePattern] = field(default_factory=list)
-    edges: list[Edge] = field(default_factory=list)
+    edges: list[VariablePair] = field(default_factory=list)
     valued: list[int] = field(default_factory=list)
     clauses: list[Clause] = field(default_factory=list)
     shares: bool = False

@@ -22,13 +22,12 @@ from operator import itemgetter
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
-from xscl.pattern import DOCUMENT, PatternNode, TreePattern
+from xscl.pattern import DOCUMENT, PatternNode, TreePattern, VariablePair
 
 __all__ = ["ANY_STREAM", "Definition", "EvaluationPlan", "Numbering", "PatternCatalog"]
 
 ANY_STREAM = "*"
 
-Edge = tuple[int, int]
 _T = TypeVar("_T")
 
 
@@ -54,7 +53,7 @@ class EvaluationPlan:
     """
 
     definitions: tuple[tuple[int, Definition], ...]
-    edges: tuple[Edge, ...]
+    edges: tuple[VariablePair, ...]
     valued: frozenset[int]
     definitions_digest: int | None = field(default=None, compare=False, repr=False)
 
@@ -128,7 +127,7 @@ class PatternCatalog:
     names: dict[int, str] = field(default_factory=dict)
     _ids: dict[tuple[object, ...], int] = field(default_factory=dict)
     _uses: Counter[int] = field(default_factory=Counter)
-    _edges: Counter[Edge] = field(default_factory=Counter)
+    _edges: Counter[VariablePair] = field(default_factory=Counter)
     _valued: Counter[int] = field(default_factory=Counter)
     _digest: int = 0
     _plan: EvaluationPlan | None = None
@@ -150,13 +149,13 @@ class PatternCatalog:
         for variable in reversed(variables):
             self._release(variable)
 
-    def want(self, edges: Iterable[Edge], valued: Iterable[int]) -> None:
+    def want(self, edges: Iterable[VariablePair], valued: Iterable[int]) -> None:
         """Ask for pairs of variables and for the values of variables."""
         self._plan = None
         self._edges.update(edges)
         self._valued.update(valued)
 
-    def unwant(self, edges: Iterable[Edge], valued: Iterable[int]) -> None:
+    def unwant(self, edges: Iterable[VariablePair], valued: Iterable[int]) -> None:
         """Undo one `want` of the same."""
         self._plan = None
         _subtract(self._edges, edges)

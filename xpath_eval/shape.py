@@ -32,6 +32,7 @@ Bound = int | tuple[int, int, int]
 """What a variable is bound to: a node, or value number i of variable d at a node (n, d, i)."""
 
 Edge = tuple[int, int, int, int]
+"""Two variables and the nodes that they bind in a shape, one below the other."""
 
 DerivedValues = Mapping[tuple[int, int], Sequence[str]]
 """The values of each derived variable at each node."""

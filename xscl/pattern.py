@@ -59,10 +59,14 @@ __all__ = [
     "DataTest",
     "PatternNode",
     "TreePattern",
+    "VariablePair",
     "derivation",
     "term_variable",
     "tree_pattern",
 ]
+
+VariablePair = tuple[int, int]
+"""Two variables of the catalog, asked for as a pair of nodes; one twice, for its own nodes."""
 
 Constant = str | Parameter
 """A string that a node's value must equal, or the parameter that gives it."""

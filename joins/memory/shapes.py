@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
+from xpath_eval.shape import Edge
 
-__all__ = ["Edge", "Shapes", "WitnessShape", "tuple_edges"]
-
-Edge = tuple[int, int, int, int]
-"""Two variables and the nodes that they bind in a shape, one below the other."""
+__all__ = ["Shapes", "WitnessShape", "tuple_edges"]
 
 Forget = Callable[[Set[int]], None]
 """Hears of the numbers of shapes before they are forgotten."""

@@ -22,7 +22,6 @@ from joins.engines import Processor
 from joins.memory.durations import CLOSED
 from joins.memory.instance import Instance
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
-from joins.memory.shapes import Edge
 from joins.memory.slots import Ints
 from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.sequences.batch import DecidingBatch
@@ -38,6 +37,7 @@ from templates.decision import Decided, Decision
 from templates.queryclass import QueryClass
 from templates.rundecision import DecidedRuns
 from templates.template import Template
+from xpath_eval.shape import Edge
 
 __all__ = ["DecidingProcessor"]
 

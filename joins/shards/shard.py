@@ -19,7 +19,6 @@ from joins.budget.pairs import Bounds, SkewedPair
 from joins.budget.probe import ProbeRow, ValueJoin
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_sub_batches
-from joins.memory.shapes import Edge
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.memory.tupletable import TupleTable
@@ -29,6 +28,7 @@ from joins.shards.routing import is_product, shard_of_class
 from joins.signature.engine import SignatureProcessor
 from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from templates.queryclass import QueryClass
+from xpath_eval.shape import Edge
 
 __all__ = ["Shard"]
 
