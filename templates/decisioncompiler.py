@@ -7,65 +7,44 @@ of its own, which bind also what is asked above (`docs/decided.md`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from templates.built import Built
 from templates.chaincompiler import build_chain, chain_clause
 from templates.clause import (
-    BAR,
-    NONE_OF,
-    TAKEN,
-    WINDOW,
     Alternative,
     Clause,
-    ClauseSource,
-    Place,
     Published,
-    Test,
 )
-from templates.clausecompiler import Catalog, Compiler, Side, tested_below
-from templates.comparisons import held_against_data
-from templates.conjunctions import asked_behind, compared_in, conjunction_of, split
-from templates.datatests import data_test
+from templates.clausecompiler import Catalog, Compiler, Side
+from templates.conjunctions import asked_behind
 from templates.decision import (
-    Absent,
-    AbsentCase,
-    Decided,
-    Decision,
     DecisionKind,
-    Fit,
     Threshold,
     TupleStream,
 )
 from templates.elements import repeated_units
 from templates.factor import Factor
-from templates.joingraph import GraphNode, JoinGraph
-from templates.measured import in_text
 from templates.ordered import (
-    AbsentUnit,
     Chained,
     Kept,
     Ordered,
     PlainNode,
     Repeated,
     blocks_of,
-    choices,
     mentioned_in,
     ordered_nodes,
     predicates_of,
 )
-from templates.queryclass import QueryClass
+from templates.paircompiler import build_pairs, pairs_clause
 from templates.runcompiler import build_runs, runs_clause
-from templates.template import template_of
-from xscl.evaluation import compile_condition
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES, term_variable
 from xscl.query import (
     Disjunct,
     From,
     Query,
-    Residual,
     VariableValue,
     operand_terms,
     operand_variables,
@@ -163,75 +142,14 @@ class Decisions:
         chains = [(statement, node) for statement, node in nodes if isinstance(node, Chained)]
         if chains:
             return build_chain(self, chains)
-        return self._build_pairs([(s, node) for s, node in nodes if isinstance(node, Ordered)])
-
-    def _build_pairs(self, nodes: Sequence[tuple[Query, Ordered]]) -> Built:
-        compilers: list[DecisionCompiler] = []
-        lefts: list[TupleStream] = []
-        fits: list[Fit] = []
-        absences: dict[int, list[AbsentCase]] = {}
-        deciding: list[Clause] = []
-        compared: set[str] = set()
-        for statement, node in nodes:
-            blocks = tuple(blocks_of(node))
-            absent = [d for unit in node.absences for _, own in unit.blocks for d in own]
-            for choice in choices(node):
-                compiler = self.compiler(statement, choice)
-                compilers.append(compiler)
-                fit = choice[id(node)]
-                asked = [fit, *absent]
-                needed = self.chosen(blocks).union(*map(compiler.terms, asked))
-                own = [compiler.tuples(operand, needed) for operand in node.operands]
-                deciding += own
-                streams = [self.stream(own[0])]
-                streams += [self.stream(each, node.kind) for each in own[1:]]
-                if len(streams) > 1:
-                    fits.append(Fit(streams[0], streams[1], conjunction_of(fit)))
-                else:
-                    lefts += streams
-            for number, unit in enumerate(node.absences):
-                cases = absences.setdefault(number, [])
-                for compiler, clause, disjunct in self._absent(statement, blocks, unit):
-                    compilers.append(compiler)
-                    deciding.append(clause)
-                    cases.append(AbsentCase(blocks, self.held(clause), conjunction_of(disjunct)))
-                    compared |= self.chosen(blocks) & compared_in(disjunct)
-        decision = Decision(
-            node.kind,
-            tuple(dict.fromkeys(lefts)),
-            tuple(dict.fromkeys(fits)),
-            tuple(
-                Absent(tuple(dict.fromkeys(absences[number])), unit.window_us)
-                for number, unit in enumerate(node.absences)
-            ),
-            node.window_us,
-            node.within_us,
-            self.grace_us,
-        )
-        return Built.of(decision, compilers, deciding, compared)
+        pairs = [(statement, node) for statement, node in nodes if isinstance(node, Ordered)]
+        return build_pairs(self, pairs)
 
     def compiler(self, statement: Query, choice: Mapping[int, Disjunct]) -> DecisionCompiler:
         """Return what compiles a plain statement under a choice of disjuncts."""
         return DecisionCompiler(
             statement, self.point, self.catalog, self.published, choice, decisions=self
         )
-
-    def _absent(
-        self, statement: Query, blocks: Sequence[int], unit: AbsentUnit
-    ) -> Iterator[tuple[DecisionCompiler, Clause, Disjunct]]:
-        """Yield what an absent unit reads: a stream for each block and disjunct."""
-        for block, disjuncts in unit.blocks:
-            variables = tuple(v for v in statement.variables if v.block in (*blocks, block))
-            alone = replace(statement, variables=variables)
-            names = {v.name for v in statement.variables if v.block == block}
-            for disjunct in disjuncts:
-                own, rest = held_against_data(disjunct, names, self.compiler(alone, {}).texts)
-                node = From(block, where=(own,))
-                compiler = self.compiler(alone, {id(node): own})
-                # A key leads from the document, so that the block itself must be asked for.
-                needed = compiler.terms(rest) | {self.query.blocks[block].root}
-                clause = compiler.tuples(node if own != Disjunct() else block, needed)
-                yield compiler, clause, rest
 
     def stream(self, clause: Clause, behind: DecisionKind | None = None) -> TupleStream:
         """Return the tuples of a clause as a stream of contenders.
@@ -321,80 +239,12 @@ class DecisionCompiler(Compiler):
         if isinstance(inner, Chained):
             return chain_clause(self, inner, where, needed_above)
         if isinstance(inner, Ordered):
-            return self._decided(inner, where, needed_above)
+            return pairs_clause(self, inner, where, needed_above)
         clause = super().clause(node, needed_above)
         if isinstance(node, (int, From)):
             # Nothing is joined: what is handed on is kept for those above alone.
             clause = self.clauses[-1] = replace(clause, window_us=0)
         return clause
-
-    def _decided(self, node: Ordered, where: Disjunct, needed_above: frozenset[str]) -> Clause:
-        built = self.attach(node.origin)
-        decision, fit = built.decision, self.choice[id(node)]
-        assert isinstance(decision, Decision)
-        blocks = tuple(blocks_of(node))
-        needed = needed_above | self.terms(where) | self.terms(fit) | self.decisions.chosen(blocks)
-        below = [self.tuples(operand, needed) for operand in node.operands]
-        streams = [self.decisions.stream(below[0])]
-        streams += [self.decisions.stream(each, node.kind) for each in below[1:]]
-        if len(streams) > 1:
-            decided = Decided(decision, streams[0], streams[1], conjunction_of(fit))
-        else:
-            decided = Decided(decision, streams[0])
-        roots = tuple((GraphNode(each.tuple_variables[0], -1, True),) for each in below)
-        template, row, _ = template_of(JoinGraph(roots))
-        read = (*below, *built.deciding)
-        stratum = 1 + max(each.query_class.stratum for each in read)
-        own = built.compared & self.decisions.chosen(blocks)
-        sources = tuple(ClauseSource(None, each, each.query_class.stratum + 1, 0) for each in below)
-        tested, where_else = self._tested(where, below)
-        residuals, tests, guard = split(where_else)
-        compared = own.union(
-            compared_in(fit), compared_in(where), *(each.compared for each in below)
-        )
-        retention_us = decision.retention_us
-        clause = Clause(
-            query_class=QueryClass(template, row, False, stratum, decided),
-            blocks=tuple(block for each in below for block in each.blocks),
-            window_us=retention_us,
-            sources=sources,
-            places={},
-            box=(
-                *(test for s, each in enumerate(below) for test in tested_below(each, s)),
-                *tested,
-                *_steps(decision, below),
-                *_taking(decision, built.deciding),
-            ),
-            residuals=residuals,
-            tests=tests,
-            condition=compile_condition(residuals, tests),
-            compared=compared,
-            carried=tuple(sorted(needed_above | compared)),
-            similar=in_text(below, fit),
-            deciding=built.deciding,
-            origin=node.origin,
-            guard=guard,
-        )
-        self.clauses.append(clause)
-        return clause
-
-    def _tested(self, where: Disjunct, below: Sequence[Clause]) -> tuple[list[Test], Disjunct]:
-        """Return the tests of values against parameters in WHERE, and what else is asked there."""
-        places = {
-            name: Place(side, -1, position)
-            for side, clause in enumerate(below)
-            for position, name in enumerate(clause.carried, 1)
-        }
-        tests: list[Test] = []
-        others: list[Residual] = []
-        for residual in where.residuals:
-            found = data_test(residual, self.texts)
-            if found is not None and isinstance(found[1].data, Parameter):
-                value, test = found
-                tests.append(Test(places[term(value)], *test))
-            else:
-                others.append(residual)
-        return tests, replace(where, residuals=tuple(others))
 
     def attach(self, origin: int) -> Built:
         """Return a decision, with what it reads among the clauses of this alternative."""
@@ -410,20 +260,6 @@ class DecisionCompiler(Compiler):
         return built
 
 
-def _steps(decision: Decision, below: Sequence[Clause]) -> Iterator[Test]:
-    """Yield what says for which data a tuple was decided: its own window, or all behind its bar."""
-    if isinstance(decision.window_us, Parameter):
-        if decision.is_graded:
-            yield Test(WINDOW, "=", decision.window_us)
-        else:
-            yield Test(BAR, ">", decision.window_us)
-    if any(fit.right.threshold for fit in decision.fits):
-        [_, right] = below
-        for test in right.box:
-            if test.operator in INEQUALITIES and isinstance(test.data, Parameter):
-                yield Test(BAR, _BARRED[test.operator], test.data)
-
-
 def _threshold(clause: Clause, operators: Sequence[str]) -> Threshold | None:
     """Return the value of a clause's tuples that is held against a parameter, if it is one.
 
@@ -432,21 +268,3 @@ def _threshold(clause: Clause, operators: Sequence[str]) -> Threshold | None:
     names = dict(zip(clause.tested, clause.tested_terms, strict=True))
     tests = [t for t in clause.box if t.operator in operators and isinstance(t.data, Parameter)]
     return Threshold(names[tests[0].place], tests[0].operator) if len(tests) == 1 else None
-
-
-def _taking(decision: Decision, deciding: Sequence[Clause]) -> Iterator[Test]:
-    """Yield what says for which data a tuple is not taken away."""
-    absent = {case.stream.name for each in decision.absences for case in each.cases}
-    tests = [test for each in deciding if each.stream in absent for test in each.box]
-    for operator, data in dict.fromkeys(test[1:] for test in tests):
-        if isinstance(data, Parameter) and operator == "=":
-            yield Test(TAKEN, NONE_OF, data)
-        elif isinstance(data, Parameter) and operator in INEQUALITIES:
-            yield Test(BAR, _BARRED[operator], data)
-    for window_us in dict.fromkeys(each.window_us for each in decision.absences):
-        if isinstance(window_us, Parameter):
-            yield Test(BAR, ">", window_us)
-
-
-_BARRED = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
-"""How a bar is held against data, by how values are held against it."""

@@ -1,0 +1,226 @@
+"""Compiles decisions of pairs and of tuples alone, and the clauses that hand decided tuples on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from templates.built import Built
+from templates.clause import (
+    BAR,
+    NONE_OF,
+    TAKEN,
+    WINDOW,
+    Clause,
+    ClauseSource,
+    Place,
+    Test,
+)
+from templates.clausecompiler import tested_below
+from templates.comparisons import held_against_data
+from templates.conjunctions import compared_in, conjunction_of, split
+from templates.datatests import data_test
+from templates.decision import (
+    Absent,
+    AbsentCase,
+    Decided,
+    Decision,
+    Fit,
+    TupleStream,
+)
+from templates.joingraph import GraphNode, JoinGraph
+from templates.measured import in_text
+from templates.ordered import (
+    AbsentUnit,
+    Ordered,
+    blocks_of,
+    choices,
+)
+from templates.queryclass import QueryClass
+from templates.template import template_of
+from xscl.evaluation import compile_condition
+from xscl.path import Parameter
+from xscl.pattern import INEQUALITIES
+from xscl.query import (
+    Disjunct,
+    From,
+    Query,
+    Residual,
+    term,
+)
+
+if TYPE_CHECKING:
+    from templates.decisioncompiler import DecisionCompiler, Decisions
+
+__all__ = ["build_pairs", "pairs_clause"]
+
+
+def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) -> Built:
+    """Return a decision of pairs, or of tuples alone, with the clauses that it reads."""
+    compilers: list[DecisionCompiler] = []
+    lefts: list[TupleStream] = []
+    fits: list[Fit] = []
+    absences: dict[int, list[AbsentCase]] = {}
+    deciding: list[Clause] = []
+    compared: set[str] = set()
+    for statement, node in nodes:
+        blocks = tuple(blocks_of(node))
+        absent = [d for unit in node.absences for _, own in unit.blocks for d in own]
+        for choice in choices(node):
+            compiler = decisions.compiler(statement, choice)
+            compilers.append(compiler)
+            fit = choice[id(node)]
+            asked = [fit, *absent]
+            needed = decisions.chosen(blocks).union(*map(compiler.terms, asked))
+            own = [compiler.tuples(operand, needed) for operand in node.operands]
+            deciding += own
+            streams = [decisions.stream(own[0])]
+            streams += [decisions.stream(each, node.kind) for each in own[1:]]
+            if len(streams) > 1:
+                fits.append(Fit(streams[0], streams[1], conjunction_of(fit)))
+            else:
+                lefts += streams
+        for number, unit in enumerate(node.absences):
+            cases = absences.setdefault(number, [])
+            for compiler, clause, disjunct in _absent(decisions, statement, blocks, unit):
+                compilers.append(compiler)
+                deciding.append(clause)
+                cases.append(AbsentCase(blocks, decisions.held(clause), conjunction_of(disjunct)))
+                compared |= decisions.chosen(blocks) & compared_in(disjunct)
+    decision = Decision(
+        node.kind,
+        tuple(dict.fromkeys(lefts)),
+        tuple(dict.fromkeys(fits)),
+        tuple(
+            Absent(tuple(dict.fromkeys(absences[number])), unit.window_us)
+            for number, unit in enumerate(node.absences)
+        ),
+        node.window_us,
+        node.within_us,
+        decisions.grace_us,
+    )
+    return Built.of(decision, compilers, deciding, compared)
+
+
+def _absent(
+    decisions: Decisions, statement: Query, blocks: Sequence[int], unit: AbsentUnit
+) -> Iterator[tuple[DecisionCompiler, Clause, Disjunct]]:
+    """Yield what an absent unit reads: a stream for each block and disjunct."""
+    for block, disjuncts in unit.blocks:
+        variables = tuple(v for v in statement.variables if v.block in (*blocks, block))
+        alone = replace(statement, variables=variables)
+        names = {v.name for v in statement.variables if v.block == block}
+        for disjunct in disjuncts:
+            own, rest = held_against_data(disjunct, names, decisions.compiler(alone, {}).texts)
+            node = From(block, where=(own,))
+            compiler = decisions.compiler(alone, {id(node): own})
+            # A key leads from the document, so that the block itself must be asked for.
+            needed = compiler.terms(rest) | {decisions.query.blocks[block].root}
+            clause = compiler.tuples(node if own != Disjunct() else block, needed)
+            yield compiler, clause, rest
+
+
+def pairs_clause(
+    compiler: DecisionCompiler, node: Ordered, where: Disjunct, needed_above: frozenset[str]
+) -> Clause:
+    """Return the clause of decided tuples, with its operands' before it."""
+    decisions, built = compiler.decisions, compiler.attach(node.origin)
+    decision, fit = built.decision, compiler.choice[id(node)]
+    assert isinstance(decision, Decision)
+    blocks = tuple(blocks_of(node))
+    needed = needed_above | compiler.terms(where) | compiler.terms(fit) | decisions.chosen(blocks)
+    below = [compiler.tuples(operand, needed) for operand in node.operands]
+    streams = [decisions.stream(below[0])]
+    streams += [decisions.stream(each, node.kind) for each in below[1:]]
+    if len(streams) > 1:
+        decided = Decided(decision, streams[0], streams[1], conjunction_of(fit))
+    else:
+        decided = Decided(decision, streams[0])
+    roots = tuple((GraphNode(each.tuple_variables[0], -1, True),) for each in below)
+    template, row, _ = template_of(JoinGraph(roots))
+    read = (*below, *built.deciding)
+    stratum = 1 + max(each.query_class.stratum for each in read)
+    own = built.compared & decisions.chosen(blocks)
+    sources = tuple(ClauseSource(None, each, each.query_class.stratum + 1, 0) for each in below)
+    tested, where_else = _tested(where, below, compiler.texts)
+    residuals, tests, guard = split(where_else)
+    compared = own.union(compared_in(fit), compared_in(where), *(each.compared for each in below))
+    retention_us = decision.retention_us
+    clause = Clause(
+        query_class=QueryClass(template, row, False, stratum, decided),
+        blocks=tuple(block for each in below for block in each.blocks),
+        window_us=retention_us,
+        sources=sources,
+        places={},
+        box=(
+            *(test for s, each in enumerate(below) for test in tested_below(each, s)),
+            *tested,
+            *_steps(decision, below),
+            *_taking(decision, built.deciding),
+        ),
+        residuals=residuals,
+        tests=tests,
+        condition=compile_condition(residuals, tests),
+        compared=compared,
+        carried=tuple(sorted(needed_above | compared)),
+        similar=in_text(below, fit),
+        deciding=built.deciding,
+        origin=node.origin,
+        guard=guard,
+    )
+    compiler.clauses.append(clause)
+    return clause
+
+
+def _tested(
+    where: Disjunct, below: Sequence[Clause], texts: Collection[str]
+) -> tuple[list[Test], Disjunct]:
+    """Return the tests of values against parameters in WHERE, and what else is asked there."""
+    places = {
+        name: Place(side, -1, position)
+        for side, clause in enumerate(below)
+        for position, name in enumerate(clause.carried, 1)
+    }
+    tests: list[Test] = []
+    others: list[Residual] = []
+    for residual in where.residuals:
+        found = data_test(residual, texts)
+        if found is not None and isinstance(found[1].data, Parameter):
+            value, test = found
+            tests.append(Test(places[term(value)], *test))
+        else:
+            others.append(residual)
+    return tests, replace(where, residuals=tuple(others))
+
+
+def _steps(decision: Decision, below: Sequence[Clause]) -> Iterator[Test]:
+    """Yield what says for which data a tuple was decided: its own window, or all behind its bar."""
+    if isinstance(decision.window_us, Parameter):
+        if decision.is_graded:
+            yield Test(WINDOW, "=", decision.window_us)
+        else:
+            yield Test(BAR, ">", decision.window_us)
+    if any(fit.right.threshold for fit in decision.fits):
+        [_, right] = below
+        for test in right.box:
+            if test.operator in INEQUALITIES and isinstance(test.data, Parameter):
+                yield Test(BAR, _BARRED[test.operator], test.data)
+
+
+def _taking(decision: Decision, deciding: Sequence[Clause]) -> Iterator[Test]:
+    """Yield what says for which data a tuple is not taken away."""
+    absent = {case.stream.name for each in decision.absences for case in each.cases}
+    tests = [test for each in deciding if each.stream in absent for test in each.box]
+    for operator, data in dict.fromkeys(test[1:] for test in tests):
+        if isinstance(data, Parameter) and operator == "=":
+            yield Test(TAKEN, NONE_OF, data)
+        elif isinstance(data, Parameter) and operator in INEQUALITIES:
+            yield Test(BAR, _BARRED[operator], data)
+    for window_us in dict.fromkeys(each.window_us for each in decision.absences):
+        if isinstance(window_us, Parameter):
+            yield Test(BAR, ">", window_us)
+
+
+_BARRED = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
+"""How a bar is held against data, by how values are held against it."""
