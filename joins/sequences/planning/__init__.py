@@ -4,6 +4,7 @@
     asked    the rules, in columns
     terms    which values rows have, and where
     ascents  in what steps lefts are served
+    readers  the seats of a stratum by the streams that they read
     outputs  what classes hand on of decisions
 
 Invariant: a number is never given twice.

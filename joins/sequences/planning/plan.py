@@ -26,6 +26,7 @@ from joins.sequences.columns import Columns
 from joins.sequences.planning.ascents import Ascent, ascent_of, bars_of, taking_of
 from joins.sequences.planning.asked import AskedRules
 from joins.sequences.planning.outputs import ClassOutput
+from joins.sequences.planning.readers import SeatReaders
 from joins.sequences.planning.terms import Terms
 from templates.decision import Conjunction, Decided, Decision, DecisionKind, TupleStream
 from templates.rule import Rule
@@ -61,25 +62,6 @@ class _Operands:
     left: int
     right: int
     seats: dict[tuple[int, TupleStream], int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Readers:
-    """The seats of one stratum in the order of their streams' numbers."""
-
-    streams: Ints
-    seats: Ints
-
-    @classmethod
-    def of(cls, seats: Ints, streams: Ints) -> _Readers:
-        """Return seats, given in any order."""
-        order = np.argsort(streams, kind="stable")
-        return cls(streams[order], seats[order])
-
-    def of_streams(self, streams: Ints) -> tuple[Ints, Ints]:
-        """Return where the seats of some streams begin, and how many each has."""
-        low, high = (np.searchsorted(self.streams, streams, side) for side in ("left", "right"))
-        return low, high - low
 
 
 class _Numbers:
@@ -133,7 +115,7 @@ class Plan:
             | {"taking": np.int8}
         )
         self._names: dict[str, int] = {}
-        self._readers: dict[int, _Readers] = {}
+        self._readers: dict[int, SeatReaders] = {}
         self._strata: list[int] = []
 
     # -- decisions -----------------------------------------------------------------------------
@@ -337,11 +319,11 @@ class Plan:
         readers = self._reading(stratum)
         return readers.seats, *readers.of_streams(streams)
 
-    def _reading(self, stratum: int) -> _Readers:
+    def _reading(self, stratum: int) -> SeatReaders:
         readers = self._readers.get(stratum)
         if readers is None:
             seats = np.flatnonzero(self.decisions["stratum"][self.seats["decision"]] == stratum)
-            readers = self._readers[stratum] = _Readers.of(seats, self.seats["stream"][seats])
+            readers = self._readers[stratum] = SeatReaders.of(seats, self.seats["stream"][seats])
         return readers
 
     def strata(self, decisions: Ints) -> Ints:
