@@ -146,6 +146,9 @@ async def test_help_of_the_language_comes_with_places_in_characters(house: House
             assert answer.status == 200, await answer.text()
             return await answer.json()
 
+    assert (await asked("check", SAME))["parameters"] == []
+    (wanted,) = (await asked("check", "news//item->a[title = $t]"))["parameters"]
+    assert wanted["name"] == "t"
     text = "-- 😀\nnews//item->who WHERE whom = 'x'"
     (found,) = (await asked("check", text))["diagnostics"]
     assert text[found["start"] : found["end"]] == "whom"

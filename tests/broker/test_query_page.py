@@ -168,6 +168,31 @@ async def test_near_misses_mend_a_query_while_it_is_written(house: House, browse
     assert not wrong
 
 
+async def test_a_query_with_parameters_is_tried_with_values_that_are_typed_below_it(
+    house: House, browser: Browser
+) -> None:
+    headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
+    for at, by in enumerate(("ann", "bob")):
+        url = f"/v1/streams/news/documents?time=2026-01-01T1{at}:00Z"
+        item = f"<item><title>Flood</title><by>{by}</by></item>"
+        await house.client.post(url, data=item.encode(), headers=headers)
+    page, wrong = await entered(house, browser)
+    text = "news//item->a FOLLOWED BY {a/title = b/title AND b/by = $who, $within} news//item->b"
+    await page.goto(f"{url_of(house)}/register?text={quote(text)}")
+    said = page.locator("#trial-said")
+    await expect(said).to_have_text("Give $who, $within to see what it would have matched.")
+    await page.get_by_label("$who").fill("bob")
+    await expect(said).to_have_text("Give $within to see what it would have matched.")
+    await page.get_by_label("$within").fill("1 hour")
+    await expect(said).to_contain_text("Matched 1, nearly 0, of 2 documents", timeout=30_000)
+    await page.get_by_label("$within").fill("59 minutes")
+    await expect(said).to_contain_text("Matched 0, nearly 0, of 2 documents", timeout=30_000)
+    assert not wrong
+    await page.get_by_label("$within").fill("soon")
+    await expect(said).to_contain_text("It cannot be tried", timeout=30_000)
+    assert await page.get_by_label("$within").evaluate("it => it === document.activeElement")
+
+
 HIGHLIGHTED = """async (texts) => {
   const { parts } = await import("/assets/highlight.js");
   return texts.map((text) => parts(text).map(([from, to, kind]) => [text.slice(from, to), kind]));

@@ -201,6 +201,20 @@ async def test_a_process_that_ends_is_told_and_the_next_question_is_answered(
     assert (await asked(tried, TEXT))[-1]["matched"] == 1
 
 
+async def test_near_misses_of_a_text_with_parameters_lack_what_they_leave_out(
+    tried: TestClient,
+) -> None:
+    text = TEXT.replace("a/by != b/by", "b/by = $who")
+    last = (await asked(tried, text, parameters='{"who": "bob"}'))[-1]
+    assert (last["matched"], last["near"]) == (1, 1)
+    (miss,) = last["misses"]
+    assert (miss["kind"], miss["said"]) == ("condition", "fails b/by = $who")
+    within = TEXT.replace("1 hour", "$within")
+    for value, matched in (("30 minutes", 1), ("1 day", 5)):
+        last = (await asked(tried, within, parameters=json.dumps({"within": value})))[-1]
+        assert last["matched"] == matched
+
+
 @pytest.fixture
 async def slow(room: Room) -> AsyncIterator[TestClient]:
     """A client of a server that has sent little before a client has read it."""

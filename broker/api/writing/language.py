@@ -44,7 +44,10 @@ def install(application: web.Application) -> None:
 
 
 async def check_text(request: web.Request) -> web.Response:
-    """Answer what `xscl check` says of the text in the body, and the edits that would mend it."""
+    """Answer what `xscl check` says of the text in the body, and the edits that would mend it.
+
+    With the parameters of one query, so that whoever writes it can be asked for values.
+    """
     backend, text = request.app[BACKEND], await written_text(request)
     query_id = request.query.get("id")
 
@@ -52,7 +55,11 @@ async def check_text(request: web.Request) -> web.Response:
         queries, found = xscl.check(text, id=query_id)
         if query_id and not any(each.is_error for each in found):
             found = [*found, *_among(backend, queries)]
-        return {"diagnostics": list(map(_diagnosed, found))}
+        parameters = queries[0].parameters if len(queries) == 1 else ()
+        return {
+            "diagnostics": list(map(_diagnosed, found)),
+            "parameters": [{"name": name, "type": kind} for name, kind in parameters],
+        }
 
     return await _answer(work)
 

@@ -149,9 +149,10 @@ def _registered(
 ) -> Iterator[RegisteredQuery]:
     for query_id, text in asked.upstream:
         yield from map(RegisteredQuery, xscl.parse(text, id=query_id))
-    assignments = () if asked.parameters is None else (dict(asked.parameters),)
     for query in (*xscl.parse(source, id=asked.query[0]), *loosened):
-        yield RegisteredQuery(query, assignments=assignments)
+        values = asked.parameters or {}  # what is left out may have been all that wanted a value
+        own = {name: values[name] for name, _ in query.parameters}
+        yield RegisteredQuery(query, assignments=(own,) if own else ())
 
 
 def _note(

@@ -12,9 +12,9 @@ form.elements.id?.addEventListener("change", () => view.dispatch({}));
 document.body.classList.add("has-scripts");
 if (!form.elements.text.value.trim()) attempt.readAhead();
 
-function show(found, text = "") {
+function show(found, text = "", parameters = []) {
   said.replaceChildren();
-  if (text.trim() && !found.some((each) => each.severity === "error")) attempt.start(text);
+  if (text.trim() && !found.some((each) => each.severity === "error")) attempt.start(text, parameters);
   if (!found.length) return;
   const list = document.createElement("ul");
   for (const each of found) {

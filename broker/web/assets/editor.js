@@ -87,8 +87,8 @@ export function edit(textarea, { id = () => "", checked = () => {}, changed = ()
       return [];
     }
     if (!answer.ok) return [];
-    const found = (await answer.json()).diagnostics;
-    if (view.state.doc.toString() === text) checked(found, text);
+    const { diagnostics: found, parameters } = await answer.json();
+    if (view.state.doc.toString() === text) checked(found, text, parameters);
     return found.map((each) => ({
       from: units(text, each.start),
       to: Math.max(units(text, each.end), units(text, each.start)),

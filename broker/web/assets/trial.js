@@ -5,13 +5,17 @@ import { ask } from "./editor.js";
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 480;
 const HEIGHT = 90;
+const VALUED_AFTER_MS = 400;
+const EXAMPLES = { duration: "6 hours", number: "3" };
 const UNITS = [["day", 86400e6], ["hour", 3600e6], ["minute", 60e6], ["second", 1e6]];
 
 export function trial(section, { id, make }) {
   const said = section.querySelector("#trial-said");
   const bounds = section.querySelector("#trial-bounds");
+  const values = section.querySelector("#trial-values");
   const near = section.querySelector("#trial-near");
   const matches = section.querySelector("#trial-matches");
+  const given = new Map(); // What was typed as the value of each parameter, of this text or one before.
   let asking = new AbortController();
 
   function stop() {
@@ -19,8 +23,9 @@ export function trial(section, { id, make }) {
     section.classList.add("old");
   }
 
-  async function start(text) {
+  async function start(text, parameters) {
     stop();
+    fields(text, parameters);
     asking = new AbortController();
     const { signal } = asking;
     if (section.hidden) {
@@ -29,14 +34,54 @@ export function trial(section, { id, make }) {
       near.hidden = matches.hidden = true;
     }
     section.hidden = false;
-    const asked = id() ? `?id=${encodeURIComponent(id())}` : "";
+    const lacking = parameters.filter(({ name }) => !given.get(name)?.trim());
+    if (lacking.length) return waitFor(lacking);
+    const asked = new URLSearchParams(id() && { id: id() });
+    if (parameters.length) asked.set("parameters", JSON.stringify(valued(parameters)));
     try {
-      const answer = await ask(`/v1/language/trial${asked}`, { body: text, signal });
+      const answer = await ask(`/v1/language/trial?${asked}`, { body: text, signal });
       if (!answer.ok) return refused(await answer.json());
       for await (const line of lines(answer.body)) show(line);
     } catch (error) {
       if (error.name !== "AbortError") said.textContent = "The broker does not answer.";
     }
+  }
+
+  // Asks for the value of each parameter; fields stay while the parameters do.
+  function fields(text, parameters) {
+    values.hidden = !parameters.length;
+    values.start = () => start(text, parameters);
+    const of = JSON.stringify(parameters);
+    if (values.dataset.of === of) return;
+    values.dataset.of = of;
+    values.replaceChildren(...parameters.map(field));
+  }
+
+  function field({ name, type }) {
+    const [row, label, input] = ["p", "label", "input"].map((each) => document.createElement(each));
+    label.textContent = `$${name}, a ${type}, to try it with`;
+    label.htmlFor = input.id = `trial-value-${name}`;
+    Object.assign(input, { autocomplete: "off", maxLength: 2000, placeholder: EXAMPLES[type] ?? "", value: given.get(name) ?? "" });
+    let waiting;
+    input.addEventListener("input", () => {
+      given.set(name, input.value);
+      clearTimeout(waiting);
+      waiting = setTimeout(() => values.start(), VALUED_AFTER_MS);
+    });
+    row.append(label, input);
+    return row;
+  }
+
+  function waitFor(lacking) {
+    section.classList.remove("old");
+    bounds.replaceChildren();
+    near.hidden = matches.hidden = true;
+    said.textContent = `Give ${lacking.map(({ name }) => `$${name}`).join(", ")} to see what it would have matched.`;
+  }
+
+  function valued(parameters) {
+    const isNumber = ({ name, type }) => ["number", "value"].includes(type) && !Number.isNaN(Number(given.get(name)));
+    return Object.fromEntries(parameters.map((each) => [each.name, isNumber(each) ? Number(given.get(each.name)) : given.get(each.name)]));
   }
 
   // Has the broker read the documents while the first words are typed.
