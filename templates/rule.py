@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from templates.decision import NOTHING, Conjunction
-from xscl.evaluation import Condition, compile_conjunction
+from templates.derived import as_derived
+from xscl.evaluation import Condition, compile_conjunction, values_of_optional
 from xscl.functions import to_double
-from xscl.query import Residual, VariableValue
+from xscl.query import Operand, PathFrom, Residual, VariableValue, term
 
-__all__ = ["OPERATORS", "Condition", "Rule", "numbers_of"]
+__all__ = ["OPERATORS", "Condition", "Rule", "numbers_of", "values_in_lists"]
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 """Operators of comparisons, by number: from the third on they compare numbers."""
@@ -19,27 +20,45 @@ OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 class Rule:
     """A conjunction: `joins`, `comparisons` of two terms, and a `condition` of what is left.
 
-    A comparison is a term, the number of its operator, and a term.
+    A comparison is a term, the number of its operator, and a term.  Where `others`, terms of what
+    is absent, are held against an optional path, `listed` is one such equality, by which rows can
+    be looked up: the term that has the path's values as a list, and the other one.  It is tested by
+    the condition too.
     """
 
-    def __init__(self, asked: Conjunction) -> None:
+    def __init__(self, asked: Conjunction, others: Collection[str] = ()) -> None:
         self.joins = asked.joins
+        self.listed = _listed(asked, others)
         self.comparisons: list[tuple[str, int, str]] = []
-        others: list[Residual] = []
+        further: list[Residual] = []
         for each in asked.rest.residuals:
             left, right = each.left, each.right
             if isinstance(left, VariableValue) and isinstance(right, VariableValue):
                 operator = OPERATORS.index(each.operator)
                 self.comparisons.append((left.variable, operator, right.variable))
             else:
-                others.append(each)
-        rest = replace(asked.rest, residuals=tuple(others))
+                further.append(each)
+        rest = replace(asked.rest, residuals=tuple(further))
         self.condition = None if rest == NOTHING else compile_conjunction(rest)
 
     @property
     def has_numbers(self) -> bool:
         """Whether it compares numbers."""
         return any(operator > 1 for _, operator, _ in self.comparisons)
+
+
+def _listed(asked: Conjunction, others: Collection[str]) -> tuple[str, str] | None:
+    for join in asked.rest.value_joins:
+        path: Operand = join.left
+        other = as_derived(join.right)
+        if isinstance(path, PathFrom) and other is not None and term(other) in others:
+            return term(path), term(other)
+    return None
+
+
+def values_in_lists(texts: Iterable[str]) -> list[list[str]]:
+    """Return the values that each of some values is a list of: those of an optional path."""
+    return [[*map(str, values_of_optional(text))] for text in texts]
 
 
 def numbers_of(values: Iterable[str | None]) -> list[float]:

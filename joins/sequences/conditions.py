@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from joins.memory.instancetable import EMPTY, Hashes
+from joins.memory.instancetable import EMPTY, Hashes, hash_values
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.sequences.contenders import Contenders
 from joins.sequences.planning.plan import Plan
 from joins.sequences.planning.terms import Terms
+from templates.rule import values_in_lists
 
 __all__ = ["RowView", "RuleConditions", "mixed"]
 
@@ -37,7 +39,8 @@ class RuleConditions:
     def keys(self, rules: Ints, sides: Sequence[Ints], half: int) -> tuple[Ints, Hashes]:
         """Return keys made of what equalities ask: which rows have one, and the key of each.
 
-        `half` says which term of each equality is read.  The empty string joins nothing.
+        `half` says which term of each equality is read.  The empty string joins nothing.  A row in
+        which the term is a list has a key for each value in it.
         """
         keys = mixed(np.zeros(len(rules), np.uint64), rules.astype(np.uint64))
         has = np.ones(len(rules), np.bool_)
@@ -47,7 +50,28 @@ class RuleConditions:
             keys[own] = mixed(keys[own], hashes)
             has[own[hashes == EMPTY]] = False
         rows = np.flatnonzero(has)
-        return rows, keys[rows]
+        return self._with_lists(rules, sides, half, rows, keys[rows])
+
+    def _with_lists(
+        self, rules: Ints, sides: Sequence[Ints], half: int, rows: Ints, keys: Hashes
+    ) -> tuple[Ints, Hashes]:
+        """Return rows with what is in lists mixed in their keys."""
+        terms = self._plan.asked.lists(rules[rows])[half]
+        own = np.flatnonzero(terms >= 0)
+        if not len(own):
+            return rows, keys
+        slots = self._slots(terms[own], [side[rows[own]] for side in sides])
+        if half:
+            keys[own] = mixed(keys[own], self._contenders.hashes[0][slots])
+            return rows, keys
+        lists = values_in_lists(self._contenders.texts[slots].tolist())
+        counts = np.ones(len(rows), np.int64)
+        counts[own] = [len(each) for each in lists]
+        again = np.repeat(np.arange(len(rows)), counts)
+        keys, in_list = keys[again], (terms >= 0)[again]
+        values = pa.array([value for each in lists for value in each], pa.string())
+        keys[in_list] = mixed(keys[in_list], hash_values(values)[0])
+        return rows[again], keys
 
     def groups(self, rows: Ints) -> tuple[Hashes, Hashes]:
         """Return two hashes of the values by which rows compete in groups, zeros where all do."""

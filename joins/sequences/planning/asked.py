@@ -23,6 +23,7 @@ class AskedRules:
         self._rules = Columns(
             dict.fromkeys(("joins", "join_count", "comparisons", "comparison_count"), np.int64)
             | {"has_condition": np.bool_}
+            | dict.fromkeys(("list", "listed"), np.int64)
         )
         self._pairs = Columns(dict.fromkeys(("left", "operator", "right"), np.int64))
         self._conditions: dict[int, Condition] = {}
@@ -44,6 +45,8 @@ class AskedRules:
             comparisons=first + len(rule.joins),
             comparison_count=len(rule.comparisons),
             has_condition=rule.condition is not None,
+            list=-1 if rule.listed is None else self._terms.number(rule.listed[0]),
+            listed=-1 if rule.listed is None else self._terms.number(rule.listed[1]),
         )
         if rule.condition is not None:
             self._conditions[number] = rule.condition
@@ -53,6 +56,10 @@ class AskedRules:
         """Yield the equalities of rules, one of each at a time: which rules, and both terms."""
         for own, pairs in self._each(rules, "joins", "join_count"):
             yield own, self._pairs["left"][pairs], self._pairs["right"][pairs]
+
+    def lists(self, rules: Ints) -> tuple[Ints, Ints]:
+        """Return of rules the term that is a list, and the one that is in it; -1 where none is."""
+        return self._rules["list"][rules], self._rules["listed"][rules]
 
     def comparisons(self, rules: Ints) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
         """Yield the comparisons of rules so: which rules, a term, an operator, and a term."""

@@ -214,7 +214,7 @@ class Plan:
             role = Role.LEFT if operand == own.left else Role.RIGHT
             self._sit(number, own, operand, role, stream, rules)
         for window_us, taking, case, (left, right) in cases:
-            rule = self._rule(number, case.asked)
+            rule = self._rule(number, case.asked, case.stream.terms)
             self.cases.append(
                 1,
                 rule=rule,
@@ -246,8 +246,8 @@ class Plan:
         self._operand_count += 1
         return self._operand_count
 
-    def _rule(self, decision: int, asked: Conjunction) -> int:
-        rule = Rule(asked)
+    def _rule(self, decision: int, asked: Conjunction, others: Sequence[str] = ()) -> int:
+        rule = Rule(asked, others)
         self.decisions["has_numbers"][decision] |= rule.has_numbers
         self.decisions["has_texts"][decision] |= rule.condition is not None
         return self.asked.add(rule)
