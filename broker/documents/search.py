@@ -13,13 +13,13 @@ from xml.sax.saxutils import escape
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from lxml import etree
 
 from broker.documents.document import CLOCK, Document
 from broker.documents.head import Segment
+from broker.documents.places import texts_at
 from broker.documents.spool import Spool
 from broker.documents.stored import document_of
-from broker.documents.wellformed import root_of, text_of
+from broker.documents.wellformed import root_of
 from joins import UNBOUNDED
 
 __all__ = ["Found", "search"]
@@ -41,7 +41,7 @@ def search(
     wanted: str = "",
     *,
     stream: str = "",
-    name: str = "",
+    place: str = "",
     before: int = UNBOUNDED,
     limit: int = 50,
     seconds: float = 0.3,
@@ -49,8 +49,8 @@ def search(
 ) -> Found:
     """Return the newest documents below a docid that have a text, in any case.
 
-    With a `name` the text is in an element or attribute of this local name; an empty text is
-    everywhere.  It ends after so many documents, or so many seconds.
+    With a `place` (`broker.documents.places`) the text is in an element or attribute there; an
+    empty text is everywhere.  It ends after so many documents, or so many seconds.
     """
     ends_s = now_s() + seconds
     found: list[Document] = []
@@ -58,10 +58,10 @@ def search(
         mask = _mask(rows, wanted, stream)
         for at in reversed(pc.indices_nonzero(mask).to_pylist()):
             document = document_of(first + at, rows.slice(at, 1).to_pylist()[0])
-            if name and not _has(document.xml, name, wanted):
-                continue
-            found.append(document)
-            if len(found) == limit:
+            if not place or _has(document.xml, place, wanted):
+                found.append(document)
+            # Documents are parsed for places, which takes its time.
+            if len(found) == limit or (place and now_s() > ends_s):
                 return Found(found, document.docid)
         if now_s() > ends_s:
             is_end = first == segment.first_docid and segment == spool.all_segments()[0]
@@ -92,19 +92,9 @@ def _mask(rows: pa.RecordBatch, wanted: str, stream: str) -> pa.Array:
     return mask
 
 
-def _has(xml: bytes, name: str, wanted: str) -> bool:
+def _has(xml: bytes, place: str, wanted: str) -> bool:
     root = root_of(xml)
     if root is None:
         return False
     folded = wanted.casefold()
-    return any(folded in text.casefold() for text in _texts(root, name))
-
-
-def _texts(root: etree._Element, name: str) -> Iterator[str]:
-    """Yield the texts of elements and attributes of a local name."""
-    for element in root.iter(etree.Element):
-        if etree.QName(element).localname == name:
-            yield text_of(element)
-        for attribute, value in element.attrib.items():
-            if etree.QName(attribute).localname == name:
-                yield str(value)
+    return any(folded in text.casefold() for text in texts_at(root, place))

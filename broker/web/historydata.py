@@ -57,7 +57,7 @@ def history(backend: Backend, wanted: Mapping[str, str], before: int) -> dict[st
         backend.spool,
         wanted["find"],
         stream=wanted["stream"],
-        name=wanted["in"],
+        place=wanted["in"],
         before=before,
     )
     return {

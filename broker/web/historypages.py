@@ -22,7 +22,7 @@ _LETTERS_MAX = 50
 
 
 async def show_history(request: web.Request) -> web.Response:
-    """Show the newest documents that have `?find=`, of a `?stream=`, `?in=` elements of a name."""
+    """Show the newest documents that have `?find=`, of a `?stream=`, `?in=` elements of a path."""
     asked = {
         name: request.query.get(name, "").strip()[:_WANTED_MAX] for name in ("find", "stream", "in")
     }

@@ -74,6 +74,10 @@ async def test_documents_are_found_by_text_element_and_stream(house: House) -> N
     assert await found("find=fLOOD") == ["/documents/2", "/documents/1"]
     assert await found("find=flood&in=title") == ["/documents/1"]
     assert await found("find=x1&in=id") == ["/documents/1"]
+    assert await found("find=x1&in=item/@id") == await found("in=/item/@id&find=X1")
+    assert await found("find=x1&in=item/@id") == ["/documents/1"]
+    assert await found("find=flood&in=item/title") == ["/documents/1"]
+    assert await found("find=flood&in=/title") == []
     assert await found("find=flood+%26+fire") == ["/documents/1"]
     assert await found("stream=wire") == ["/documents/2"]
     assert await found("before=2") == ["/documents/1"]

@@ -28,9 +28,9 @@ export function trial(section, { id, make }) {
     fields(text, parameters);
     asking = new AbortController();
     const { signal } = asking;
-    if (section.hidden) {
+    if (section.hidden || section.classList.contains("waits")) {
       said.textContent = "Looking…";
-      section.classList.remove("old");
+      section.classList.remove("old", "waits");
       near.hidden = matches.hidden = true;
     }
     section.hidden = false;
@@ -74,6 +74,7 @@ export function trial(section, { id, make }) {
 
   function waitFor(lacking) {
     section.classList.remove("old");
+    section.classList.add("waits");
     bounds.replaceChildren();
     near.hidden = matches.hidden = true;
     said.textContent = `Give ${lacking.map(({ name }) => `$${name}`).join(", ")} to see what it would have matched.`;
