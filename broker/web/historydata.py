@@ -18,6 +18,7 @@ from broker.api.backend import Backend
 from broker.api.pickup import Pickup
 from broker.delivery.deliveries import Delivery
 from broker.delivery.letter import duration
+from broker.documents.delays import delays
 from broker.documents.document import Document, parse_time
 from broker.documents.search import Found, search
 from broker.documents.stored import stored_document
@@ -29,10 +30,19 @@ from broker.web.coloured import coloured_xml
 from xscl.editing.loosening import loosenings
 from xscl.nodes import AttributeNode, NumberedTree, TextNode
 
-__all__ = ["deliveries_of", "history", "one_document", "one_match", "title_of", "why_not"]
+__all__ = [
+    "deliveries_of",
+    "history",
+    "lateness",
+    "one_document",
+    "one_match",
+    "title_of",
+    "why_not",
+]
 
 _MATCHES_MAX = 100
 _QUERIES_MAX = 100
+_SOURCES_MAX = 200
 _SUBSCRIPTIONS_MAX = 100
 _DELIVERIES_MAX = 50
 _TITLE_MAX = 120
@@ -65,6 +75,18 @@ def history(backend: Backend, wanted: Mapping[str, str], before: int) -> dict[st
         "further": found.before,
         "wanted": wanted,
         "queries": _asked_of(backend),
+    }
+
+
+def lateness(backend: Backend) -> dict[str, Any]:
+    """Return how late the newest documents came, by feed or stream, the latest first."""
+    backend.spool.refresh()
+    found, documents = delays(backend.spool, backend.lateness_us)
+    return {
+        "sources": found[:_SOURCES_MAX],
+        "left": max(0, len(found) - _SOURCES_MAX),
+        "documents": documents,
+        "lateness_us": backend.lateness_us,
     }
 
 

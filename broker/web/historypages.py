@@ -31,6 +31,12 @@ async def show_history(request: web.Request) -> web.Response:
     return page(request, "documents.html.j2", values)
 
 
+async def show_lateness(request: web.Request) -> web.Response:
+    """Show how late the newest documents came, feed by feed."""
+    values = await in_thread(historydata.lateness, request.app[BACKEND])
+    return page(request, "lateness.html.j2", values)
+
+
 async def show_document(request: web.Request) -> web.Response:
     """Show one document, and what became of it."""
     docid = int(request.match_info["docid"])
@@ -89,6 +95,7 @@ ROUTES = [
     web.get("/documents", show_history),
     web.get(r"/documents/{docid:\d{1,18}}", show_document),
     web.get(r"/matches/{seq:\d{1,18}}", show_match),
+    web.get("/lateness", show_lateness),
     web.get("/why-not", show_why_not),
     web.get("/dead-letters", show_dead_letters),
     web.get("/feeds", show_feeds),

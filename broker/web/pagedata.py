@@ -51,6 +51,7 @@ __all__ = [
     "feed_store",
     "feeds",
     "has_text",
+    "length_of",
     "messages",
     "moment",
     "now_us",
@@ -277,6 +278,15 @@ def failing_deliveries(deliveries: Deliveries) -> list[Delivery]:
 def moment(time_us: int) -> str:
     """Return a time to the second, in UTC, as machines and people read it."""
     return render_time(time_us // 1_000_000 * 1_000_000)
+
+
+def length_of(length_us: int) -> str:
+    """Return a length of time as people say it.
+
+    >>> length_of(90_000_000)
+    '1 minute 30 seconds'
+    """
+    return duration(timedelta(microseconds=length_us))
 
 
 def spelled(parameters: str) -> str:

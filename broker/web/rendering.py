@@ -44,6 +44,7 @@ def _segment(text: str) -> str:
 _ENVIRONMENT.filters.update(
     ago=pagedata.ago,
     count=pagedata.count,
+    length_of=pagedata.length_of,
     moment=pagedata.moment,
     segment=_segment,
     spelled=pagedata.spelled,

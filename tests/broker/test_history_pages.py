@@ -15,6 +15,9 @@ from support.subscribers import Broker, receiving, until
 
 from broker.api.admission.browsers import FORM_TOKEN
 from broker.api.feeds import FEED_ADMINISTRATION
+from broker.documents.delays import delays
+from broker.documents.document import DocumentLine
+from broker.documents.ingest import Ingest
 from broker.documents.search import search
 from broker.documents.spool import Spool
 from broker.matching.match import MatchNode
@@ -86,6 +89,48 @@ async def test_documents_are_found_by_text_element_and_stream(house: House) -> N
     async with house.client.post(NEWS, data=ZOE.encode(), headers=headers) as answer:
         assert answer.status == 200
     assert await found("find=ZOË") == await found("find=zoë&in=by") == ["/documents/4"]
+
+
+async def test_lateness_is_told_by_feed_the_latest_first(house: House) -> None:
+    minute_us = 60_000_000
+    start_us = house.room.spool.watermark_us
+
+    def line(key: str, time_us: int, arrival_us: int) -> DocumentLine:
+        return DocumentLine("late", b"<item/>", start_us + time_us, start_us + arrival_us, key)
+
+    slow = [line(f"https://slow.example/f {n}", n, n * minute_us) for n in range(1, 101)]
+    quick = [line(f"https://quick.example/f {n}", n * minute_us, n * minute_us) for n in (1, 2, 3)]
+    plain = [line("a b", 3 * minute_us, 5 * minute_us), line("http://no", minute_us, 2 * minute_us)]
+    Ingest(house.room.spool, dedup_horizon_us=None).append(
+        [*quick, *slow, *plain], registry_version=1
+    )
+    tree = await page(house, "/lateness")
+    rows = [
+        [" ".join(cell.text_content().split()) for cell in row.xpath("th|td")]
+        for row in tree.xpath("//tbody/tr")
+        if row.xpath("string(td[1])") == "late"
+    ]
+    assert [row[0] for row in rows] == [
+        "https://slow.example/f",
+        "no feed",
+        "https://quick.example/f",
+    ]
+    slow_row, plain_row, quick_row = rows
+    hours = ["49 minutes 59 seconds", "1 hour 34 minutes", "1 hour 39 minutes"]
+    assert slow_row[2:6] == ["100", *hours]
+    assert slow_row[6:] == ["2 minutes 59 seconds", "0"]
+    assert plain_row[2:6] == ["2", "1 minute", "2 minutes", "2 minutes"]
+    assert plain_row[6] == "2 minutes"
+    assert quick_row[3:] == ["less than a second"] * 3 + ["nothing", "0"]
+    found, documents = delays(house.room.backend.spool, 90 * 1_000_000)
+    assert documents == sum(each.documents for each in found) == 108
+    assert {each.feed or each.stream: each.beyond for each in found} == {
+        "news": 0,
+        "wire": 0,
+        "late": 1,
+        "https://slow.example/f": 100,
+        "https://quick.example/f": 0,
+    }
 
 
 async def test_a_search_goes_on_where_its_time_ended(house: House) -> None:

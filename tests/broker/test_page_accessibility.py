@@ -51,6 +51,7 @@ async def test_nothing_is_found_on_any_page(house: House, browser: Browser, sche
     paths += ["/documents?find=flood", "/documents/1", f"/matches/{seq}", "/dead-letters"]
     paths += ["/why-not?query=same&documents=1,2", "/feeds", "/tables", "/tables/author"]
     paths += [
+        "/lateness",
         "/plan",
         "/plan?query=same",
         "/audit",

@@ -13,6 +13,7 @@ PAGES = frozenset(
         "GET /documents/{docid}",
         "GET /feeds",
         "GET /feeds.opml",
+        "GET /lateness",
         "GET /live",
         "GET /matches/{seq}",
         "GET /plan",
