@@ -21,7 +21,7 @@ and DISJOINT (`tests/generators/outcome_cases.py`), with `--counted` they count 
 (`tests/generators/similar_cases.py`).  One case of five of these three is joined in three shards.
 Of the others of similarity one of five is joined by any engine: reference engines try pair by pair.
 Compiled loops begin at once, with the fifth set, or never; half of the cases order their words anew
-whenever as many sets have come as were there.
+whenever as many sets have come as were there, and half forget documents and their sets at once.
 
 At the end comes a table of the clauses of the language: how many cases each stands in, and in how
 many it decides which matches there are.  That takes many runs of the oracle, so it looks at every
@@ -72,14 +72,17 @@ from support.runners import (  # noqa: E402
     run_engine,
     run_oracle,
 )
+from support.tiny_limits import TINY_MEMORY, matching  # noqa: E402
 
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits  # noqa: E402
 from broker.pipeline.shards import Join  # noqa: E402
 from broker.tables.locks import Granularity, Scheduler  # noqa: E402
 from broker.tables.transactions import Schedule  # noqa: E402
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits  # noqa: E402
 from joins.shards.limits import ShardLimits  # noqa: E402
-from joins.signature.limits import SignatureLimits  # noqa: E402
 from joins.similarity import settable  # noqa: E402
+from joins.similarity.compilation import compile_loops  # noqa: E402
+from templates.compiling import can_compile  # noqa: E402
 
 MEMORY = Path("/dev/shm")
 
@@ -204,6 +207,8 @@ class _SimilarWay:
     is_by_reference: bool
     compiled_sets: int
     first_look: int
+    part_words: int
+    memory: MemoryLimits
 
     @classmethod
     def random(cls, cut: random.Random) -> _SimilarWay:
@@ -212,17 +217,22 @@ class _SimilarWay:
             is_by_reference=not cut.randrange(5),
             compiled_sets=cut.choice((0, 5, 1_000)),
             first_look=cut.choice((1, settable.FIRST_LOOK)),
+            part_words=cut.choice((1, settable.PART_WORDS)),
+            memory=cut.choice((TINY_MEMORY, DEFAULT_MEMORY_LIMITS)),
         )
 
     @property
     def limits(self) -> MatchingLimits:
         """The limits of an engine that joins in this way."""
-        return MatchingLimits(join=SignatureLimits(compiled_sets=self.compiled_sets))
+        return matching(self.memory, compiled_sets=self.compiled_sets)
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
-        """Order words as early as this way does."""
-        with patch.object(settable, "FIRST_LOOK", self.first_look):
+        """Order words as early as this way does, and copy as few at once."""
+        with (
+            patch.object(settable, "FIRST_LOOK", self.first_look),
+            patch.object(settable, "PART_WORDS", self.part_words),
+        ):
             yield
 
 
@@ -284,6 +294,8 @@ def main() -> None:
     options = parser.parse_args()
     engines = ENGINES if options.engine == "all" else (options.engine,)
     of_kind = next((CASES[kind] for kind in KINDS if getattr(options, kind)), None)
+    if options.similar and can_compile():
+        compile_loops()
     run = Run(engines, options.dynamic, of_kind, options.coverage)
     seeds = range(options.seed, options.seed + options.cases)
     counts: Counter[str] = Counter()

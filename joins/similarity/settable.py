@@ -47,7 +47,7 @@ COUNT_BITS = 16
 _MOST = (1 << COUNT_BITS) - 1
 """Sets with a word are counted up to this many."""
 
-_PART_WORDS = 1 << 20
+PART_WORDS = 1 << 20
 """Words of sets that are copied, or put into an index, at once, about: so what that takes does not
 grow with the table."""
 
@@ -200,7 +200,7 @@ class SetTable(ABC, Generic[Index]):
     def _parts(self) -> Iterator[Ints]:
         """Yield the numbers of all sets, in parts."""
         numbers = np.arange(self.sets.start, self.sets.end)
-        part = self.sets.places(numbers) // _PART_WORDS
+        part = self.sets.places(numbers) // PART_WORDS
         for which in np.split(numbers, np.flatnonzero(np.diff(part)) + 1):
             if len(which):
                 yield which

@@ -122,7 +122,7 @@ def test_sets_that_go_from_between_others_are_found_no_more_and_the_others_are(
 ) -> None:
     from joins.similarity.compiledtable import CompiledTable
 
-    monkeypatch.setattr(settable, "_PART_WORDS", 50)
+    monkeypatch.setattr(settable, "PART_WORDS", 50)
     asked = [AskedMeasure("containment", 0.5, is_first) for is_first in (True, False)]
     for seed, make in product(range(examples(3)), (ArrayTable, CompiledTable)):
         random_ = random.Random(seed)

@@ -8,7 +8,17 @@ from collections import defaultdict
 import pytest
 from support.budgets import UNLIMITED
 from support.examples import size
-from support.similar_news import LATENESS_US, QUERY, THRESHOLDS, Pair, news, similar_pairs
+from support.similar_news import (
+    KEPT,
+    LATENESS_US,
+    QUERY,
+    RECORDED,
+    THRESHOLDS,
+    Pair,
+    digest,
+    news,
+    similar_pairs,
+)
 
 import xscl
 from broker.matching.engine import Engine, RegisteredQuery
@@ -18,7 +28,8 @@ BATCH = 1_000
 
 @pytest.mark.slow
 def test_recorded_titles_are_as_similar_as_brute_force_says() -> None:
-    documents = news(size(2_500, 70_110))
+    count = size(2_500, RECORDED)
+    documents = news(count)
     (query,) = xscl.parse(QUERY % "$least", id="q")
     assignments = tuple(xscl.assignment(query, {"least": float(t)}) for t in THRESHOLDS)
     registered = RegisteredQuery(query, assignments=assignments)
@@ -33,3 +44,5 @@ def test_recorded_titles_are_as_similar_as_brute_force_says() -> None:
             found[str(line["parameters"]["least"])].append((first, second))
     expected = similar_pairs(documents, THRESHOLDS)
     assert {threshold: sorted(pairs) for threshold, pairs in found.items()} == expected
+    if count == RECORDED:
+        assert {each: (len(pairs), digest(pairs)) for each, pairs in expected.items()} == KEPT
