@@ -35,8 +35,10 @@ def arrivals(directory: Path) -> Iterator[tuple[int, float]]:
     spool = Spool(directory)
     for segment in spool.segments():
         rows = spool.rows(segment)
-        columns = (rows.column(name).to_pylist() for name in ("docid", "stream", "arrival_us"))
-        for docid, stream, arrival_us in zip(*columns, strict=True):
+        columns = (rows.column(name).to_pylist() for name in ("stream", "arrival_us"))
+        for docid, (stream, arrival_us) in enumerate(
+            zip(*columns, strict=True), segment.first_docid
+        ):
             if stream == CLOCK:
                 yield docid, arrival_us / 1e6
 
