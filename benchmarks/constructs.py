@@ -47,6 +47,10 @@ WORKLOADS = {
         f"{MINE} NOT FOLLOWED BY {{a/next = b/link, 10 s}} S//i[author = $y]->b GRACE 0 s",
         lambda i: {"x": f"nobody {i}", "y": f"author {i % 97}"},
     ),
+    "NOT FOLLOWED BY: one on both sides": Workload(
+        f"{MINE} NOT FOLLOWED BY {{, 10 min}} S//i[author = $x] GRACE 0 s",
+        lambda i: {"x": f"author {i}"},
+    ),
     "NOT FOLLOWED BY: a threshold there": Workload(
         "S//i->a NOT FOLLOWED BY {a/next = b/link, 10 s} S//i[price > $x]->b GRACE 0 s",
         lambda i: {"x": i / 1e7},

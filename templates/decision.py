@@ -73,7 +73,7 @@ class TupleStream:
 
     The values of `keys`, of the right operand of NEXT, are held against data: contenders have one
     value of each, and compete with tuples that have the same.  So is that of `threshold`, of an
-    absent unit too.
+    absent unit too.  `equal` are the parameters that values must equal, each with such a term.
     """
 
     name: str
@@ -82,6 +82,7 @@ class TupleStream:
     chosen: tuple[str, ...]
     keys: tuple[str, ...] = ()
     threshold: Threshold | None = None
+    equal: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,22 @@ class Decision:
         if self.kind is DecisionKind.SETTLED:
             return 1  # of a clause without a window no documents are kept, until they are settled
         return self.window_us
+
+    @property
+    def asked_on_both(self) -> tuple[str, int] | None:
+        """The parameter that is asked of what is absent and of an operand, and which operand it is.
+
+        All values of the operand that are held against it are known then: nothing else that is
+        absent takes a tuple away for those who have the tuple.
+        """
+        streams = [case.stream for absent in self.absences for case in absent.cases]
+        taking = {name for each in streams if each.threshold for name, _ in each.equal}
+        sides = [[fit.left for fit in self.fits], [fit.right for fit in self.fits]]
+        for side, operand in enumerate([[*self.lefts, *sides[0]], sides[1]]):
+            for name in taking:
+                if operand and all(name in dict(each.equal) for each in operand):
+                    return name, side
+        return None
 
     def streams(self) -> set[str]:
         """Return the names of all streams that are read."""

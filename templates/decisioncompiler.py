@@ -156,27 +156,30 @@ class Decisions:
 
         `behind` is what is decided where it is the right operand.
         """
-        chosen = self.chosen(clause.blocks) & set(clause.carried)
-        stream = TupleStream(clause.stream, clause.blocks, clause.carried, tuple(sorted(chosen)))
+        equal = tuple(_equal(clause))
         if behind is not DecisionKind.NEXT:
-            return stream
-        names = dict(zip(clause.tested, clause.tested_terms, strict=True))
-        asked = [test for test in clause.box if isinstance(test.data, Parameter)]
-        keys = sorted((str(test.data), names[test.place]) for test in asked if test.operator == "=")
-        threshold = _threshold(clause, INEQUALITIES)
-        keyed = tuple(name for _, name in keys)
-        return replace(self.tested(clause), keys=keyed, threshold=threshold)
+            return replace(self.tested(clause), equal=equal) if equal else self._alone(clause)
+        return replace(
+            self.tested(clause),
+            keys=tuple(name for _, name in equal),
+            threshold=_threshold(clause, INEQUALITIES),
+            equal=equal,
+        )
+
+    def _alone(self, clause: Clause) -> TupleStream:
+        chosen = self.chosen(clause.blocks) & set(clause.carried)
+        return TupleStream(clause.stream, clause.blocks, clause.carried, tuple(sorted(chosen)))
 
     def held(self, clause: Clause) -> TupleStream:
         """Return the tuples of an absent unit, with what is held against data as a term."""
         threshold = _threshold(clause, (*INEQUALITIES, "="))
         if threshold is None:
-            return self.stream(clause)
-        return replace(self.tested(clause), threshold=threshold)
+            return self._alone(clause)
+        return replace(self.tested(clause), threshold=threshold, equal=tuple(_equal(clause)))
 
     def tested(self, clause: Clause) -> TupleStream:
         """Return the tuples of a clause as a stream, with what is held against data as terms."""
-        return replace(self.stream(clause), terms=(*clause.carried, *clause.tested_terms))
+        return replace(self._alone(clause), terms=(*clause.carried, *clause.tested_terms))
 
 
 @dataclass
@@ -258,6 +261,16 @@ class DecisionCompiler(Compiler):
         self.edges += built.edges
         self.valued += built.valued
         return built
+
+
+def _equal(clause: Clause) -> list[tuple[str, str]]:
+    """Return the parameters that values of a clause's tuples must equal, each with the term."""
+    names = dict(zip(clause.tested, clause.tested_terms, strict=True))
+    return sorted(
+        (test.data.name, names[test.place])
+        for test in clause.box
+        if test.operator == "=" and isinstance(test.data, Parameter)
+    )
 
 
 def _threshold(clause: Clause, operators: Sequence[str]) -> Threshold | None:

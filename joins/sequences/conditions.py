@@ -50,7 +50,18 @@ class RuleConditions:
             keys[own] = mixed(keys[own], hashes)
             has[own[hashes == EMPTY]] = False
         rows = np.flatnonzero(has)
-        return self._with_lists(rules, sides, half, rows, keys[rows])
+        keys = self._with_held(rules[rows], [side[rows] for side in sides], half, keys[rows])
+        return self._with_lists(rules, sides, half, rows, keys)
+
+    def _with_held(self, rules: Ints, sides: Sequence[Ints], half: int, keys: Hashes) -> Hashes:
+        """Return keys with the values mixed in that are held against data on both sides."""
+        held_on = self._plan.asked.held_on(rules)
+        for side, rows in enumerate(sides):
+            own = np.flatnonzero(held_on >= 0 if half else held_on == side)
+            places = self._plan.seats["held"][self._contenders["seat"][rows[own]]]
+            slots = self._contenders["slot"][rows[own]] + places
+            keys[own] = mixed(keys[own], self._contenders.hashes[0][slots])
+        return keys
 
     def _with_lists(
         self, rules: Ints, sides: Sequence[Ints], half: int, rows: Ints, keys: Hashes

@@ -1,4 +1,4 @@
-"""By which equality what is absent is looked up, where a path of the operand need not be there."""
+"""By which equality what is absent is looked up."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import pytest
 
 import xscl
 from templates.compiler import compile_query
-from templates.decision import Decided
+from templates.decision import Decided, Decision
 from templates.rule import Rule, values_in_lists
 from xpath_eval.catalog import PatternCatalog
 from xscl.evaluation import optional_values
 
 
+def decision_of(text: str) -> Decision:
+    """Return what a statement decides."""
+    [query] = xscl.parse(text, id="q")
+    decided = compile_query(query, 0, PatternCatalog(), {})[0].root.query_class.decided
+    assert isinstance(decided, Decided)
+    return decided.decision
+
+
 def looked_up(text: str) -> set[str | None]:
     """Return the terms of what is absent that are looked up in lists, in a statement's cases."""
-    [query] = xscl.parse(text, id="q")
-    [alternative] = compile_query(query, 0, PatternCatalog(), {})
-    decided = alternative.root.query_class.decided
-    assert isinstance(decided, Decided)
-    rules = [
-        Rule(case.asked, case.stream.terms)
-        for absent in decided.decision.absences
-        for case in absent.cases
-    ]
+    absences = decision_of(text).absences
+    rules = [Rule(case.asked, case.stream.terms) for absent in absences for case in absent.cases]
     return {None if rule.listed is None else rule.listed[1] for rule in rules}
 
 
@@ -49,3 +50,21 @@ def test_an_equality_with_a_path_that_need_not_be_there_is_looked_up(
 def test_the_values_of_such_a_path_are_read_one_by_one() -> None:
     lists = [[], ["x"], ["x", "", 'y"'], ["\\"]]
     assert values_in_lists(map(optional_values, lists)) == lists
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("S//a[k = $k] NOT FOLLOWED BY {, 1 h} S//b[k = $k]", ("k", 0)),
+        ("S//a NEXT {, 1 h} S//b[k = $k] UNLESS S//c[k = $k] UNLESS S//d", ("k", 1)),
+        ("(S//a[k = $k] | S//b[k = $k]) FOLLOWED BY {, 1 h} S//c UNLESS S//d[k = $k]", ("k", 0)),
+        # All that an operand may be must have the value.
+        ("(S//a[k = $k] | S//b) FOLLOWED BY {, 1 h} S//c UNLESS S//d[k = $k]", None),
+        ("S//a[k = $k] NOT FOLLOWED BY {, 1 h} S//b[k = $m]", None),
+        ("S//a[n > $n] NOT FOLLOWED BY {, 1 h} S//b[n > $n]", None),
+    ],
+)
+def test_a_parameter_that_is_asked_on_both_sides_is_looked_up(
+    text: str, asked: tuple[str, int] | None
+) -> None:
+    assert decision_of(text).asked_on_both == asked

@@ -23,13 +23,17 @@ class AskedRules:
         self._rules = Columns(
             dict.fromkeys(("joins", "join_count", "comparisons", "comparison_count"), np.int64)
             | {"has_condition": np.bool_}
-            | dict.fromkeys(("list", "listed"), np.int64)
+            | dict.fromkeys(("list", "listed", "held_on"), np.int64)
         )
         self._pairs = Columns(dict.fromkeys(("left", "operator", "right"), np.int64))
         self._conditions: dict[int, Condition] = {}
 
-    def add(self, rule: Rule) -> int:
-        """Take a rule; return its number."""
+    def add(self, rule: Rule, held_on: int = -1) -> int:
+        """Take a rule; return its number.
+
+        `held_on` is the side on which a value is held against what that of an absent row is, if
+        there is one.
+        """
         number = len(self._rules)
         pairs = [(a, 0, b) for a, b in rule.joins] + rule.comparisons
         first = self._pairs.append(
@@ -45,6 +49,7 @@ class AskedRules:
             comparisons=first + len(rule.joins),
             comparison_count=len(rule.comparisons),
             has_condition=rule.condition is not None,
+            held_on=held_on,
             list=-1 if rule.listed is None else self._terms.number(rule.listed[0]),
             listed=-1 if rule.listed is None else self._terms.number(rule.listed[1]),
         )
@@ -56,6 +61,11 @@ class AskedRules:
         """Yield the equalities of rules, one of each at a time: which rules, and both terms."""
         for own, pairs in self._each(rules, "joins", "join_count"):
             yield own, self._pairs["left"][pairs], self._pairs["right"][pairs]
+
+    def held_on(self, rules: Ints) -> Ints:
+        """Return of rules the side that `add` was told, -1 where there is none."""
+        sides: Ints = self._rules["held_on"][rules]
+        return sides
 
     def lists(self, rules: Ints) -> tuple[Ints, Ints]:
         """Return of rules the term that is a list, and the one that is in it; -1 where none is."""

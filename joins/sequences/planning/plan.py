@@ -23,12 +23,12 @@ from joins.memory.durations import UNBOUNDED
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 from joins.sequences.columns import Columns
-from joins.sequences.planning.ascents import Ascent, ascent_of, bars_of, taking_of
+from joins.sequences.planning.ascents import Ascent, TakingKind, ascent_of, bars_of, taking_of
 from joins.sequences.planning.asked import AskedRules
 from joins.sequences.planning.outputs import ClassOutput
 from joins.sequences.planning.readers import SeatReaders
 from joins.sequences.planning.terms import Terms
-from templates.decision import Conjunction, Decided, Decision, DecisionKind, TupleStream
+from templates.decision import Decided, Decision, DecisionKind, TupleStream
 from templates.rule import Rule
 
 __all__ = ["KINDS", "Plan", "Role"]
@@ -57,10 +57,14 @@ class Read(NamedTuple):
 
 @dataclass(slots=True)
 class _Operands:
-    """The operands of one decision, and its seats by operand and stream."""
+    """The operands of one decision, and its seats by operand and stream.
+
+    `held` is the parameter that is asked of an operand and of what is absent.
+    """
 
     left: int
     right: int
+    held: str
     seats: dict[tuple[int, TupleStream], int] = field(default_factory=dict)
 
 
@@ -98,8 +102,8 @@ class Plan:
         self.seats = Columns(
             {"decision": np.int64, "role": np.int8, "operand": np.int64, "blocks": np.int64}
             | {"rules": np.int64, "rule_count": np.int64, "is_deciding": np.bool_}
-            | dict.fromkeys(("layout", "keys", "key_count", "threshold", "stream"), np.int64)
-            | dict.fromkeys(("chosen", "chosen_count"), np.int64)
+            | dict.fromkeys(("layout", "keys", "key_count", "threshold", "held"), np.int64)
+            | dict.fromkeys(("chosen", "chosen_count", "stream"), np.int64)
         )
         self._seat_keys = Columns({"place": np.int64})
         self._seat_chosen = Columns({"place": np.int64})
@@ -202,19 +206,21 @@ class Plan:
             has_numbers=bars_of(decision) in (Ascent.RISING, Ascent.FALLING),
             has_texts=False,
         )
-        own = self._operands[number] = _Operands(self._operand(), self._operand())
+        held, held_on = decision.asked_on_both or ("", -1)
+        own = self._operands[number] = _Operands(self._operand(), self._operand(), held)
         fits: dict[tuple[int, TupleStream], list[int]] = {}
         for stream in decision.lefts:
             fits.setdefault((own.left, stream), [])
         for fit in decision.fits:
-            rule = self._rule(number, fit.asked)
+            rule = self._rule(number, Rule(fit.asked))
             fits.setdefault((own.left, fit.left), []).append(rule)
             fits.setdefault((own.right, fit.right), []).append(rule)
         for (operand, stream), rules in fits.items():
             role = Role.LEFT if operand == own.left else Role.RIGHT
             self._sit(number, own, operand, role, stream, rules)
         for window_us, taking, case, (left, right) in cases:
-            rule = self._rule(number, case.asked, case.stream.terms)
+            asked = Rule(case.asked, case.stream.terms)
+            rule = self._rule(number, asked, held_on if taking == TakingKind.EQUAL else -1)
             self.cases.append(
                 1,
                 rule=rule,
@@ -232,7 +238,9 @@ class Plan:
         left, right = self._seat(number, own, own.left, Role.LEFT, decided.left), -1
         if decided.right is not None:
             right = self._seat(number, own, own.right, Role.RIGHT, decided.right)
-        return ClassOutput(query_class, number, left, right, self._rule(number, decided.asked))
+        return ClassOutput(
+            query_class, number, left, right, self._rule(number, Rule(decided.asked))
+        )
 
     def remove(self, decision: Decision) -> None:
         """Leave a decision out from now on."""
@@ -246,11 +254,10 @@ class Plan:
         self._operand_count += 1
         return self._operand_count
 
-    def _rule(self, decision: int, asked: Conjunction, others: Sequence[str] = ()) -> int:
-        rule = Rule(asked, others)
+    def _rule(self, decision: int, rule: Rule, held_on: int = -1) -> int:
         self.decisions["has_numbers"][decision] |= rule.has_numbers
         self.decisions["has_texts"][decision] |= rule.condition is not None
-        return self.asked.add(rule)
+        return self.asked.add(rule, held_on)
 
     def _seat(
         self, decision: int, own: _Operands, operand: int, role: Role, stream: TupleStream
@@ -272,6 +279,7 @@ class Plan:
         is_deciding: bool = True,
     ) -> int:
         seat = own.seats[operand, stream] = len(self.streams)
+        held = dict(stream.equal).get(own.held)
         self.streams.append(stream)
         self.seats.append(
             1,
@@ -286,6 +294,7 @@ class Plan:
             keys=len(self._seat_keys),
             key_count=len(stream.keys),
             threshold=-1 if stream.threshold is None else stream.terms.index(stream.threshold.term),
+            held=stream.terms.index(held) if held else -1,
             stream=self._names.setdefault(stream.name, len(self._names)),
             chosen=len(self._seat_chosen),
             chosen_count=len(stream.chosen),
