@@ -212,7 +212,7 @@ def subscribed(count: int, make: Callable[[random.Random], str], *, lateness_us:
 def joined(engine: Engine, documents: Sequence[Document]) -> int:
     """Evaluate and join documents; return how many tuples, one for all subscriptions of a class."""
     engine.processor.begin_batch()
-    engine._absorb_witnesses(engine.evaluate(documents), {})
+    engine._absorption.witnesses(engine.evaluate(documents))
     probe = engine.processor.probe_columns  # type: ignore[attr-defined]
     tuples = sum(len(columns) for stratum in engine.processor.strata for columns in probe(stratum))
     engine._evict()

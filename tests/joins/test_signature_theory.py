@@ -55,7 +55,7 @@ class Joined:
             xml = f"<i>{body}</i>".encode()
             stream.append(Document(self._documents, "S", str(self._documents), *times, xml))
         self.engine.processor.begin_batch()
-        self.engine._absorb_witnesses(self.engine.evaluate(stream), {})
+        self.engine._absorption.witnesses(self.engine.evaluate(stream))
         for found in self.engine.processor.probe(0):
             assert found.right is not None
             self.tuples[found.left, found.right].add((found.query_class, found.nodes))
