@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
 
 import pytest_asyncio
 from lsprotocol import types as lsp
 from pygls.lsp.client import LanguageClient
+from pygments.token import Comment, Keyword, Name, Number, Operator, String
+
+from xscl.highlight import XsclLexer
+
+ROOT = Path(__file__).parents[2]
 
 URI, OTHER = "file:///queries/pair.xscl", "file:///queries/pairs.xscl"
 TEXT = "FROM news//item->a FOLLOWED BY {a/link = bb/link, 1 day} news//item->b\nPUBLISH pairs"
@@ -32,7 +39,8 @@ class Editor:
     async def start(self) -> None:
         """Start the server as an editor does, and say what this client can do."""
         await self.client.start_io(sys.executable, "-m", "broker.cli", "lsp")
-        await self.client.initialize_async(lsp.InitializeParams(lsp.ClientCapabilities()))
+        asked = lsp.InitializeParams(lsp.ClientCapabilities())
+        self.capabilities = (await self.client.initialize_async(asked)).capabilities
         self.client.initialized(lsp.InitializedParams())
 
     async def open(self, uri: str, text: str) -> list[lsp.Diagnostic]:
@@ -110,3 +118,53 @@ async def test_an_editor_completes_renames_formats_and_finds_publishers(editor: 
     )
     assert edits is not None
     assert edits[0].new_text.startswith("SELECT *\nFROM")
+
+
+async def test_an_editor_colours_all_examples_as_pygments_does(editor: Editor) -> None:
+    paths = [*ROOT.glob("examples/**/*.xscl"), *ROOT.glob("tests/cases/**/*.xscl")]
+    texts = {path.as_uri(): path.read_text() for path in sorted(paths)}
+    texts["file:///odd.xscl"] = (
+        "(: \U0001f600 two\r\nlines :) news//item->\U00010330b[. = '\U0001f600']"
+    )
+    assert len(texts) >= 16
+    capabilities = editor.capabilities.semantic_tokens_provider
+    assert isinstance(capabilities, lsp.SemanticTokensOptions)
+    types = capabilities.legend.token_types
+    for uri, text in texts.items():
+        await editor.open(uri, text)
+        found = await editor.client.text_document_semantic_tokens_full_async(
+            lsp.SemanticTokensParams(lsp.TextDocumentIdentifier(uri))
+        )
+        assert found is not None
+        wanted = [
+            (part, KINDS[kind])
+            for _, kind, value in XsclLexer().get_tokens_unprocessed(text)
+            if kind in KINDS
+            for part in re.split("[\r\n]+", value)
+            if part
+        ]
+        assert [*decoded(text, list(found.data), types)] == wanted, uri
+
+
+KINDS = {
+    **dict.fromkeys((Comment.Multiline, Comment.Single), "comment"),
+    **dict.fromkeys((Name, Name.Tag, Name.Attribute), "property"),
+    **dict.fromkeys((String, String.Escape, Name.Entity), "string"),
+    Keyword: "keyword",
+    Keyword.Type: "type",
+    Name.Function: "function",
+    Name.Variable: "variable",
+    Name.Variable.Global: "parameter",
+    Number: "number",
+    Operator: "operator",
+}
+
+
+def decoded(text: str, data: list[int], types: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield parts of a text with their types; columns are in UTF-16."""
+    lines = [line.encode("utf-16-le") for line in text.splitlines()]
+    line = column = 0
+    for further, after, length, kind, _ in zip(*[iter(data)] * 5, strict=True):
+        line, column = line + further, after if further else column + after
+        part = lines[line][2 * column : 2 * (column + length)]
+        yield part.decode("utf-16-le"), types[kind]

@@ -14,6 +14,7 @@ from pygls.workspace import TextDocument
 
 import xscl
 from xscl.diagnostics import Diagnostic
+from xscl.editing.colours import COLOURS, coloured
 from xscl.editing.completion import CompletionKind, complete
 from xscl.editing.fixes import fixes
 from xscl.editing.hover import hover
@@ -31,6 +32,8 @@ _KINDS = {
     CompletionKind.FUNCTION: lsp.CompletionItemKind.Function,
     CompletionKind.WORD: lsp.CompletionItemKind.Keyword,
 }
+
+_TYPES = sorted({*COLOURS.values()})
 
 
 def server(version: str) -> LanguageServer:
@@ -131,7 +134,25 @@ def server(version: str) -> LanguageServer:
             if _range(document, fix.span).start.line == line
         ]
 
+    @made.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, lsp.SemanticTokensLegend(_TYPES, []))
+    def told_colours(ls: LanguageServer, given: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
+        document = ls.workspace.get_text_document(given.text_document.uri)
+        return lsp.SemanticTokens(list(_semantic_tokens(document)))
+
     return made
+
+
+def _semantic_tokens(document: TextDocument) -> Iterator[int]:
+    """Yield five numbers for each part with a colour: lines and columns from the one before, ..."""
+    line = column = 0
+    for span, colour in coloured(document.source):
+        place = _range(document, span)
+        if place.start.line != place.end.line:
+            continue  # a separator of lines to the client that is none to the language
+        column = place.start.character - (column if place.start.line == line else 0)
+        length = place.end.character - place.start.character
+        yield from (place.start.line - line, column, length, _TYPES.index(colour), 0)
+        line, column = place.start.line, place.start.character
 
 
 def _tell(ls: LanguageServer, uri: str) -> None:
