@@ -121,7 +121,10 @@ def load(context: click.Context, name: str, file: IO[str]) -> None:
         path = ("streams", f"TABLE.{name}", "documents")
         connection.call("POST", *path, body=body, content_type="application/xml")
         count += len(some)
-    message(f"{count} rows are loaded when they are decided")
+    rows_are = "1 row is" if count == 1 else f"{count:,} rows are"
+    message(
+        f"{rows_are} accepted, and set when a document or a tick of the clock passes their grace"
+    )
 
 
 def _described(connection: BrokerConnection, name: str) -> dict[str, Any]:

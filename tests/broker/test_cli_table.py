@@ -66,7 +66,7 @@ def test_what_is_exported_can_be_loaded(served: ServedRoom, tmp_path: Path) -> N
     path.write_text(served.xscl("table", "export", "author", "--format", "csv").stdout)
     assert path.read_text() == "name,posts,muted\nA & B,2.0,<no>\n"
     loaded = served.xscl("table", "load", "author", str(path))
-    assert "1 rows are loaded when they are decided" in loaded.stderr
+    assert "1 row is accepted, and set when a document or a tick" in loaded.stderr
     [segment] = served.room.spool.all_segments()
     [row] = served.room.spool.rows(segment).to_pylist()
     assert b'<row name="A &amp; B"><posts>2.0</posts><muted>&lt;no&gt;</muted></row>' in row["xml"]
