@@ -141,6 +141,7 @@ def measure(workload: Workload, rows: int) -> Cost:
             spent, documents = spent + taken, documents + BATCH
         else:
             registering += taken
+            gc.collect()  # of what has been registered, or it falls upon some document
     return Cost(
         spent / documents * 1e6, registering / rows * 1e6, max(0, resident() - before) / rows
     )

@@ -18,7 +18,8 @@ from templates.chaindecision import (
     DecidedChains,
     HandedOnStep,
 )
-from templates.clause import Clause
+from templates.clause import Clause, Test
+from templates.clausecompiler import tested_below
 from templates.conjunctions import compared_in
 from templates.elements import RepeatedUnit
 from templates.ordered import Chained, asked_of_elements
@@ -50,14 +51,14 @@ class _Reading:
         self.deciding: list[Clause] = []
 
     def elements(
-        self, unit: RepeatedUnit, keys: Sequence[tuple[str, ...]]
+        self, unit: RepeatedUnit, keys: Sequence[tuple[str, ...]], *, are_tested: bool = False
     ) -> tuple[ElementStream, ...]:
-        """Return the streams of the blocks of a unit."""
+        """Return the streams of the blocks of a unit; see `compile_elements`."""
         found: list[ElementStream] = []
         for block, own in zip(unit.blocks, keys, strict=True):
             statement = next(s for s in self._statements if _has_block(s, block))
             compiler, clause, stream = compile_elements(
-                self._decisions, statement, block, own, self._operands
+                self._decisions, statement, block, own, self._operands, are_tested=are_tested
             )
             self.compilers.append(compiler)
             self.deciding.append(clause)
@@ -98,14 +99,14 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
         ChainLink(
             step.unit.run,
             step.is_repeated,
-            reading.elements(step.unit, step.keys),
+            reading.elements(step.unit, step.keys, are_tested=not number and not step.is_repeated),
             step.first,
             step.each,
             tuple(FoldValue(*each) for each in step.folds),
             step.gap_us,
             step.window_us,
         )
-        for step in node.steps
+        for number, step in enumerate(node.steps)
     ]
     absences = [
         AbsentElement(each.step, reading.elements(each.unit, each.keys), each.asked, each.window_us)
@@ -149,20 +150,29 @@ def chain_clause(
     needed = needed.union(*map(compiler.terms, begins))
     below: list[Clause] = []
     steps: list[HandedOnStep] = []
+    tested: tuple[str, ...] = ()
+    box: tuple[Test, ...] = ()
     for step, begin in zip(node.steps, begins, strict=True):
         stream = None
         if not step.is_repeated:
             below.append(compiler.tuples(step.block, needed))
             stream = decisions.stream(below[-1])
+            if not steps:
+                # A run begins with any element: which of them are an assignment's is asked behind.
+                stream, tested = decisions.tested(below[0]), below[0].tested_terms
         steps.append(HandedOnStep(stream, begin, step.unit.run, step.run_keys))
     carried_by_runs = {
         name for step in node.steps if step.is_repeated for name in (step.unit.run, *step.run_keys)
     }
     carried = tuple(sorted(carried_by_runs.union(*(each.carried for each in below))))
-    chains = DecidedChains(decision, tuple(steps), "", carried, ())
+    if tested:
+        box = tuple(tested_below(replace(below[0], carried=carried), 0))
+    chains = DecidedChains(decision, tuple(steps), "", carried, tested, ())
     compared = frozenset(own_keys | (built.compared & decisions.chosen(blocks))).union(
         *(compared_in(each) for each in (where, *begins)), *(each.compared for each in below)
     )
     read = (*below, *built.deciding)
     similar = tuple(dict.fromkeys(join for each in begins for join in each.similarity_joins))
-    return handed_on(compiler, chains, blocks, read, where, compared, needed_above, similar)
+    return handed_on(
+        compiler, chains, blocks, read, where, compared, needed_above, similar, box=box
+    )

@@ -6,11 +6,12 @@ read what a run has taken through `xscl.query.Elements`.  `docs/repetition.md` h
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from templates.decision import TupleStream
 from templates.rundecision import AbsentElement, Disjuncts, ElementStream, FoldValue
-from xscl.query import INFINITE_US, Disjunct, Elements, Operand, Strategy
+from xscl.query import INFINITE_US, Disjunct, Elements, Operand, Residual, Strategy
 
 __all__ = [
     "ChainDecision",
@@ -74,6 +75,15 @@ class ChainDecision:
         before = [each.window_us for each in self.absences if each.step == 0]
         return min(INFINITE_US, max(1, self.retention_us + max(before, default=0)))
 
+    def conditions(self) -> Iterator[Disjunct]:
+        """Yield all that is asked, of FOLD its values as comparisons."""
+        for link in self.links:
+            yield from (*link.first, *link.each)
+            for fold in link.folds:
+                yield Disjunct(residuals=(Residual(fold.first, "=", fold.following),))
+        for absent in self.absences:
+            yield from absent.asked
+
 
 @dataclass(frozen=True, slots=True)
 class HandedOnStep:
@@ -92,6 +102,7 @@ class HandedOnStep:
 class DecidedChains:
     """What a query class hands on of chains: tuples of a stream with the terms `carried`.
 
+    Behind them a tuple has the terms `tested_terms` of its first unit, which are held against data.
     `variables` are those of its root and its terms.
     """
 
@@ -99,12 +110,25 @@ class DecidedChains:
     steps: tuple[HandedOnStep, ...]
     stream: str
     carried: tuple[str, ...]
+    tested_terms: tuple[str, ...]
     variables: tuple[int, ...]
 
     @property
     def terms(self) -> tuple[str, ...]:
         """The terms of a tuple in order."""
-        return self.carried
+        return (*self.carried, *self.tested_terms)
+
+    def begins(self) -> Iterator[TupleStream]:
+        """Yield the streams of the unit that runs begin with; none of a repetition."""
+        first = self.steps[0].stream
+        if first is not None:
+            yield first
+            yield from (each.stream for each in self.decision.links[0].elements)
+
+    def conditions(self) -> Iterator[Disjunct]:
+        """Yield all that is asked of runs."""
+        yield from self.decision.conditions()
+        yield from (step.begin for step in self.steps)
 
 
 def chain_look_ups(

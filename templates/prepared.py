@@ -5,7 +5,8 @@ Where something is decided, it may be tested of what is decided about: the left 
 operator, or WHERE behind it.  What competes must be the same for all values, or fall into groups by
 what is equal to them, and serve one threshold, or window, step by step.  What takes away may be
 held against one parameter in one way, and says for which values it does (`docs/decided.md`).  Of
-what a repetition reads, only what stands before it may differ.
+what runs read, only what stands before a repetition may differ, and the unit that a chain begins
+with.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain
 
+from templates.chaindecision import DecidedChains
 from templates.clause import Alternative, Clause
-from templates.decision import Conjunction, Decided, Decision, DecisionKind
+from templates.decision import Conjunction, Decision, DecisionKind
 from templates.rundecision import DecidedRuns
 from xscl.path import Parameter, condition_parameters
 from xscl.pattern import INEQUALITIES, PatternNode
@@ -31,7 +33,7 @@ from xscl.query import (
     SelectKind,
     operand_parameters,
 )
-from xscl.sequence import children, nodes_below
+from xscl.sequence import children, is_chain, nodes_below
 
 __all__ = ["is_prepared", "may_be_prepared"]
 
@@ -50,7 +52,7 @@ def may_be_prepared(query: Query) -> bool:
         is_asked_more
         or query.kind is not SelectKind.ALL
         or any(
-            isinstance(node, From) and (node.strategy or isinstance(node.within, Parameter))
+            isinstance(node, From) and isinstance(node.within, Parameter)
             for node in nodes_below(query.root)
         )
         or any(_lengths_decided(query.root))
@@ -79,7 +81,9 @@ def _lengths_decided(node: Node, *, is_below: bool = False) -> Iterator[bool]:
     is_next = isinstance(node, Operator) and node.kind is OperatorKind.NEXT
     for child in children(node):
         competes = is_next and isinstance(node, Operator) and child is node.right
-        yield from _lengths_decided(child, is_below=is_below or _is_of_runs(node) or competes)
+        yield from _lengths_decided(
+            child, is_below=is_below or _is_of_runs(node) or is_chain(node) or competes
+        )
 
 
 def _is_of_runs(node: Node) -> bool:
@@ -122,10 +126,10 @@ def _has_parameter(node: PatternNode) -> bool:
 def _decides_by_parameter(clause: Clause) -> bool:
     """Return whether what a clause's decision chooses among, or asks, depends on a parameter."""
     decided = clause.query_class.decided
-    if isinstance(decided, DecidedRuns):
+    if isinstance(decided, (DecidedRuns, DecidedChains)):
         return _runs_by_parameter(decided, clause.deciding)
-    if not isinstance(decided, Decided):
-        return decided is not None
+    if decided is None:
+        return False
     decision = decided.decision
     cases = [case for absent in decision.absences for case in absent.cases]
     absent = {case.stream.name for case in cases}
@@ -167,13 +171,11 @@ def _takes_in_one_way(
     return raises.issubset(INEQUALITIES) and not (raises and has_bar)
 
 
-def _runs_by_parameter(runs: DecidedRuns, read: Sequence[Clause]) -> bool:
-    """Return whether a parameter is held against more than what stands before runs."""
-    decision = runs.decision
-    behind = [runs.left, *(begin.left for begin in decision.begins)]
-    lefts = {left.name for left in behind if left is not None}
-    return any(_have_parameters(each.operands()) for each in decision.conditions()) or any(
-        _data(each) for each in read if each.stream not in lefts
+def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]) -> bool:
+    """Return whether a parameter is held against more than what runs begin behind, or with."""
+    begins = {stream.name for stream in runs.begins()}
+    return any(_have_parameters(each.operands()) for each in runs.conditions()) or any(
+        _data(each) for each in read if each.stream not in begins
     )
 
 

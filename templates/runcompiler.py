@@ -138,8 +138,13 @@ def compile_elements(
     block: int,
     keys: Sequence[str],
     operands: Sequence[Operand],
+    *,
+    are_tested: bool = False,
 ) -> tuple[DecisionCompiler, Clause, ElementStream]:
-    """Compile the elements of a block with all that is asked of them."""
+    """Compile the elements of a block with all that is asked of them.
+
+    With `are_tested` they carry what is held against data, which is asked behind.
+    """
     own = tuple(v for v in statement.variables if v.block == block and v.name[0] != "+")
     names = {v.name for v in own}
     compiler = decisions.compiler(replace(statement, variables=own), {})
@@ -150,7 +155,8 @@ def compile_elements(
     needed = terms | decisions.chosen_of_elements(block) | {decisions.query.blocks[block].root}
     clause = compiler.tuples(block, frozenset(needed))
     chosen = decisions.chosen_of_elements(block) & set(clause.carried)
-    stream = replace(decisions.stream(clause), chosen=tuple(sorted(chosen)))
+    found = decisions.tested(clause) if are_tested else decisions.stream(clause)
+    stream = replace(found, chosen=tuple(sorted(chosen)))
     return compiler, clause, ElementStream(block, stream, tuple(keys))
 
 

@@ -227,6 +227,16 @@ class DecidedRuns:
         """The terms of a tuple in order."""
         return (*self.carried, *self.tested_terms)
 
+    def begins(self) -> Iterator[TupleStream]:
+        """Yield the streams of what stands before the runs."""
+        for left in (self.left, *(begin.left for begin in self.decision.begins)):
+            if left is not None:
+                yield left
+
+    def conditions(self) -> Iterator[Disjunct]:
+        """Yield all that is asked of runs."""
+        yield from self.decision.conditions()
+
 
 def compile_disjuncts(disjuncts: tuple[Disjunct, ...]) -> Test:
     """Return what tells whether one of some conjunctions holds."""

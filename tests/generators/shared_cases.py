@@ -90,6 +90,15 @@ STATEMENTS = (
     "(S//a[k->x] NOT FOLLOWED BY {x = y, $within} S//b[k->y]) NEXT {, W} *//c",
     "S//a FOLLOWED BY {, W} (S//a[k->x] NOT FOLLOWED BY {x = y, $within} S//b[k->y]) UNLESS *//c",
     "(S//a[k->x] JOIN {x = y, $within} S//b[k->y]) NOT FOLLOWED BY {x = z, W} S//c[k->z]",
+    "S//a[k = $key]->v FOLLOWED BY {, W} S//b->u+ {u/k = v/k} MATCH NEXT",
+    "S//a[k->x][p >= $least] FOLLOWED BY {, W} S//b->u+ FOLLOWED BY {, W} S//c[k->z] MATCH NEXT",
+    "S//a[k = $key] FOLLOWED BY {, W} S//b->u+ FOLLOWED BY {, W} S//a[k->z] MATCH STRICT",
+    "S//a[p >= $least] FOLLOWED BY {, W} *//b->u+ WITHIN 9 s SAME (//k) MATCH PARTITION",
+    "(S//a[k = $key] | T//c[p = $text]) FOLLOWED BY {, W} S//b->u+ MATCH NEXT",
+    "S//a[k->x][p = $text] FOLLOWED BY {, W} S//b->u+ UNLESS {x = z} S//c[k->z] MATCH NEXT",
+    "S//a[k->x][k = $key] FOLLOWED BY {, W} S//b[k->y] NOT FOLLOWED BY {x = z, W} S//c[k->z]"
+    " MATCH STRICT",
+    "S//a[k = $key] FOLLOWED BY {, W} S//b->u+ MATCH ANY WHERE count(u) > $least",
 )
 
 
