@@ -77,7 +77,8 @@ class ChainReading:
     ) -> Chained:
         """Return a chain; `keys` and the lengths are those of all clauses around it.
 
-        `retention_us` is the innermost WITHIN.
+        `retention_us` is the innermost WITHIN, for which the first document is remembered where the
+        operators have no windows of their own.
         """
         assert source.strategy is not None
         links, absences = _links(node)
@@ -85,6 +86,7 @@ class ChainReading:
         steps = [
             self._step(link, unit, units, keys) for link, unit in zip(links, units, strict=True)
         ]
+        own_us = _sum_of_windows(steps)
         return Chained(
             origin,
             source.strategy,
@@ -92,9 +94,7 @@ class ChainReading:
             tuple(self.absent(place, each, keys, units) for place, each in absences),
             tuple(key.path for key in keys),
             within_us,
-            min(retention_us, _sum_of_windows(steps))
-            if retention_us >= INFINITE_US
-            else retention_us,
+            own_us if own_us < INFINITE_US else retention_us,
         )
 
     def _unit(self, node: Node) -> RepeatedUnit:

@@ -67,6 +67,10 @@ def prepared(text: str) -> bool:
         "S//c NEXT {, 1 h} (S//a[k = $k] FOLLOWED BY {, 1 h} S//b+)",
         "(S//a NEXT {, 1 h} S//b+) JOIN {, $within} S//c",
         "(S//a NEXT {, 1 h} S//b+) NOT FOLLOWED BY {, $within} S//c",
+        "S//a[k = $k][n > $n] FOLLOWED BY {, 1 h} S//b->b+ {b/n > prev(b/n)} MATCH NEXT",
+        "(S//a[k = $k] | S//c) FOLLOWED BY {, 1 h} S//b SAME (//k) MATCH PARTITION",
+        "S//a[k = $k] FOLLOWED BY {, 1 h} S//b+ UNLESS S//c MATCH STRICT",
+        "S//a FOLLOWED BY {, $within} S//b MATCH ANY",
         # Words that look like a parameter where it is written down are none.
         "S//a[contains(k, 'Parameter(')][k = $k]",
     ],
@@ -113,7 +117,11 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
         "S//a FOLLOWED BY {, 1 h} S//b+ {, $within}",
         "(S//a FOLLOWED BY {, $within} S//c) FOLLOWED BY {, 1 h} S//b+",
         "S//a FOLLOWED BY {, 1 h} S//b+ UNLESS S//c[k = $k]",
-        "S//a[k = $k] FOLLOWED BY {, 1 h} S//b+ MATCH NEXT",
+        "S//a FOLLOWED BY {, 1 h} S//b+ FOLLOWED BY {, 1 h} S//c[k = $k] MATCH NEXT",
+        "S//a[k = $k]+ FOLLOWED BY {, 1 h} S//b MATCH NEXT",
+        "S//a->a FOLLOWED BY {a/n > $n, 1 h} S//b+ MATCH NEXT",
+        "S//a FOLLOWED BY {, $within} S//b+ MATCH STRICT",
+        "S//a FOLLOWED BY {, 1 h} S//b+ UNLESS S//c[k = $k] MATCH STRICT",
         # A condition of two values and a parameter is tested at the root alone.
         "S//a[n->x] JOIN {x > $k * y, 1 h} S//b[n->y] JOIN {, 1 h} S//c",
     ],
