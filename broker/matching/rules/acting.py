@@ -62,13 +62,14 @@ class Acting:
             if group.stratum == stratum:
                 transactions = in_transactions(self._candidates.turns(group))
                 if transactions:
-                    self._name(transactions)
-                    yield self._run(group, transactions, build)
+                    leaves = self._rank(transactions)
+                    yield self._run(group, transactions, leaves, build)
 
     def _run(
         self,
         group: Group,
         transactions: Sequence[Sequence[Turn]],
+        leaves: dict[int, Leaf],
         build: Build,
     ) -> BuiltMatches:
         asking = sorted({each.query for some in transactions for each in some if each.is_asked})
@@ -77,7 +78,7 @@ class Acting:
             waves = run(live, self._tables, self._schedule)
             before = self._accounts.saved(asking)
             found = self._candidates.matches(each for some in live for each in some)
-            made = build(found, self._leaves_of(found.leaves().tolist()))
+            made = build(found, leaves)
             stopped = self._accounts.first_stopped(before)
             if stopped is None:
                 self.waves += waves
@@ -104,9 +105,17 @@ class Acting:
         )
         return [some for some in live if some]
 
-    def _name(self, transactions: Sequence[Sequence[Turn]]) -> None:
-        """Give candidates their names where these may order actions."""
-        together = [some for some in transactions if len(some) > 1]
-        acting = [each.candidate for some in together for each in some if each.is_acting]
-        leaves = self._leaves_of({leaf for each in acting for leaf in each.leaves})
-        self._candidates.give_names(acting, leaves)
+    def _rank(self, transactions: Sequence[Sequence[Turn]]) -> dict[int, Leaf]:
+        """Give candidates what orders their actions; return the documents of those that act.
+
+        Their newest document may be a published one, which stands behind all that it is made of.
+        Names are given where there are several in a transaction.
+        """
+        acting = [[turn.candidate for turn in some if turn.is_acting] for some in transactions]
+        leaves = self._leaves_of({n for some in acting for each in some for n in each.leaves})
+        for some in acting:
+            for each in some:
+                each.newest = max(leaves[number].docid for number in each.leaves)
+        together = (some for some in acting if len(some) > 1)
+        self._candidates.give_names([each for some in together for each in some], leaves)
+        return leaves

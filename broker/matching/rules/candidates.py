@@ -44,7 +44,8 @@ class FoundTuple(NamedTuple):
 class RuleCandidate:
     """Tuples of one assignment of visible nodes; `matching` are those of which the guard holds.
 
-    `leaves` are its documents, `visible` the numbers of the visible nodes.
+    `leaves` are its documents, `visible` the numbers of the visible nodes.  `newest`, its newest
+    document, and `name` order actions; candidates that act are given them.
     """
 
     topic: Topic
@@ -53,7 +54,7 @@ class RuleCandidate:
     leaves: tuple[int, ...]
     visible: tuple[int, ...]
     actions: Actions
-    newest: int
+    newest: int = 0
     tuples: list[FoundTuple] = field(default_factory=list)
     matching: list[FoundTuple] = field(default_factory=list)
     name: str = ""
@@ -131,9 +132,7 @@ class RuleCandidates:
         self._pieces.append(hits)
         visible = hits.numbers([terms.visible for terms in hits.clauses]).tolist()
         leaves, lengths = (each.tolist() for each in hits.leaves)
-        docids, newest, which = (
-            each.tolist() for each in (hits.docids, hits.docids_max, hits.which)
-        )
+        docids, which = hits.docids.tolist(), hits.which.tolist()
         topics = [use.topic for use in hits.uses]
         owns = [self._by_query.setdefault(each.query.id, {}) for each in topics]
         are_guarded = [bool(each.query.guards) for each in topics]
@@ -148,9 +147,7 @@ class RuleCandidates:
             if candidate is None:
                 order = (docids[hit], reading.end_us)
                 _, actions = self._compiled_of(terms.clause)
-                candidate = own[place] = RuleCandidate(
-                    topic, order, form, behind, numbers, actions, newest[hit]
-                )
+                candidate = own[place] = RuleCandidate(topic, order, form, behind, numbers, actions)
                 begun.append(hit)
             found = FoundTuple(self._compiled_of(terms.clause)[0], reading, piece, hit)
             candidate.tuples.append(found)
