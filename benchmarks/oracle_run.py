@@ -12,7 +12,8 @@ With `--dynamic` each seed is a history, in which queries and subscriptions come
 documents (see `tests/histories/history.py`), and happens to a broker in one of the ways that must
 not show: engine, shards, batches, restarts, and bounds so small that everything is done in pieces.
 
-With `--ordered` the queries are of NEXT, UNLESS and NOT (`tests/generators/ordered_cases.py`),
+With `--ordered` the queries are of NEXT, UNLESS and NOT (`tests/generators/ordered_cases.py`), with
+`--shared` their assignments are decided together (`tests/generators/shared_cases.py`),
 with `--repeated` they have runs (`tests/generators/run_cases.py`), with `--outcomes` WINDOW, LIMIT
 and DISJOINT (`tests/generators/outcome_cases.py`), with `--counted` they count runs
 (`tests/generators/counted_cases.py`), with `--lossy` LOSS
@@ -56,6 +57,7 @@ from generators.ordered_cases import ordered_case  # noqa: E402
 from generators.outcome_cases import outcome_case  # noqa: E402
 from generators.rule_cases import rule_case  # noqa: E402
 from generators.run_cases import run_case  # noqa: E402
+from generators.shared_cases import shared_case  # noqa: E402
 from generators.similar_cases import similar_case  # noqa: E402
 from generators.strategies import random_case  # noqa: E402
 from histories.clauses import HISTORY_CLAUSES, decided  # noqa: E402
@@ -91,6 +93,7 @@ CASES: dict[str, Callable[[RandomChooser], str]] = {
     "lossy": loss_case,
     "rules": rule_case,
     "ordered": ordered_case,
+    "shared": shared_case,
     "repeated": run_case,
     "outcomes": outcome_case,
     "similar": similar_case,
@@ -100,6 +103,7 @@ KINDS = {
     "lossy": "queries have LOSS",
     "rules": "queries read and write tables",
     "ordered": "queries decide",
+    "shared": "queries decide for many assignments together",
     "repeated": "queries have runs",
     "outcomes": "queries have rows or limits",
     "similar": "queries join by similarity",

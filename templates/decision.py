@@ -135,7 +135,8 @@ class Decision:
     `window_us` is the operator's; it is WITHIN's where the operator has none.  A parameter is the
     window of an absence behind its operand: it is decided for each that is asked for (`graded`); or
     that of two operands, and a tuple needs it to be so long.
-    `within_us` is the shortest WITHIN around it.
+    `within_us` is the shortest WITHIN around it.  Where it `is_whole` the window is that of WITHIN
+    itself, which is a parameter.
     """
 
     kind: DecisionKind
@@ -145,6 +146,7 @@ class Decision:
     window_us: int | Parameter
     within_us: int
     grace_us: int
+    is_whole: bool = False
 
     @property
     def is_graded(self) -> bool:

@@ -58,7 +58,8 @@ class Ordered:
     """A decision in a plain statement.
 
     `origin` is its place among the decisions of the query, the same in all plain statements of it.
-    `disjuncts` are asked of two operands.
+    `disjuncts` are asked of two operands.  The window is that of the whole tuple, from the start of
+    its left part, where it `is_whole`.
     """
 
     origin: int
@@ -68,6 +69,7 @@ class Ordered:
     absences: tuple[AbsentUnit, ...]
     window_us: int | Parameter
     within_us: int
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,7 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
         node.window_us,
         node.within_us,
         decisions.grace_us,
+        node.is_whole,
     )
     return Built.of(decision, compilers, deciding, compared)
 

@@ -237,6 +237,7 @@ class PlainNodes:
         if is_between and isinstance(first, Operator) and isinstance(first.right, Repetition):
             return self._repeated(first.right, first, around, absences)
         given: Parameter | None = None
+        is_whole = False
         if not absences or absences[0].kind is AbsenceKind.BETWEEN:
             assert isinstance(first, Operator)
             parts = [self.part(each, around) for each in (first.left, first.right)]
@@ -245,8 +246,11 @@ class PlainNodes:
             disjuncts = self.all_of(self.binding.predicate(first.disjuncts), (joined,))
             parts, disjuncts = self._held_against_data(parts, disjuncts)
             window_us = length_us(first.window)
-            if isinstance(first.window, Parameter):
-                given = first.window
+            window = first.window
+            if window == Window(INFINITE_US) and isinstance(around.within, Parameter):
+                window, is_whole = around.within, True
+            if isinstance(window, Parameter):
+                given = window
         else:
             parts = [self.part(first, around)]
             kind = _KINDS[absences[0].kind]
@@ -264,6 +268,7 @@ class PlainNodes:
             tuple(self._absent(each, parts[0].last, around) for each in absences),
             given or window_us,
             around.within_us,
+            is_whole,
         )
         return PlainPart(ordered, parts[0].first, parts[-1].last)
 

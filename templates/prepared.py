@@ -21,6 +21,7 @@ from templates.rundecision import DecidedRuns
 from xscl.path import Parameter, condition_parameters
 from xscl.pattern import INEQUALITIES, PatternNode
 from xscl.query import (
+    INFINITE_US,
     Absence,
     AbsenceKind,
     From,
@@ -31,9 +32,10 @@ from xscl.query import (
     Query,
     Repetition,
     SelectKind,
+    Window,
     operand_parameters,
 )
-from xscl.sequence import children, is_chain, nodes_below
+from xscl.sequence import Unit, absences_at, children, is_chain, nodes_below
 
 __all__ = ["is_prepared", "may_be_prepared"]
 
@@ -52,10 +54,26 @@ def may_be_prepared(query: Query) -> bool:
         is_asked_more
         or query.kind is not SelectKind.ALL
         or any(
-            isinstance(node, From) and isinstance(node.within, Parameter)
+            isinstance(node, From) and _is_length_of_more(query, node)
             for node in nodes_below(query.root)
         )
         or any(_lengths_decided(query.root))
+    )
+
+
+def _is_length_of_more(query: Query, source: From) -> bool:
+    """Return whether WITHIN is a parameter that is not just the window of two blocks."""
+    if not isinstance(source.within, Parameter):
+        return False
+    absences, node = absences_at(source.node)
+    return not (
+        isinstance(node, Operator)
+        and source.strategy is None
+        and (absences or node.kind is OperatorKind.NEXT)
+        and all(each.kind is AbsenceKind.BETWEEN for each in absences)
+        and node.window == Window(INFINITE_US)
+        and all(isinstance(each, (int, Unit)) for each in (node.left, node.right))
+        and not query.is_lossy
     )
 
 
@@ -78,6 +96,8 @@ def _lengths_decided(node: Node, *, is_below: bool = False) -> Iterator[bool]:
         yield isinstance(node.gap, Parameter)
     elif isinstance(node, (Operator, Absence)):
         yield (is_below or _is_of_runs(node)) and isinstance(node.window, Parameter)
+    elif isinstance(node, From):
+        yield is_below and isinstance(node.within, Parameter)
     is_next = isinstance(node, Operator) and node.kind is OperatorKind.NEXT
     for child in children(node):
         competes = is_next and isinstance(node, Operator) and child is node.right

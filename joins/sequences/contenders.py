@@ -219,9 +219,13 @@ class Contenders:
         holds: Flags = (self["end_us"][earlier] >= from_us) | (window_us >= UNBOUNDED) | is_equal
         return holds
 
-    def needed_us(self, left: Ints, right: Ints) -> Ints:
-        """Return the shortest windows of NEXT that pairs of rows need, section 1.1 included."""
-        apart_us = self["end_us"][right] - self["end_us"][left]
+    def needed_us(self, left: Ints, right: Ints, are_whole: Flags | bool = False) -> Ints:
+        """Return the shortest windows that pairs of rows need, section 1.1 included.
+
+        Windows of whole pairs reach from the start of the left row.
+        """
+        from_us = np.where(are_whole, self["start_us"][left], self["end_us"][left])
+        apart_us = self["end_us"][right] - from_us
         needed_us: Ints = np.maximum(apart_us, self.late_us(left, right))
         return needed_us
 

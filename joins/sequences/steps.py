@@ -67,7 +67,10 @@ class PairHeights:
         heights = self.of_rights(rights)
         own = np.flatnonzero(self.ascents(rights) == Ascent.NEARING)
         if len(own):
-            heights[own] = -self._contenders.needed_us(lefts[own], rights[own])
+            decisions = self._plan.seats["decision"][self._contenders["seat"][lefts[own]]]
+            are_whole = self._plan.decisions["is_whole"][decisions]
+            needed_us = self._contenders.needed_us(lefts[own], rights[own], are_whole)
+            heights[own] = -needed_us
         return heights
 
     def slots(self, rows: Ints) -> Ints:

@@ -88,6 +88,9 @@ STATEMENTS = (
     "(S//a[k->x] NEXT {x = y, $within} S//b[k->y]) NEXT {y = z, W} S//c[k->z]",
     "(S//a[k->x] FOLLOWED BY {x = y, $within} *//b[k->y]) NEXT {, W} S//c",
     "(S//a[k->x] NOT FOLLOWED BY {x = y, $within} S//b[k->y]) NEXT {, W} *//c",
+    "S//a[k->x] NEXT {x = y} *//b[k->y] WITHIN $within",
+    "S//a FOLLOWED BY (*//b | S//c) UNLESS *//a[p->n] WITHIN $within SAME (//k)",
+    "(S//a[k->x] NEXT {x = y} S//b[k->y] UNLESS {, W} *//c WITHIN $within) NEXT {, W} S//c",
     "S//a FOLLOWED BY {, W} (S//a[k->x] NOT FOLLOWED BY {x = y, $within} S//b[k->y]) UNLESS *//c",
     "(S//a[k->x] JOIN {x = y, $within} S//b[k->y]) NOT FOLLOWED BY {x = z, W} S//c[k->z]",
     "S//a[k = $key]->v FOLLOWED BY {, W} S//b->u+ {u/k = v/k} MATCH NEXT",
@@ -108,4 +111,9 @@ def shared_case(chooser: Chooser) -> str:
     while "W}" in text:
         text = text.replace("W}", f"{chooser.integer(1, 9)} s}}", 1)
     grace = chooser.choice(["", " GRACE 0 s", " GRACE 2 s"])
-    return case_text(chooser, [f"query q\n    {text}{grace}"], 8)
+    queries = [f"query q\n    {text}{grace}"]
+    if chooser.integer(0, 3) == 0:
+        # What is published has an interval, and is decided of in the batch in which it is found.
+        published = "query p\n    SELECT * FROM S//a FOLLOWED BY {, 5 s} S//b PUBLISH P"
+        queries = [published, queries[0].replace("*//", "P//")]
+    return case_text(chooser, queries, 8)

@@ -92,6 +92,7 @@ class Plan:
                 "stratum": np.int64,
                 "is_used": np.bool_,
                 "is_served": np.bool_,
+                "is_whole": np.bool_,
                 "ascent": np.int8,
                 "bars": np.int8,
                 "cases": np.int64,
@@ -199,6 +200,7 @@ class Plan:
             is_used=True,
             is_served=decision.kind is DecisionKind.NEXT
             and (ascent != Ascent.NONE or any(fit.right.keys for fit in decision.fits)),
+            is_whole=decision.is_whole,
             ascent=ascent,
             bars=bars_of(decision),
             cases=len(self.cases),
