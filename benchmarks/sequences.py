@@ -27,6 +27,7 @@ from benchmarks._workloads import news_lines
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from joins.memory.slots import Ints
+from joins.sequences.batch import DecidingBatch
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.contenders import StreamRows
 from joins.sequences.evaluation import Evaluation
@@ -146,10 +147,11 @@ def decide(all_decided: list[Decided], rows: pa.Table, rows_each: int) -> float:
     started = time.process_time()
     for start in range(0, rows.num_rows, BATCH):
         clock = clock.next_batch()
+        batch = DecidingBatch(clock, lambda: 0)
         some = rows.slice(start, BATCH)
         clock.advance(*(some.column(name).to_numpy() for name in TIMES))
         evaluation.add(StreamRows(some, some.column("docid").to_numpy()), 0)
-        evaluation.rows(evaluation.decide(0, clock), classes)
+        evaluation.rows(evaluation.decide(0, batch), classes, batch.taken)
         evaluation.evict(clock.newest_us - LATENESS_US)
     return rows.num_rows / rows_each / (time.process_time() - started)
 

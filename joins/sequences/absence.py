@@ -78,7 +78,6 @@ class AbsentContenders:
         self._conditions = conditions
         self._steps = steps
         self._listed = limits.listed_pairs
-        self.taken = TakenValues()
         self.cancelling = Timeline(limits)
 
     def add(self, rows: Ints) -> None:
@@ -88,8 +87,11 @@ class AbsentContenders:
         own = rows[which][some]
         self.cancelling.add(keys, self._contenders["end_us"][own], own, _all_of_use)
 
-    def left(self, tuples: DecidedTuples) -> DecidedTuples:
-        """Return the tuples that nothing takes away for all data."""
+    def left(self, tuples: DecidedTuples, values: TakenValues) -> DecidedTuples:
+        """Return the tuples that nothing takes away for all data.
+
+        Of the others `values` notes for which they are taken away.
+        """
         left = [DecidedTuples.none()]
         for is_pair in (True, False):
             own = tuples.some((tuples.right >= 0) == is_pair)
@@ -100,7 +102,7 @@ class AbsentContenders:
             taken = np.zeros(len(own), np.bool_)
             taken[asked.which[is_whole][self._cancelled(asked.some(is_whole))]] = True
             if not is_whole.all():
-                own, taken = self._for_data(own, asked.some(~is_whole), taken)
+                own, taken = self._for_data(own, asked.some(~is_whole), taken, values)
             left.append(own.some(~taken))
         return DecidedTuples.concat(left)
 
@@ -122,22 +124,22 @@ class AbsentContenders:
         return _Asked(which, tuples.some(which), rules, window_us, takings, parts)
 
     def _for_data(
-        self, tuples: DecidedTuples, asked: _Asked, taken: Flags
+        self, tuples: DecidedTuples, asked: _Asked, taken: Flags, values: TakenValues
     ) -> tuple[DecidedTuples, Flags]:
         """Return tuples with all that takes them away for some data, and which are for none."""
         asked = asked.some(~taken[asked.which])
         bars = tuples.bar.copy()
-        values = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+        equal = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
         asked, spans = self._stretches(asked)
         for questions, run, places in spans.listed(self._listed):
             fits = self._fit(asked, questions, run, places)
             found, near = asked.some(questions[fits]), run.rows[places[fits]]
             np.maximum.at(bars, found.which, self._heights(found, near))
             is_equal = found.takings == TakingKind.EQUAL
-            values.append((found.which[is_equal], near[is_equal]))
-        which, near = (np.concatenate(each) for each in zip(*values, strict=True))
+            equal.append((found.which[is_equal], near[is_equal]))
+        which, near = (np.concatenate(each) for each in zip(*equal, strict=True))
         slots = self._steps.slots(near)
-        own, numbers = self.taken.add(which, *(each[slots] for each in self._contenders.hashes))
+        own, numbers = values.add(which, *(each[slots] for each in self._contenders.hashes))
         of_values = tuples.taken.copy()
         of_values[own] = numbers
         needs = self._steps.need_windows(tuples.decision)

@@ -11,6 +11,7 @@ from typing import Any
 from joins.budget.pairs import Overrun
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.pairs import DecidedTuples
+from joins.sequences.takenvalues import TakenValues
 from templates.chaindecision import ChainDecision
 from templates.rundecision import RunDecision
 
@@ -23,14 +24,16 @@ Chosen = tuple[Any, ...]
 class DecidingBatch:
     """A batch whose time `clock` tells.
 
-    `decided` are the tuples of each stratum so far, `found` the runs of each repetition.
-    `numbered` returns a number that no choice of nodes has had.
+    `decided` are the tuples of each stratum so far, `taken` the values for which some of them are
+    taken away, `found` the runs of each repetition.  `numbered` returns a number that no choice of
+    nodes has had.
     """
 
     def __init__(self, clock: WatermarkSteps, numbered: Callable[[], int]) -> None:
         self.clock = clock
         self.decided: list[DecidedTuples] = []
         self.found: dict[RunDecision | ChainDecision, list[Any]] = {}
+        self.taken = TakenValues()
         self.overruns: list[Overrun] = []
         self._inner_overruns = 0
         self._numbered = numbered

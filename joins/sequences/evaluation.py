@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 from joins.memory.tupletable import TupleTable
 from joins.sequences.absence import AbsentContenders
+from joins.sequences.batch import DecidingBatch
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.conditions import RuleConditions
 from joins.sequences.contenders import Contenders, StreamRows
@@ -86,12 +88,9 @@ class Evaluation:
 
     # -- a batch -------------------------------------------------------------------------------
 
-    def begin_batch(self) -> None:
-        """Forget what the tuples of the batch before were taken for."""
-        self._absence.taken = TakenValues()
-
-    def decide(self, stratum: int, clock: WatermarkSteps) -> DecidedTuples:
+    def decide(self, stratum: int, batch: DecidingBatch) -> DecidedTuples:
         """Return what decisions of a stratum decide in the batch; their contenders are there."""
+        clock = batch.clock
         came = [self._contenders.add(rows, stratum) for rows in self._came.pop(stratum, [])]
         rows = np.concatenate([np.zeros(0, np.int64), *came])
         seats = self._contenders["seat"][rows]
@@ -108,8 +107,8 @@ class Evaluation:
         alone = settled[~is_right]
         is_graded = self._of_decisions("grade_count", alone) > 0
         whole = self._alone(alone[~is_graded])
-        left = self._absence.left(DecidedTuples.concat([pairs, whole]))
-        return DecidedTuples.concat([left, *self._graded(alone[is_graded], stratum, clock)])
+        left = self._absence.left(DecidedTuples.concat([pairs, whole]), batch.taken)
+        return DecidedTuples.concat([left, *self._graded(alone[is_graded], stratum, batch)])
 
     def _wait(self, stratum: int, rows: Ints) -> None:
         """Have rows wait until they are settled: all of a right one, the first of one alone."""
@@ -162,13 +161,14 @@ class Evaluation:
         at = self._contenders["counts_from"][rows]
         return DecidedTuples.alone(decisions, rows, self._until_us(rows, decisions), at)
 
-    def _graded(self, rows: Ints, stratum: int, clock: WatermarkSteps) -> Iterator[DecidedTuples]:
+    def _graded(self, rows: Ints, stratum: int, batch: DecidingBatch) -> Iterator[DecidedTuples]:
         """Yield the tuples that contenders become, each for one window after the other.
 
         What takes a contender away under a window does so under all that are longer.  So it is
         asked under more and more windows at a time, until one is not over, or has something in it.
         """
         contenders, rows, width = self._contenders, np.sort(rows), 1
+        clock = batch.clock
         while len(rows):
             next_grades = self._grades(rows)
             remaining = self._of_decisions("grade_count", rows) - contenders["grade"][rows]
@@ -182,7 +182,7 @@ class Evaluation:
             own = rows[which[is_over]]
             at = np.maximum(clock.settling(times_us[is_over]), contenders["docid"][own])
             tuples = DecidedTuples.alone(grades[is_over], own, until_us[is_over], at)
-            left = self._absence.left(tuples)
+            left = self._absence.left(tuples, batch.taken)
             yield left
             kept = np.bincount(np.searchsorted(rows, left.left), minlength=len(rows))
             is_alone = kept == over
@@ -196,8 +196,8 @@ class Evaluation:
 
     # -- what is handed on ---------------------------------------------------------------------
 
-    def rows(self, tuples: DecidedTuples, classes: ClassOutputs) -> TupleTable:
-        """Return the rows of decided tuples that classes hand on."""
+    def rows(self, tuples: DecidedTuples, classes: ClassOutputs, taken: TakenValues) -> TupleTable:
+        """Return the rows of decided tuples that classes hand on; `taken` are the batch's."""
         which, at = classes.of_decisions(self.plan.decisions["whole"][tuples.decision])
         which, at, left = self._of_seats(tuples.left, which, at, classes.left)
         is_pair = classes.right[at] >= 0
@@ -211,7 +211,8 @@ class Evaluation:
         order = np.lexsort((tuples.docid[which[rows]], classes.numbers[at[rows]]))
         rows, rights = rows[order], rights[order]
         numbers = classes.numbers[at[rows]]
-        return self._table(tuples.some(which[rows]), numbers, left[rows], rights)
+        found = self._table(tuples.some(which[rows]), numbers, left[rows], rights)
+        return replace(found, taken=taken.texts(tuples.taken[which[rows]]))
 
     def _of_seats(
         self, contenders: Ints, which: Ints, at: Ints, seats: Ints
@@ -247,7 +248,6 @@ class Evaluation:
             np.zeros(3, np.int64),
             np.stack(decided, axis=1),
             self._pairs.steps.bars(tuples.decision, tuples.bar),
-            self._absence.taken.texts(tuples.taken),
         )
 
     # -- what is kept --------------------------------------------------------------------------

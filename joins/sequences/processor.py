@@ -173,7 +173,6 @@ class DecidingProcessor:
         self.inner.begin_batch()
         clock = self._batch.clock.next_batch()
         self._batch = DecidingBatch(clock, self._repetitions.next_identity)
-        self._evaluation.begin_batch()
         if self._has_changed:
             self._follow()
 
@@ -211,10 +210,10 @@ class DecidingProcessor:
         yield from self._repetitions.tables(stratum, batch)
         if stratum not in self._of_strata:
             return
-        batch.decided.append(self._evaluation.decide(stratum, batch.clock))
+        batch.decided.append(self._evaluation.decide(stratum, batch))
         decided = DecidedTuples.concat(batch.decided)
         if len(decided):
-            yield self._evaluation.rows(decided, self._of_strata[stratum])
+            yield self._evaluation.rows(decided, self._of_strata[stratum], batch.taken)
 
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
         """Leave out tuples of a class, where that saves work."""
