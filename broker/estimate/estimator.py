@@ -265,7 +265,7 @@ class _Estimator:
         self, clause: ClauseView, timing: Timing, places: Sequence[set[int] | None]
     ) -> Iterator[_Join]:
         for comparison in clause.comparisons:
-            if not comparison.is_value_join:
+            if comparison.kind != "value join":
                 continue
             sides: list[Occurrences] = []
             for side, node in comparison.ends:

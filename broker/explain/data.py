@@ -128,7 +128,7 @@ def _clause(survey: Survey, clause: ClauseView) -> dict[str, Any]:
             "edges": [
                 {
                     "text": comparison.text,
-                    "kind": "value join" if comparison.is_value_join else "residual",
+                    "kind": comparison.kind,
                     "operator": comparison.operator,
                     "ends": [list(end) for end in comparison.ends],
                     "tested": comparison.tested,

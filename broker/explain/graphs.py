@@ -104,7 +104,7 @@ def _label(side: SideView, index: int) -> str:
 def _comparisons(prefix: str, clause: ClauseView) -> Iterator[_Edge]:
     for comparison in clause.comparisons:
         ends = [f"{prefix}s{s}n{n}" for s, n in comparison.ends]
-        line: Line = "join" if comparison.is_value_join else "residual"
+        line: Line = "residual" if comparison.kind == "residual" else "join"
         if len(ends) > 1:
             yield _Edge(ends[0], ends[-1], line, comparison.operator)
         elif ends:

@@ -80,6 +80,7 @@ class SideView:
     nodes: tuple[NodeView, ...]
 
 
+ComparisonKind = Literal["value join", "similarity", "residual"]
 Tested = Literal["join", "constant", "tuple"]
 
 
@@ -87,12 +88,14 @@ Tested = Literal["join", "constant", "tuple"]
 class ComparisonView:
     """One comparison of an operator's predicate.
 
-    `ends` are the nodes that it touches, as (side, node).  `tested` says where: in the template's
-    `join`, as a `constant` that is looked up, or one `tuple` after the other behind the join.
+    Pairs of documents are found by a value join, or by a `similarity` if there is none; a
+    `residual` filters them.  `ends` are the nodes that it touches, as (side, node).  `tested` says
+    where: in the template's `join`, as a `constant` that is looked up, or one `tuple` after the
+    other behind the join.
     """
 
     text: str
-    is_value_join: bool
+    kind: ComparisonKind
     operator: str
     ends: tuple[tuple[int, int], ...]
     tested: Tested
@@ -122,9 +125,9 @@ class ClauseView:
         return len(self.sides) > 1
 
     @property
-    def has_value_join(self) -> bool:
-        """Whether something of one side must equal something of the other."""
-        return any(comparison.is_value_join for comparison in self.comparisons)
+    def is_product(self) -> bool:
+        """Whether each pair is tried: nothing of one side equals, or is similar to, the other."""
+        return self.is_join and all(each.kind == "residual" for each in self.comparisons)
 
     @property
     def is_unbounded(self) -> bool:

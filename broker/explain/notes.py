@@ -107,7 +107,7 @@ def _clause_notes(clause: ClauseView) -> Iterator[SharingNote]:
                 "residual",
                 f"`{comparison.text}` is {reason}: it is looked at tuple by tuple, after the join",
             )
-    if clause.is_join and not clause.has_value_join:
+    if clause.is_product:
         yield SharingNote(
             "no-value-join",
             f"{clause.kind} without a value join tries each pair of documents within"

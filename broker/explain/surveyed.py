@@ -10,6 +10,7 @@ from broker.explain.decisions import joined_clauses
 from broker.explain.model import (
     ClassMember,
     ClauseView,
+    ComparisonKind,
     ComparisonView,
     NodeView,
     SideView,
@@ -161,17 +162,22 @@ class SurveyedQuery:
             for name in node.called
         }
         for value_join in disjunct.value_joins:
-            yield self._comparison(value_join, where, "=", clause)
-        for residual in (*(j.residual for j in disjunct.similarity_joins), *disjunct.residuals):
-            yield self._comparison(residual, where, residual.operator, clause)
+            yield self._comparison("value join", value_join, where, "=", clause)
+        for join in disjunct.similarity_joins:
+            yield self._comparison(
+                "similarity", join.residual, where, join.residual.operator, clause
+            )
+        for residual in disjunct.residuals:
+            yield self._comparison("residual", residual, where, residual.operator, clause)
         for test in disjunct.tests:
             names = {n for each in test.arguments for n in self._ends(each, where)}
             ends = tuple(sorted(where[name] for name in names))
             text = spell_operand(test, self.labels)
-            yield ComparisonView(text, False, test.function, ends, "tuple")
+            yield ComparisonView(text, "residual", test.function, ends, "tuple")
 
     def _comparison(
         self,
+        kind: ComparisonKind,
         comparison: ValueJoin | Residual,
         where: dict[str, tuple[int, int]],
         operator: str,
@@ -181,10 +187,9 @@ class SurveyedQuery:
         is_literal = any(
             isinstance(side, Literal | Parameter) for side in (comparison.left, comparison.right)
         )
-        is_join = isinstance(comparison, ValueJoin)
         return ComparisonView(
             spell_comparison(comparison, self.labels),
-            is_join,
+            kind,
             operator,
             tuple(sorted(where[name] for name in names)),
             "tuple" if comparison in clause.residuals else "constant" if is_literal else "join",

@@ -112,8 +112,7 @@ def _graph_label(survey: Survey, side: SideView, index: int) -> str:
 
 def _edges(clause: ClauseView) -> Iterator[str]:
     for comparison in clause.comparisons:
-        kind = "value join" if comparison.is_value_join else "residual"
-        yield f"{kind:<10}  {comparison.text}"
+        yield f"{comparison.kind:<10}  {comparison.text}"
 
 
 def _titled(query: QueryView) -> Iterator[str | ClauseView]:
