@@ -5,8 +5,9 @@ few structures.  Here a batch is parsed once.  Documents of one structure keep t
 in one array, and a plan whose patterns ask nothing of these texts takes from it the values that it
 compares: for all of them at a time, without a parser.
 
-What the texts decide (predicates, functions), and the documents of rare structures, is evaluated
-as it is everywhere (`evaluate_batches`).
+What the texts decide (predicates, functions) is asked of the kept texts, one document after
+another (`keptelements`).  Documents of rare structures are evaluated as they are everywhere
+(`evaluate_batches`).
 
 Invariant: `DocumentColumns.evaluate` gives the witnesses that `evaluate_batches` gives.
 """
@@ -21,11 +22,12 @@ import numpy as np
 import pyarrow as pa
 
 from xpath_eval.catalog import EvaluationPlan
-from xpath_eval.evaluator import Evaluator, Shape
+from xpath_eval.evaluator import Evaluator, Shape, Witnesses
+from xpath_eval.keptelements import KeptTree, Place
 from xpath_eval.limits import DEFAULT_EVALUATOR_LIMITS, EvaluatorLimits
 from xpath_eval.parsing import XmlError, parse_elements
 from xpath_eval.shape import ShapeCollector
-from xpath_eval.stage import evaluate_batches, idle_evaluator, spelled_edges
+from xpath_eval.stage import evaluate_batches, idle_evaluator, spelled_edges, witness_batch
 from xpath_eval.structure import Detail, Structure, StructureKey, structure_key
 from xpath_eval.witnesses import IDENTITY, WITNESS_SCHEMA
 
@@ -38,9 +40,6 @@ _ALIKE_MIN = 8
 """Documents of one structure in a batch from which on arrays cost less than a parser."""
 
 _FOUND = pa.schema([each for each in WITNESS_SCHEMA if each not in IDENTITY])
-
-_Place = tuple[int, str | bool]
-"""Where a text stands: at an element, as its attribute of a name, its tail (True) or its text."""
 
 
 @dataclass(slots=True)
@@ -57,7 +56,7 @@ class _Columns:
 
     rows: NDArray[np.int64]
     structure: Structure
-    places: dict[_Place, int]
+    places: dict[Place, int]
     texts: pa.StringArray
 
     def values(self, filled: ShapeCollector) -> tuple[pa.StringArray, NDArray[np.int64]]:
@@ -68,7 +67,7 @@ class _Columns:
         parts = [self.texts]
         size = len(self.texts)
 
-        def take(node: int, place: _Place) -> None:
+        def take(node: int, place: Place) -> None:
             at = self.places.get(place)
             chosen[:, node] = count * width if at is None else starts + at
 
@@ -84,6 +83,29 @@ class _Columns:
                 assert isinstance(detail, str | bool)
                 take(node, (element, detail))
         return pa.concat_arrays(parts), chosen
+
+    def asked(self, evaluator: Evaluator, batch: pa.RecordBatch) -> Iterator[pa.Table]:
+        """Yield what is found in the documents where their texts decide, some at a time."""
+        xml = batch.column("xml")
+        tree = KeptTree(
+            self.structure,
+            self.places,
+            self.texts.to_pylist(),
+            lambda document: bytes(xml[int(self.rows[document])].as_py()),
+        )
+        stream, depth, first = next(_rows(batch.slice(self.rows[0], 1)))
+        trees = map(tree.move, range(len(self.rows)))
+        found: list[Witnesses | XmlError] = []
+        start = characters = 0
+        for each in evaluator.evaluate_alike(stream, first, trees, is_published=depth > 0):
+            found.append(each)
+            if isinstance(each, Witnesses):
+                characters += sum(map(len, filter(None, each.values)))
+            if characters > evaluator.limits.characters:
+                yield _asked(batch, self.rows[start : start + len(found)], found)
+                start, found, characters = start + len(found), [], 0
+        if found:
+            yield _asked(batch, self.rows[start:], found)
 
     def _whole(self, element: int, starts: NDArray[np.int64]) -> pa.StringArray:
         """Return the string value of an element with children: all texts within it, in order."""
@@ -140,10 +162,17 @@ class DocumentColumns:
         """Return the witnesses of the batch, `WITNESS_SCHEMA`, in its order."""
         left = np.ones(batch.num_rows, bool)
         left[list(self.errors)] = False
+        parts: list[pa.Table] = []
+        orders: list[NDArray[np.int64]] = []
         with idle_evaluator(plan, limits) as evaluator:
             known = [*self._known(evaluator, batch)]
+            has_all = {id(columns) for columns, _ in known}
+            for columns in self._columns:
+                if id(columns) not in has_all:
+                    parts += columns.asked(evaluator, batch)
+                    orders.append(columns.rows)
+                    left[columns.rows] = False
         spelled = _first_rows(known)
-        parts, orders = [], []
         for columns, filled in known:
             left[columns.rows] = False
             is_first = spelled[filled.shape.id] == columns.rows[0]
@@ -188,13 +217,13 @@ def _rows(batch: pa.RecordBatch) -> Iterator[tuple[str, int, bytes]]:
 
 
 def _columns(key: StructureKey, alike: _Alike) -> _Columns:
-    texts: list[_Place] = [
+    texts: list[Place] = [
         (element, is_tail)
         for element, row in enumerate(key)
         for is_tail in (False, True)
         if row[2 + is_tail]
     ]
-    attributes: list[_Place] = [(e, name) for e, row in enumerate(key) for name in row[4:]]
+    attributes: list[Place] = [(e, name) for e, row in enumerate(key) for name in row[4:]]
     return _Columns(
         np.array(alike.rows),
         Structure(key, Detail.TEXTS),
@@ -210,6 +239,15 @@ def _first_rows(known: Sequence[tuple[_Columns, ShapeCollector]]) -> dict[str, i
         at = int(columns.rows[0])
         first[filled.shape.id] = min(at, first.get(filled.shape.id, at))
     return first
+
+
+def _asked(
+    batch: pa.RecordBatch, rows: NDArray[np.int64], found: Sequence[Witnesses | XmlError]
+) -> pa.Table:
+    """Return what is found in some rows of a batch; each shape is spelled out where it is new."""
+    identity = batch.select([each.name for each in IDENTITY])
+    part = witness_batch(identity.take(pa.array(rows)), found, set())
+    return pa.Table.from_batches([part]).select(_FOUND.names)
 
 
 def _filled(columns: _Columns, filled: ShapeCollector, *, is_spelled: bool) -> pa.Table:

@@ -231,7 +231,7 @@ class Conditions:
                 namespace, _, variables["name"] = structure.attribute_name(node).rpartition("}")
                 variables["namespace"] = namespace[1:]
         holds = _compile(f"boolean({expression})", condition.namespaces)
-        return bool(holds(self._tree.elements[element], **variables))
+        return bool(holds(self._tree.parsed(element), **variables))
 
 
 _TEXT = "(text()[$number])"

@@ -17,7 +17,7 @@ them the states of the automaton; raw shapes are found again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ from xpath_eval.counters import Counters
 from xpath_eval.limits import DEFAULT_EVALUATOR_LIMITS, EvaluatorLimits
 from xpath_eval.nested import NestedOutput, NestedPatterns, is_nested
 from xpath_eval.nodesets import DOCUMENT, NodeSets, node_set
-from xpath_eval.parsing import parse_elements
+from xpath_eval.parsing import XmlError, parse_elements
 from xpath_eval.shape import DerivedValues, Labels, Shape, ShapeCollector, gather
 from xpath_eval.steps import AutomatonStep, StepGroup, StepVariable
 from xpath_eval.steptree import StepTree
@@ -186,16 +186,21 @@ class Evaluator:
         """
         elements = parse_elements(xml or _TICK)
         raw, is_known = self._raw_shape(stream, elements, bool(xml), is_published)
-        stage, derived = raw.stage, _NOTHING_DERIVED
-        if stage.questions:
-            before = raw.worked_out
-            stage, derived = self._answer(raw, elements)
-            is_known = is_known and before == raw.worked_out
+        before = raw.worked_out
+        found = self._fill(raw, NodeTree(elements))
+        is_known = is_known and before == raw.worked_out
         self._counters.witness_shape_hits += is_known
         self._counters.witness_shape_misses += not is_known
+        return found
+
+    def _fill(self, raw: _RawShape, tree: NodeTree) -> Witnesses:
+        """Return the witnesses of a document of a raw shape."""
+        stage, derived = raw.stage, _NOTHING_DERIVED
+        if stage.questions:
+            stage, derived = self._answer(raw, tree)
         gathering = stage.gathering
         assert gathering is not None
-        return Witnesses(gathering.shape, gathering.nodes, gathering.values(elements, derived))
+        return Witnesses(gathering.shape, gathering.nodes, gathering.values(tree.elements, derived))
 
     def gathering(
         self, stream: str, xml: bytes, *, is_published: bool = False
@@ -207,6 +212,17 @@ class Evaluator:
         elements = parse_elements(xml or _TICK)
         raw, _ = self._raw_shape(stream, elements, bool(xml), is_published)
         return None if raw.stage.questions else raw.stage.gathering
+
+    def evaluate_alike(
+        self, stream: str, xml: bytes, trees: Iterable[NodeTree], *, is_published: bool = False
+    ) -> Iterator[Witnesses | XmlError]:
+        """Yield the witnesses of documents that have the stream and the structure of one."""
+        raw, _ = self._raw_shape(stream, parse_elements(xml), bool(xml), is_published)
+        for tree in trees:
+            try:
+                yield self._fill(raw, tree)
+            except XmlError as error:
+                yield error
 
     def _raw_shape(
         self, stream: str, elements: list[etree._Element], has_content: bool, is_published: bool
@@ -328,14 +344,12 @@ class Evaluator:
         stage.gathering = gather(raw.structure, raw.labels, stage.edges, self.plan.valued)
         self._edges_kept += len(stage.gathering.shape)
 
-    def _answer(
-        self, raw: _RawShape, elements: list[etree._Element]
-    ) -> tuple[Stage, DerivedValues]:
+    def _answer(self, raw: _RawShape, tree: NodeTree) -> tuple[Stage, DerivedValues]:
         """Follow the stages of a raw shape by the answers of a document, to the last."""
         structure, stage = raw.structure, raw.stage
         if len(raw.selected) > self.limits.selected:
             raw.selected.clear()
-        conditions = Conditions(NodeTree(elements), structure, raw.selected)
+        conditions = Conditions(tree, structure, raw.selected)
         asker = Asker(conditions, structure, self._tree.variables)
         while stage.questions:
             answers = tuple([asker.ask(question) for question in stage.questions])

@@ -26,7 +26,7 @@ from xpath_eval.limits import DEFAULT_EVALUATOR_LIMITS, EvaluatorLimits
 from xpath_eval.parsing import XmlError
 from xpath_eval.witnesses import EDGE, IDENTITY, WITNESS_SCHEMA
 
-__all__ = ["evaluate_batches", "idle_evaluator", "spelled_edges"]
+__all__ = ["evaluate_batches", "idle_evaluator", "spelled_edges", "witness_batch"]
 
 _IDLE: list[Evaluator] = []
 """Evaluators that no call uses, the last used at the end."""
@@ -54,7 +54,7 @@ def evaluate_batches(
                 if start:
                     spelled.clear()
                 part = batch.slice(start, len(found))
-                yield counted(_witnesses(part, found, spelled), evaluator.take_counters())
+                yield counted(witness_batch(part, found, spelled), evaluator.take_counters())
                 start += len(found)
 
 
@@ -109,9 +109,10 @@ def _found(evaluator: Evaluator, batch: pa.RecordBatch) -> Iterator[list[Witness
     yield found
 
 
-def _witnesses(
+def witness_batch(
     batch: pa.RecordBatch, results: Sequence[Witnesses | XmlError], spelled: set[str]
 ) -> pa.RecordBatch:
+    """Return what was found in documents as rows; `spelled` are shapes that need no edges."""
     found = [None if isinstance(result, XmlError) else result for result in results]
     errors = [str(result) if isinstance(result, XmlError) else None for result in results]
     new: list[Shape | None] = []

@@ -64,6 +64,10 @@ class NodeTree:
     def __init__(self, elements: list[etree._Element]) -> None:
         self.elements = elements
 
+    def parsed(self, element: int) -> etree._Element:
+        """Return an element as libxml2 has it, to ask it an XPath expression."""
+        return self.elements[element]
+
     @property
     def root(self) -> etree._Element:
         """The root element."""

@@ -15,7 +15,8 @@ from support.examples import examples
 from support.registered import Registered
 
 import xscl
-from xpath_eval import columns
+from broker.matching.engine import Engine, RegisteredQuery
+from xpath_eval import columns, walk
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
 from xpath_eval.columns import DocumentColumns
 from xpath_eval.limits import EvaluatorLimits
@@ -104,14 +105,48 @@ def test_columns_agree_with_documents(seed: int) -> None:
 def test_values_that_are_compared_agree(condition: str) -> None:
     xml = '<item id="{0}">A{0}<title>T{0}</title>b<by><n>c{0}</n>d</by></item>'
     batch = batch_of([("S", 0, xml.format(n % 3).encode()) for n in range(30)])
-    catalog = PatternCatalog()
-    query = xscl.parse(f"S//item->x JOIN {{{condition}, 1 h}} S//item->z", id="q")[0]
-    for block in query.blocks:
-        Registered(catalog, block)
-    plan = catalog.plan()
+    plan = plan_for(f"S//item->x JOIN {{{condition}, 1 h}} S//item->z")
     wanted = spelled_out(evaluated(plan, batch))
     assert any(value for row in wanted for value in row["values"] or ())
     assert spelled_out(DocumentColumns(batch).evaluate(plan, batch)) == wanted
+
+
+PREDICATES = [
+    "contains(title, '1')",
+    "matches(title, '^T[12]$')",
+    "translate(@id, '1', '2') = '2'",
+    "starts-with(text(), 'A1') or @id = '2'",
+    "not(by/n = 'c1')",
+    "contains(., 'c2d')",
+    "*[contains(., 'T1')][1]",
+]
+
+
+@pytest.mark.parametrize("predicate", PREDICATES)
+def test_what_texts_decide_is_asked_of_the_texts_that_are_kept(predicate: str) -> None:
+    xml = '<item id="{0}">A{0}<title>T{0}</title>b<by><n>c{0}</n>d</by></item>'
+    batch = batch_of([("S", 0, xml.format(n % 3).encode()) for n in range(30)])
+    plan = plan_for(f"S//item[{predicate}]->x JOIN {{lower-case(x) = z, 1 h}} S//item->z")
+    wanted = spelled_out(evaluated(plan, batch))
+    assert len({row["shape"] for row in wanted}) > 1
+    assert spelled_out(DocumentColumns(batch).evaluate(plan, batch)) == wanted
+
+
+def test_a_document_of_which_functions_make_too_much_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(walk, "DERIVED_CHARACTERS_MAX", 20)
+    batch = batch_of([("S", 0, b"<item>%s</item>" % (b"A" * n)) for n in range(10, 30)])
+    plan = plan_for("S//item->x JOIN {lower-case(x) = z, 1 h} S//item->z")
+    wanted = spelled_out(evaluated(plan, batch))
+    assert any(row["error"] for row in wanted)
+    assert any(not row["error"] for row in wanted)
+    assert spelled_out(DocumentColumns(batch).evaluate(plan, batch)) == wanted
+
+
+def plan_for(text: str) -> EvaluationPlan:
+    (query,) = xscl.parse(text, id="q")
+    return Engine([RegisteredQuery(query)], lateness_us=0).plan
 
 
 def test_what_would_be_too_much_in_one_array_is_evaluated_one_by_one(
