@@ -183,12 +183,13 @@ async def pages(queries: int, documents: int) -> None:
                 report(f"page: {name}", found)
 
 
-async def loaded(client: TestClient, address: str) -> tuple[float]:
-    start = time.perf_counter()
+async def loaded(client: TestClient, address: str) -> tuple[float, float, float]:
+    start, worked = time.perf_counter(), time.process_time()
     async with client.get(address) as answer:
         assert answer.status == 200, address
+        first = time.perf_counter() - start
         await answer.read()
-    return (time.perf_counter() - start,)
+    return time.perf_counter() - start, first, time.process_time() - worked
 
 
 async def diagnostics(house: House) -> None:

@@ -168,5 +168,7 @@ async def test_help_of_the_language_comes_with_places_in_characters(house: House
     offered = (await asked("completions", "news//item->a["))["completions"]
     assert {"title", "@at", "*:date"} <= {each["text"] for each in offered}
     assert "window" in (await asked("hover?offset=14", SAME))["hover"]["text"]
+    said = (await asked("hover?offset=7", "news//item"))["hover"]["text"]
+    assert said == "`item`: in recent documents, 1 of 1 of `news`"
     assert (await asked("hover?offset=0", "  "))["hover"] is None
     assert (await asked("format", "news  //item->a"))["text"] == "news//item->a\n"

@@ -59,6 +59,26 @@ def test_a_completion_replaces_the_word_that_was_begun() -> None:
     assert (found.text, found.span.start, found.span.end) == ("author", 29, 31)
 
 
+def test_hover_says_how_many_documents_have_a_name() -> None:
+    names = {"news": {"item": 8, "by": 5, "@id": 2, "*:creator": 1}, "wire": {"by": 7}}
+    known = Vocabulary({"news": 8, "wire": 12}, names)
+
+    def said(text: str, word: str) -> str | None:
+        found = hover(text, text.index(word), known)
+        return None if found is None else found.text
+
+    text = "news//item->a[by->x][@id->y][dc:creator->z] JOIN {x = t, 1 h} wire//note->b[by->t]"
+    assert said(text, "by") == "`by`: in recent documents, 7 of 12 of `wire`, 5 of 8 of `news`"
+    assert said(text, "item") == "`item`: in recent documents, 8 of 8 of `news`"
+    assert said(text, "id") == "`@id`: in recent documents, 2 of 8 of `news`"
+    assert said(text, "creator") == "`*:creator`: in recent documents, 1 of 8 of `news`"
+    assert said(text, "note") is None
+    assert said(text, "JOIN") == said("S JOIN T", "JOIN")
+    stream = said(text, "wire")
+    assert stream is not None
+    assert stream.endswith("; 12 of 20 recent documents")
+
+
 @pytest.mark.parametrize(
     ("word", "says"),
     [

@@ -88,11 +88,11 @@ async def complete_text(request: web.Request) -> web.Response:
 
 async def explain_word(request: web.Request) -> web.Response:
     """Answer what the word at `?offset=` means, null where it means nothing."""
-    text = await written_text(request)
+    names, text = request.app[NAMES], await written_text(request)
     offset = _offset(request, text)
 
     def work() -> dict[str, Any]:
-        found = hover(text, offset)
+        found = hover(text, offset, names.vocabulary())
         return {"hover": found and {"text": found.text, **_placed(found.span)}}
 
     return await _answer(work)
