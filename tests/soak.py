@@ -55,6 +55,11 @@ SEARCHES = (
         "benchmarks/oracle_run.py --ordered --cases {cases} --seed {seed} --processes 2",
     ),
     Search(
+        "random assignments that are decided together against the oracle",
+        5_000,
+        "benchmarks/oracle_run.py --shared --cases {cases} --seed {seed} --processes 2",
+    ),
+    Search(
         "random queries with runs and documents against the oracle",
         5_000,
         "benchmarks/oracle_run.py --repeated --cases {cases} --seed {seed} --processes 2",

@@ -96,14 +96,14 @@ class RuleConditions:
     def hold(self, rules: Ints, sides: Sequence[Ints], start_us: Ints, end_us: Ints) -> Flags:
         """Return where rules hold of rows together, whose interval is given."""
         holds = np.ones(len(rules), np.bool_)
-        (first, other), numbers = self._contenders.hashes, self._contenders.numbers
+        first, other = self._contenders.hashes
         for own, *terms in self._plan.asked.joins(rules):
             a, b = (self._slots(each, [side[own] for side in sides]) for each in terms)
             holds[own] &= (first[a] == first[b]) & (other[a] == other[b]) & (first[a] != EMPTY)
         for own, left, operators, right in self._plan.asked.comparisons(rules):
             a, b = (self._slots(each, [side[own] for side in sides]) for each in (left, right))
             are_equal = (first[a] == first[b]) & (other[a] == other[b])
-            x, y = numbers[a], numbers[b]
+            x, y = self._contenders.numbers(a), self._contenders.numbers(b)
             outcomes = [are_equal, ~are_equal, x < y, x <= y, x > y, x >= y]
             holds[own] &= np.choose(operators, outcomes)
         self._test(rules, sides, (start_us, end_us), holds)

@@ -32,19 +32,24 @@ T = TypeVar("T")
 _TIMES = ("docid", "start_us", "end_us", "watermark_us")
 _COLUMNS = {
     **dict.fromkeys(_TIMES, np.int64),
-    "depth": np.int32,
-    "seat": np.int64,
-    "contender": np.int64,
+    "depth": np.int16,
+    "seat": np.int32,
+    "contender": np.int32,
     "rows": np.int32,
     "instance": np.int64,
     "leaf": np.int64,
-    "slot": np.int64,
-    "slots": np.int32,
+    "slot": np.int32,
+    "slots": np.int16,
     "counts_from": np.int64,
     "grade": np.int32,
     "is_done": np.bool_,
 }
-_SLOTS = {"first": np.uint64, "other": np.uint64, "number": np.float64, "text": np.object_}
+_SLOTS = {"first": np.uint64, "other": np.uint64}
+_READ: dict[str, tuple[npt.DTypeLike, object]] = {
+    "number": (np.float64, np.nan),
+    "text": (np.object_, None),
+}
+"""What is kept of values where some rule reads it, and what stands there elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,7 @@ class Contenders:
         self._lateness_us = lateness_us
         self._columns = Columns(_COLUMNS)
         self._values = Columns(_SLOTS)
+        self._read: dict[str, Columns] = {}
         self._match_ids: dict[int, str] = {}
         self._leaves: dict[int, frozenset[int]] = {}
 
@@ -82,15 +88,16 @@ class Contenders:
         """The hashes of values, by slot."""
         return self._values["first"], self._values["other"]
 
-    @property
-    def numbers(self) -> npt.NDArray[np.float64]:
-        """Values as numbers, by slot, where a rule compares them as such."""
-        return self._values["number"]
+    def numbers(self, slots: Ints) -> npt.NDArray[np.float64]:
+        """Return values as numbers, NaN where no rule compares them as such."""
+        if "number" not in self._read:
+            return np.full(len(slots), np.nan)
+        return self._read["number"]["number"][slots]
 
     @property
     def texts(self) -> npt.NDArray[np.object_]:
         """Values, by slot, where a rule reads them."""
-        return self._values["text"]
+        return self._read["text"]["text"]
 
     # -- rows that come ------------------------------------------------------------------------
 
@@ -165,15 +172,27 @@ class Contenders:
         texts = vectors.values
         first, other = vectors.hashes
         wanted = self._plan.reads(seats)
-        numbers: Any = np.nan
+        numbers: npt.NDArray[np.float64] | None = None
         if wanted.numbers:
             encoded = texts.dictionary_encode()
             known = numbers_of(encoded.dictionary.to_pylist())
             codes = encoded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
             numbers = np.array([*known, np.nan])[codes]
         own = texts.to_numpy(zero_copy_only=False) if wanted.texts else None
-        begin = self._values.append(len(texts), first=first, other=other, number=numbers, text=own)
+        begin = self._values.append(len(texts), first=first, other=other)
+        self._keep_read("number", begin, numbers)
+        self._keep_read("text", begin, own)
         return begin + vectors.value_starts
+
+    def _keep_read(self, name: str, begin: int, values: npt.NDArray[Any] | None) -> None:
+        """Keep what is read of the values from a slot on, once there is a rule that reads it."""
+        dtype, nothing = _READ[name]
+        if values is not None and name not in self._read:
+            self._read[name] = Columns({name: dtype})
+            self._read[name].append(begin, **{name: nothing})
+        if name in self._read:
+            count = len(self._values) - begin
+            self._read[name].append(count, **{name: nothing if values is None else values})
 
     def _remember_rare(
         self, came: pa.RecordBatch, vectors: _Vectors, which: Ints, numbers: Ints
@@ -258,7 +277,8 @@ class Contenders:
         held[ranges(self["slot"][kept], self["slots"][kept].astype(np.int64))] = True
         slots = np.cumsum(held) - 1
         self._columns.keep(kept)
-        self._values.keep(held)
+        for values in (self._values, *self._read.values()):
+            values.keep(held)
         self["contender"][:] = numbers[self["contender"]]
         self["slot"][:] = slots[np.minimum(self["slot"], max(0, len(slots) - 1))]
         self._match_ids = _renumbered(self._match_ids, numbers)

@@ -80,8 +80,7 @@ class PairHeights:
         return slots
 
     def _values(self, rows: Ints) -> Doubles:
-        values: Doubles = self._contenders.numbers[self.slots(rows)]
-        return values
+        return self._contenders.numbers(self.slots(rows))
 
     def need_windows(self, decisions: Ints) -> Flags:
         """Return of which decisions pairs need a window, which is data."""
