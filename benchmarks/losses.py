@@ -23,7 +23,10 @@ from broker.matching.engine import Engine, RegisteredQuery
 SECOND_US = 1_000_000
 BATCH = 10_000
 GRACE_US = 60 * SECOND_US
-STATEMENTS = (1, 100, 10_000)
+STATEMENTS = (1, 100, 1_000, 10_000)
+MATCHES = 400_000
+"""Groups that so many statements match, one with another; each group is of four documents."""
+
 
 LOSS = "LOSS 0.1 DELAY uniform(0 s, 10 s)"
 CHAIN = ("announce", "review", "sale", "return")
@@ -130,9 +133,9 @@ def main() -> None:
         print(
             f"{name:24} {rate:10,.0f} documents/s  {matches:,} matches, cost {seconds / plain:.2f}"
         )
-    few = documents[: max(1, len(documents) // 20)]
-    print("statements that differ in CONFIDENCE, seconds over a twentieth: plain ones, lossy ones")
+    print(f"statements that differ in CONFIDENCE: plain ones, lossy ones; {MATCHES:,} matches")
     for count in STATEMENTS:
+        few = documents[: 4 * MATCHES // count]
         alike, _ = cost([chain(0).replace("60 s", f"{60 + i} s") for i in range(count)], few)
         own = [chain(1, f"{0.01 + i / 200_000:.6f}") for i in range(count)]
         seconds, _ = cost(own, few)

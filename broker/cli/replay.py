@@ -38,6 +38,8 @@ from broker.pipeline.lookback.replay import (
     read_assignments,
 )
 from broker.pipeline.lookback.replay import replay as run_replay
+from broker.tables.locks import Granularity, Scheduler
+from broker.tables.transactions import Schedule
 from joins import DEFAULT_ENGINE, ENGINES, EngineName
 from xscl.durations import DurationError, read_duration
 
@@ -135,6 +137,21 @@ class _Time(click.ParamType[int]):
     help="Share nothing by this m-rule of RUMOR (`xscl explain --plan`).  It changes the speed,"
     " never the matches.",
 )
+@click.option(
+    "--scheduler",
+    type=click.Choice([each.value for each in Scheduler]),
+    default=Scheduler.LWM.value,
+    show_default=True,
+    help="Which transactions over tables wait for each other: all, those with locks that do not go"
+    " together, or readers for writers alone.  It changes the waves, never the rows.",
+)
+@click.option(
+    "--locks",
+    type=click.Choice([each.value for each in Granularity]),
+    default=Granularity.ROW.value,
+    show_default=True,
+    help="What transactions lock: rows where their keys are known, or whole tables.",
+)
 @click.option("--spark/--no-spark", default=True, help="Evaluate in Spark, or in this process.")
 @click.pass_context
 def replay(
@@ -150,6 +167,8 @@ def replay(
     engine: EngineName,
     shards: int,
     without: tuple[str, ...],
+    scheduler: str,
+    locks: str,
     spark: bool,
 ) -> None:
     """Run QUERIES (files, or directories of them) over recorded documents.
@@ -192,6 +211,7 @@ def replay(
                 spark=spark,
                 until_us=LAST_US if until is None else until,
                 without=[rule for rule in SWITCHED if rule.plain in without],
+                schedule=Schedule(Scheduler(scheduler), Granularity(locks)),
                 progress=bar.update,
             )
     except xscl.XsclError as error:
@@ -310,6 +330,8 @@ def _summarise(summary: ReplaySummary) -> None:
     ]
     if summary.start_s:
         parts.append(f"Spark started in {summary.start_s:.1f} s")
+    if summary.waves:
+        parts.append(f"{summary.waves:,} wave{'' if summary.waves == 1 else 's'} of transactions")
     if summary.undecided:
         parts.append(f"{summary.undecided:,} undecided")
     if summary.duplicates:

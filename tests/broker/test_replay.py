@@ -243,3 +243,20 @@ def test_a_replay_ends_with_a_tick_that_decides_the_rest(tmp_path: Path) -> None
     assert [json.loads(line)["id"] for line in early.stdout.splitlines()] == [found[0]["id"]]
     assert "1 undecided" in early.stderr
     assert run_replay(*asked, "--until", "soon").exit_code == 2
+
+
+def test_schedulers_of_transactions_change_how_many_wait_and_nothing_else(tmp_path: Path) -> None:
+    text = (
+        "CREATE TABLE t (id KEY, n DEFAULT 0);"
+        " S//d[v->v] WHERE t[v].n < 3 GRACE 0 s ON MATCH SET t[v].n = t[v].n + 1"
+    )
+    queries = tmp_path / "q.xscl"
+    queries.write_text(text)
+    path = write_lines(tmp_path / "d", [document(number, str(number % 3)) for number in range(12)])
+    default = run_replay(queries, "--documents", path)
+    assert len(default.stdout.splitlines()) == 9
+    assert ", 4 waves of transactions" in default.stderr
+    for options in (["--scheduler", "sei"], ["--scheduler", "s2pl", "--locks", "table"]):
+        other = run_replay(queries, "--documents", path, *options)
+        assert other.stdout == default.stdout
+        assert ", 12 waves of transactions" in other.stderr

@@ -36,6 +36,7 @@ from broker.pipeline.lookback.replayrun import (
     groups,
 )
 from broker.pipeline.shards import Join, Tasks
+from broker.tables.transactions import Schedule
 from joins import DEFAULT_ENGINE, EngineName
 from xscl.query import Query
 
@@ -80,6 +81,7 @@ def replay(
     session: Spark | None = None,
     until_us: int = LAST_US,
     without: Collection[MRule] = (),
+    schedule: Schedule | None = None,
     progress: Progress = lambda documents, matches: None,
 ) -> ReplaySummary:
     """Run queries over files of document lines and write their match lines.
@@ -87,7 +89,7 @@ def replay(
     `assignments` are the canonical parameter values of each parameterised query, by its id.  Only
     the default engine keeps to the budget of pairs and is spread over `shards`.  Where a query is
     ordered, the clock ticks at `until_us` when all has been read: by default later than everything.
-    Queries share nothing by the m-rules of `without`.
+    Queries share nothing by the m-rules of `without`; `schedule` is that of transactions.
     """
     assert shards == 1 or engine == DEFAULT_ENGINE
     by_query = assignments or {}
@@ -112,6 +114,7 @@ def replay(
             budget=budget,
             processor=processor,
             without=without,
+            schedule=schedule,
         )
 
     return replay_documents(

@@ -39,7 +39,8 @@ class ReplaySummary:
 
     `start_s` is what Spark took until its first batch was evaluated: the JVM, the session, the
     workers, and a batch of a few documents.  `seconds` is all after that.  `undecided` are the
-    tuples that still wait for the clock.
+    tuples that still wait for the clock, `waves` those of transactions over tables, one after the
+    other.
     """
 
     documents: int = 0
@@ -48,6 +49,7 @@ class ReplaySummary:
     dead_letters: int = 0
     matches: int = 0
     undecided: int = 0
+    waves: int = 0
     start_s: float = 0.0
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
@@ -89,6 +91,7 @@ class MatchFile:
             self._summary.dead_letters += 1
             self._summary.note(f"document {docid}: {reason}")
         self._summary.pauses += step.pauses
+        self._summary.waves += step.waves
         self._through = through
         return True
 
