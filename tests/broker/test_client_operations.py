@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from lxml import html
 from support.small_broker import small_broker
 
 from broker.registry.ownertoken import keep_owner_token
@@ -16,6 +17,7 @@ from broker.registry.tokens import Tokens
 from xscl.client import (
     AsyncClient,
     DocumentToPublish,
+    Explanation,
     Match,
     RefusedError,
     matches_frame,
@@ -82,7 +84,11 @@ async def test_what_there_is_can_be_read(client: AsyncClient) -> None:
 async def test_what_a_query_becomes_and_would_do_is_answered(client: AsyncClient) -> None:
     await matched(client)
     assert "same" in json.dumps(await client.explain("same"))
-    assert "rendered" in await client.why_not("same", [2, 1])
+    assert "same" in (await client.explain("same"))._repr_html_()
+    reason = await client.why_not("same", [2, 1])
+    shown = reason._repr_html_()
+    assert html.fromstring(shown).text_content() == reason["rendered"]
+    assert "&lt;" in Explanation(odd="<b>")._repr_html_()
     assert "matches_per_day" in await client.estimate("new", SAME)
     found = (await client.dry_run("new", SAME))["found"]
     assert found["matches"]

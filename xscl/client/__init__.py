@@ -36,6 +36,7 @@ from xscl.client.errors import (
 from xscl.client.tables import matches_frame, matches_table
 from xscl.client.values import (
     DocumentToPublish,
+    Explanation,
     FeedInfo,
     Match,
     MatchDocument,
@@ -54,6 +55,7 @@ __all__ = [
     "ClientError",
     "ClosedError",
     "DocumentToPublish",
+    "Explanation",
     "FeedInfo",
     "Finding",
     "Match",

@@ -13,7 +13,13 @@ from typing import Any, TypeVar
 
 from xscl.client.connection import Connection
 from xscl.client.errors import RefusedError
-from xscl.client.values import Match, SubscriptionInfo, read_match, read_subscription
+from xscl.client.values import (
+    Explanation,
+    Match,
+    SubscriptionInfo,
+    read_match,
+    read_subscription,
+)
 
 __all__ = ["AsyncOperations", "Operations"]
 
@@ -85,25 +91,27 @@ class AsyncOperations:
                 return
             after = page["next"]
 
-    async def explain(self, query_id: str) -> Fields:
+    async def explain(self, query_id: str) -> Explanation:
         """Return what a query becomes, as `xscl explain --format json` prints it."""
-        return dict(await self._connection.call("GET", "queries", query_id, "explain"))
+        return Explanation(await self._connection.call("GET", "queries", query_id, "explain"))
 
     async def why_not(
         self, query_id: str, docids: Iterable[int], *, parameters: Fields | None = None
-    ) -> Fields:
+    ) -> Explanation:
         """Return what keeps documents, one for each block, from matching; `rendered` is text."""
         query = {"documents": ",".join(map(str, docids)), "parameters": _json(parameters)}
-        return dict(await self._connection.call("GET", "queries", query_id, "why-not", query=query))
+        return Explanation(
+            await self._connection.call("GET", "queries", query_id, "why-not", query=query)
+        )
 
-    async def estimate(self, query_id: str, text: str) -> Fields:
+    async def estimate(self, query_id: str, text: str) -> Explanation:
         """Return what a query would cost and match, from the newest documents."""
         answer = await self._connection.call(
             *("POST", "queries", query_id, "estimate"),
             body=text.encode(),
             content_type="text/plain",
         )
-        return dict(answer)
+        return Explanation(answer)
 
     async def dry_run(
         self,
@@ -113,7 +121,7 @@ class AsyncOperations:
         parameters: Fields | None = None,
         documents: int | None = None,
         seconds: int | None = None,
-    ) -> Fields:
+    ) -> Explanation:
         """Return what a query would have matched among the documents that are kept."""
         answer = await self._connection.read(
             *("POST", "queries", query_id, "rehearsal"),
@@ -129,7 +137,7 @@ class AsyncOperations:
         last = json.loads(answer.splitlines()[-1])
         if "error" in last:
             raise RefusedError(500, str(last["error"]))
-        return dict(last)
+        return Explanation(last)
 
     async def subscription(self, subscription_id: str) -> SubscriptionInfo:
         """Return one subscription."""
@@ -236,17 +244,17 @@ class Operations(ABC):
         wanted = {"query_id": query_id, "docid": docid, "since": since, "until": until}
         return self._each(self._client.all_matches(after=after, **wanted))  # type: ignore[arg-type]
 
-    def explain(self, query_id: str) -> Fields:
+    def explain(self, query_id: str) -> Explanation:
         """Return what a query becomes."""
         return self._run(self._client.explain(query_id))
 
     def why_not(
         self, query_id: str, docids: Iterable[int], *, parameters: Fields | None = None
-    ) -> Fields:
+    ) -> Explanation:
         """Return what keeps documents from matching."""
         return self._run(self._client.why_not(query_id, docids, parameters=parameters))
 
-    def estimate(self, query_id: str, text: str) -> Fields:
+    def estimate(self, query_id: str, text: str) -> Explanation:
         """Return what a query would cost and match."""
         return self._run(self._client.estimate(query_id, text))
 
@@ -258,7 +266,7 @@ class Operations(ABC):
         parameters: Fields | None = None,
         documents: int | None = None,
         seconds: int | None = None,
-    ) -> Fields:
+    ) -> Explanation:
         """Return what a query would have matched."""
         asked = self._client.dry_run(
             query_id, text, parameters=parameters, documents=documents, seconds=seconds

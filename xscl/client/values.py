@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 __all__ = [
     "DocumentToPublish",
+    "Explanation",
     "FeedInfo",
     "Match",
     "MatchDocument",
@@ -158,6 +159,20 @@ class QueryInfo:
             f"<p><b>{escape(self.id)}</b> {escape(self.state)}{reason}, "
             f"from docid {self.point + 1}</p><pre>{escape(self.text)}</pre>"
         )
+
+
+class Explanation(dict[str, Any]):
+    """What a broker says of a query, by name; a notebook shows it as the text that `xscl` prints.
+
+    >>> Explanation(rendered="a < b")._repr_html_()
+    '<pre>a &lt; b</pre>'
+    """
+
+    def _repr_html_(self) -> str:
+        text = self.get("rendered")
+        if not isinstance(text, str):
+            text = json.dumps(self, indent=2, ensure_ascii=False)
+        return f"<pre>{escape(text, quote=False)}</pre>"
 
 
 @dataclass(frozen=True, slots=True)
