@@ -3,6 +3,7 @@
     python benchmarks/oracle_run.py --cases 5000 [--seed 0] [--engine mmqjp-views] [--keep DIR]
     python benchmarks/oracle_run.py --cases 5000 --dynamic
     python benchmarks/oracle_run.py --cases 5000 --ordered
+    python benchmarks/oracle_run.py --cases 1000 --similar --dynamic
 
 Each seed is a query set with a document stream (see `tests/generators/strategies.py`).  The engine
 gets the documents in batches of one, of three, or all at once, by lot; one case of four restarts in
@@ -63,6 +64,7 @@ from generators.strategies import random_case  # noqa: E402
 from histories.clauses import HISTORY_CLAUSES, decided  # noqa: E402
 from histories.history import history_matches, parse_history  # noqa: E402
 from histories.runs import random_way, run_history  # noqa: E402
+from histories.similar import similar_history  # noqa: E402
 from histories.strategies import random_history  # noqa: E402
 from oracle.lines import render  # noqa: E402
 from support import rules  # noqa: E402
@@ -191,7 +193,8 @@ class Run:
         return random_case(seed) if self.of_kind is None else self.of_kind(RandomChooser(seed))
 
     def _history(self, seed: int) -> Outcome:
-        text = random_history(seed)
+        is_similar = self.of_kind is similar_case
+        text = similar_history(seed) if is_similar else random_history(seed)
         way = random_way(seed, self.engines)
         history = parse_history(text)
         expected = history_matches(history)

@@ -75,6 +75,11 @@ SEARCHES = (
         "benchmarks/oracle_run.py --similar --cases {cases} --seed {seed} --processes 2",
     ),
     Search(
+        "random histories of thresholds of similarity against the oracle",
+        1_000,
+        "benchmarks/oracle_run.py --similar --dynamic --cases {cases} --seed {seed} --processes 2",
+    ),
+    Search(
         "random histories of queries and subscriptions against the oracle",
         5_000,
         "benchmarks/oracle_run.py --dynamic --cases {cases} --seed {seed} --processes 2",

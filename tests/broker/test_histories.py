@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from histories.history import history_matches, parse_history
 from histories.runs import Way, random_way, run_history
+from histories.similar import similar_history
 from histories.strategies import history_texts, random_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -35,6 +36,13 @@ def test_a_history_finds_what_the_oracle_finds_for_each_stretch(first_seed: int)
     found = 0
     for seed in range(first_seed, first_seed + 3):
         found += len(assert_right(random_history(seed), random_way(seed, [DEFAULT_ENGINE])))
+    assert found > 5
+
+
+def test_thresholds_of_similarity_come_and_go_and_look_back() -> None:
+    found = 0
+    for seed in range(examples(6)):
+        found += len(assert_right(similar_history(seed), random_way(seed, [DEFAULT_ENGINE])))
     assert found > 5
 
 
