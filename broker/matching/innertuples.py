@@ -86,15 +86,10 @@ class InnerTuples:
     def _read(self, hits: Hits) -> _TupleRows:
         points, operands = hits.points, hits.points.operands
         newest = points.newest(hits.rows)
-        depths, watermarks = (operands.column(n)[newest] for n in ("depth", "watermark_us"))
+        depths, watermarks, were_decided = points.standing(hits.rows)
         match_ids: list[str] = operands.rows.column("match_id").take(pa.array(newest)).to_pylist()
-        if points.tuples.decided is not None:
-            decided = points.tuples.decided[hits.rows]
-            was_decided = decided[:, 0] > 0
-            depths = np.where(was_decided, decided[:, 1], depths)
-            watermarks = np.where(was_decided, decided[:, 2], watermarks)
-            for row in np.flatnonzero(was_decided).tolist():
-                match_ids[row] = ""
+        for row in np.flatnonzero(were_decided).tolist():
+            match_ids[row] = ""
         starts, ends = points.intervals(hits.rows)
         whole = [
             points.docids[hits.rows],

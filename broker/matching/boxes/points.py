@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from broker.matching.boxes.columns import Doubles, Ints
+from broker.matching.boxes.columns import Doubles, Flags, Ints
 from broker.matching.boxes.operands import Operands
 from broker.matching.uncertain import Uncertain
 from joins import TupleTable
@@ -97,6 +97,20 @@ class Points:
             both = (ids.take(pa.array(each[tied])).to_pylist() for each in (left, right))
             is_right[tied] = [one < other for one, other in zip(*both, strict=True)]
         return np.where(is_right, right, left)
+
+    def standing(self, rows: Ints) -> tuple[Ints, Ints, Flags]:
+        """Return depth and watermark of some tuples, and which were decided.
+
+        One that was not stands where its newest operand does.
+        """
+        newest = self.newest(rows)
+        depths, watermarks = (self.operands.column(n)[newest] for n in ("depth", "watermark_us"))
+        if self.tuples.decided is None:
+            return depths, watermarks, np.zeros(len(rows), np.bool_)
+        decided = self.tuples.decided[rows]
+        was_decided: Flags = decided[:, 0] > 0
+        depths = np.where(was_decided, decided[:, 1], depths)
+        return depths, np.where(was_decided, decided[:, 2], watermarks), was_decided
 
     def measured(self, number: Measured, rows: Ints) -> Doubles:
         """Return the doubles that stand for a measure in some tuples; see `Measured`."""

@@ -344,9 +344,7 @@ def with_runs(hits: Hits, some: Ints) -> Iterator[tuple[MatchForm, list[int], li
 def places_of(hits: Hits, some: Ints) -> Ints:
     """Return docid, newest document, depth, watermark, start and end of some hits, each a row."""
     points, rows = hits.points, hits.rows[some]
-    depths = watermarks = np.zeros(len(some), np.int64)
-    if points.tuples.decided is not None:
-        _, depths, watermarks, _ = points.tuples.decided[rows].T
+    depths, watermarks, _ = points.standing(rows)
     return np.stack(
         [points.docids[rows], points.docids_max[rows], depths, watermarks, *points.intervals(rows)]
     )
