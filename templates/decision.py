@@ -112,11 +112,16 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class AbsentCase:
-    """One way in which a tuple of an absent unit takes away one of some blocks."""
+    """One way in which a tuple of an absent unit takes away one of some blocks.
+
+    It is asked beside rows of the streams of its own alternative, whose names are `beside`: rows of
+    another one need not have what it reads.
+    """
 
     blocks: tuple[int, ...]
     stream: TupleStream
     asked: Conjunction
+    beside: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,7 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
     for statement, node in nodes:
         blocks = tuple(blocks_of(node))
         absent = [d for unit in node.absences for _, own in unit.blocks for d in own]
+        beside: set[str] = set()
         for choice in choices(node):
             compiler = decisions.compiler(statement, choice)
             compilers.append(compiler)
@@ -77,6 +78,7 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
             deciding += own
             streams = [decisions.stream(own[0])]
             streams += [decisions.stream(each, node.kind) for each in own[1:]]
+            beside.update(each.name for each in streams)
             if len(streams) > 1:
                 fits.append(Fit(streams[0], streams[1], conjunction_of(fit)))
             else:
@@ -86,7 +88,8 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
             for compiler, clause, disjunct in _absent(decisions, statement, blocks, unit):
                 compilers.append(compiler)
                 deciding.append(clause)
-                cases.append(AbsentCase(blocks, decisions.held(clause), conjunction_of(disjunct)))
+                held, condition = decisions.held(clause), conjunction_of(disjunct)
+                cases.append(AbsentCase(blocks, held, condition, tuple(sorted(beside))))
                 compared |= decisions.chosen(blocks) & compared_in(disjunct)
     decision = Decision(
         node.kind,

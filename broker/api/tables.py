@@ -6,6 +6,7 @@ tables that its scopes name, `subscribe:NAME`; an admin reads all.
 
 from __future__ import annotations
 
+import math
 from http import HTTPStatus
 from typing import Any
 
@@ -17,7 +18,8 @@ from broker.api.problem import Problem
 from broker.api.querystring import bounded
 from broker.registry.registered import tables_of
 from broker.registry.tokens import TokenScope
-from broker.tables.store import RowChange
+from broker.tables.store import Cell, RowChange
+from xscl.functions import spell
 
 __all__ = ["ROUTES", "described_tables"]
 
@@ -70,7 +72,13 @@ def described_tables(backend: Backend) -> list[dict[str, Any]]:
 
 
 def _rendered(row: RowChange) -> dict[str, Any]:
-    return {"key": row.key, "cells": dict(row.cells or {}), "docid": row.docid}
+    cells = {column: _rendered_cell(cell) for column, cell in (row.cells or {}).items()}
+    return {"key": row.key, "cells": cells, "docid": row.docid}
+
+
+def _rendered_cell(cell: Cell) -> Cell:
+    """Return a cell as JSON can say it: infinity as the string that the language has for it."""
+    return cell if isinstance(cell, str) or math.isfinite(cell) else spell(cell)
 
 
 ROUTES = [

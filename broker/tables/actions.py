@@ -113,8 +113,10 @@ class Actions:
                         setting = (action.row, key)
                         at_row = Beside(choice, tables, place, setting=setting)
                         values = action.value(at_row)
-                        if values:
-                            value = values[0] if isinstance(values[0], str) else float(values[0])
+                        if not values:
+                            continue
+                        value = values[0] if isinstance(values[0], str) else float(values[0])
+                        if value == value:
                             tables.set(action.row.table, key, action.column, value, place)
 
 

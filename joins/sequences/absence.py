@@ -115,6 +115,7 @@ class AbsentContenders:
         for side in [tuples.left, tuples.right][: 1 + is_pair]:
             again, rows = contenders.rows_of(side[which])
             own = self._plan.seats["is_deciding"][seats[rows]]
+            own &= self._plan.are_beside(cases[again], seats[rows])
             again, rows = again[own], rows[own]
             which, cases = which[again], cases[again]
             parts = [*(part[again] for part in parts), rows]

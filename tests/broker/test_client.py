@@ -384,7 +384,7 @@ async def test_a_client_that_nobody_closed_ends_quietly(broker: Broker) -> None:
     script = "from xscl.client import Client; import sys; Client(sys.argv[1]).queries()"
     async with api(broker) as url:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-X", "dev", "-c", script, url),
+            *(sys.executable, "-W", "always", "-c", script, url),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )

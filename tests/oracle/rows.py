@@ -79,7 +79,7 @@ def act(query: Query, facts: Iterable[Facts], rows: Rows) -> None:
                     continue
                 row, column = action.cell.row, action.cell.column
                 values = values_of(action.value, replace(now, setting=(row, key)))
-                if values:
+                if values and values[0] == values[0]:  # not NaN, which nothing is equal to
                     rows.set(row.table, key, column, values[0])
 
 

@@ -36,6 +36,8 @@ __all__ = ["KINDS", "Plan", "Role"]
 KINDS = list(DecisionKind)
 """Kinds by their numbers in columns."""
 
+_STREAMS = 1 << 31
+
 OUT_OF_USE = -1
 """The stratum of decisions that are not in use any more."""
 
@@ -120,6 +122,7 @@ class Plan:
             | {"taking": np.int8}
         )
         self._names: dict[str, int] = {}
+        self._beside = np.zeros(0, np.int64)
         self._readers: dict[int, SeatReaders] = {}
         self._strata: list[int] = []
 
@@ -220,7 +223,10 @@ class Plan:
         for (operand, stream), rules in fits.items():
             role = Role.LEFT if operand == own.left else Role.RIGHT
             self._sit(number, own, operand, role, stream, rules)
+        beside: list[int] = []
         for window_us, taking, case, (left, right) in cases:
+            streams = [self._names[name] for name in case.beside if name in self._names]
+            beside += [len(self.cases) * _STREAMS + stream for stream in streams]
             asked = Rule(case.asked, case.stream.terms)
             rule = self._rule(number, asked, held_on if taking == TakingKind.EQUAL else -1)
             self.cases.append(
@@ -232,6 +238,7 @@ class Plan:
                 right_blocks=self._blocks.of(right),
             )
             self._sit(number, own, self._operand(), Role.ABSENT, case.stream, [rule])
+        self._beside = np.append(self._beside, sorted(beside)).astype(np.int64)
 
     def hand_on(self, query_class: int, decided: Decided) -> ClassOutput:
         """Take what a class hands on of a decision that is there."""
@@ -378,6 +385,13 @@ class Plan:
         behind = np.where(right < 0, nothing, blocks[right])
         own &= self.cases["right_blocks"][cases] == behind[which]
         return which[own], cases[own]
+
+    def are_beside(self, cases: Ints, seats: Ints) -> Flags:
+        """Return which cases are asked beside rows of seats; see `AbsentCase`."""
+        codes = cases * _STREAMS + self.seats["stream"][seats]
+        at = np.minimum(np.searchsorted(self._beside, codes), len(self._beside) - 1)
+        beside: Flags = self._beside[at] == codes
+        return beside
 
 
 def _each(places: Columns, first: Ints, count: Ints) -> Iterator[tuple[Ints, Ints]]:
