@@ -37,6 +37,7 @@ KINDS = list(DecisionKind)
 """Kinds by their numbers in columns."""
 
 _STREAMS = 1 << 31
+"""More than there are streams: a case and a stream make one number, in the order of the cases."""
 
 OUT_OF_USE = -1
 """The stratum of decisions that are not in use any more."""
