@@ -10,6 +10,8 @@ import runpy
 import sys
 from pathlib import Path
 
+from broker.pipeline.thisprocess import set_up_process
+
 DIRECTORY = Path(__file__).parent
 DEFAULT = "queries"
 
@@ -23,6 +25,7 @@ def main() -> None:
             print(f"  {each:<16} {first_line(path)}", file=sys.stderr)
         sys.exit(2)
     sys.path.insert(0, str(DIRECTORY.parent))
+    set_up_process()
     sys.argv = [str(paths[name]), *sys.argv[2:]]
     runpy.run_path(str(paths[name]), run_name="__main__")
 

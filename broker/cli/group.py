@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from broker.cli.terminal import Failure, clean_warnings, echo
-from broker.pipeline.pandasfree import leave_pandas_out
+from broker.pipeline.thisprocess import set_up_process
 
 __all__ = ["VERBS", "Verb", "VerbGroup"]
 
@@ -104,7 +104,7 @@ class VerbGroup(click.Group):
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Be the program of this process, which has no use for pandas."""
-        leave_pandas_out()
+        set_up_process()
         return super().__call__(*arguments, **options)
 
     def list_commands(self, ctx: click.Context) -> list[str]:

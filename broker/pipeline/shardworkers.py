@@ -6,8 +6,8 @@ from pyspark.daemon import manager
 
 import broker.pipeline.shards
 import broker.pipeline.workers  # noqa: F401 - tasks of shards and of evaluation
-from broker.pipeline.pandasfree import leave_pandas_out
+from broker.pipeline.thisprocess import set_up_process
 
 if __name__ == "__main__":
-    leave_pandas_out()
+    set_up_process()
     manager()

@@ -11,8 +11,8 @@ import pyspark.worker  # noqa: F401 - what each worker runs
 from pyspark.daemon import manager
 
 import broker.pipeline.evaluation  # noqa: F401 - what their tasks run
-from broker.pipeline.pandasfree import leave_pandas_out
+from broker.pipeline.thisprocess import set_up_process
 
 if __name__ == "__main__":
-    leave_pandas_out()
+    set_up_process()
     manager()

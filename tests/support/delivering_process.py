@@ -13,7 +13,7 @@ from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel
 from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryWorker
-from broker.pipeline.pandasfree import leave_pandas_out
+from broker.pipeline.thisprocess import set_up_process
 from broker.registry.subscription import DestinationKind
 from support.subscribers import FAST, LOOPBACK, broker_in
 
@@ -34,5 +34,5 @@ async def main(directory: Path, smtp_port: int) -> None:
 
 
 if __name__ == "__main__":
-    leave_pandas_out()
+    set_up_process()
     asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))

@@ -33,9 +33,9 @@ from broker.matching.outcomes.learned import Learning
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.limits import PipelineLimits
 from broker.pipeline.outbox import Outbox
-from broker.pipeline.pandasfree import leave_pandas_out
 from broker.pipeline.snapshot import Snapshot
 from broker.pipeline.steps import Pipeline
+from broker.pipeline.thisprocess import set_up_process
 from support.standin import StandInEngine
 
 POINTS = (
@@ -218,7 +218,7 @@ def _plain(argument: object) -> object:
 
 
 def _serve() -> None:
-    leave_pandas_out()
+    set_up_process()
     # The parser is imported when something is parsed: once, and not in each fork.
     deciding(1)
     for line in sys.stdin:

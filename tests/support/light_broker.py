@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from broker.operations.log import write_log
-from broker.pipeline.pandasfree import leave_pandas_out
 from broker.pipeline.steps import Pipeline
+from broker.pipeline.thisprocess import set_up_process
 from broker.service.lifecycle import Service
 from broker.service.streaming import Streaming
 from broker.settings.config import Settings, load_settings
@@ -100,5 +100,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    leave_pandas_out()
+    set_up_process()
     main()

@@ -36,7 +36,7 @@ from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import FoundMatch
 from broker.pipeline.hindsight.keptdocuments import KeptDocuments, aligned_documents
 from broker.pipeline.lookback.dryrun import DryRun
-from broker.pipeline.pandasfree import leave_pandas_out
+from broker.pipeline.thisprocess import set_up_process
 from xscl.durations import UNITS, render_duration
 from xscl.editing.loosening import Loosening, loosenings
 
@@ -286,7 +286,7 @@ def _histograms(
 
 def _main() -> None:
     os.nice(_PRIORITY)
-    leave_pandas_out()
+    set_up_process()
     asked: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
     def read() -> None:

@@ -39,7 +39,7 @@ from broker.matching.rendering.matchlines import match_lines
 from broker.matching.stepresult import StepResult
 from broker.pipeline.lookback.backfill import retained_documents
 from broker.pipeline.lookback.thresholds import THRESHOLDS, at_thresholds
-from broker.pipeline.pandasfree import leave_pandas_out
+from broker.pipeline.thisprocess import set_up_process
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
@@ -254,7 +254,7 @@ def _spell_thresholds(thresholds: Mapping[str, int | None]) -> str:
 
 def _main() -> None:
     os.nice(_PRIORITY)
-    leave_pandas_out()
+    set_up_process()
     asked = DryRun(**json.load(sys.stdin))
 
     def write(line: Mapping[str, Any]) -> None:

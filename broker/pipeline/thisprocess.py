@@ -1,0 +1,39 @@
+"""What each process of the broker does first: it leaves pandas out, and looks for cycles seldom.
+
+Arrow imports pandas, where there is one, for the first array that it makes of Python's values, and
+PySpark with the first frame: 40 MB and a second of each process.  Nothing here has values of it.
+
+Python looks for cycles among the newest objects whenever there are 700 more of them, and a batch
+of documents makes hundreds of thousands, hardly one of them in a cycle: a quarter of the time of a
+join with many matches.  Ten times as many in each of three steps cost a fiftieth, and some
+megabytes of what is in cycles.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from importlib.abc import MetaPathFinder
+
+__all__ = ["set_up_process"]
+
+_COLLECTED_AT = 10_000, 10, 10
+
+
+class _PandasFree(MetaPathFinder):
+    """Has no pandas to import."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        """Raise `ImportError` for pandas, and find nothing else."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError("the broker has no use for pandas", name=fullname)
+
+
+def set_up_process() -> None:
+    """Have this process behave as where pandas is not installed, and look for cycles seldom.
+
+    What it has imported by now is never looked through again, and stays shared with what it forks.
+    """
+    sys.meta_path.insert(0, _PandasFree())
+    gc.freeze()
+    gc.set_threshold(*_COLLECTED_AT)
