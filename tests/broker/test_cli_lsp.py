@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -12,6 +13,7 @@ import pytest_asyncio
 from lsprotocol import types as lsp
 from pygls.lsp.client import LanguageClient
 from pygments.token import Comment, Keyword, Name, Number, Operator, String
+from support.api_house import open_house
 
 from xscl.highlight import XsclLexer
 
@@ -36,9 +38,9 @@ class Editor:
 
         self.client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(hear)
 
-    async def start(self) -> None:
+    async def start(self, *options: str, folder: Path = ROOT) -> None:
         """Start the server as an editor does, and say what this client can do."""
-        await self.client.start_io(sys.executable, "-m", "broker.cli", "lsp")
+        await self.client.start_io(sys.executable, "-m", "broker.cli", *options, "lsp", cwd=folder)
         asked = lsp.InitializeParams(lsp.ClientCapabilities())
         self.capabilities = (await self.client.initialize_async(asked)).capabilities
         self.client.initialized(lsp.InitializedParams())
@@ -59,14 +61,20 @@ class Editor:
         return lsp.TextDocumentIdentifier(URI), lsp.Position(before.count("\n"), column)
 
 
-@pytest_asyncio.fixture
-async def editor() -> AsyncIterator[Editor]:
+@contextlib.asynccontextmanager
+async def started(*options: str, folder: Path = ROOT) -> AsyncIterator[Editor]:
     made = Editor()
-    await made.start()
+    await made.start(*options, folder=folder)
     yield made
     await made.client.shutdown_async(None)
     made.client.exit(None)
     await made.client.stop()  # type: ignore[no-untyped-call]
+
+
+@pytest_asyncio.fixture
+async def editor() -> AsyncIterator[Editor]:
+    async with started() as made:
+        yield made
 
 
 async def test_an_editor_is_told_what_is_wrong_and_how_to_mend_it(editor: Editor) -> None:
@@ -118,6 +126,52 @@ async def test_an_editor_completes_renames_formats_and_finds_publishers(editor: 
     )
     assert edits is not None
     assert edits[0].new_text.startswith("SELECT *\nFROM")
+
+
+async def test_a_broker_that_answers_says_how_many_documents_have_a_name(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        token = house.secrets["admin"]
+        headers = {"Authorization": f"Bearer {token}"}
+        for item in (b"<item><title/><link/></item>", b"<item><title/></item>"):
+            await house.client.post("/v1/streams/news/documents", data=item, headers=headers)
+        url = str(house.client.make_url(""))
+        async with started("--broker", url, "--token", token) as editor:
+            await editor.open(URI, MENDED)
+            place = lsp.HoverParams(*editor.at("link = "))
+            said = await editor.client.text_document_hover_async(place)
+            assert said is not None
+            assert isinstance(said.contents, lsp.MarkupContent)
+            assert said.contents.value == "`link`: in recent documents, 1 of 2 of `news`"
+            asked = lsp.CompletionParams(*editor.at("item"))
+            offered = await editor.client.text_document_completion_async(asked)
+            assert isinstance(offered, list)
+            labels = [each.label for each in offered]
+            assert {*labels[:2]} == {"item", "title"}, "the most frequent first"
+            assert labels[2:] == ["link"]
+            house.tokens.revoke("admin")
+            said = await editor.client.text_document_hover_async(place)
+            assert said is None or "documents" not in str(said.contents)
+            offered = await editor.client.text_document_completion_async(asked)
+            assert isinstance(offered, list), "the server goes on by itself"
+
+
+async def test_settings_of_a_folder_lead_to_no_other_machine(tmp_path: Path) -> None:
+    asked: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.read(1))
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.2") as elsewhere:
+        port = elsewhere.sockets[0].getsockname()[1]
+        (tmp_path / "xscl.toml").write_text(f"[http]\nhost = '127.0.0.2'\nport = {port}\n")
+        for options in ([], ["--broker", f"http://127.0.0.2:{port}"]):
+            async with started(*options, folder=tmp_path) as editor:
+                await editor.open(URI, MENDED)
+                place = lsp.HoverParams(*editor.at("FOLLOWED"))
+                said = await editor.client.text_document_hover_async(place)
+                assert "within the window" in str(said)
+            assert bool(asked) == bool(options)
 
 
 async def test_an_editor_colours_all_examples_as_pygments_does(editor: Editor) -> None:

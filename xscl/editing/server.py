@@ -1,12 +1,16 @@
 """The language server: `xscl lsp` speaks the Language Server Protocol on its standard streams.
 
 It is a thin layer over this folder's functions: places are converted, and what the other open files
-publish is known.  Needs pygls, which the extra `lsp` brings.
+publish is known.  What may stand somewhere, and what a word means, a running broker is asked first:
+it is the same functions there, with the names in its recent documents.  Needs pygls, which the
+extra `lsp` brings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
@@ -15,14 +19,17 @@ from pygls.workspace import TextDocument
 import xscl
 from xscl.diagnostics import Diagnostic
 from xscl.editing.colours import COLOURS, coloured
-from xscl.editing.completion import CompletionKind, complete
+from xscl.editing.completion import Completion, CompletionKind, complete
 from xscl.editing.fixes import fixes
-from xscl.editing.hover import hover
+from xscl.editing.hover import Hover, hover
 from xscl.editing.mentions import Mention, mentions_of
 from xscl.lexer import is_name
 from xscl.path import Span
 
-__all__ = ["server"]
+__all__ = ["Ask", "server"]
+
+Ask = Callable[[str, str, int], Mapping[str, Any] | None]
+"""Asks a broker for `completions` or `hover` of a text at a place; None where none answers."""
 
 _KINDS = {
     CompletionKind.STREAM: lsp.CompletionItemKind.Module,
@@ -36,7 +43,7 @@ _KINDS = {
 _TYPES = sorted({*COLOURS.values()})
 
 
-def server(version: str) -> LanguageServer:
+def server(version: str, ask: Ask = lambda *_: None) -> LanguageServer:
     """Return a server, not started; `version` is what it says of itself."""
     made = LanguageServer("xscl", version)
 
@@ -51,9 +58,12 @@ def server(version: str) -> LanguageServer:
     @made.feature(
         lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["/", "[", "{", "@"])
     )
-    def completed(ls: LanguageServer, given: lsp.CompletionParams) -> list[lsp.CompletionItem]:
+    async def completed(
+        ls: LanguageServer, given: lsp.CompletionParams
+    ) -> list[lsp.CompletionItem]:
         document = ls.workspace.get_text_document(given.text_document.uri)
-        found = complete(document.source, document.offset_at_position(given.position))
+        place = document.offset_at_position(given.position)
+        found = await asyncio.to_thread(_completions, ask, document.source, place)
         return [
             lsp.CompletionItem(
                 each.text,
@@ -66,9 +76,10 @@ def server(version: str) -> LanguageServer:
         ]
 
     @made.feature(lsp.TEXT_DOCUMENT_HOVER)
-    def hovered(ls: LanguageServer, given: lsp.HoverParams) -> lsp.Hover | None:
+    async def hovered(ls: LanguageServer, given: lsp.HoverParams) -> lsp.Hover | None:
         document = ls.workspace.get_text_document(given.text_document.uri)
-        found = hover(document.source, document.offset_at_position(given.position))
+        place = document.offset_at_position(given.position)
+        found = await asyncio.to_thread(_meaning, ask, document.source, place)
         if found is None:
             return None
         content = lsp.MarkupContent(lsp.MarkupKind.Markdown, found.text)
@@ -140,6 +151,28 @@ def server(version: str) -> LanguageServer:
         return lsp.SemanticTokens(list(_semantic_tokens(document)))
 
     return made
+
+
+def _completions(ask: Ask, text: str, place: int) -> list[Completion]:
+    told = ask("completions", text, place)
+    if told is None:
+        return complete(text, place)
+    return [
+        Completion(each["text"], CompletionKind(each["kind"]), _span(each), each["detail"])
+        for each in told["completions"]
+    ]
+
+
+def _meaning(ask: Ask, text: str, place: int) -> Hover | None:
+    told = ask("hover", text, place)
+    if told is None:
+        return hover(text, place)
+    found = told["hover"]
+    return found and Hover(_span(found), found["text"])
+
+
+def _span(told: Mapping[str, Any]) -> Span:
+    return Span(told["start"], told["end"])
 
 
 def _semantic_tokens(document: TextDocument) -> Iterator[int]:
