@@ -2,7 +2,8 @@
 
     python editors/grammars.py
 
-`broker/web/assets/xscl.js` has the rules as data, for the page's editor.
+`broker/web/assets/xscl.js` has the rules as data, for the page's editor;
+`editors/vscode/syntaxes/xscl.tmLanguage.json` is a grammar of TextMate (`textmate.py`).
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from pygments.token import STANDARD_TYPES
+from textmate import grammar
 
 from xscl.highlight import XsclLexer
 
 ROOT = Path(__file__).parent.parent
 RULES = ROOT / "broker" / "web" / "assets" / "xscl.js"
+TEXTMATE = ROOT / "editors" / "vscode" / "syntaxes" / "xscl.tmLanguage.json"
 
 _BARE = frozenset("\"':<>@#&%=,;!~ ")
 """What Unicode mode does not let be escaped."""
@@ -108,5 +111,11 @@ def script() -> str:
     return f"{HEAD}export const RULES = {{\n{states},\n}};\n"
 
 
+def textmate() -> str:
+    """Return the grammar of TextMate."""
+    return f"{json.dumps(grammar(), ensure_ascii=False, indent=1)}\n"
+
+
 if __name__ == "__main__":
+    TEXTMATE.write_text(textmate())
     RULES.write_text(script())
