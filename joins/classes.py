@@ -186,19 +186,21 @@ class ClassRegistry:
 
     def retain(self, number: int, retention_us: int) -> None:
         """Keep instances that can fill a class for longer than its window."""
-        query_class = self.by_number[number]
-        self._retained_for[number][retention_us] += 1
-        self.retention.add(query_class.retained(), retention_us)
+        retained_for = self._retained_for[number]
+        if retention_us not in retained_for:
+            self.retention.add(self.by_number[number].retained(), retention_us)
+        retained_for[retention_us] += 1
 
     def release(self, number: int, retention_us: int) -> None:
         """Undo one `retain`."""
-        query_class, retained_for = self.by_number[number], self._retained_for[number]
+        retained_for = self._retained_for[number]
         retained_for[retention_us] -= 1
-        if not retained_for[retention_us]:
-            del retained_for[retention_us]
+        if retained_for[retention_us]:
+            return
+        del retained_for[retention_us]
         if not retained_for:
             del self._retained_for[number]
-        self.retention.remove(query_class.retained(), retention_us)
+        self.retention.remove(self.by_number[number].retained(), retention_us)
 
     def retention_us(self, number: int) -> int:
         """Return for how long instances that can fill a class are kept."""

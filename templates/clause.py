@@ -15,15 +15,16 @@ channel; Hong 2009, chapter 5).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from templates.factor import Factor
+from templates.lengths import NO_LENGTH, LongestSum
 from templates.queryclass import QueryClass
 from xscl.evaluation import Condition
 from xscl.path import Parameter
 from xscl.pattern import WORD_TESTS, Constant, TreePattern, VariablePair
-from xscl.query import INFINITE_US, Call, Operand, Residual, Row, SimilarityJoin
+from xscl.query import Call, Operand, Residual, Row, SimilarityJoin
 from xscl.table import Action
 
 __all__ = [
@@ -162,6 +163,8 @@ class Clause:
     `factors` are those of its confidence.
     `outcome` is what rows and limits read of a root's tuples (`Query.outcome_operands`).
     `counts` is the term of runs that are counted, `""` where none are.
+    `reach` is how far the oldest document of a tuple may lie behind the tuple's end: the windows of
+    the operator and those below it, added up.
     """
 
     query_class: QueryClass
@@ -187,6 +190,7 @@ class Clause:
     outcome: tuple[Operand, ...] = ()
     factors: tuple[Factor, ...] = ()
     counts: str = ""
+    reach: LongestSum = field(init=False)
 
     @property
     def tested_terms(self) -> tuple[str, ...]:
@@ -200,20 +204,12 @@ class Clause:
         assert isinstance(given, int)
         return given
 
-    def retention_under(self, values: Mapping[str, object]) -> int:
-        """Return how far the oldest document of a tuple may lie behind the tuple's end.
-
-        It is the window of the operator and those below it, added up.
-        """
-        below = [source.below for source in self.sources if source.below is not None]
-        below_us = max(
-            *(source.retention_us for source in self.sources),
-            *(clause.retention_under(values) for clause in (*below, *self.deciding)),
-            0,
-        )
+    def __post_init__(self) -> None:
+        read = [source.below for source in self.sources if source.below is not None]
+        retentions_us = (source.retention_us for source in self.sources)
+        reach = LongestSum.of((each.reach for each in (*read, *self.deciding)), *retentions_us)
         is_block = len(self.sources) == 1 and not self.deciding
-        own_us = 0 if is_block else self.window_under(values)
-        return min(INFINITE_US, own_us + below_us)
+        object.__setattr__(self, "reach", reach if is_block else reach.plus(self.window_us))
 
     def terms_of(self, value_join: tuple[int, int]) -> list[str]:
         """Return what the query calls the two variables of a value join of its class."""
@@ -235,25 +231,27 @@ class Clause:
 class Alternative:
     """One conjunctive reading of a query: its clauses, inner ones first, the root last.
 
-    `patterns`, `edges` and `valued` are what it asks of the pattern catalog.
+    `patterns`, `edges` and `valued` are what it asks of the pattern catalog.  `above` has each
+    clause with the sum of the windows of the clauses that read its tuples.
     """
 
     clauses: tuple[Clause, ...]
     patterns: tuple[TreePattern, ...]
     edges: tuple[VariablePair, ...]
     valued: tuple[int, ...]
+    above: tuple[tuple[Clause, LongestSum], ...] = field(init=False, compare=False)
 
     @property
     def root(self) -> Clause:
         """The outermost clause."""
         return self.clauses[-1]
 
-    def windows_above(self, values: Mapping[str, object]) -> list[tuple[Clause, int]]:
-        """Return each clause with the sum of the windows of the clauses that read its tuples."""
-        above_us = {self.root.stream: 0}
+    def __post_init__(self) -> None:
+        above = {self.root.stream: NO_LENGTH}
         for clause in reversed(self.clauses):
             below = [source.below for source in clause.sources if source.below is not None]
+            own = above[clause.stream].plus(clause.window_us)
             for each in (*below, *clause.deciding):
-                retention_us = above_us[clause.stream] + clause.window_under(values)
-                above_us[each.stream] = max(above_us.get(each.stream, 0), retention_us)
-        return [(clause, above_us[clause.stream]) for clause in self.clauses]
+                above[each.stream] = LongestSum.of([above.get(each.stream, NO_LENGTH), own])
+        of_clauses = tuple((clause, above[clause.stream]) for clause in self.clauses)
+        object.__setattr__(self, "above", of_clauses)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
 
 from templates.chaindecision import DecidedChains
 from templates.decision import Decided
@@ -60,6 +60,19 @@ class QueryClass:
     decided: Decided | DecidedRuns | DecidedChains | None = None
     similar: tuple[SimilarPair, ...] = ()
     apart: tuple[str, ...] = ()
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Each use of a class looks it up, and it is large.
+        own = tuple([getattr(self, each.name) for each in fields(self) if each.compare])
+        object.__setattr__(self, "_hash", hash(own))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[QueryClass], tuple[Any, ...]]:
+        # Strings have other hashes in another process.
+        return QueryClass, tuple([getattr(self, each.name) for each in fields(self) if each.init])
 
     def value_pairs(self) -> Iterator[tuple[int, int]]:
         """Yield the pairs of variables whose values are joined."""

@@ -168,7 +168,7 @@ class _View:
                 for number, absence in enumerate(absences)
             ),
             grace_us=decision.grace_us,
-            retention_us=clause.retention_under(defaultdict(int)),
+            retention_us=clause.reach.under(defaultdict(int)),
             stratum=clause.query_class.stratum,
             others=tuple(users),
         )

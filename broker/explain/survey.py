@@ -126,7 +126,7 @@ class _Surveyor:
                 known = self.streams.get(query.publish, Published(0, 0))
                 self.streams[query.publish] = Published(
                     max(known.stratum, root.query_class.stratum + 1),
-                    max(known.retention_us, root.retention_under(defaultdict(int))),
+                    max(known.retention_us, root.reach.under(defaultdict(int))),
                     max(known.grace_us, self._grace_us(query)),
                 )
         return plain, alternatives

@@ -92,7 +92,7 @@ class SurveyedQuery:
             comparisons=tuple(self._comparisons(clause, disjunct, sides)),
             class_number=number,
             stratum=clause.query_class.stratum,
-            retention_us=clause.retention_under(defaultdict(int)),
+            retention_us=clause.reach.under(defaultdict(int)),
         )
 
     def _window(self, operator: Operator | None) -> str:
@@ -240,7 +240,7 @@ class SurveyedDecisions(SurveyedQuery):
             comparisons=tuple(self._comparisons(clause, disjunct, sides)),
             class_number=self.use(clause, member),
             stratum=clause.query_class.stratum,
-            retention_us=clause.retention_under(defaultdict(int)),
+            retention_us=clause.reach.under(defaultdict(int)),
         )
 
     def _operator(self, clause: Clause) -> Operator | None:

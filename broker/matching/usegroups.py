@@ -166,7 +166,7 @@ class UseGroup:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class CommonUse(Use):
     """A use that stands for all uses of a group."""
 

@@ -48,10 +48,12 @@ class Topic:
         return 0 if rows is None else length_under(rows.length, self.parameters)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Use:
     """One topic's use of a class: a clause of the query, and the values of its parameters.
 
+    `query_class` is the number that the join gives to the class, -1 until it is asked; no other
+    field changes.
     `kept_us` is for how long the instances that it joins are kept: for its window and the windows
     of the clauses above, added up.  `box` is that of several assignments (`handedon`), which have
     no values of parameters.  `holder` is the number of the query.

@@ -58,6 +58,7 @@ class DecidingProcessor:
         self.inner = inner
         self._windows: dict[int, Counter[int]] = defaultdict(Counter)
         self._classes: dict[int, QueryClass] = {}
+        self._joined_as: dict[QueryClass, QueryClass] = {}
         self._plan = Plan()
         self._evaluation = Evaluation(self._plan, lateness_us, limits)
         self._handed_on: dict[int, ClassOutput] = {}
@@ -86,15 +87,23 @@ class DecidingProcessor:
         decided = query_class.decided
         if decided is None:
             return self.inner.add(query_class, window_us, point, least, holder)
-        number = self.inner.add(replace(query_class, stratum=NEVER), window_us, point)
+        number = self.inner.add(self._joined(query_class), window_us, point)
         self.inner.retain(number, window_us)
-        self._windows[number][window_us] += 1
+        windows = self._windows[number]
+        self._has_changed |= window_us not in windows
+        windows[window_us] += 1
         self._classes[number] = query_class
         if isinstance(decided, (DecidedRuns, DecidedChains)):
             kind = UseKind(window_us, point)
             self._repetitions.add(number, query_class.stratum, decided, kind)
-        self._has_changed = True
         return number
+
+    def _joined(self, query_class: QueryClass) -> QueryClass:
+        """Return the class that the join has in place of a decided one: it is never probed."""
+        joined = self._joined_as.get(query_class)
+        if joined is None:
+            joined = self._joined_as[query_class] = replace(query_class, stratum=NEVER)
+        return joined
 
     def remove(
         self,
@@ -113,7 +122,7 @@ class DecidingProcessor:
             if not windows[window_us]:
                 del windows[window_us]
             if not windows:
-                del self._windows[number], self._classes[number]
+                del self._windows[number], self._joined_as[self._classes.pop(number)]
                 self._handed_on.pop(number, None)
                 self._has_changed = True
         self.inner.remove(number, window_us, point, least, holder)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from broker.matching.boxes.index import Box
@@ -79,7 +78,7 @@ class ClassUses:
         number = self._classes.add(query_class, window_us, kind.point, use.least, kind.holder)
         if kept_us != window_us:
             self._classes.retain(number, kept_us)
-        use = replace(use, query_class=number)
+        use.query_class = number
         self._fan_out.add(use)
         if box is None:
             self._retentions[retention_of(use)] += 1

@@ -10,7 +10,6 @@ cost it what their different strings do.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import replace
 from math import isnan
 from typing import Any
 
@@ -26,50 +25,90 @@ __all__ = ["HandedOn"]
 Enter = Callable[[Clause, int, Topic, int, Box], Use]
 
 
+class _Loosest:
+    """The largest number of each column of rows, which come and go; often there is one row."""
+
+    __slots__ = ("_columns", "_only")
+
+    def __init__(self) -> None:
+        self._only: tuple[float, ...] | None = None
+        self._columns: list[Largest[float]] = []
+
+    def __bool__(self) -> bool:
+        return self._only is not None or any(map(len, self._columns))
+
+    def add(self, row: tuple[float, ...]) -> None:
+        """Count a row."""
+        if not self:
+            self._only, self._columns = row, []
+            return
+        rows = [row] if self._only is None else [self._only, row]
+        self._columns = self._columns or [Largest() for _ in row]
+        self._only = None
+        for each in rows:
+            for column, number in zip(self._columns, each, strict=True):
+                column.add(number)
+
+    def remove(self, row: tuple[float, ...]) -> None:
+        """Undo one `add`."""
+        self._only = None
+        for column, number in zip(self._columns, row, strict=False):
+            column.remove(number)
+
+    @property
+    def row(self) -> tuple[float, ...]:
+        """The largest numbers; there must be a row."""
+        return self._only or tuple([column.largest for column in self._columns])
+
+
 class _Shared:
     """The bounds of the assignments with one box's strings, and the use that stands for them."""
 
-    def __init__(self, box: Box) -> None:
+    __slots__ = ("_bounds", "box", "clause", "use")
+
+    def __init__(self, clause: Clause, box: Box) -> None:
+        self.clause = clause
         self.box = box
-        self.windows = Largest[int]()
-        self.kept = Largest[int]()
-        self.points = Largest[int]()
-        self.bounds = [Largest[float]() for _ in box.bounds]
         self.use: Use | None = None
+        self._bounds = _Loosest()
+
+    def __bool__(self) -> bool:
+        return bool(self._bounds)
 
     def add(self, box: Box, kept_us: int) -> None:
         """Count the bounds of an assignment."""
-        self.windows.add(box.window_us)
-        self.kept.add(kept_us)
-        self.points.add(-box.point)
-        for largest, bound in zip(self.bounds, box.bounds, strict=True):
-            largest.add(bound)
+        self._bounds.add((box.window_us, kept_us, -box.point, *box.bounds))
 
     def remove(self, box: Box, kept_us: int) -> None:
         """Undo one `add`."""
-        self.windows.remove(box.window_us)
-        self.kept.remove(kept_us)
-        self.points.remove(-box.point)
-        for largest, bound in zip(self.bounds, box.bounds, strict=True):
-            largest.remove(bound)
+        self._bounds.remove((box.window_us, kept_us, -box.point, *box.bounds))
 
-    def loosest(self) -> Box:
-        """Return the box of all of them."""
-        bounds = tuple([each.largest for each in self.bounds])
-        point = -self.points.largest
-        windows_us = self.windows.largest
+    def loosest(self) -> tuple[Box, int]:
+        """Return the box of all of them, and for how long instances are kept."""
+        window_us, kept_us, negated, *bounds = self._bounds.row
         # What is taken for one of them is not for another: the root says.
-        return replace(self.box, bounds=bounds, window_us=windows_us, point=point, taken=())
+        box = Box(
+            self.box.equal,
+            self.box.excluded,
+            tuple(bounds),
+            int(window_us),
+            -int(negated),
+        )
+        return box, int(kept_us)
 
 
 class HandedOn:
-    """The uses of a query's inner operators; `enter` makes a use, `leave` takes it away."""
+    """The uses of a query's inner operators; `enter` makes a use, `leave` takes it away.
+
+    Assignments come and go by `add` and `remove`, many at a time; behind them stands one `settle`.
+    """
 
     def __init__(self, query: Query, enter: Enter, leave: Callable[[Use], None]) -> None:
         self._query = query
         self._enter = enter
         self._leave = leave
         self._shared: dict[Hashable, _Shared] = {}
+        self._changed: dict[_Shared, None] = {}
 
     def uses(self) -> Iterator[Use]:
         """Yield the uses."""
@@ -82,9 +121,12 @@ class HandedOn:
         box = box_of(clause, values, clause.window_under(values), point)
         if _is_empty(box):
             return
-        shared = self._shared.setdefault(_key(clause, box), _Shared(box))
+        key = _key(clause, box)
+        shared = self._shared.get(key)
+        if shared is None:
+            shared = self._shared[key] = _Shared(clause, box)
         shared.add(box, min(INFINITE_US, box.window_us + above_us))
-        self._renew(shared, clause)
+        self._changed[shared] = None
 
     def remove(self, clause: Clause, values: Mapping[str, Any], point: int, above_us: int) -> None:
         """Undo one `add`."""
@@ -93,20 +135,30 @@ class HandedOn:
             return
         shared = self._shared[_key(clause, box)]
         shared.remove(box, min(INFINITE_US, box.window_us + above_us))
-        if shared.windows:
-            self._renew(shared, clause)
-        else:
+        self._changed[shared] = None
+        if not shared:
             del self._shared[_key(clause, box)]
-            assert shared.use is not None
-            self._leave(shared.use)
 
-    def _renew(self, shared: _Shared, clause: Clause) -> None:
-        before, box, kept_us = shared.use, shared.loosest(), shared.kept.largest
+    def settle(self) -> None:
+        """Have the uses that all assignments come to by now.
+
+        What is asked for again, by others, has been asked for all the while.
+        """
+        changed, self._changed = self._changed, {}
+        for shared in changed:
+            if shared:
+                self._renew(shared)
+        for shared in changed:
+            if not shared and shared.use is not None:
+                self._leave(shared.use)
+
+    def _renew(self, shared: _Shared) -> None:
+        before = shared.use
+        box, kept_us = shared.loosest()
         if before is not None and before.box == box and before.kept_us == kept_us:
             return
         topic = Topic(self._query, {}, box.point)
-        shared.use = self._enter(clause, box.window_us, topic, kept_us, box)
-        # Last: what the new one asks for again has been asked for all the while.
+        shared.use = self._enter(shared.clause, box.window_us, topic, kept_us, box)
         if before is not None:
             self._leave(before)
 

@@ -170,5 +170,5 @@ def name_of(values: Assignment) -> str:
 def retention_of(use: Use) -> int:
     """Return how far the oldest document may lie behind the end of a match or row."""
     given = use.topic
-    own_us = use.clause.retention_under(given.parameters)
+    own_us = use.clause.reach.under(given.parameters)
     return min(INFINITE_US, own_us + given.outcome_us(own_us))

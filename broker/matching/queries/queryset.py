@@ -106,7 +106,8 @@ class QuerySet(Members):
         self._enter(member)
         self._compile(member)
         for values, point in registered.pointed():
-            self.assign(query.id, values, point)
+            self._assign(member, values, point)
+        member.handed_on.settle()
         self._settle(query.publish)
         self._settle_tables(query)
 
@@ -115,6 +116,7 @@ class QuerySet(Members):
         member = self._members[query_id]
         for name in list(member.uses):
             self._unassign(member, name)
+        member.handed_on.settle()
         if member.prepared is not None:
             self._release(member, member.prepared)
         self._drop(member)
@@ -143,6 +145,8 @@ class QuerySet(Members):
                 self._follow_assignments(self._members[query_id], registered)
         for query_id, values, point in change.assigned:
             self._follow_assignment(self._members[query_id], values, point)
+        for query_id in {query_id for query_id, _, _ in change.assigned}:
+            self._members[query_id].handed_on.settle()
 
     def _follow_assignments(self, member: Member, registered: RegisteredQuery) -> None:
         wanted = {name_of(values): (values, point) for values, point in registered.pointed()}
@@ -150,14 +154,16 @@ class QuerySet(Members):
             self._unassign(member, name)
         for values, point in wanted.values():
             self._follow_assignment(member, values, point)
+        member.handed_on.settle()
 
     def _follow_assignment(self, member: Member, values: Assignment, point: int | None) -> None:
         if point is None:
-            self.unassign(member.query.id, values)
+            if name_of(values) in member.uses:
+                self._unassign(member, name_of(values))
         elif member.points(values) != {max(point, member.registration_point)}:
             name = name_of(values)
             uses, compiled = member.uses.pop(name, []), member.compiled.pop(name, [])
-            self.assign(member.query.id, values, point)
+            self._assign(member, values, point)
             # Last: what another point asks for again has been asked for all the while.
             self._undo(member, uses, compiled)
 
@@ -179,6 +185,11 @@ class QuerySet(Members):
     def assign(self, query_id: str, values: Assignment, point: int = 0) -> None:
         """Add an assignment of a query's parameters; one that is there already changes nothing."""
         member = self._members[query_id]
+        self._assign(member, values, point)
+        member.handed_on.settle()
+
+    def _assign(self, member: Member, values: Assignment, point: int) -> None:
+        """Add an assignment; what inner operators hand on for it waits for their `settle`."""
         point = max(point, member.registration_point)
         name = name_of(values)
         if name in member.uses:
@@ -216,9 +227,9 @@ class QuerySet(Members):
         uses = member.uses[name] = []
         enter = partial(self._uses.enter, member.number)
         for alternative in alternatives:
-            for clause, above_us in alternative.windows_above(values):
+            for clause, above in alternative.above:
                 if clause.stream:
-                    member.handed_on.add(clause, values, point, above_us)
+                    member.handed_on.add(clause, values, point, above.under(values))
                 else:
                     window_us = clause.window_under(values)
                     uses.append(enter(clause, window_us, topic, window_us))
@@ -231,6 +242,7 @@ class QuerySet(Members):
         member = self._members[query_id]
         if name_of(values) in member.uses:
             self._unassign(member, name_of(values))
+        member.handed_on.settle()
 
     def _compile(self, member: Member) -> None:
         """Compile a parameterised query once for all assignments, where that is possible."""
@@ -285,10 +297,10 @@ class QuerySet(Members):
         shared = None if compiled else member.shared.get(given.registration_point)
         alternatives = compiled or (shared.alternatives if shared else member.prepared or [])
         for alternative in alternatives:
-            for clause, above_us in alternative.windows_above(given.parameters):
+            for clause, above in alternative.above:
                 if clause.stream:
-                    point = given.registration_point
-                    member.handed_on.remove(clause, given.parameters, point, above_us)
+                    point, values = given.registration_point, given.parameters
+                    member.handed_on.remove(clause, values, point, above.under(values))
         for use in uses:
             self._uses.leave(use)
         if compiled and not any(each is compiled for each in member.compiled.values()):

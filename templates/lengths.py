@@ -1,0 +1,46 @@
+"""Sums of lengths of time, some of which are parameters: how far back something reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from xscl.path import Parameter
+from xscl.query import INFINITE_US
+
+__all__ = ["NO_LENGTH", "LongestSum"]
+
+
+class LongestSum(NamedTuple):
+    """The largest of several sums: by the names of parameters, microseconds that come to them."""
+
+    sums: tuple[tuple[tuple[str, ...], int], ...]
+
+    @classmethod
+    def of(cls, sums: Iterable[LongestSum], *lengths: int) -> LongestSum:
+        """Return the largest of some lengths and sums, at least nothing."""
+        longest: dict[tuple[str, ...], int] = {(): max((0, *lengths))}
+        for names, length_us in (each for several in sums for each in several.sums):
+            longest[names] = max(length_us, longest.get(names, 0))
+        return cls(tuple(longest.items()))
+
+    def plus(self, length: int | Parameter) -> LongestSum:
+        """Return each of the sums with one more length."""
+        names = (length.name,) if isinstance(length, Parameter) else ()
+        length_us = 0 if isinstance(length, Parameter) else length
+        return LongestSum(
+            tuple((tuple(sorted((*n, *names))), us + length_us) for n, us in self.sums)
+        )
+
+    def under(self, values: Mapping[str, Any]) -> int:
+        """Return the length under an assignment, in microseconds, up to `INFINITE_US`."""
+        longest = 0
+        for names, length_us in self.sums:
+            total = length_us
+            for name in names:
+                total += values[name]
+            longest = max(longest, total)
+        return min(INFINITE_US, longest)
+
+
+NO_LENGTH = LongestSum((((), 0),))
