@@ -82,6 +82,7 @@ class _Asked:
                 told: Mapping[str, Any] = json.load(answer)
                 return told
         except (OSError, http.client.HTTPException, ValueError) as error:
-            message(f"{self._target.url} is not asked for a while: {error}")
+            if not self._target.is_local:  # else there may be none, and need be none
+                message(f"{self._target.url} is not asked for a while: {error}")
             self._asked_from = time.monotonic() + _PAUSE_S
             return None

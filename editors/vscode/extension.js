@@ -10,10 +10,10 @@ exports.activate = async () => {
   client = new LanguageClient("xscl", "XSCL", server, { documentSelector: [{ language: "xscl" }] });
   try {
     await client.start();
-  } catch (error) {
+  } catch {
+    // The client has said why.
     window.showErrorMessage(
-      `XSCL: ${server.command} lsp does not start (${error.message}). `
-      + "pip install 'xscl-broker[lsp]' brings it; the setting xscl.command says where it is.",
+      "XSCL: pip install 'xscl-broker[lsp]' brings the command xscl; the setting xscl.command says where it is.",
     );
   }
 };
