@@ -6,7 +6,6 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from itertools import islice
 from typing import Any
 
@@ -17,9 +16,8 @@ from broker.api.asking.questions import reason_why_not
 from broker.api.backend import Backend
 from broker.api.pickup import Pickup
 from broker.delivery.deliveries import Delivery
-from broker.delivery.letter import duration
 from broker.documents.delays import delays
-from broker.documents.document import Document, parse_time
+from broker.documents.document import Document
 from broker.documents.search import Found, search
 from broker.documents.stored import stored_document
 from broker.documents.wellformed import root_of, text_of
@@ -27,7 +25,7 @@ from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.file import RegistryError
 from broker.registry.queries import QueryState
 from broker.web.coloured import coloured_xml
-from xscl.editing.loosening import loosenings
+from broker.web.matchaxis import axis_of
 from xscl.nodes import AttributeNode, NumberedTree, TextNode
 
 __all__ = [
@@ -127,7 +125,7 @@ def one_match(backend: Backend, seq: int) -> dict[str, Any]:
         "match": found[0],
         "line": line,
         "documents": _marked(backend, line),
-        "axis": _axis(backend, found[0], line),
+        "axis": axis_of(_text_of(backend, found[0]), line, backend.lateness_us),
         "subscriptions": [
             each.id
             for each in backend.registry.subscriptions.find(
@@ -189,28 +187,12 @@ def _shown_nodes(tree: NumberedTree, bound: Collection[int]) -> Iterator[tuple[i
             yield number, "text()", node.value
 
 
-def _axis(backend: Backend, match: CommittedMatch, line: Mapping[str, Any]) -> dict[str, Any]:
-    """Return where documents lie on the axis of time, in thousandths of its length."""
-    times = [parse_time(each["time"]) for each in line["documents"]]
-    first, length = min(times), max(max(times) - min(times), 1)
-    window = _window_us(backend, match)
-    whole = max(length, window or 0)
-    return {
-        "points": [round((each - first) / whole * 1_000) for each in times],
-        "window": None if window is None else round(window / whole * 1_000),
-        "allowed": None if window is None else duration(timedelta(microseconds=window)),
-        "apart": duration(timedelta(microseconds=length)) if max(times) > first else "",
-    }
-
-
-def _window_us(backend: Backend, match: CommittedMatch) -> int | None:
-    """Return the one window of a query, as it is registered now; None where it has more."""
+def _text_of(backend: Backend, match: CommittedMatch) -> str | None:
+    """Return the text of a match's query, as it is registered now."""
     try:
-        text = backend.registry.query(match.query).text
+        return backend.registry.query(match.query).text
     except RegistryError:
         return None
-    bounds = [each.bound for each in loosenings(text) if each.kind == "window"]
-    return int(bounds[0]) if len(bounds) == 1 and bounds[0] else None
 
 
 def why_not(backend: Backend, name: str, documents: str) -> dict[str, Any]:

@@ -174,7 +174,7 @@ async def test_a_match_has_its_documents_side_by_side_with_what_is_bound(house: 
     assert [" ".join(each.text_content().split()) for each in marked] == [
         *("titlea/title Flood & fire", "byb/by Flood"),
     ]
-    assert "1 second apart; the band is the window of 2 days" in said(tree)
+    assert "1 second apart; the band is FOLLOWED BY 2 days" in said(tree)
     assert "None is kept of it" in said(tree)
     assert "no match 999" in said(await page(house, "/matches/999", 404))
 
