@@ -90,6 +90,44 @@ async def test_each_near_miss_is_a_match_of_the_text_that_its_edit_makes(
         assert [each["docid"] for each in miss["match"]["documents"]] in found
 
 
+async def test_a_near_miss_of_a_parameter_is_a_match_with_the_value_that_it_proposes(
+    tried: TestClient,
+) -> None:
+    for title, hour in (("Tanker aground off harbour", 20), ("Tanker aground near harbour", 21)):
+        url = f"/v1/streams/wire/documents?time=2026-01-01T{hour}:00:00Z"
+        async with tried.post(url, data=f"<item><title>{title}</title></item>".encode()) as answer:
+            assert answer.status == 200
+    window = TEXT.replace("1 hour", "$within")
+    score = "wire//item->a JOIN {similar(a/title, b/title) >= $like, $within} wire//item->b"
+    for text, name, values in (
+        (window, "within", {"within": "1 hour"}),
+        (score, "like", {"within": "1 day", "like": 0.65}),
+    ):
+        told = (await asked(tried, text, parameters=json.dumps(values)))[-1]
+        misses = [each for each in told["misses"] if each["kind"] != "condition"]
+        assert misses
+        for miss in misses:
+            edit = miss["edit"]
+            assert edit["parameter"] == name
+            other = edit["text"] if name == "within" else float(edit["text"])
+            given = json.dumps({**values, name: other})
+            matches = (await asked(tried, text, parameters=given))[-1]["matches"]
+            found = [[each["docid"] for each in match["documents"]] for match in matches]
+            assert [each["docid"] for each in miss["match"]["documents"]] in found
+        assert {each["parameter"] for each in told["histograms"]} == {name}
+
+
+async def test_a_window_of_all_is_measured_from_the_first_document_to_the_last(
+    tried: TestClient,
+) -> None:
+    text = "FROM news//item->a FOLLOWED BY {a/title = b/title} news//item->b WITHIN 1 hour"
+    told = (await asked(tried, text))[-1]
+    assert told["matched"] == 2
+    assert {each["said"] for each in told["misses"]} == {
+        f"{minutes}.0 minutes too long" for minutes in (60, 70, 90, 100)
+    }
+
+
 async def test_it_agrees_with_a_rehearsal(tried: TestClient, room: Room) -> None:
     directory = str(room.spool.directory)
     run = DryRun(spool=directory, query=("q", TEXT), lateness_us=86_400_000_000)

@@ -2,12 +2,13 @@
 
 An edit that widens a window, lowers a threshold or takes one condition away gives another query,
 which finds what the text has just missed, and by how much.  Every edit is of the text, so whoever
-likes what it finds can make it.
+likes what it finds can make it.  A bound that a parameter gives is loosened by another value of it,
+wherever it stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from xscl.durations import render_duration
@@ -16,8 +17,16 @@ from xscl.parser import parse_file
 from xscl.path import Span
 from xscl.query import INFINITE_US
 from xscl.report import Report
-from xscl.statement import PartSyntax
-from xscl.syntax import Binary, Expression, FunctionCall, Junction, NumberLiteral
+from xscl.statement import FromSyntax, PartSyntax
+from xscl.syntax import (
+    Binary,
+    DurationSyntax,
+    Expression,
+    FunctionCall,
+    Junction,
+    NumberLiteral,
+    ParameterRef,
+)
 
 __all__ = ["Loosening", "loosenings"]
 
@@ -28,6 +37,7 @@ _LOWER = 0.15
 """A threshold is lowered by so much."""
 
 _LOOSENINGS_MAX = 6
+_NO_VALUES: Mapping[str, object] = {}
 _MEASURES = ("similar", "jaccard", "containment")
 
 
@@ -36,7 +46,8 @@ class Loosening:
     """A condition and the edit that makes it looser.
 
     `kind` is `window`, `threshold` or `condition`; `bound` is the window's length in microseconds,
-    or the threshold; None of a condition, which is taken away.
+    or the threshold; None of a condition, which is taken away.  `value` is that of `parameter`,
+    which `text` would be, where one gives the bound.  A window that `is_whole` is a whole match's.
     """
 
     kind: str
@@ -44,14 +55,21 @@ class Loosening:
     span: Span
     text: str
     bound: float | None = None
+    parameter: str | None = None
+    value: float | None = None
+    is_whole: bool = False
 
     def edited(self, source: str) -> str:
-        """Return the text in which the condition is looser."""
+        """Return the text in which the condition is looser; of a parameter, as it is."""
+        if self.parameter is not None:
+            return source
         return source[: self.span.start] + self.text + source[self.span.end :]
 
 
-def loosenings(text: str) -> list[Loosening]:
+def loosenings(text: str, values: Mapping[str, object] = _NO_VALUES) -> list[Loosening]:
     """Return the loosenings of a text with one statement, those of windows first; at most six.
+
+    `values` are those of its parameters, as `xscl.assignment` gives them.
 
     >>> [each.text for each in loosenings("S->a JOIN {a/x = b/x AND a/y != b/y, 1 h} S->b")]
     ['3 hours', 'a/x = b/x']
@@ -60,22 +78,31 @@ def loosenings(text: str) -> list[Loosening]:
     if len(statements) != 1:
         return []
     order = ("window", "threshold", "condition")
-    found = [each for part in parts(statements[0], PartSyntax) for each in _of_part(text, part)]
-    return sorted(found, key=lambda each: order.index(each.kind))[:_LOOSENINGS_MAX]
+    found = [
+        each
+        for kind, of in ((PartSyntax, _of_part), (FromSyntax, _of_from))
+        for part in parts(statements[0], kind)
+        for each in of(text, part, values)
+    ]
+    given = {each.parameter: each for each in reversed(found) if each.parameter is not None}
+    once = [each for each in found if each.parameter is None or given[each.parameter] is each]
+    return sorted(once, key=lambda each: order.index(each.kind))[:_LOOSENINGS_MAX]
 
 
-def _of_part(text: str, part: PartSyntax) -> Iterator[Loosening]:
+def _of_from(text: str, syntax: FromSyntax, values: Mapping[str, object]) -> Iterator[Loosening]:
+    if syntax.within is not None:
+        yield from _window(text, syntax.within, values, is_whole=True)
+
+
+def _of_part(text: str, part: PartSyntax, values: Mapping[str, object]) -> Iterator[Loosening]:
     if part.braces is None:
         return
-    window = part.braces.window
-    if window is not None and window.length_us and window.length_us < INFINITE_US:
-        wider = render_duration(window.length_us * _WIDER)
-        written = _text(text, window.span)
-        yield Loosening("window", written, window.span, wider, window.length_us)
+    if part.braces.window is not None:
+        yield from _window(text, part.braces.window, values)
     if part.braces.predicate is None:
         return
     terms = _terms(part.braces.predicate)
-    yield from _thresholds(text, terms)
+    yield from _thresholds(text, terms, values)
     equal = [term for term in terms if isinstance(term, Binary) and term.operator == "="]
     for term in terms:
         rest = [each for each in terms if each is not term]
@@ -84,15 +111,43 @@ def _of_part(text: str, part: PartSyntax) -> Iterator[Loosening]:
             yield Loosening("condition", _text(text, term.span), part.braces.predicate.span, kept)
 
 
-def _thresholds(text: str, terms: list[Expression]) -> Iterator[Loosening]:
+def _window(
+    text: str, window: DurationSyntax, values: Mapping[str, object], *, is_whole: bool = False
+) -> Iterator[Loosening]:
+    parameter = window.parameter
+    length_us = values.get(parameter) if parameter is not None else window.length_us
+    if not isinstance(length_us, int) or not 0 < length_us < INFINITE_US:
+        return
+    wider, said = length_us * _WIDER, _text(text, window.span)
+    yield Loosening(
+        "window",
+        said if parameter is None else f"${parameter} = {render_duration(length_us)}",
+        window.span,
+        render_duration(wider),
+        length_us,
+        parameter,
+        None if parameter is None else wider,
+        is_whole,
+    )
+
+
+def _thresholds(
+    text: str, terms: list[Expression], values: Mapping[str, object]
+) -> Iterator[Loosening]:
     for term in terms:
         if not isinstance(term, Binary) or term.operator not in (">=", ">"):
             continue
         left, right = term.left, term.right
-        is_score = isinstance(left, FunctionCall) and left.name in _MEASURES
-        if is_score and isinstance(right, NumberLiteral) and right.value > _LOWER:
-            lower = f"{max(0.05, right.value - _LOWER):.2f}"
-            yield Loosening("threshold", _text(text, term.span), right.span, lower, right.value)
+        if not isinstance(left, FunctionCall) or left.name not in _MEASURES:
+            continue
+        parameter = right.name if isinstance(right, ParameterRef) else None
+        bound = values.get(parameter) if parameter is not None else None
+        bound = right.value if isinstance(right, NumberLiteral) else bound
+        if isinstance(bound, int | float) and bound > _LOWER:
+            lower = round(max(0.05, bound - _LOWER), 2)
+            said = _text(text, term.span) + (f", {bound:g}" if parameter is not None else "")
+            value = None if parameter is None else lower
+            yield Loosening("threshold", said, right.span, f"{lower:.2f}", bound, parameter, value)
 
 
 def _terms(predicate: Expression) -> list[Expression]:

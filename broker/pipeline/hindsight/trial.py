@@ -78,13 +78,13 @@ def try_query(
 ) -> None:
     """Tell what a text matches and just misses, as documents are looked at, oldest first."""
     started = time.monotonic()
-    loosened = list(_loosened(asked.query[0], source))
+    loosened = list(_loosened(asked, source))
     found = TrialProgress([loosening for loosening, _ in loosened], [[] for _ in loosened])
     spool = _spool(asked.spool)
     wanted = min(sum(each.documents for each in spool.all_segments()), asked.documents_max)
     kept = KeptDocuments() if kept is None else kept
     engine = Engine(
-        list(_registered(asked, source, [query for _, query in loosened])),
+        list(_registered(asked, source, loosened)),
         lateness_us=asked.lateness_us,
         budget=Budget(**asked.budget),
     )
@@ -134,25 +134,33 @@ def _spool(directory: str) -> Spool:
     return spool
 
 
-def _loosened(name: str, source: str) -> Iterator[tuple[Loosening, xscl.Query]]:
+def _loosened(asked: DryRun, source: str) -> Iterator[tuple[Loosening, xscl.Query]]:
     """Yield the loosenings that are queries, each with its query, whose id has its number."""
     number = 0
-    for each in loosenings(source):
-        queries, found = xscl.check(each.edited(source), id=f"{name} {number}")
+    for each in loosenings(source, asked.parameters or {}):
+        queries, found = xscl.check(each.edited(source), id=f"{asked.query[0]} {number}")
         if not any(diagnostic.is_error for diagnostic in found):
             yield each, queries[0]
             number += 1
 
 
 def _registered(
-    asked: DryRun, source: str, loosened: Sequence[xscl.Query]
+    asked: DryRun, source: str, loosened: Sequence[tuple[Loosening, xscl.Query]]
 ) -> Iterator[RegisteredQuery]:
     for query_id, text in asked.upstream:
         yield from map(RegisteredQuery, xscl.parse(text, id=query_id))
-    for query in (*xscl.parse(source, id=asked.query[0]), *loosened):
-        values = asked.parameters or {}  # what is left out may have been all that wanted a value
-        own = {name: values[name] for name, _ in query.parameters}
-        yield RegisteredQuery(query, assignments=(own,) if own else ())
+    values = asked.parameters or {}
+    (query,) = xscl.parse(source, id=asked.query[0])
+    yield _with_values(query, values)
+    for loosening, looser in loosened:
+        other = {} if loosening.parameter is None else {loosening.parameter: loosening.value}
+        yield _with_values(looser, {**values, **other})
+
+
+def _with_values(query: xscl.Query, values: Mapping[str, Any]) -> RegisteredQuery:
+    # A condition that is left out may have been all that wanted a value.
+    own = {name: values[name] for name, _ in query.parameters}
+    return RegisteredQuery(query, assignments=(own,) if own else ())
 
 
 def _note(
@@ -208,7 +216,7 @@ def _told(found: TrialProgress, wanted: int, *, is_done: bool) -> dict[str, Any]
 def _miss(loosening: Loosening, line: Mapping[str, Any]) -> dict[str, Any]:
     """Return a near-miss: what it failed, by which share of a bound, and what would take it."""
     measured = _measured(loosening, line)
-    edit = {"start": loosening.span.start, "end": loosening.span.end, "text": loosening.text}
+    edit = {**_place(loosening), "text": loosening.text}
     said, by = f"fails {loosening.condition}", None
     if measured is not None and loosening.bound is not None:
         by = abs(measured - loosening.bound) / loosening.bound
@@ -228,9 +236,16 @@ def _miss(loosening: Loosening, line: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _place(loosening: Loosening) -> dict[str, Any]:
+    """Return where an edit is made: in the text, or the parameter to which a value is given."""
+    if loosening.parameter is not None:
+        return {"parameter": loosening.parameter}
+    return {"start": loosening.span.start, "end": loosening.span.end}
+
+
 def _measured(loosening: Loosening, line: Mapping[str, Any]) -> float | None:
     """Return what a match has of what is bounded, None where its line does not tell it."""
-    if loosening.kind == "window" and len(line["documents"]) == 2:
+    if loosening.kind == "window" and (loosening.is_whole or len(line["documents"]) == 2):
         times = [parse_time(each["time"]) for each in line["documents"]]
         return float(max(times) - min(times))
     if loosening.kind == "threshold":
@@ -279,8 +294,7 @@ def _histograms(
             "bound": loosening.bound,
             "most": most,
             "counts": counts,
-            "start": loosening.span.start,
-            "end": loosening.span.end,
+            **_place(loosening),
         }
 
 

@@ -116,12 +116,23 @@ export function trial(section, { id, make }) {
     matches.querySelector("ol").replaceChildren(...found.matches.map(sent));
   }
 
+  // Makes an edit: of the text, or of the value that is tried for a parameter.
+  function change(edit, hasFocus = true) {
+    if (!edit.parameter) return make(edit, hasFocus);
+    const field = values.querySelector(`#${CSS.escape(`trial-value-${edit.parameter}`)}`);
+    field.value = edit.text;
+    given.set(edit.parameter, edit.text);
+    values.start();
+    if (hasFocus) field.focus();
+  }
+
   function miss(each) {
     const item = listed(each.match, `${each.said}: ${each.condition}`);
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = each.kind === "condition" ? `Leave out ${each.condition}` : `Change to ${each.edit.text}`;
-    button.addEventListener("click", () => make(each.edit));
+    const { parameter, text } = each.edit;
+    button.textContent = each.kind === "condition" ? `Leave out ${each.condition}` : `Change ${parameter ? `$${parameter} ` : ""}to ${text}`;
+    button.addEventListener("click", () => change(each.edit));
     item.append(button);
     return item;
   }
@@ -129,44 +140,43 @@ export function trial(section, { id, make }) {
   function histogram(each) {
     const figure = document.createElement("figure");
     const caption = document.createElement("figcaption");
-    caption.textContent = each.kind === "window" ? `Time between documents; the window is ${each.condition}` : `Scores; the bound is ${each.bound}`;
+    caption.textContent = each.kind === "window" ? "Time between documents, and the window as a line to drag" : "Scores, and the bound as a line to drag";
     const svg = element("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": spoken(each) });
     const most = Math.max(...each.counts);
     const wide = WIDTH / each.counts.length;
     each.counts.forEach((count, at) => {
       const high = count && Math.max(2, (count / most) * (HEIGHT - 10));
-      const isIn = each.kind === "window" ? (at + 0.5) * wide < x(each, each.bound) : (at + 0.5) * wide > x(each, each.bound);
-      svg.append(element("rect", { x: at * wide + 1, y: HEIGHT - high, width: wide - 2, height: high, class: isIn ? "in" : "out" }));
+      svg.append(element("rect", { x: at * wide + 1, y: HEIGHT - high, width: wide - 2, height: high }));
     });
-    const line = element("line", { x1: x(each, each.bound), x2: x(each, each.bound), y1: 0, y2: HEIGHT });
-    svg.append(line);
-    const label = document.createElement("label");
-    const input = document.createElement("input");
-    const output = document.createElement("output");
+    // The bound is the thumb of a slider that lies over the bars: a line to drag, or to move by keys.
+    const [chart, slider, output] = ["div", "input", "output"].map((made) => document.createElement(made));
     const step = each.kind === "window" ? unitOf(each.most) : 0.01;
-    Object.assign(input, { type: "range", min: step, max: each.most, step, value: each.bound });
-    label.append(each.kind === "window" ? "Window " : "Bound ", input, output);
-    const spelled = () => (each.kind === "window" ? length(Number(input.value), step) : Number(input.value).toFixed(2));
-    output.textContent = each.kind === "window" ? each.condition : String(each.bound);
-    input.addEventListener("input", () => {
-      line.setAttribute("x1", x(each, input.value));
-      line.setAttribute("x2", x(each, input.value));
-      output.textContent = spelled();
-      input.setAttribute("aria-valuetext", spelled());
+    const spelled = () => (each.kind === "window" ? length(Number(slider.value), step) : Math.max(step, slider.value).toFixed(2));
+    const say = (text) => { output.textContent = text; slider.setAttribute("aria-valuetext", text); };
+    chart.className = "bounded";
+    Object.assign(slider, { type: "range", min: 0, max: each.most, step, value: each.bound });
+    slider.setAttribute("aria-label", each.kind === "window" ? "Window" : "Bound");
+    say(each.kind === "threshold" ? String(each.bound) : each.parameter ? length(each.bound, UNITS.at(-1)[1]) : each.condition);
+    const bars = [...svg.children];
+    const colour = () => bars.forEach((bar, at) => {
+      const middle = ((at + 0.5) / bars.length) * each.most;
+      bar.setAttribute("class", (each.kind === "window" ? middle < slider.value : middle > slider.value) ? "in" : "out");
     });
-    input.addEventListener("change", () => {
+    colour();
+    slider.addEventListener("input", () => { say(spelled()); colour(); });
+    slider.addEventListener("change", () => {
       const text = spelled();
-      make({ start: each.start, end: each.end, text }, false);
-      each.end = each.start + text.length; // The bars wait while the slider has the focus.
+      change({ ...each, text }, false);
+      if (!each.parameter) each.end = each.start + text.length; // The bars wait while the slider has the focus.
     });
-    figure.append(caption, svg, label);
+    chart.append(svg, slider);
+    figure.append(caption, chart, output);
     return figure;
   }
 
   return { readAhead, start, stop };
 }
 
-const x = (each, value) => (value / each.most) * WIDTH;
 const number = (value) => value.toLocaleString("en");
 
 function spoken({ counts, bound, most, kind }) {
