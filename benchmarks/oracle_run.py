@@ -84,7 +84,7 @@ from broker.tables.locks import Granularity, Scheduler  # noqa: E402
 from broker.tables.transactions import Schedule  # noqa: E402
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits  # noqa: E402
 from joins.shards.limits import ShardLimits  # noqa: E402
-from joins.similarity import settable  # noqa: E402
+from joins.similarity import settable, textsets  # noqa: E402
 from joins.similarity.compilation import compile_loops  # noqa: E402
 from templates.compiling import can_compile  # noqa: E402
 
@@ -238,6 +238,7 @@ class _SimilarWay:
         """Order words as early as this way does, and copy as few at once."""
         with (
             patch.object(settable, "FIRST_LOOK", self.first_look),
+            patch.object(textsets, "FIRST_SETS", self.first_look),
             patch.object(settable, "PART_WORDS", self.part_words),
         ):
             yield

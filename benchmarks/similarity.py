@@ -14,6 +14,8 @@
                 that no pair reaches
     state       the same titles, with ten times as many remembered
     bodies      texts of 500 words, shingles of three, half of one in the other
+    decided     titles under NEXT, NOT FOLLOWED BY and UNLESS, some 2,000 of them in the window, for
+                one threshold and for many, each of which is decided for by itself
     shards      the same titles at 0.5 over shards in this process: how many of them each title
                 goes to, and the processor time of the driver and of the busiest shard
 
@@ -31,7 +33,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -81,7 +83,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, nargs="*", default=[BATCH, 10_000])
     parser.add_argument("--subscriptions", type=int, nargs="*", default=[1, 1_000_000])
     parts: dict[str, Callable[[argparse.Namespace], None]] = {
-        each.__name__: each for each in (news, lsh, thresholds, state, bodies, shards)
+        each.__name__: each for each in (news, lsh, thresholds, state, bodies, decided, shards)
     }
     parser.add_argument("--only", nargs="*", choices=parts, default=list(parts))
     asked = parser.parse_args()
@@ -228,6 +230,37 @@ def bodies(asked: argparse.Namespace) -> None:
         print(f"{way:>9} {ran.joined:>12,.0f} {ran.all:>12,.0f} {len(ran.pairs):>8,}")
         at_least(f"bodies a second, {way}, the join alone", 2_000, ran.joined)
         at_least(f"bodies a second, {way}, with match lines", 2_000, ran.all)
+
+
+DECIDED = {
+    "NEXT": "news//item->a NEXT {%s, 4 h} news//item->b",
+    "NOT FOLLOWED BY": "news//item->a NOT FOLLOWED BY {%s, 4 h} news//item->b",
+    "UNLESS": "news//item->b UNLESS {%s, 4 h} news//item->a",
+}
+
+
+def decided(asked: argparse.Namespace) -> None:
+    documents = recorded_news(min(asked.documents, 6_000))
+    print(f"decided: {len(documents):,} titles at 0.5, window 4 h, with match lines")
+    print(f"{'':>16} {'thresholds':>10} {'documents/s':>12} {'matches':>8}")
+    for (kind, text), number in product(DECIDED.items(), (1, 100)):
+        similar = "similar(a/title, b/title) >= $least"
+        (query,) = xscl.parse(text % similar, id="q")
+        rows = tuple({"least": 0.5 + i / 2_000} for i in range(number))
+        engine = engine_of([RegisteredQuery(query, assignments=rows)], lateness_us=0)
+        some = documents if number == 1 else documents[:3_000]
+        texts = {document.docid: document.xml for document in some}
+        begun, matches = time.process_time(), 0
+        for first in range(0, len(some), BATCH):
+            witnesses = engine.evaluate(some[first : first + BATCH])
+            step = engine.process(witnesses, partial(_chosen, texts))
+            matches += len(step.matches)
+        seconds = time.process_time() - begun
+        print(f"{kind:>16} {number:>10,} {len(some) / seconds:>12,.0f} {matches:>8,}", flush=True)
+
+
+def _chosen(texts: dict[int, bytes], docids: Iterable[int]) -> dict[int, bytes]:
+    return {docid: texts[docid] for docid in docids}
 
 
 def shards(asked: argparse.Namespace) -> None:

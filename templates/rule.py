@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from templates.decision import NOTHING, Conjunction
 from templates.derived import as_derived
+from templates.similarterms import similar_terms
 from xscl.evaluation import Condition, compile_conjunction, values_of_optional
 from xscl.functions import to_double
 from xscl.query import Operand, PathFrom, Residual, VariableValue, term
@@ -23,12 +24,20 @@ class Rule:
     A comparison is a term, the number of its operator, and a term.  Where `others`, terms of what
     is absent, are held against an optional path, `listed` is one such equality, by which rows can
     be looked up: the term that has the path's values as a list, and the other one.  It is tested by
-    the condition too.
+    the condition too, and so is `similar`, a similarity join.  `is_found_by_words` says that rows
+    can be looked up by it: nothing is equal, and its right set is of the terms `last`, those of the
+    operand that stands last.
     """
 
-    def __init__(self, asked: Conjunction, others: Collection[str] = ()) -> None:
+    def __init__(
+        self, asked: Conjunction, others: Collection[str] = (), last: Collection[str] = ()
+    ) -> None:
         self.joins = asked.joins
         self.listed = _listed(asked, others)
+        self.similar = similar_terms(asked.rest.similarity_joins)
+        turned = self.similar and self.similar.with_right(last or others)
+        self.is_found_by_words = bool(turned) and not self.joins and self.listed is None
+        self.similar = turned or self.similar
         self.comparisons: list[tuple[str, int, str]] = []
         further: list[Residual] = []
         for each in asked.rest.residuals:

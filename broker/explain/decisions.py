@@ -156,6 +156,7 @@ class _View:
             kind=decision.kind.value,
             operands=tuple(map(self._operand, operands)),
             asked=self._spelled(d for each in self._plain for d in each.disjuncts),
+            is_looked_up=any(map(_is_looked_up, self._disjuncts())),
             window=_spell_window(window),
             within=self._spell_within(decision),
             absences=tuple(
@@ -177,6 +178,14 @@ class _View:
         """Return the shortest WITHIN around it, the innermost where subscriptions give them."""
         given = [each for each in self._within if isinstance(each, Parameter)]
         return _spell_window(given[-1] if given else Window(decision.within_us))
+
+    def _disjuncts(self) -> Iterator[Disjunct]:
+        """Yield the alternatives of all that is asked."""
+        for node in self._plain:
+            yield from node.disjuncts
+            for unit in node.absences:
+                for _, disjuncts in unit.blocks:
+                    yield from disjuncts
 
     def _absent(self, number: int) -> str:
         """Return what is asked of an absent unit; of several blocks, of each."""
@@ -231,3 +240,8 @@ def _spell_window(window: Window | Parameter | None) -> str:
     if window is None or window.length_us >= INFINITE_US:
         return ""
     return render_duration(window.length_us)
+
+
+def _is_looked_up(disjunct: Disjunct) -> bool:
+    """Return whether rows that may be together are found by what they have in common."""
+    return bool(disjunct.value_joins or disjunct.similarity_joins)

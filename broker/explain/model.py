@@ -151,13 +151,15 @@ class DecisionView:
 
     `number` is its place among those of the query, from 1.  `asked` is the predicate, empty where
     there is none, `within` the shortest WITHIN around it.  `grace_us` is how far the newest event
-    time must be ahead of a tuple's end.  `others` are queries that share it.
+    time must be ahead of a tuple's end.  `others` are queries that share it.  Its parts are
+    looked up where an equality or a similarity says which may be together.
     """
 
     number: int
     kind: str
     operands: tuple[str, ...]
     asked: str
+    is_looked_up: bool
     window: str
     within: str
     absences: tuple[AbsenceView, ...]

@@ -85,11 +85,10 @@ def _sources(query: Query) -> str:
 
 def _decision_notes(decision: DecisionView) -> Iterator[SharingNote]:
     name = f"decision {decision.number}"
-    asked = [decision.asked, *(absence.asked for absence in decision.absences)]
-    if not any("=" in text.replace("!=", "").replace("<=", "").replace(">=", "") for text in asked):
+    if not decision.is_looked_up:
         yield SharingNote(
             "no-value-join",
-            f"{name} without an equality passes over all that its window holds",
+            f"{name} without an equality or a similarity passes over all that its window holds",
         )
     if decision.is_unbounded:
         yield SharingNote("unbounded", f"{name} has no window: what it reads is never forgotten")

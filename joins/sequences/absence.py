@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from joins.memory.instancetable import Hashes
 from joins.memory.limits import MemoryLimits
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
@@ -82,10 +83,17 @@ class AbsentContenders:
 
     def add(self, rows: Ints) -> None:
         """Take rows that came of absent units."""
+        self.cancelling.add(*self._entries(rows), _all_of_use)
+
+    def renew_keys(self) -> None:
+        """Make the keys of all rows anew."""
+        self.cancelling.rewrite(self._entries)
+
+    def _entries(self, rows: Ints) -> tuple[Hashes, Ints, Ints]:
         which, rules = self._plan.rules_of(self._contenders["seat"][rows])
         some, keys = self._conditions.keys(rules, [rows[which]], 1)
         own = rows[which][some]
-        self.cancelling.add(keys, self._contenders["end_us"][own], own, _all_of_use)
+        return keys, self._contenders["end_us"][own], own
 
     def left(self, tuples: DecidedTuples, values: TakenValues) -> DecidedTuples:
         """Return the tuples that nothing takes away for all data.

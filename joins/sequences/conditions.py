@@ -16,11 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from joins.memory.instancetable import EMPTY, Hashes, hash_values
-from joins.memory.slots import Ints
+from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 from joins.sequences.contenders import Contenders
+from joins.sequences.planning.asked import SimilarRules
 from joins.sequences.planning.plan import Plan
 from joins.sequences.planning.terms import Terms
+from joins.similarity.textsets import TextSets
 from templates.rule import values_in_lists
 
 __all__ = ["RowView", "RuleConditions", "mixed"]
@@ -35,6 +37,9 @@ class RuleConditions:
     def __init__(self, plan: Plan, contenders: Contenders) -> None:
         self._plan = plan
         self._contenders = contenders
+        self._sets = TextSets(lambda slots: [each or "" for each in contenders.texts[slots]])
+        self.forget_sets = self._sets.forget
+        self.renew_words = self._sets.renew
 
     def keys(self, rules: Ints, sides: Sequence[Ints], half: int) -> tuple[Ints, Hashes]:
         """Return keys made of what equalities ask: which rows have one, and the key of each.
@@ -51,7 +56,8 @@ class RuleConditions:
             has[own[hashes == EMPTY]] = False
         rows = np.flatnonzero(has)
         keys = self._with_held(rules[rows], [side[rows] for side in sides], half, keys[rows])
-        return self._with_lists(rules, sides, half, rows, keys)
+        rows, keys = self._with_lists(rules, sides, half, rows, keys)
+        return self._with_words(rules, sides, half, rows, keys)
 
     def _with_held(self, rules: Ints, sides: Sequence[Ints], half: int, keys: Hashes) -> Hashes:
         """Return keys with the values mixed in that are held against data on both sides."""
@@ -84,6 +90,33 @@ class RuleConditions:
         keys[in_list] = mixed(keys[in_list], hash_values(values)[0])
         return rows[again], keys
 
+    def _with_words(
+        self, rules: Ints, sides: Sequence[Ints], half: int, rows: Ints, keys: Hashes
+    ) -> tuple[Ints, Hashes]:
+        """Return rows, for each word by which they are found, with the word in their keys."""
+        are_found = self._plan.asked.are_found_by_words(rules[rows])
+        if not are_found.any():
+            return rows, keys
+        found = np.flatnonzero(are_found)
+        asked = self._plan.asked.similar(rules[rows[found]])
+        which, sets = self._sets_of(asked, half, [side[rows[found]] for side in sides])
+        sizes = self._sets.sizes(sets)
+        lengths = asked.bounds.some(which).prefixes(sizes, is_right=bool(half))
+        words = self._sets.first_words(sets, lengths)
+        again = found[np.repeat(which, lengths)]
+        others = np.flatnonzero(~are_found)
+        which = np.concatenate([others, again])
+        return rows[which], np.concatenate([keys[others], mixed(keys[again], words)])
+
+    def _sets_of(self, asked: SimilarRules, half: int, sides: Sequence[Ints]) -> tuple[Ints, Ints]:
+        """Return the sets of one half of similarity joins: of which join each is, and the set."""
+        slots = self._slots(asked.terms[half], sides)
+        first, counts = np.zeros((2, len(slots)), np.int64)
+        for (kind, is_list), number in self._plan.asked.kinds.items():
+            own = np.flatnonzero(asked.kinds[half] == number)
+            first[own], counts[own] = self._sets.of(kind, slots[own], is_list=is_list)
+        return np.repeat(np.arange(len(slots)), counts), ranges(first, counts)
+
     def groups(self, rows: Ints) -> tuple[Hashes, Hashes]:
         """Return two hashes of the values by which rows compete in groups, zeros where all do."""
         first, other = np.zeros((2, len(rows)), np.uint64)
@@ -106,14 +139,32 @@ class RuleConditions:
             x, y = self._contenders.numbers(a), self._contenders.numbers(b)
             outcomes = [are_equal, ~are_equal, x < y, x <= y, x > y, x >= y]
             holds[own] &= np.choose(operators, outcomes)
+        self._compare_words(rules, sides, holds)
         self._test(rules, sides, (start_us, end_us), holds)
         return holds
+
+    def _compare_words(self, rules: Ints, sides: Sequence[Ints], holds: Flags) -> None:
+        """Leave out rows whose texts share too few words; nearly all that are left are similar."""
+        rows = np.flatnonzero(holds)
+        asked = self._plan.asked.similar(rules[rows])
+        if not len(asked.own):
+            return
+        rows = rows[asked.own]
+        left, right = (
+            self._sets_of(asked, half, [side[rows] for side in sides]) for half in (0, 1)
+        )
+        counts = np.bincount(right[0], minlength=len(rows))
+        again = np.repeat(np.arange(len(left[0])), counts[left[0]])
+        which, one = left[0][again], left[1][again]
+        other = right[1][ranges((np.cumsum(counts) - counts)[left[0]], counts[left[0]])]
+        passed = self._sets.may_hold(one, other, asked.bounds.some(which))
+        holds[rows] = np.bincount(which[passed], minlength=len(rows)) > 0
 
     def _test(
         self, rules: Ints, sides: Sequence[Ints], interval_us: tuple[Ints, Ints], holds: Flags
     ) -> None:
         """Leave out rows of which another condition does not hold."""
-        asked = [each for each in self._plan.asked.conditions(rules) if holds[each[0]]]
+        asked = list(self._plan.asked.conditions(rules, holds))
         if not asked:
             return
         own = np.array([row for row, _ in asked], np.int64)
@@ -124,8 +175,13 @@ class RuleConditions:
             columns.append(self._contenders["slot"][rows[own]].tolist())
         columns += [each[own].tolist() for each in interval_us]
         read = self._plan.terms, self._contenders.texts
+        known: dict[tuple[int, ...], bool] = {}
         for (row, condition), *where in zip(asked, *columns, strict=True):
-            holds[row] = condition(RowView(*read, where[:-2], where[-2], where[-1]))
+            # Rows that are found by several words are asked once.
+            key = int(rules[row]), *where
+            if key not in known:
+                known[key] = condition(RowView(*read, where[:-2], where[-2], where[-1]))
+            holds[row] = known[key]
 
     def _slots(self, terms: Ints, sides: Sequence[Ints]) -> Ints:
         """Return the slots of terms' values, each in the row of the side that has it."""

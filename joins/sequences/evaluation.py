@@ -91,6 +91,9 @@ class Evaluation:
     def decide(self, stratum: int, batch: DecidingBatch) -> DecidedTuples:
         """Return what decisions of a stratum decide in the batch; their contenders are there."""
         clock = batch.clock
+        if self._conditions.renew_words():
+            self._pairs.renew_keys()
+            self._absence.renew_keys()
         came = [self._contenders.add(rows, stratum) for rows in self._came.pop(stratum, [])]
         rows = np.concatenate([np.zeros(0, np.int64), *came])
         seats = self._contenders["seat"][rows]
@@ -269,6 +272,7 @@ class Evaluation:
         for waiting in self._waiting.values():
             waiting.renumber(numbers)
         self._contenders.keep(of_use, numbers)
+        self._conditions.forget_sets()
         self._swept = max(self._contenders_min, 2 * len(self))
 
     def _of_use(self, horizon_us: int) -> Flags:

@@ -155,6 +155,31 @@ class _Questions:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Portions:
+    """Rights in the order of entering: up to where they are taken together.
+
+    `ends` are how many lefts there are up to each; `firsts` are the rights that enter at another
+    place, or time, than the one before.
+    """
+
+    ends: Ints
+    firsts: Ints
+
+    @classmethod
+    def of(cls, counts: Ints, *places: Ints) -> _Portions:
+        """Return rights that have so many lefts each, and enter at some places."""
+        is_next = np.logical_or.reduce([column[1:] != column[:-1] for column in places])
+        return cls(np.cumsum(counts), np.flatnonzero(is_next) + 1)
+
+    def stop(self, start: int, most: int) -> int:
+        """Return up to where rights have so many lefts, about: those of one place are together."""
+        before = int(self.ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(self.ends, before + most, "right")))
+        at = int(np.searchsorted(self.firsts, stop))
+        return int(self.firsts[at]) if at < len(self.firsts) else len(self.ends)
+
+
 class ContenderPairs:
     """The left and the right contenders of all decisions that have both."""
 
@@ -187,6 +212,15 @@ class ContenderPairs:
         self.lefts.add(come.keys, ends_us[come.rows], come.rows, self.are_open)
         first_new = int(lefts.min()) if len(lefts) else len(self._contenders)
         return DecidedTuples.concat([found, *self._behind(enter, first_new, clock)])
+
+    def renew_keys(self) -> None:
+        """Make the keys of all rows anew."""
+        for half, timeline in enumerate((self.lefts, self.rights)):
+            timeline.rewrite(partial(self._entry_columns, half=half))
+
+    def _entry_columns(self, rows: Ints, half: int) -> tuple[Hashes, Ints, Ints]:
+        entries = self._entries(rows, half)
+        return entries.keys, self._contenders["end_us"][entries.rows], entries.rows
 
     def are_open(self, rows: Ints) -> Flags:
         """Return which rows are of contenders that have not been decided for good."""
@@ -280,36 +314,29 @@ class ContenderPairs:
         )
         enter = enter.some(places_in_order)
         self.served.enter(enter.rows, enter.rules, enter.keys)
-        spans, counts = self._lefts_before(enter)
-        while len(enter):
-            some = self._portion(enter, counts)
-            yield self._taken(enter.some(slice(some)), spans.some(slice(some)), first_new, clock)
-            rest = slice(some, None)
-            enter, spans, counts = enter.some(rest), spans.some(rest), counts[rest]
+        # To list a pair in vain costs less than to call a condition for it.
+        is_called = self._plan.asked.has_conditions(enter.rules)
+        most = self._listed // _CALL_COST if is_called else self._listed
+        spans, portions = self._lefts_before(enter)
+        start = 0
+        while start < len(enter):
+            stop = portions.stop(start, most)
+            some = slice(start, stop)
+            yield self._taken(enter.some(some), spans.some(some), first_new, clock)
+            start = stop
             if self.lefts.sweep(self.are_open):
-                spans, counts = self._lefts_before(enter)
+                enter, start = enter.some(slice(stop, None)), 0
+                spans, portions = self._lefts_before(enter)
 
-    def _lefts_before(self, enter: _Entries) -> tuple[RunSpans, Ints]:
-        """Return where the lefts stand that rights may follow, and how many each has."""
+    def _lefts_before(self, enter: _Entries) -> tuple[RunSpans, _Portions]:
+        """Return where the lefts stand that rights may follow, and how the rights are portioned."""
         end_us, start_us = (self._contenders[n][enter.rows] for n in ("end_us", "start_us"))
         first_us = end_us - self._of_decision("window_us", enter.rows)
         served_us = self.served.served_until_us(enter.rows, enter.rules, enter.keys)
         first_us = np.maximum(first_us, served_us)
         spans = self.lefts.between(enter.keys, first_us, start_us - 1)
-        return spans, spans.counts()
-
-    def _portion(self, enter: _Entries, counts: Ints) -> int:
-        """Return how many rights are taken now: what enters at one place and time is together."""
-        most = self._listed
-        if self._plan.asked.has_conditions(enter.rules):
-            # To list a pair in vain costs less than to call a condition for it.
-            most //= _CALL_COST
-        some = max(1, int(np.searchsorted(np.cumsum(counts), most, "right")))
-        if some >= len(enter):
-            return len(enter)
-        columns = [self._contenders[name][enter.rows] for name in ("counts_from", "end_us")]
-        is_next = np.logical_or.reduce([column[some:] != column[some - 1] for column in columns])
-        return some + int(np.argmax(is_next)) if is_next.any() else len(enter)
+        places = (self._contenders[name][enter.rows] for name in ("counts_from", "end_us"))
+        return spans, _Portions.of(spans.counts(), *places)
 
     def _taken(
         self, enter: _Entries, spans: RunSpans, first_new: int, clock: WatermarkSteps

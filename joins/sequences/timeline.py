@@ -110,7 +110,9 @@ class RunSpans:
     def some(self, chosen: Ints | slice) -> RunSpans:
         """Return what some questions ask for."""
         parts = [RunSpan(each.run, each.starts[chosen], each.stops[chosen]) for each in self.parts]
-        return RunSpans(len(np.arange(self.size)[chosen]), parts)
+        return RunSpans(
+            len(range(self.size)[chosen]) if isinstance(chosen, slice) else len(chosen), parts
+        )
 
     def listed(self, most: int) -> Iterator[tuple[Ints, SortedRun, Ints]]:
         """Yield all that is asked for: which question, and the place in a run.
@@ -242,6 +244,10 @@ class Timeline:
                 self.runs[i], is_changed = run.some(is_of_use(run.rows)), True
         self.runs = [run for run in self.runs if len(run)]
         return is_changed
+
+    def rewrite(self, entries_of: Callable[[Ints], tuple[Hashes, Ints, Ints]]) -> None:
+        """Write all runs anew, with the keys, the ends and the rows that some rows have now."""
+        self.runs = [SortedRun.of(*entries_of(np.unique(run.rows))) for run in self.runs]
 
     def renumber(self, is_of_use: Callable[[Ints], Flags], numbers: Ints) -> None:
         """Write all runs anew, without what is of no use, under other numbers of rows."""

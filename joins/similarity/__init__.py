@@ -6,6 +6,7 @@
     arraytable     the search for similar ones by array operations
     compiledtable  the same by compiled loops (`kernels`), over another index (`chains`)
     compilation    has them compiled while array operations go on
+    textsets       the words by which texts are found of which something is decided
     candidates     the pairs of instances that a similarity join may hold on
 
 Invariant: every pair on which a class holds is found; others may be found as well, where words have

@@ -20,7 +20,7 @@ from joins.memory.sortedrun import SortedRunHits
 from joins.memory.times import Flags
 from joins.memory.valueindex import ValueIndex
 from joins.similarity.bounds import AskedMeasure, may_hold
-from joins.similarity.sets import Sets, shared_words
+from joins.similarity.sets import Sets, most_shared, shared_words
 from joins.similarity.settable import COUNT_BITS, SetTable
 
 __all__ = ["ArrayTable", "tallied"]
@@ -77,8 +77,7 @@ class ArrayTable(SetTable[SortedRuns]):
         def alike(parts: Iterable[tuple[Ints, Ints]]) -> Iterator[tuple[Ints, Ints]]:
             for which, found in parts:
                 sides = (sizes[which], self.sets.sizes(found))
-                apart = own.bits(mine[which]) ^ self.sets.bits(found)
-                most = np.minimum(np.minimum(*sides), (sides[0] + sides[1] - _ones(apart)) >> 1)
+                most = most_shared(*sides, own.bits(mine[which]), self.sets.bits(found))
                 passed = may_be(which, found, most)
                 passed &= self.sets.owners(found) < newer[which]
                 rows = np.flatnonzero(passed)
@@ -153,7 +152,3 @@ def tallied(parts: Iterable[tuple[Ints, Ints]], numbers: int) -> Iterator[tuple[
         kept, kept_counts = codes[last:], counts[last:]
         yield *np.divmod(codes[:last], numbers), counts[:last]
     yield *np.divmod(kept, numbers), kept_counts
-
-
-def _ones(bits: Hashes) -> Ints:
-    return np.bitwise_count(bits).astype(np.int64)

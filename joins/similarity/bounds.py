@@ -12,6 +12,7 @@ fails by less than `MARGIN`, and refuses none that holds.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ __all__ = [
     "MOST",
     "AskedMeasure",
     "Doubles",
+    "ScoreBounds",
     "asked_of_side",
     "least_overlap",
     "may_hold",
@@ -74,6 +76,53 @@ class AskedMeasure(NamedTuple):
 
     def _least(self, sizes: Ints) -> Ints:
         return least_overlap(self.measure, sizes, self.threshold, is_first=self.is_first)
+
+
+class ScoreBounds(NamedTuple):
+    """What each of some pairs of sets asks: `factor * shared >= left * x + right * y + least`."""
+
+    factor: Doubles
+    left: Doubles
+    right: Doubles
+    least: Doubles
+
+    @classmethod
+    def of(cls, measure: str, threshold: float, *, is_turned: bool) -> ScoreBounds:
+        """Return what a measure asks that is at least a threshold, as one row.
+
+        `is_turned` says that the right set stands first in the measure.
+        """
+        numbers = _BOUNDS[measure](threshold)
+        factor, first, second, least = (np.array([each], np.float64) for each in numbers)
+        left, right = (second, first) if is_turned else (first, second)
+        return cls(factor, left, right, least)
+
+    def some(self, rows: Ints) -> ScoreBounds:
+        """Return those of some pairs."""
+        return ScoreBounds(*(each[rows] for each in self))
+
+    def may_hold(self, shared: Ints, left: Ints, right: Ints) -> Flags:
+        """Return where sets of some sizes that share so many words may pass."""
+        asked = self.left * left + self.right * right + self.least - MARGIN
+        return (self.factor * shared >= asked) & (shared > 0)
+
+    def prefixes(self, sizes: Ints, *, is_right: bool) -> Ints:
+        """Return how many first words of the sets on one side have one of a similar set's.
+
+        What is shared is no more than the other set has, so it is at least what is asked of this
+        one alone.
+        """
+        own = self.right if is_right else self.left
+        least = np.ceil(np.clip(own * sizes + self.least - MARGIN, 1, MOST)).astype(np.int64)
+        lengths: Ints = np.maximum(sizes - least + 1, 0)
+        return lengths
+
+
+_BOUNDS: dict[str, Callable[[float], tuple[float, float, float, float]]] = {
+    "jaccard": lambda threshold: (1 + threshold, threshold, threshold, 0),
+    "containment": lambda threshold: (1, threshold, 0, 0),
+    "overlap": lambda threshold: (1, 0, 0, threshold),
+}
 
 
 def asked_of_side(pair: SimilarPair, threshold: float, *, is_right: bool) -> AskedMeasure:

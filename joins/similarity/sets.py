@@ -22,7 +22,7 @@ from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints, ranges
 
-__all__ = ["SetColumns", "Sets", "shared_words"]
+__all__ = ["SetColumns", "Sets", "most_shared", "shared_words"]
 
 
 class SetColumns(NamedTuple):
@@ -143,6 +143,13 @@ class Sets:
         """Return the owners, the sizes and the words of some sets."""
         sizes = self.sizes(which)
         return self.owners(which), sizes, self.words[ranges(self.places(which), sizes)]
+
+
+def most_shared(left: Ints, right: Ints, left_bits: Hashes, right_bits: Hashes) -> Ints:
+    """Return how many words sets of some sizes share at most, by their bits."""
+    apart = np.bitwise_count(left_bits ^ right_bits).astype(np.int64)
+    most: Ints = np.minimum(np.minimum(left, right), (left + right - apart) >> 1)
+    return most
 
 
 def shared_words(left: Sets, lefts: Ints, right: Sets, rights: Ints, listed: int) -> Ints:

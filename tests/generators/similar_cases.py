@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 
 from generators.choosers import Chooser
 
-__all__ = ["similar_case", "similar_text"]
+__all__ = ["decided_similar_case", "similar_case", "similar_text"]
 
 WORDS = (
     "harbour",
@@ -53,7 +53,16 @@ OPERATORS = (">=", ">=", ">=", ">", ">", "<", "=", "<=")
 
 def similar_case(chooser: Chooser) -> str:
     """Return a case, without expectations."""
-    case = _Case(chooser)
+    return _spelled(_Case(chooser))
+
+
+def decided_similar_case(chooser: Chooser) -> str:
+    """Return a case in which something is decided by similarity, without expectations."""
+    return _spelled(_Case(chooser, decides=True))
+
+
+def _spelled(case: _Case) -> str:
+    chooser = case.chooser
     queries = [case.query(number) for number in range(chooser.integer(1, 3))]
     lines = [f"lateness {chooser.choice(['1 d', '1 h', '10 m'])}", *queries]
     lines += [case.document(number + 1) for number in range(chooser.integer(2, 9))]
@@ -68,8 +77,9 @@ def similar_text(chooser: Chooser) -> str:
 
 
 class _Case:
-    def __init__(self, chooser: Chooser) -> None:
+    def __init__(self, chooser: Chooser, *, decides: bool = False) -> None:
         self.chooser = chooser
+        self.decides = decides
         self.is_ordered = False
         self.parameters: list[str] = []
 
@@ -103,9 +113,8 @@ class _Case:
 
     def query(self, number: int) -> str:
         self.parameters = []
-        source = self.source()
-        if self.chooser.integer(0, 4) == 0 and not self.parameters:
-            source = self.ordered()
+        is_ordered = self.decides or self.chooser.integer(0, 2) == 0
+        source = self.ordered() if is_ordered else self.source()
         lines = [f"query q{number}", f"    {source}"]
         if self.parameters:
             for _ in range(self.chooser.integer(1, 3)):
@@ -124,26 +133,28 @@ class _Case:
 
     def ordered(self) -> str:
         self.is_ordered = True
-        kind = self.chooser.integer(0, 5)
-        window = self.chooser.choice(["1 h", "20 m"])
-        joined = f"{{{self.join('a', 'b')}, {window}}}"
+        kind = self.chooser.integer(0, 6)
         if kind == 0:
-            text = f"{self.block('a')} NEXT {joined} {self.block('b')}"
+            text = f"{self.block('a')} NEXT {self.braces('a', 'b')} {self.block('b')}"
         elif kind == 1:
-            text = f"{self.block('a')} NOT FOLLOWED BY {joined} {self.block('b')}"
+            text = f"{self.block('a')} NOT FOLLOWED BY {self.braces('a', 'b')} {self.block('b')}"
         elif kind == 2:
-            text = f"{self.block('b')} UNLESS {{{self.join('b', 'a')}, {window}}} {self.block('a')}"
+            text = f"{self.block('b')} UNLESS {self.braces('b', 'a')} {self.block('a')}"
         elif kind == 3:
-            chained = f"{self.block('a')} FOLLOWED BY {joined} {self.block('b')}"
-            text = f"{chained} FOLLOWED BY {{{self.join('a', 'c')}, {window}}} {self.block('c')}"
-            text += " MATCH NEXT"
+            text = f"{self.block('a')} FOLLOWED BY {self.braces('a', 'b')} {self.block('b')}"
+            text += f" FOLLOWED BY {self.braces('a', 'c')} {self.block('c')} MATCH NEXT"
         elif kind == 4:
-            text = f"{self.block('a')} NEXT {joined} {self.block('b')}"
-            text += f" NEXT {{{self.join('a', 'c')}, {window}}} {self.block('c')}+"
+            text = f"{self.block('a')} NEXT {self.braces('a', 'b')} {self.block('b')}"
+            text += f" NEXT {self.braces('a', 'c')} {self.block('c')}+"
+        elif kind == 5:
+            text = f"{self.block('a')} NOT JOIN {self.braces('a', 'b')} {self.block('b')}"
         else:
-            unless = f"UNLESS {{{self.join('b', 'c')}}} {self.block('c')}"
-            text = f"{self.block('a')} FOLLOWED BY {joined} {self.block('b')} {unless}"
+            text = f"{self.block('a')} FOLLOWED BY {self.braces('a', 'b')} {self.block('b')}"
+            text += f" UNLESS {{{self.asked('b', 'c')}}} {self.block('c')}"
         return f"{text} GRACE {self.chooser.choice(['0 s', '10 m'])}"
+
+    def braces(self, left: str, right: str) -> str:
+        return f"{{{self.asked(left, right)}, {self.chooser.choice(['1 h', '20 m'])}}}"
 
     def operator(self) -> tuple[str, str]:
         return (
@@ -168,10 +179,19 @@ class _Case:
     def comparison(self, left: str, right: str) -> str:
         return self.measured(left, right, self.chooser.choice(OPERATORS))
 
-    def join(self, left: str, right: str) -> str:
-        return self.measured(left, right, self.chooser.choice([">=", ">"]), is_data=False)
+    def asked(self, left: str, right: str) -> str:
+        """Return what is asked in the braces of an ordered operator."""
+        text = self.measured(left, right, self.chooser.choice([">=", ">"]))
+        kind = self.chooser.integer(0, 7)
+        if kind == 0:
+            return f"{text} AND {left}/l = {right}/l"
+        if kind == 1:
+            return f"{text} AND {self.comparison(left, right)}"
+        if kind == 2:
+            return f"{text} OR {self.comparison(left, right)}"
+        return text
 
-    def measured(self, left: str, right: str, operator: str, *, is_data: bool = True) -> str:
+    def measured(self, left: str, right: str, operator: str) -> str:
         measure = self.chooser.choice(list(THRESHOLDS))
         sides = [f"{left}/t", f"{right}/t"]
         if self.chooser.integer(0, 3) == 0:
@@ -181,7 +201,7 @@ class _Case:
         else:
             text = f"{measure}({', '.join(self.set(side) for side in sides)})"
         threshold = f"{self.threshold(measure):.17g}"
-        if is_data and self.chooser.integer(0, 3) == 0:
+        if self.chooser.integer(0, 3) == 0:
             name = f"{measure}{len(self.parameters)}"
             self.parameters.append(name)
             threshold = f"${name}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -20,11 +22,13 @@ from support.word_sets import (
     random_text,
 )
 
-from joins.similarity import settable
+from joins.memory.slots import Ints
+from joins.similarity import settable, textsets
 from joins.similarity.arraytable import ArrayTable, tallied
-from joins.similarity.bounds import AskedMeasure, may_hold
+from joins.similarity.bounds import AskedMeasure, ScoreBounds, may_hold
 from joins.similarity.sets import shared_words
 from joins.similarity.settable import Indexed
+from joins.similarity.textsets import TextSets
 from templates import wordcolumns
 from templates.wordcolumns import HashedSets, hash_strings, hashed_sets
 from xscl.measures import comparable
@@ -97,6 +101,57 @@ def test_the_index_loses_no_pair(
             if hashes == MANY:
                 assert found <= similar
             assert found >= {(i, j) for i, j in similar if i >= j - 20}
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("base", [wordcolumns.BASE, 1])
+def test_texts_are_found_by_their_first_words_in_any_order(
+    measure: str, base: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is decided is looked up so: see `joins.similarity.textsets`."""
+    monkeypatch.setattr(wordcolumns, "BASE", base)
+    monkeypatch.setattr(textsets, "FIRST_SETS", 10)
+    for seed in range(examples(1)):
+        sets = random_sets(seed, 40)
+        texts = [" ".join(sorted(each)) for each in sets]
+        found = TextSets(partial(chosen, texts))
+        numbers, counts = found.of(KINDS[0], np.arange(len(texts)), is_list=False)
+        assert counts.tolist() == [1] * len(texts)
+        orders = 0
+        for _ in range(2):
+            for text, is_turned in product(THRESHOLDS[measure], (False, True)):
+                bounds = ScoreBounds.of(measure, float(text), is_turned=is_turned)
+                similar = {
+                    (i, j)
+                    for (i, one), (j, other) in product(enumerate(sets), repeat=2)
+                    if score(measure, *((other, one) if is_turned else (one, other)))
+                    >= Fraction(text)
+                }
+                pairs = np.array(list(product(range(len(sets)), repeat=2)))
+                left, right = numbers[pairs[:, 0]], numbers[pairs[:, 1]]
+                rows = bounds.some(np.zeros(len(pairs), np.int64))
+                held = {tuple(pair) for pair in pairs[found.may_hold(left, right, rows)].tolist()}
+                assert held >= similar
+                if base != 1:
+                    assert held == similar
+                words = [first_words(found, numbers, bounds, is_right) for is_right in (0, 1)]
+                assert all(words[0][i] & words[1][j] for i, j in similar)
+            orders += found.renew()
+        assert orders == 1
+
+
+def chosen(texts: Sequence[str], which: Ints) -> list[str]:
+    return [texts[i] for i in which.tolist()]
+
+
+def first_words(
+    sets: TextSets, numbers: Ints, bounds: ScoreBounds, is_right: int
+) -> list[set[int]]:
+    """Return the words by which sets are found on one side."""
+    rows = bounds.some(np.zeros(len(numbers), np.int64))
+    lengths = rows.prefixes(sets.sizes(numbers), is_right=bool(is_right))
+    words = sets.first_words(numbers, lengths)
+    return [set(part.tolist()) for part in np.split(words, np.cumsum(lengths)[:-1])]
 
 
 def test_word_columns_are_the_sets_of_each_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,9 +11,21 @@ from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.sequences.columns import Columns
 from joins.sequences.planning.terms import Terms
+from joins.similarity.bounds import ScoreBounds
+from templates.queryclass import SetKind
 from templates.rule import Condition, Rule
+from templates.similarterms import SimilarTerms
 
-__all__ = ["AskedRules"]
+__all__ = ["AskedRules", "SimilarRules"]
+
+
+class SimilarRules(NamedTuple):
+    """Similarity joins of some rules: which rules, and of both sets the term and the kind."""
+
+    own: Ints
+    terms: tuple[Ints, Ints]
+    kinds: tuple[Ints, Ints]
+    bounds: ScoreBounds
 
 
 class AskedRules:
@@ -22,9 +35,14 @@ class AskedRules:
         self._terms = terms
         self._rules = Columns(
             dict.fromkeys(("joins", "join_count", "comparisons", "comparison_count"), np.int64)
-            | {"has_condition": np.bool_}
-            | dict.fromkeys(("list", "listed", "held_on"), np.int64)
+            | {"has_condition": np.bool_, "is_found_by_words": np.bool_}
+            | dict.fromkeys(("list", "listed", "held_on", "similar"), np.int64)
         )
+        self._similar = Columns(
+            dict.fromkeys(("left_term", "right_term", "left_kind", "right_kind"), np.int64)
+            | dict.fromkeys(ScoreBounds._fields, np.float64)
+        )
+        self.kinds: dict[tuple[SetKind, bool], int] = {}
         self._pairs = Columns(dict.fromkeys(("left", "operator", "right"), np.int64))
         self._conditions: dict[int, Condition] = {}
 
@@ -52,10 +70,28 @@ class AskedRules:
             held_on=held_on,
             list=-1 if rule.listed is None else self._terms.number(rule.listed[0]),
             listed=-1 if rule.listed is None else self._terms.number(rule.listed[1]),
+            similar=-1 if rule.similar is None else self._add_similar(rule.similar),
+            is_found_by_words=rule.is_found_by_words,
         )
         if rule.condition is not None:
             self._conditions[number] = rule.condition
         return number
+
+    def _add_similar(self, similar: SimilarTerms) -> int:
+        left, right = similar.left, similar.right
+        kinds = [
+            self.kinds.setdefault((each.kind, each.is_list), len(self.kinds))
+            for each in (left, right)
+        ]
+        bounds = ScoreBounds.of(similar.measure, similar.threshold, is_turned=similar.is_turned)
+        return self._similar.append(
+            1,
+            left_term=self._terms.number(left.term),
+            right_term=self._terms.number(right.term),
+            left_kind=kinds[0],
+            right_kind=kinds[1],
+            **bounds._asdict(),
+        )
 
     def joins(self, rules: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
         """Yield the equalities of rules, one of each at a time: which rules, and both terms."""
@@ -70,6 +106,23 @@ class AskedRules:
     def lists(self, rules: Ints) -> tuple[Ints, Ints]:
         """Return of rules the term that is a list, and the one that is in it; -1 where none is."""
         return self._rules["list"][rules], self._rules["listed"][rules]
+
+    def similar(self, rules: Ints) -> SimilarRules:
+        """Return the similarity joins of the rules that have one."""
+        numbers = self._rules["similar"][rules]
+        own = np.flatnonzero(numbers >= 0)
+        columns = {name: self._similar[name][numbers[own]] for name in self._similar.names}
+        return SimilarRules(
+            own,
+            (columns["left_term"], columns["right_term"]),
+            (columns["left_kind"], columns["right_kind"]),
+            ScoreBounds(*(columns[name] for name in ScoreBounds._fields)),
+        )
+
+    def are_found_by_words(self, rules: Ints) -> Flags:
+        """Return by which rules rows are looked up by their words."""
+        are_found: Flags = self._rules["is_found_by_words"][rules]
+        return are_found
 
     def comparisons(self, rules: Ints) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
         """Yield the comparisons of rules so: which rules, a term, an operator, and a term."""
@@ -91,10 +144,11 @@ class AskedRules:
         return equalities
 
     def has_conditions(self, rules: Ints) -> bool:
-        """Return whether any of some rules has a condition beside these, which is called."""
-        return bool(self._rules["has_condition"][rules].any())
+        """Return whether a condition is called for most rows of any of some rules."""
+        is_called = self._rules["has_condition"][rules] & (self._rules["similar"][rules] < 0)
+        return bool(is_called.any())
 
-    def conditions(self, rules: Ints) -> Iterator[tuple[int, Condition]]:
-        """Yield which of some rules have a condition beside these, and the condition."""
-        for i in np.flatnonzero(self._rules["has_condition"][rules]).tolist():
+    def conditions(self, rules: Ints, holds: Flags) -> Iterator[tuple[int, Condition]]:
+        """Yield which of the rules that hold have a condition beside these, and the condition."""
+        for i in np.flatnonzero(self._rules["has_condition"][rules] & holds).tolist():
             yield i, self._conditions[int(rules[i])]

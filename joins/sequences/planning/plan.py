@@ -218,7 +218,7 @@ class Plan:
         for stream in decision.lefts:
             fits.setdefault((own.left, stream), [])
         for fit in decision.fits:
-            rule = self._rule(number, Rule(fit.asked))
+            rule = self._rule(number, Rule(fit.asked, last=fit.right.terms))
             fits.setdefault((own.left, fit.left), []).append(rule)
             fits.setdefault((own.right, fit.right), []).append(rule)
         for (operand, stream), rules in fits.items():
