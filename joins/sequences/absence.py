@@ -37,7 +37,7 @@ _ASCENTS = {TakingKind.RISING: Ascent.RISING, TakingKind.FALLING: Ascent.FALLING
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AskedTuples:
     """Rows of decided tuples, each with a case that would take the tuple away.
 
     `parts` are the rows, side by side; `window_us` is that of the absent unit, `takings` for which
@@ -51,9 +51,9 @@ class _Asked:
     takings: Ints
     parts: list[Ints]
 
-    def some(self, chosen: Flags | Ints) -> _Asked:
+    def some(self, chosen: Flags | Ints) -> _AskedTuples:
         """Return some of the rows."""
-        return _Asked(
+        return _AskedTuples(
             self.which[chosen],
             self.tuples.some(chosen),
             self.rules[chosen],
@@ -114,7 +114,7 @@ class AbsentContenders:
             left.append(own.some(~taken))
         return DecidedTuples.concat(left)
 
-    def _asked(self, tuples: DecidedTuples, *, is_pair: bool) -> _Asked:
+    def _asked(self, tuples: DecidedTuples, *, is_pair: bool) -> _AskedTuples:
         """Return the rows of tuples with the cases that apply to them."""
         contenders, seats = self._contenders, self._contenders["seat"]
         right = seats[tuples.right] if is_pair else np.full(len(tuples), -1, np.int64)
@@ -130,10 +130,10 @@ class AbsentContenders:
         rules, window_us, takings = (
             self._plan.cases[name][cases] for name in ("rule", "window_us", "taking")
         )
-        return _Asked(which, tuples.some(which), rules, window_us, takings, parts)
+        return _AskedTuples(which, tuples.some(which), rules, window_us, takings, parts)
 
     def _for_data(
-        self, tuples: DecidedTuples, asked: _Asked, taken: Flags, values: TakenValues
+        self, tuples: DecidedTuples, asked: _AskedTuples, taken: Flags, values: TakenValues
     ) -> tuple[DecidedTuples, Flags]:
         """Return tuples with all that takes them away for some data, and which are for none."""
         asked = asked.some(~taken[asked.which])
@@ -154,7 +154,7 @@ class AbsentContenders:
         needs = self._steps.need_windows(tuples.decision)
         return replace(tuples, bar=bars, taken=of_values), taken | needs & (tuples.height <= bars)
 
-    def _heights(self, asked: _Asked, near: Ints) -> Ints:
+    def _heights(self, asked: _AskedTuples, near: Ints) -> Ints:
         """Return up to where rows raise the bars of tuples."""
         contenders, tuples = self._contenders, asked.tuples
         heights = np.full(len(near), LOWEST)
@@ -174,7 +174,7 @@ class AbsentContenders:
             heights[own] = -np.maximum.reduce(late_us)
         return heights
 
-    def _cancelled(self, asked: _Asked) -> Ints:
+    def _cancelled(self, asked: _AskedTuples) -> Ints:
         """Return the places of rows that something there takes away."""
         if not len(asked.which):
             return asked.which
@@ -191,20 +191,20 @@ class AbsentContenders:
             taken[some] = spans.some(some).has(fits, is_last=at_end)
         return own[taken]
 
-    def _stretches(self, asked: _Asked) -> tuple[_Asked, RunSpans]:
+    def _stretches(self, asked: _AskedTuples) -> tuple[_AskedTuples, RunSpans]:
         """Return rows that have a key, and where what may take them away stands."""
         own, keys = self._conditions.keys(asked.rules, asked.parts, 0)
         asked = asked.some(own)
         return asked, self.cancelling.between(keys, *self._between(asked))
 
-    def _fit(self, asked: _Asked, questions: Ints, run: SortedRun, places: Ints) -> Flags:
+    def _fit(self, asked: _AskedTuples, questions: Ints, run: SortedRun, places: Ints) -> Flags:
         return self._stand(asked.some(questions), run.rows[places])
 
-    def _kinds(self, asked: _Asked) -> Ints:
+    def _kinds(self, asked: _AskedTuples) -> Ints:
         kinds: Ints = self._plan.decisions["kind"][asked.tuples.decision]
         return kinds
 
-    def _between(self, asked: _Asked) -> tuple[Ints, Ints]:
+    def _between(self, asked: _AskedTuples) -> tuple[Ints, Ints]:
         """Return between which times an absent row has to end, both included."""
         contenders, tuples = self._contenders, asked.tuples
         window_us = self._plan.decisions["window_us"][tuples.decision]
@@ -220,7 +220,7 @@ class AbsentContenders:
         last_us = np.where(kinds == _BEFORE, start_us[tuples.left] - 1, tuples.end_us)
         return first_us, last_us
 
-    def _stand(self, asked: _Asked, near: Ints) -> Flags:
+    def _stand(self, asked: _AskedTuples, near: Ints) -> Flags:
         """Return where a row that ends in time stands where it takes a tuple away, and may."""
         contenders, tuples = self._contenders, asked.tuples
         kinds = self._kinds(asked)
