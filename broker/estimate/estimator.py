@@ -1,9 +1,10 @@
 """What a query will cost, and how often it will match, from a sample of recent documents.
 
 For each operator every value join's pairs are counted in the sample; the one with the fewest is
-the **anchor**.  Where a query has two blocks, some of the anchor's pairs are held against all else
-that the operator asks, which gives the share that matches.  For an operator over other operators
-the pairs are those of its blocks' documents, an upper bound that is told as what it is: no matches.
+the **anchor**.  Without one it is the similarity join that pairs.  Where a query has two blocks,
+some of the anchor's pairs are held against all else that the operator asks, which gives the share
+that matches.  For an operator over other operators the pairs are those of its blocks' documents, an
+upper bound that is told as what it is: no matches.
 What is decided is decided on the sample (`decided`).
 
 Pairs and matches are counted for as many documents as the sample has; how many those are a day is
@@ -18,14 +19,31 @@ from typing import Any
 
 from broker.documents.document import Document
 from broker.documents.late import Newest, late_data
+from broker.estimate.alike import THRESHOLD, similar_values
 from broker.estimate.decided import matches_of
 from broker.estimate.grace import proposed_grace
 from broker.estimate.interval import Interval, heaps, poisson, share, total
 from broker.estimate.model import INFINITE_AS_US, JoinEstimate, OperatorEstimate, QueryEstimate
-from broker.estimate.statistics import DAY_US, DocumentSample, Occurrences, Timing, take_sample
+from broker.estimate.statistics import (
+    DAY_US,
+    DocumentSample,
+    Meetings,
+    Occurrences,
+    Timing,
+    equal_values,
+    take_sample,
+)
 from broker.estimate.warnings import warnings
 from broker.explain.decisiontext import spell_decision
-from broker.explain.model import ClauseView, DecisionView, QueryView, SideView, Survey
+from broker.explain.model import (
+    ClauseView,
+    ComparisonKind,
+    ComparisonView,
+    DecisionView,
+    QueryView,
+    SideView,
+    Survey,
+)
 from broker.explain.spelling import ParameterText
 from broker.explain.survey import survey_with_plan
 from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
@@ -35,6 +53,7 @@ from broker.whynot import why_not
 from broker.whynot.cells import without_tables
 from templates.ordered import choices
 from templates.plain import plain_statements
+from xscl.path import Parameter
 from xscl.query import INFINITE_US, Operator, Query
 from xscl.sequence import documents_of
 from xscl.support import check_is_shown
@@ -82,13 +101,12 @@ def _with_tables(query: Query, found: QueryEstimate) -> QueryEstimate:
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """A value join: what is told of it, its pairs in the sample, and where its sides occur."""
+    """What pairs: what is told of it, its pairs in the sample, and where its values meet."""
 
     estimate: JoinEstimate
     pairs: Interval
     sampled: int
-    left: Occurrences
-    right: Occurrences
+    meetings: Meetings
 
 
 @dataclass
@@ -229,7 +247,9 @@ class _Estimator:
         places = [
             self._documents(side) if side.block is not None else None for side in clause.sides
         ]
-        joins = list(self._joins(clause, timing, places))
+        joins = list(self._joins(clause, timing, places, "value join"))
+        if not joins:
+            joins = list(self._joins(clause, timing, places, "similarity"))[:1]
         anchor = min(joins, key=lambda join: join.pairs.expected, default=None)
         pairs = self._product(places, timing) if anchor is None else anchor.pairs
         kept_us = min(clause.retention_us, INFINITE_AS_US) + self.survey.lateness_us
@@ -255,34 +275,52 @@ class _Estimator:
         )
 
     def _product(self, places: Sequence[set[int] | None], timing: Timing) -> Interval:
-        """Return the pairs of an operator without a value join: all within the window."""
+        """Return the pairs of an operator that nothing pairs: all within the window."""
         sizes = [len(p) if p else 0 for p in places]
         share = timing.window_us / self.sample.span_us if self.sample.span_us else 1.0
         each = max(sizes) * share * (2 if timing.is_symmetric else 1)
         return poisson(min(sizes)) * each
 
     def _joins(
-        self, clause: ClauseView, timing: Timing, places: Sequence[set[int] | None]
+        self,
+        clause: ClauseView,
+        timing: Timing,
+        places: Sequence[set[int] | None],
+        kind: ComparisonKind,
     ) -> Iterator[_Join]:
         for comparison in clause.comparisons:
-            if comparison.kind != "value join":
+            if comparison.kind != kind or len(comparison.ends) != len(clause.sides):
                 continue
             sides: list[Occurrences] = []
             for side, node in comparison.ends:
                 occurrences = self._of(clause, side, node)
                 within = places[side]
                 sides.append(occurrences if within is None else occurrences.restricted(within))
-            left, right = sides
-            sampled = self.sample.pairs(left, right, timing)
-            pairs = heaps(sampled.values()) * self.sample.unseen(timing.window_us)
-            most = max(len(left.bound), len(right.bound))
-            found = JoinEstimate(
-                comparison.text,
-                self.sample.per_day(pairs.expected),
-                pairs.expected / most if most else 0.0,
-                *_commonest(left),
-            )
-            yield _Join(found, pairs, sampled.total(), left, right)
+            found = self._join(comparison, timing, *sides)
+            if found is not None:
+                yield found
+
+    def _join(
+        self, comparison: ComparisonView, timing: Timing, left: Occurrences, right: Occurrences
+    ) -> _Join | None:
+        """Return what a comparison pairs; None if that cannot be counted."""
+        text, times, commonest = comparison.text, 1.0, _commonest(left)
+        if comparison.similar is None:
+            meetings = equal_values(left, right)
+        else:
+            similar = similar_values(comparison.similar, left, right)
+            if similar is None:
+                return None
+            meetings, times = similar
+            commonest = (None, 0.0)
+            if isinstance(comparison.similar.threshold, Parameter):
+                text += f", as if {THRESHOLD[comparison.similar.measure]:g}"
+        sampled = self.sample.pairs(meetings, timing)
+        pairs = heaps(sampled.values()) * times * self.sample.unseen(timing.window_us)
+        most = max(len(left.bound), len(right.bound))
+        partners = pairs.expected / most if most else 0.0
+        found = JoinEstimate(text, self.sample.per_day(pairs.expected), partners, *commonest)
+        return _Join(found, pairs, sampled.total(), meetings)
 
     def _of(self, clause: ClauseView, side: int, node: int) -> Occurrences:
         """Return the occurrences of a node; of what an inner operator hands on, of its source."""
@@ -320,7 +358,7 @@ class _Estimator:
             return pairs if not clause.comparisons else None
         if len(clause.comparisons) == 1:
             return pairs
-        examples = self.sample.examples(anchor.left, anchor.right, timing, EXAMPLES_MAX)
+        examples = self.sample.examples(anchor.meetings, timing, EXAMPLES_MAX)
         if not examples:
             return pairs
         alone = self._alone(number)

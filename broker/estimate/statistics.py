@@ -29,7 +29,16 @@ from broker.documents.segment import documents_as_rows
 from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.stage import evaluate_batches
 
-__all__ = ["DAY_US", "DOCUMENTS_MIN", "DocumentSample", "Occurrences", "Timing", "take_sample"]
+__all__ = [
+    "DAY_US",
+    "DOCUMENTS_MIN",
+    "DocumentSample",
+    "Meetings",
+    "Occurrences",
+    "Timing",
+    "equal_values",
+    "take_sample",
+]
 
 DAY_US = 86_400_000_000
 _BATCH_DOCUMENTS = 2_000
@@ -65,6 +74,19 @@ class Occurrences:
         return Occurrences(defaultdict(list, kept), self.bound & documents, self.characters)
 
 
+Meetings = Sequence[tuple[list[int], list[int]]]
+"""Left and right documents, by their places, that have values by which they meet."""
+
+
+def equal_values(left: Occurrences, right: Occurrences) -> Meetings:
+    """Return where equal values are."""
+    return [
+        (places, right.documents[value])
+        for value, places in left.documents.items()
+        if value in right.documents
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Which pairs of times join: within a window, and in order unless it is symmetric."""
@@ -91,15 +113,13 @@ class DocumentSample:
         """Return the occurrences of a variable; none where no document binds it."""
         return self.variables.get(variable, Occurrences())
 
-    def pairs(self, left: Occurrences, right: Occurrences, timing: Timing) -> Counter[int]:
-        """Return how many (left, right) pairs of equal values there are, by the left document."""
+    def pairs(self, meetings: Meetings, timing: Timing) -> Counter[int]:
+        """Return how many (left, right) pairs of documents meet, by the left document."""
         found: Counter[int] = Counter()
-        for value, places in left.documents.items():
-            others = right.documents.get(value)
-            if others:
-                counts = self._pairs_of_value(places, others, timing)
-                for place, count in zip(places, counts.tolist(), strict=True):
-                    found[place] += count
+        for places, others in meetings:
+            counts = self._pairs_of_value(places, others, timing)
+            for place, count in zip(places, counts.tolist(), strict=True):
+                found[place] += count
         return found
 
     def _pairs_of_value(self, left: list[int], right: list[int], timing: Timing) -> Times:
@@ -126,21 +146,19 @@ class DocumentSample:
         return None if self.days is None else count / self.days
 
     def examples(
-        self, left: Occurrences, right: Occurrences, timing: Timing, limit: int
+        self, meetings: Meetings, timing: Timing, limit: int
     ) -> list[tuple[Document, Document]]:
         """Return up to `limit` pairs, evenly from the whole sample."""
-        step = max(1, self.pairs(left, right, timing).total() // limit)
-        pairs = self._each_pair(left, right, timing)
+        step = max(1, self.pairs(meetings, timing).total() // limit)
+        pairs = self._each_pair(meetings, timing)
         return [
             (self.documents[a], self.documents[b]) for a, b in islice(pairs, 0, step * limit, step)
         ]
 
-    def _each_pair(
-        self, left: Occurrences, right: Occurrences, timing: Timing
-    ) -> Iterator[tuple[int, int]]:
-        for value, places in left.documents.items():
+    def _each_pair(self, meetings: Meetings, timing: Timing) -> Iterator[tuple[int, int]]:
+        for places, others in meetings:
             for a in places:
-                for b in right.documents.get(value, ()):
+                for b in others:
                     apart = self.documents[b].end_us - self.documents[a].end_us
                     is_in_order = a != b if timing.is_symmetric else apart > 0
                     if is_in_order and abs(apart) <= timing.window_us:

@@ -122,6 +122,8 @@ def _bomb(one: OperatorEstimate) -> str:
     anchor = next((join for join in one.joins if join.text == one.anchor), None)
     if anchor is None:
         return f"{text}, because there is no value join: add an equality, or shorten the window"
+    if anchor.commonest is None:
+        return f"{text} by `{anchor.text}`: raise the threshold, or add an equality"
     return (
         f"{text} by `{anchor.text}`, its most selective value join: '{anchor.commonest}' is on"
         f" {anchor.commonest_share:.0%} of them; join on something rarer as well"

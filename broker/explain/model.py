@@ -8,7 +8,7 @@ from typing import Literal
 
 from templates.queryclass import QueryClass
 from templates.template import Template
-from xscl.query import INFINITE_US
+from xscl.query import INFINITE_US, SimilarityJoin
 
 __all__ = [
     "AbsenceView",
@@ -91,7 +91,7 @@ class ComparisonView:
     Pairs of documents are found by a value join, or by a `similarity` if there is none; a
     `residual` filters them.  `ends` are the nodes that it touches, as (side, node).  `tested` says
     where: in the template's `join`, as a `constant` that is looked up, or one `tuple` after the
-    other behind the join.
+    other behind the join.  `similar` is what a similarity asks.
     """
 
     text: str
@@ -99,6 +99,7 @@ class ComparisonView:
     operator: str
     ends: tuple[tuple[int, int], ...]
     tested: Tested
+    similar: SimilarityJoin | None = None
 
 
 @dataclass(frozen=True, slots=True)

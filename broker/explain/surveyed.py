@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from broker.explain.decisions import joined_clauses
 from broker.explain.model import (
@@ -164,9 +164,8 @@ class SurveyedQuery:
         for value_join in disjunct.value_joins:
             yield self._comparison("value join", value_join, where, "=", clause)
         for join in disjunct.similarity_joins:
-            yield self._comparison(
-                "similarity", join.residual, where, join.residual.operator, clause
-            )
+            found = self._comparison("similarity", join.residual, where, join.operator, clause)
+            yield replace(found, similar=join)
         for residual in disjunct.residuals:
             yield self._comparison("residual", residual, where, residual.operator, clause)
         for test in disjunct.tests:

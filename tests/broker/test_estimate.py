@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle.similarity import score
 from support.budgets import UNLIMITED
 from support.goldens import check_golden, golden_files, golden_ids
 from support.recorded_data import news_file
@@ -21,9 +23,9 @@ import xscl
 from broker.cli import main
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.documents.recorded import number_lines, read_document_lines
-from broker.estimate import QueryEstimate, estimate, render_estimate
+from broker.estimate import QueryEstimate, alike, estimate, render_estimate
 from broker.estimate.interval import heaps, poisson
-from broker.estimate.statistics import DAY_US, DocumentSample, Timing, take_sample
+from broker.estimate.statistics import DAY_US, DocumentSample, Timing, equal_values, take_sample
 from broker.estimate.text import spell_interval
 from broker.estimate.warnings import PARTNERS_MAX
 from broker.explain.survey import survey_with_plan
@@ -53,7 +55,8 @@ def counted(documents: Sequence[Document], timing: Timing) -> int:
     found, plan = survey_with_plan(query)
     sample = take_sample(plan, documents)
     (variable,) = (v.number for v in found.named() if v.definition.endswith("/k"))
-    return sample.pairs(sample.of(variable), sample.of(variable), timing).total()
+    own = sample.of(variable)
+    return sample.pairs(equal_values(own, own), timing).total()
 
 
 def test_matches_of_a_block_with_conditions_are_counted_by_these() -> None:
@@ -110,6 +113,49 @@ def test_the_anchor_is_the_value_join_with_the_fewest_pairs() -> None:
     assert found.operators[0].anchor == "a/m = b/m"
     assert found.operators[0].joins[0].commonest == "same"
     assert found.operators[0].joins[0].commonest_share == 1.0
+
+
+TALES = ["storm off harbour", "storm in harbour", "storm in the harbour", "fire", ""]
+
+
+def brute_force_pairs(documents: Sequence[Document], least: str, hours: int) -> int:
+    texts = [re.sub(rb"<[^>]*>", b"", document.xml).decode() for document in documents]
+    return sum(
+        score("jaccard", set(texts[i].split()), set(text.split())) >= Fraction(least)
+        and documents[j].end_us - documents[i].end_us <= hours * HOUR_US
+        for j, text in enumerate(texts)
+        for i in range(j)
+    )
+
+
+@pytest.mark.parametrize("least", ["0.1", "0.5", "0.6", "1"])
+def test_pairs_of_a_similarity_join_are_those_of_similar_texts(
+    least: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = items([TALES[i * i % 5] for i in range(60)])
+    text = f"S//item->a FOLLOWED BY {{similar(a/k, b/k) >= {least}, 6 h}} S//item->b"
+    [operator] = of(text, documents).operators
+    assert operator.anchor == f"similar(a/k, b/k) >= {least}"
+    assert operator.sampled == brute_force_pairs(documents, least, 6)
+    assert operator.matches is not None
+    # Where too many share a rare word, some texts stand for all.
+    monkeypatch.setattr(alike, "_PAIRS_MAX", 1)
+    [part] = of(text, documents).operators
+    assert part.sampled < operator.sampled
+
+
+def test_a_threshold_that_is_a_parameter_is_taken_for_a_half() -> None:
+    documents = items(TALES * 10)
+    asked = "S//item->a FOLLOWED BY {{similar(a/k, b/k) >= {}, 6 h}} S//item->b"
+    found, half = (of(asked.format(least), documents).operators[0] for least in ("$x", "0.5"))
+    assert found.anchor == "similar(a/k, b/k) >= $x, as if 0.5"
+    assert found.pairs_per_day == half.pairs_per_day
+
+
+def test_a_similarity_that_nearly_all_have_is_a_bomb() -> None:
+    documents = items(["daily discussion thread"] * 600, every_h=0.1)
+    found = of("S//item->a JOIN {similar(a/k, b/k) >= 0.5, 60 h} S//item->b", documents)
+    assert any("raise the threshold" in warning for warning in found.warnings)
 
 
 def test_residuals_thin_the_matches_out() -> None:
@@ -234,7 +280,12 @@ def news() -> list[Document]:
 
 @pytest.mark.parametrize(
     ("predicate", "hours"),
-    [("a/author = b/author", 6), ("a/title = b/title AND a/feed != b/feed", 12)],
+    [
+        ("a/author = b/author", 6),
+        ("a/title = b/title AND a/feed != b/feed", 12),
+        ("similar(a/title, b/title) >= 0.5", 12),
+        ("containment(words(lower-case(a/title)), words(b/title)) > 0.7 AND a/feed != b/feed", 12),
+    ],
 )
 def test_estimates_on_real_news_are_around_what_the_engine_finds(
     predicate: str, hours: int, news: list[Document]
