@@ -20,7 +20,7 @@ from templates.chaindecision import (
 )
 from templates.clause import Clause, Test
 from templates.clausecompiler import tested_below
-from templates.conjunctions import compared_in
+from templates.conjunctions import compared_in, elements_behind
 from templates.elements import RepeatedUnit
 from templates.ordered import Chained, asked_of_elements
 from templates.runcompiler import compile_elements, handed_on
@@ -47,6 +47,7 @@ class _Reading:
         self._operands: list[Operand] = []
         for statement in self._statements:
             self._operands += asked_of_elements(statement.root)
+            self._operands += elements_behind(statement)
         self.compilers: list[Compiler] = []
         self.deciding: list[Clause] = []
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from templates.clause import Guard
 from templates.decision import Conjunction
 from templates.derived import as_derived
+from templates.elements import of_elements
 from xscl.comparison import operands_below
 from xscl.evaluation import compile_condition
 from xscl.query import (
@@ -23,7 +24,7 @@ from xscl.query import (
 )
 from xscl.table import DeleteRow, SetCell
 
-__all__ = ["asked_behind", "compared_in", "conjunction_of", "split"]
+__all__ = ["asked_behind", "compared_in", "conjunction_of", "elements_behind", "split"]
 
 
 def asked_behind(statement: Query) -> list[Operand]:
@@ -36,6 +37,11 @@ def asked_behind(statement: Query) -> list[Operand]:
             case DeleteRow(row):
                 found.append(row)
     return found
+
+
+def elements_behind(statement: Query) -> list[Operand]:
+    """Return what actions, rows and limits of a statement ask of elements."""
+    return [*of_elements(asked_behind(statement))]
 
 
 def split(where: Disjunct) -> tuple[tuple[Residual, ...], tuple[Call, ...], Guard | None]:

@@ -18,7 +18,7 @@ from templates.clause import (
     Published,
 )
 from templates.clausecompiler import Catalog, Compiler, Side
-from templates.conjunctions import asked_behind
+from templates.conjunctions import asked_behind, elements_behind
 from templates.decision import (
     DecisionKind,
     Threshold,
@@ -103,6 +103,12 @@ class Decisions:
             for _, name in key.variables
         }
         mentioned = {v for statement in self.statements for v in mentioned_in(statement.root)}
+        mentioned |= {
+            variable
+            for statement in self.statements
+            for operand in elements_behind(statement)
+            for variable in operand_variables(operand)
+        }
         looked_at = asked | keys | mentioned | set(self.query.visible())
         self.units = {unit.first: unit for unit in repeated_units(self.query)}
         self.named = [

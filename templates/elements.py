@@ -7,13 +7,14 @@ operand with such a variable becomes an `Elements`, and a value join with one be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from xscl.comparison import operands_below
 from xscl.path import Literal
 from xscl.query import (
     Call,
+    Cell,
     Conditional,
     Disjunct,
     Elements,
@@ -22,6 +23,7 @@ from xscl.query import (
     Query,
     Repetition,
     Residual,
+    Row,
     ValueJoin,
     VariableValue,
     operand_variables,
@@ -32,6 +34,7 @@ __all__ = [
     "RepeatedUnit",
     "element_operands",
     "of_candidate",
+    "of_elements",
     "operand_with_elements",
     "repeated_units",
     "with_elements",
@@ -106,11 +109,18 @@ class _Rewriting:
                 return self._call(function, arguments)
             case Call(function, arguments):
                 return Call(function, tuple(map(self.of, arguments)))
+            case Row(table, key):
+                return self._row(table, key)
+            case Cell(row, column):
+                return Cell(self._row(row.table, row.key), column)
             case Conditional(condition, then, otherwise):
                 return Conditional(
                     tuple(map(self.conjunction, condition)), self.of(then), self.of(otherwise)
                 )
         return operand
+
+    def _row(self, table: str, key: Operand) -> Row:
+        return Row(table, self.of(key))
 
     def _unit(self, variable: str) -> RepeatedUnit | None:
         named = (u for u in self.units if variable in u.variables or variable in u.folds)
@@ -210,7 +220,12 @@ def _has_elements(residual: Residual) -> bool:
 
 def element_operands(disjunct: Disjunct) -> Iterator[Operand]:
     """Yield what a conjunction asks of elements."""
-    for operand in disjunct.operands():
+    yield from of_elements(disjunct.operands())
+
+
+def of_elements(operands: Iterable[Operand]) -> Iterator[Operand]:
+    """Yield what operands ask of elements."""
+    for operand in operands:
         for below in operands_below(operand):
             if isinstance(below, Elements) and below.function != "fold" and below.operand:
                 yield below.operand

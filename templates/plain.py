@@ -48,11 +48,13 @@ from xscl.counting import is_counted
 from xscl.query import (
     INFINITE_US,
     Absence,
+    Cell,
     Disjunct,
     From,
     Operand,
     Query,
     Repetition,
+    Row,
     Unit,
 )
 from xscl.sequence import blocks_below, decides, nodes_below
@@ -152,25 +154,31 @@ class _Statement:
 
     def behind(self) -> Query:
         """Return the query with what rows and limits read, `UNBOUND` where it is not bound here."""
-
-        def read(operand: Operand) -> Operand:
-            return self._nodes.binding.operand(
-                operand_with_elements(operand, self._nodes.units, self._nodes.of_elements)
-            )
-
         chosen = set(self._nodes.choice.values())
-        return with_outcome(self.query, read, lambda key: self._nodes.keys.first(key, chosen))
+        return with_outcome(
+            self.query, self._bound, lambda key: self._nodes.keys.first(key, chosen)
+        )
 
     def actions(self) -> Iterator[Action]:
-        """Yield the actions whose variables are bound."""
+        """Yield the actions whose variables are bound; rows do theirs."""
+        if self.query.rows is not None:
+            return
         for action in self.query.actions:
             match action:
-                case DeleteRow(row) if self._nodes.binding.operand(row) != UNBOUND:
-                    yield action
+                case DeleteRow(row):
+                    asked = self._bound(row)
+                    if isinstance(asked, Row):
+                        yield DeleteRow(asked)
                 case SetCell(cell, value):
-                    bound = self._nodes.binding.operand(value)
-                    if self._nodes.binding.operand(cell) != UNBOUND and bound != UNBOUND:
-                        yield SetCell(cell, bound)
+                    target, bound = self._bound(cell), self._bound(value)
+                    if isinstance(target, Cell) and bound != UNBOUND:
+                        yield SetCell(target, bound)
+
+    def _bound(self, operand: Operand) -> Operand:
+        """Return an operand that says what is of elements, `UNBOUND` where it is not bound here."""
+        return self._nodes.binding.operand(
+            operand_with_elements(operand, self._nodes.units, self._nodes.of_elements)
+        )
 
 
 def _is_decided(node: PlainNode) -> bool:

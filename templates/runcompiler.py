@@ -15,7 +15,7 @@ from templates.built import Built
 from templates.chaindecision import DecidedChains
 from templates.clause import Clause, ClauseSource, Test
 from templates.clausecompiler import tested_below
-from templates.conjunctions import compared_in
+from templates.conjunctions import compared_in, elements_behind, split
 from templates.elements import of_candidate
 from templates.joingraph import GraphNode, JoinGraph
 from templates.measured import in_text
@@ -82,6 +82,7 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
             begins.append(begin)
     statement, node = nodes[0]
     operands = [o for other, _ in nodes for o in asked_of_elements(other.root)]
+    operands += [o for other, _ in nodes for o in elements_behind(other)]
     operands += [
         below.operand
         for key in keys
@@ -223,6 +224,7 @@ def handed_on(
     named = replace(decided, stream=stream, variables=variables)
     template, row, _ = template_of(JoinGraph(((GraphNode(variables[0], -1, True),),)))
     stratum = 1 + max(each.query_class.stratum for each in read)
+    residuals, tests, guard = split(where)
     clause = Clause(
         query_class=QueryClass(template, row, False, stratum, named),
         blocks=blocks,
@@ -230,9 +232,9 @@ def handed_on(
         sources=(),
         places={},
         box=(),
-        residuals=where.residuals,
-        tests=where.tests,
-        condition=compile_condition(where.residuals, where.tests),
+        residuals=residuals,
+        tests=tests,
+        condition=compile_condition(residuals, tests),
         compared=frozenset(name for name in compared if name[0] != "+"),
         carried=decided.carried,
         similar=similar,
@@ -249,6 +251,7 @@ def handed_on(
         sources=(ClauseSource(None, clause, stratum, 0),),
         box=box,
         carried=tuple(sorted(needed_above | clause.compared)),
+        guard=guard,
     )
     compiler.clauses.append(tuples)
     return tuples

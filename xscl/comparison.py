@@ -43,6 +43,7 @@ __all__ = [
     "operand_terms",
     "operand_variables",
     "operands_below",
+    "operands_in",
     "tables_of",
     "term",
 ]
@@ -141,24 +142,27 @@ block with a condition of its own what `start()` says there.
 """
 
 
+def operands_in(operand: Operand) -> tuple[Operand, ...]:
+    """Return what an operand is made of at once, in the order of the text."""
+    match operand:
+        case Call(arguments=arguments):
+            return arguments
+        case Row(key=key):
+            return (key,)
+        case Cell(row=row):
+            return (row,)
+        case Conditional(condition, then, otherwise):
+            asked = (each for disjunct in condition for each in disjunct.operands())
+            return (*asked, then, otherwise)
+        case Elements(operand=of, otherwise=otherwise):
+            return tuple(each for each in (of, otherwise) if each is not None)
+    return ()
+
+
 def operands_below(operand: Operand) -> Iterator[Operand]:
     """Yield an operand and all that it is made of, in the order of the text."""
     yield operand
-    match operand:
-        case Call(arguments=arguments):
-            inner: tuple[Operand, ...] = arguments
-        case Row(key=key):
-            inner = (key,)
-        case Cell(row=row):
-            inner = (row,)
-        case Conditional(condition, then, otherwise):
-            asked = (each for disjunct in condition for each in disjunct.operands())
-            inner = (*asked, then, otherwise)
-        case Elements(operand=of, otherwise=otherwise):
-            inner = tuple(each for each in (of, otherwise) if each is not None)
-        case _:
-            return
-    for each in inner:
+    for each in operands_in(operand):
         yield from operands_below(each)
 
 

@@ -35,7 +35,13 @@ def is_counted(query: Query) -> bool:
     if query.kind is SelectKind.COMPRESSED:
         return not_drawn(query) is None
     rows = query.rows
-    if rows is None or query.kind is not SelectKind.ALL or not_drawn(query) is not None:
+    # What is counted cannot be asked of tables one by one.
+    if (
+        rows is None
+        or query.tables
+        or query.kind is not SelectKind.ALL
+        or not_drawn(query) is not None
+    ):
         return False
     node = repetition_of(query.root)
     assert node is not None

@@ -1,6 +1,6 @@
 """What depends on what among queries: streams that they publish, tables that they read and write.
 
-    table -> guard            of a query that asks the table behind WHERE
+    table -> guard            of a query that asks the table behind WHERE or HAVING
     guard -> stream -> guard  a match is published, and read by another query
     guard -> actions <-> table
 

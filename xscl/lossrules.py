@@ -142,8 +142,6 @@ def losses_not_run(statement: Statement) -> Iterator[tuple[str, Span]]:
     outcomes = (statement.window, statement.limit, select.kind_span if select else None)
     if any(each is not None for each in outcomes):
         yield "LOSS beside outcome", losses[0].span
-    if statement.actions_span is not None:
-        yield "LOSS beside a table", losses[0].span
 
 
 def _own_positive(source: FromSyntax) -> Iterator[LossSyntax]:

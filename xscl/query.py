@@ -351,11 +351,23 @@ class Query:
 
     @property
     def guards(self) -> frozenset[str]:
+        """The tables that WHERE and HAVING ask."""
+        having = () if self.rows is None else self.rows.having or ()
+        asked = (o for disjunct in having for o in disjunct.operands())
+        return self.guards_of_matches | frozenset(tables_of(asked))
+
+    @property
+    def guards_of_matches(self) -> frozenset[str]:
         """The tables that WHERE asks."""
         root = self.root
         where = root.where or () if isinstance(root, From) else ()
         asked = (o for disjunct in where for o in disjunct.operands())
         return frozenset(tables_of(asked))
+
+    @property
+    def has_candidates(self) -> bool:
+        """Whether a transaction says which of its tuples become matches, or rows."""
+        return bool(self.guards) or (bool(self.tables) and self.is_judged_together)
 
     @property
     def table_names(self) -> frozenset[str]:

@@ -9,13 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xscl.comparison import Call, Conditional, Disjunct, Elements, Operand, Residual
+from xscl.comparison import (
+    Call,
+    Cell,
+    Conditional,
+    Disjunct,
+    Elements,
+    Operand,
+    Residual,
+    Row,
+)
 from xscl.functions import Atom
 from xscl.path import Literal
 from xscl.query import Rows
 from xscl.runvalues import RunAtHand
+from xscl.table import Action, DeleteRow, SetCell
 
-__all__ = ["LazyValues", "RowReading", "numbered_aggregate", "of_row", "operand_of_row"]
+__all__ = [
+    "LazyValues",
+    "RowReading",
+    "action_of_row",
+    "numbered_aggregate",
+    "of_row",
+    "operand_of_row",
+]
 
 
 def of_row(disjunct: Disjunct, rows: Rows) -> Disjunct:
@@ -43,6 +60,10 @@ def operand_of_row(operand: Operand, rows: Rows) -> Operand:
     match operand:
         case Call(function, arguments):
             return Call(function, tuple(operand_of_row(each, rows) for each in arguments))
+        case Row(table, key):
+            return Row(table, operand_of_row(key, rows))
+        case Cell(row, column):
+            return Cell(Row(row.table, operand_of_row(row.key, rows)), column)
         case Conditional(condition, then, otherwise):
             return Conditional(
                 tuple(of_row(each, rows) for each in condition),
@@ -50,6 +71,15 @@ def operand_of_row(operand: Operand, rows: Rows) -> Operand:
                 operand_of_row(otherwise, rows),
             )
     return operand
+
+
+def action_of_row(action: Action, rows: Rows) -> Action:
+    """Return an action that reads keys and aggregates of a row."""
+    if isinstance(action, DeleteRow):
+        return DeleteRow(Row(action.row.table, operand_of_row(action.row.key, rows)))
+    target = action.cell.row
+    row = Row(target.table, operand_of_row(target.key, rows))
+    return SetCell(Cell(row, action.cell.column), operand_of_row(action.value, rows))
 
 
 def numbered_aggregate(operand: Operand, rows: Rows) -> int | None:

@@ -43,16 +43,15 @@ UNCREATED = "XS912"
 
 NOT_YET = {
     "kind beside WINDOW": "DISJOINT or COMPRESSED beside WINDOW",
-    "table beside outcome": "a table beside WINDOW, LIMIT, DISJOINT or COMPRESSED",
+    "table beside COMPRESSED": "a table beside COMPRESSED",
     "confidence": "`confidence()` in a condition",
     "LOSS in parentheses": "LOSS of a unit in parentheses",
     "LOSS beside +": "LOSS beside a repetition",
     "LOSS beside MATCH": "LOSS beside MATCH NEXT, PARTITION or STRICT",
     "LOSS beside NOT in parentheses": "LOSS beside NOT that is not last",
     "LOSS beside outcome": "LOSS beside WINDOW, LIMIT, DISJOINT or COMPRESSED",
-    "LOSS beside a table": "LOSS beside a table",
+    "learned beside a table": "DELAY learned beside a table",
     "inner table": "a table within parentheses",
-    "table beside +": "a table beside a repetition",
     "revision": "`revision`",
 }
 """Each construct that is not run, and what a message calls it."""
@@ -139,14 +138,13 @@ def _constructs(statement: Statement) -> Iterator[tuple[str, Span]]:
     yield from below
     yield from losses_not_run(statement)
     rows = [each.span for each in _walk(statement) if isinstance(each, RowSyntax)]
-    if rows and any(what == "LOSS" for what, _ in below):
-        yield "LOSS beside a table", rows[0]
-    if rows and any(what == "repetition" for what, _ in below):
-        yield "table beside +", rows[0]
+    learned = (each.loss for each in _walk(statement) if isinstance(each, BlockSyntax))
+    if rows and any(each is not None and each.delay == "learned" for each in learned):
+        yield "learned beside a table", rows[0]
     select = statement.select
     kind = select.kind_span if select is not None else None
-    if rows and (kind or statement.window or statement.limit):
-        yield "table beside outcome", rows[0]
+    if rows and select is not None and select.kind == "COMPRESSED":
+        yield "table beside COMPRESSED", rows[0]
     if statement.window is not None and kind is not None:
         yield "kind beside WINDOW", kind
 

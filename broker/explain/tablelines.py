@@ -41,12 +41,13 @@ def _created(query: Query, queries: Sequence[Query]) -> Iterator[str]:
 def _asked(query: Query) -> Iterator[str]:
     labels = {variable.name: variable.label for variable in query.variables}
     where = query.root.where or () if isinstance(query.root, From) else ()
-    for number, disjunct in enumerate(where):
-        conditions: list[Residual | Call] = [*disjunct.residuals, *disjunct.tests]
-        for each in conditions:
-            if _has_row(each):
+    having = () if query.rows is None else query.rows.having or ()
+    for who, asked in (("", where), ("HAVING ", having)):
+        for number, disjunct in enumerate(asked):
+            conditions: list[Residual | Call] = [*disjunct.residuals, *disjunct.tests]
+            for each in filter(_has_row, conditions):
                 word = "or asks" if number else "asks"
-                yield f"{word} {_spelled(each, labels)}, as the transactions before left it"
+                yield f"{who}{word} {_spelled(each, labels)}, as the transactions before left it"
 
 
 def _has_row(asked: Residual | Call) -> bool:
@@ -64,13 +65,14 @@ def _spelled(asked: Residual | Call, labels: dict[str, str]) -> str:
 
 def _done(query: Query) -> Iterator[str]:
     labels = {variable.name: variable.label for variable in query.variables}
+    what = "match" if query.rows is None else "row"
     for action in query.actions:
         match action:
             case SetCell(cell, value):
                 cell_text = spell_operand(cell, labels)
-                yield f"each match sets {cell_text} to {spell_operand(value, labels)}"
+                yield f"each {what} sets {cell_text} to {spell_operand(value, labels)}"
             case DeleteRow(row):
-                yield f"each match removes {spell_operand(row, labels)}"
+                yield f"each {what} removes {spell_operand(row, labels)}"
 
 
 def _users(query: Query, table: str, queries: Sequence[Query]) -> Iterator[str]:

@@ -153,22 +153,27 @@ class Collector:
     def _begun(self, hits: Hits) -> Ints:
         """Gather tuples of roots; return the tuples that begin what counts as a match."""
         queries = [use.topic.query for use in hits.uses]
-        are_asking, are_guarded, are_matching, are_gathered = (
+        are_asking, are_candidates, are_matching, are_gathered = (
             np.flatnonzero(np.array(which, np.bool_)[hits.which])
             for which in (
                 [bool(query.tables) and not self._is_known for query in queries],
-                [bool(query.guards) for query in queries],
+                [query.has_candidates for query in queries],
                 [
-                    not query.guards and query.table is None and not query.is_judged_together
+                    not query.has_candidates
+                    and query.table is None
+                    and not query.is_judged_together
                     for query in queries
                 ],
-                [query.is_judged_together for query in queries],
+                [
+                    query.is_judged_together and (self._is_known or not query.tables)
+                    for query in queries
+                ],
             )
         )
         begun = []
         if len(are_asking):
             asking = are_asking[self._candidates.add(hits.alone(are_asking))]
-            begun.append(np.intersect1d(asking, are_guarded))
+            begun.append(np.intersect1d(asking, are_candidates))
         if len(are_matching):
             begun.append(are_matching[self._match(hits.alone(are_matching))])
         if len(are_gathered):
@@ -230,7 +235,7 @@ def _own(bounds: Ints, uses: GroupColumns) -> Ints:
 
 def _is_published(query: Query) -> bool:
     """Return whether matches of a query become documents as they are found."""
-    return query.publish is not None and not query.guards and not query.is_judged_together
+    return query.publish is not None and not query.has_candidates and not query.is_judged_together
 
 
 class _Counted:

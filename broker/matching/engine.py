@@ -54,6 +54,7 @@ from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rendering.trees import Trees
 from broker.matching.rules.acting import Acting, Trace
 from broker.matching.rules.candidates import RuleCandidates
+from broker.matching.rules.judged import Judging
 from broker.matching.stepresult import StepResult
 from broker.matching.uses import Topic
 from broker.tables.store import RowChange, Tables
@@ -273,7 +274,11 @@ class Engine:
         self._processor.begin_batch()
         long = self._limits.shared_characters
         accounts = Accounts(self._balances, is_known=is_known)
-        candidates, gathered = RuleCandidates(long), Gathered(long)
+        gathered = Gathered(long)
+        trees = Trees(partial(self._xml, documents), self._limits.trees)
+        giving = Giving(self._outcomes, accounts, gathered, self._absorption.rows_of, trees.tree)
+        judging = Judging(giving)
+        candidates = RuleCandidates(long, gathered, judging)
         for query in self._queries.creating():
             assert query.table is not None
             self._tables.define(query.table)
@@ -283,12 +288,11 @@ class Engine:
             self._queries,
             accounts,
             candidates,
+            judging,
             self._absorption.leaves,
             self._schedule,
             self._trace,
         )
-        giving = Giving(self._outcomes, accounts, gathered, self._absorption.rows_of)
-        trees = Trees(partial(self._xml, documents), self._limits.trees)
         return MatchingBatch(trees, accounts, candidates, gathered, versions, acting, giving)
 
     def _run(
@@ -333,7 +337,7 @@ class Engine:
         self._keep(build(collector.matches, collector.leaves), batch)
         for made in batch.acting.run(stratum, build):
             self._keep(made, batch)
-        for made in batch.giving.give(stratum, build, batch.trees.tree):
+        for made in batch.giving.give(stratum, build):
             self._keep(made, batch)
 
     def _build(

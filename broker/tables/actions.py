@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from broker.tables.locks import Lock
 from broker.tables.store import Cell, Place, TableVersions
-from xscl.comparison import Operand, PathFrom, Row, operand_terms, operands_below, term
-from xscl.evaluation import Reading, Values, compile_operand, key_reader
+from xscl.comparison import (
+    Call,
+    Elements,
+    Operand,
+    PathFrom,
+    Row,
+    operand_terms,
+    operands_below,
+    operands_in,
+    term,
+)
+from xscl.evaluation import Reading, UnboundError, Values, compile_operand, key_reader
+from xscl.rowvalues import RowReading
 from xscl.table import Action, SetCell
 
-__all__ = ["Actions", "Beside", "LockReader", "values_of"]
+__all__ = ["Actions", "Beside", "LockReader", "beside", "values_of"]
+
+
+def beside(
+    tuple_: Reading,
+    tables: TableVersions,
+    place: Place,
+    *,
+    setting: tuple[Row, str] | None = None,
+) -> Beside:
+    """Return a tuple, or a row of WINDOW, beside tables."""
+    if isinstance(tuple_, RowReading):
+        return BesideOfRow(tuple_, tables, place, setting=setting)
+    return Beside(tuple_, tables, place, setting=setting)
 
 
 class Beside:
@@ -59,6 +84,23 @@ class Beside:
         return self._setting[1] if self._setting is not None and self._setting[0] == row else None
 
 
+class BesideOfRow(Beside):
+    """A row of WINDOW beside the tables: its keys and aggregates are a run's values."""
+
+    __slots__ = ("run",)
+
+    def __init__(
+        self,
+        tuple_: RowReading,
+        tables: TableVersions,
+        place: Place,
+        *,
+        setting: tuple[Row, str] | None = None,
+    ) -> None:
+        super().__init__(tuple_, tables, place, setting=setting)
+        self.run = tuple_.run
+
+
 @dataclass(frozen=True, slots=True)
 class _CompiledAction:
     """One action; it removes a row where it has no column."""
@@ -88,7 +130,8 @@ class Actions:
                 operands.append(action.row.key)
                 row = action.row
                 self._compiled.append(_CompiledAction(row, "", key_reader(row), None))
-        self._terms = dict.fromkeys(each for operand in operands for each in operand_terms(operand))
+        mentioned = dict.fromkeys(each for operand in operands for each in _mentioned(operand))
+        self._mentioned = [_values(each) for each in mentioned]
         self.reads = LockReader(dict.fromkeys(row for each in operands for row in _rows_in(each)))
         self.writes = LockReader(dict.fromkeys(each.row for each in self._compiled))
 
@@ -98,26 +141,60 @@ class Actions:
             return tuples
         found: dict[tuple[tuple[str, ...], ...], Reading] = {}
         for each in tuples:
-            found.setdefault(tuple([values_of(one, each) for one in self._terms]), each)
+            found.setdefault(tuple([values(each) for values in self._mentioned]), each)
         return [found[key] for key in sorted(found)]
 
     def act(self, choices: Sequence[Reading], tables: TableVersions, place: Place) -> None:
         """Do the actions for some choices, one action after the other."""
         for action in self._compiled:
             for choice in choices:
-                now = Beside(choice, tables, place)
-                for key in action.keys(now):
+                now = beside(choice, tables, place)
+                for key in _known(action.keys, now):
                     if action.value is None:
                         tables.delete(action.row.table, key, place)
                     else:
                         setting = (action.row, key)
-                        at_row = Beside(choice, tables, place, setting=setting)
-                        values = action.value(at_row)
+                        at_row = beside(choice, tables, place, setting=setting)
+                        values = _known(action.value, at_row)
                         if not values:
                             continue
                         value = values[0] if isinstance(values[0], str) else float(values[0])
                         if value == value:
                             tables.set(action.row.table, key, action.column, value, place)
+
+
+def _mentioned(operand: Operand) -> Iterator[Operand]:
+    """Yield what an operand mentions: terms, and of elements what each of them has."""
+    if isinstance(operand, Elements):
+        if operand.function == "fold":
+            yield operand
+        elif operand.operand is not None:
+            for one in operand_terms(operand.operand):
+                yield Elements(operand.run, "last" if isinstance(one, Call) else "all", one)
+    elif any(isinstance(each, Elements) for each in operands_below(operand)):
+        for each in operands_in(operand):
+            yield from _mentioned(each)
+    else:
+        yield from operand_terms(operand)
+
+
+def _values(mentioned: Operand) -> Callable[[Reading], tuple[str, ...]]:
+    """Return what gives the values of what is mentioned, as they are compared and ordered."""
+    if isinstance(mentioned, Elements):
+        read = compile_operand(mentioned)
+        return lambda reading: tuple(map(str, _known(read, reading)))
+    return lambda reading: values_of(mentioned, reading)
+
+
+_T = TypeVar("_T")
+
+
+def _known(read: Callable[[Reading], Sequence[_T]], reading: Reading) -> Sequence[_T]:
+    """Return the values of an operand; of an aggregate of nothing, say, there are none."""
+    try:
+        return read(reading)
+    except UnboundError:
+        return ()
 
 
 def values_of(read: Operand, one: Reading) -> tuple[str, ...]:
@@ -140,7 +217,7 @@ class LockReader:
 
     def locks(self, tuple_: Reading) -> list[Lock]:
         """Return the locks of the rows in a tuple."""
-        keyed = [Lock(table, key) for table, keys in self._keyed for key in keys(tuple_)]
+        keyed = [Lock(table, key) for table, keys in self._keyed for key in _known(keys, tuple_)]
         return [*self._whole, *keyed]
 
 

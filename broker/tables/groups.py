@@ -40,7 +40,7 @@ def groups_of(queries: Iterable[Query], stratum_of: Callable[[str], int]) -> lis
     found: list[Group] = []
     for nodes in groups(edges):
         named = {part: frozenset(n.name for n in nodes if n.part is part) for part in NodeKind}
-        guards = frozenset(name for name in named[NodeKind.GUARD] if by_id[name].guards)
+        guards = frozenset(name for name in named[NodeKind.GUARD] if by_id[name].has_candidates)
         actors = named[NodeKind.ACTIONS]
         # A stream is compiled into the strata of its readers.
         own = [stratum_of(name) for name in (*named[NodeKind.GUARD], *actors)]

@@ -11,28 +11,32 @@ from typing import Protocol, TypeVar
 from broker.tables.locks import Granularity, Locks, Scheduler, waves
 from broker.tables.store import Order, Rank, TableVersions
 
-__all__ = ["Candidate", "Schedule", "in_transactions", "run"]
+__all__ = ["Acts", "Candidate", "Schedule", "in_transactions", "run"]
 
 
-class Candidate(Protocol):
-    """A match but for what it asks tables."""
-
-    @property
-    def order(self) -> Order:
-        """The place of its transaction."""
+class Acts(Protocol):
+    """A match, or a row, that acts on tables."""
 
     @property
     def rank(self) -> Rank:
         """Its place among the matches of one transaction."""
 
+    def act(self, tables: TableVersions) -> None:
+        """Do its actions."""
+
+
+class Candidate(Protocol):
+    """A match but for what it asks tables, or all those of one statement in a transaction."""
+
+    @property
+    def order(self) -> Order:
+        """The place of its transaction."""
+
     def locks(self) -> Locks:
         """Return what it reads, and what it may write."""
 
-    def ask(self, tables: TableVersions) -> bool:
-        """Return whether its guard holds before its transaction."""
-
-    def act(self, tables: TableVersions) -> None:
-        """Do its actions."""
+    def ask(self, tables: TableVersions) -> Sequence[Acts]:
+        """Return what is a match of it, by what tables say before its transaction."""
 
 
 C = TypeVar("C", bound=Candidate)
@@ -86,7 +90,7 @@ def _locks(transaction: Sequence[Candidate]) -> Locks:
 
 
 def _run(transaction: Sequence[Candidate], tables: TableVersions) -> None:
-    matches = [each for each in transaction if each.ask(tables)]
+    matches = [found for each in transaction for found in each.ask(tables)]
     if len(matches) > 1:
         matches.sort(key=attrgetter("rank"))
     for each in matches:

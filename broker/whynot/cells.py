@@ -15,7 +15,7 @@ from broker.documents.document import CLOCK, LAST_US, Document
 from broker.explain.spelling import spell_comparison, spell_operand
 from broker.matching.engine import Engine
 from broker.matching.queries.registration import RegisteredQuery
-from broker.matching.rules.candidates import FoundTuple, RuleCandidate
+from broker.matching.rules.candidate import FoundTuple, RuleCandidate
 from broker.tables.actions import Beside
 from broker.tables.store import Order, Place, RowChange, Tables, TableVersions
 from broker.whynot.reason import Reason, quote
@@ -48,20 +48,26 @@ class Rules:
 
 def without_tables(query: Query) -> Query:
     """Return a query that asks no table, and writes none."""
-    root = query.root
-    if isinstance(root, From) and root.where:
-        where = [_without_rows(disjunct) for disjunct in root.where]
-        is_asking = all(any(True for _ in disjunct.operands()) for disjunct in where)
-        root = replace(root, where=tuple(where) if is_asking else None)
-    return replace(query, root=root, actions=(), tables=())
+    root, rows = query.root, query.rows
+    if isinstance(root, From):
+        root = replace(root, where=_without_rows(root.where))
+    if rows is not None:
+        rows = replace(rows, having=_without_rows(rows.having))
+    return replace(query, root=root, rows=rows, actions=(), tables=())
 
 
-def _without_rows(disjunct: Disjunct) -> Disjunct:
-    return replace(
-        disjunct,
-        residuals=tuple(r for r in disjunct.residuals if not _has_row(r.left, r.right)),
-        tests=tuple(test for test in disjunct.tests if not _has_row(test)),
-    )
+def _without_rows(asked: Sequence[Disjunct] | None) -> tuple[Disjunct, ...] | None:
+    """Return a condition that asks no table, None where nothing is left to ask."""
+    left = [
+        replace(
+            disjunct,
+            residuals=tuple(r for r in disjunct.residuals if not _has_row(r.left, r.right)),
+            tests=tuple(test for test in disjunct.tests if not _has_row(test)),
+        )
+        for disjunct in asked or ()
+    ]
+    is_asking = left and all(any(True for _ in disjunct.operands()) for disjunct in left)
+    return tuple(left) if is_asking else None
 
 
 def _has_row(*operands: Operand) -> bool:

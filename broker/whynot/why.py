@@ -66,6 +66,28 @@ def why_not(
         text = f"{query.id} has parameters ({names}): without values it has no matches"
         return Reason("parameters", False, text, "give them a value each")
     plain = substitute(query, parameters or {})
+    if plain.tables:
+        untold = why_not(
+            without_tables(plain),
+            documents,
+            lateness_us=lateness_us,
+            registration_point=registration_point,
+            stream_at=stream_at,
+            around=around,
+        )
+        if not untold.holds or not plain.guards_of_matches:
+            return untold
+        if around is None or known is None:
+            return _unknown(plain, untold)
+        asked = cell_reason(
+            plain,
+            documents,
+            around.documents,
+            known,
+            lateness_us=lateness_us,
+            registration_point=registration_point,
+        )
+        return _unknown(plain, untold) if asked is None else _told(plain, untold, asked)
     if plain.has_outcome:
         ask = partial(
             why_not,
@@ -92,28 +114,6 @@ def why_not(
         )
     if problem := _wrong_documents(query, documents):
         return problem
-    if plain.tables:
-        untold = why_not(
-            without_tables(plain),
-            documents,
-            lateness_us=lateness_us,
-            registration_point=registration_point,
-            stream_at=stream_at,
-            around=around,
-        )
-        if not untold.holds or not plain.guards:
-            return untold
-        if around is None or known is None:
-            return _unknown(plain.id, untold)
-        asked = cell_reason(
-            plain,
-            documents,
-            around.documents,
-            known,
-            lateness_us=lateness_us,
-            registration_point=registration_point,
-        )
-        return _unknown(plain.id, untold) if asked is None else _told(plain.id, untold, asked)
     if plain.is_ordered:
         opened = open_form(plain)
         fits: Reason | None = None
@@ -188,15 +188,17 @@ def _of_variants(
     return lossy_reason(query, documents, ask, learned)
 
 
-def _told(query_id: str, fits: Reason, asked: Reason) -> Reason:
+def _told(query: Query, fits: Reason, asked: Reason) -> Reason:
     """Return what is known of documents that fit but for what tables said."""
-    text = f"{query_id} {'matches' if asked.holds else 'does not match'}"
+    text = f"{query.id} {'matches' if asked.holds else 'does not match'}"
+    if asked.holds and query.has_outcome:
+        text = fits.text
     return Reason("query", asked.holds, text, None, dict(fits.facts), (*fits.parts, asked), 1.0)
 
 
-def _unknown(query_id: str, fits: Reason) -> Reason:
+def _unknown(query: Query, fits: Reason) -> Reason:
     text = "what tables said to these documents is not known here"
-    return _told(query_id, fits, Reason("tables", False, text))
+    return _told(query, fits, Reason("tables", False, text))
 
 
 def _wrong_documents(query: Query, documents: Sequence[Document]) -> Reason | None:

@@ -17,14 +17,28 @@ from broker.pipeline.lookback.backfill import LookBackError, check_unread
 from broker.registry.queries import QueryState
 from broker.registry.registered import loaded_tables, users_among
 
-TABLE = "CREATE TABLE author (name KEY, posts DEFAULT 0, muted DEFAULT 'no')"
+TABLE = """CREATE TABLE author
+    (name KEY, posts DEFAULT 0, muted DEFAULT 'no', most DEFAULT 0, given DEFAULT 0)"""
 COUNT = """SELECT * FROM S//i->a FOLLOWED BY {a/k = b/k, 90 s} S//i->b GRACE 70 s
     ON MATCH SET author[b/k].posts = author[b/k].posts + 1 PUBLISH pairs"""
 MUTE = """pairs//i->p WHERE author[p/k].posts >= 3 GRACE 70 s
     ON MATCH SET author[p/k].muted = 'yes', SET author[p/k].posts = 0"""
 SEEN = "SELECT * FROM S//i->a WHERE author[a/k].muted = 'no' GRACE 70 s PUBLISH seen"
 QUIET = "S//i->a NOT FOLLOWED BY {a/k = b/k, 80 s} seen//i->b GRACE 70 s"
-STATEMENTS = {"author": TABLE, "count": COUNT, "mute": MUTE, "seen": SEEN, "quiet": QUIET}
+OFTEN = """SELECT <often>{k} {count()}</often> FROM S//i->a[k->k] WHERE author[k].muted = 'no'
+    WINDOW 1000 s BY k HAVING count() != author[k].most GRACE 70 s
+    ON MATCH SET author[k].most = count()"""
+FEW = """S//i->a[k->k] WHERE author[k].muted = 'no' LIMIT 1 PER 300 s BY k GRACE 70 s
+    ON MATCH SET author[k].given = author[k].given + 1"""
+STATEMENTS = {
+    "author": TABLE,
+    "count": COUNT,
+    "mute": MUTE,
+    "seen": SEEN,
+    "quiet": QUIET,
+    "often": OFTEN,
+    "few": FEW,
+}
 
 State = tuple[list[tuple[str, str]], list[object], list[str]]
 
@@ -71,7 +85,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> State:
         broker.live()
         state = broker.state()
     queries = {query for query, _ in state[0]}
-    assert queries == {"count", "mute", "seen", "quiet"}
+    assert queries == STATEMENTS.keys() - {"author"}
     assert state[1]
     assert state[2]
     return state

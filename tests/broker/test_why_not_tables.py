@@ -154,7 +154,7 @@ def test_why_not_agrees_with_serial_evaluation() -> None:
         outside = {each.stream for each in documents}
         for query in case.queries:
             is_outside = {block.stream for block in query.blocks} <= outside
-            if not query.guards or not is_outside or case.registered.get(query.id):
+            if not query.guards or not is_outside or query.has_runs or query.rows is not None:
                 continue
             count, chosen = documents_of(query.root), random.Random(seed)
             found = {each for each in matched.get(query.id, ()) if len(each) == count}
@@ -168,6 +168,8 @@ def test_why_not_agrees_with_serial_evaluation() -> None:
                     around=Surroundings(documents),
                     known=Rules(case.queries),
                 )
-                if reason.holds != (named in found):
+                # What was found may be left out: LIMIT and DISJOINT give some of it.
+                is_wrong = reason.holds != (named in found)
+                if is_wrong and not (query.has_outcome and reason.holds):
                     wrong.append((seed, query.id, tuple(sorted(named))))
     assert not wrong, "cases of rule_case(RandomChooser(seed)), a query, and documents"

@@ -24,7 +24,21 @@ def _source(chooser: Chooser, stream: str) -> tuple[str, list[str]]:
     """Return a from, and the names of its nodes."""
     x, y, z = (_unit(chooser, name, stream) for name in "xyz")
     window = chooser.choice(["2 s", "4 s", "9 s"])
-    match chooser.integer(0, 6):
+    match chooser.integer(0, 10):
+        case 9:
+            v = _unit(chooser, "v", stream)
+            lossy = f"{y} LOSS {chooser.choice(['0.1', '0.5'])} DELAY uniform(0 s, 6 s)"
+            chain = f"{x} FOLLOWED BY {{xk = yk, {window}}} {lossy}"
+            return f"{chain} FOLLOWED BY {{yk = vk, {window}}} {v}", ["x", "y", "v"]
+        case 10:
+            lossy = f"{z} LOSS 0.25 DELAY cdf(2 s: 0.5, 5 s: 0.8)"
+            chain = f"{x} FOLLOWED BY {{xk = yk, {window}}} {y}"
+            return f"{chain} UNLESS {{xk = zk}} {lossy}", ["x", "y"]
+        case 7:
+            return f"{x} NEXT {{xk = zk, {window}}} {z}+ {{zk = xk, 3 s}}", ["x", "z"]
+        case 8:
+            run = f"{z}+ {{z/p >= prev(z/p, 0), 3 s}}"
+            return f"{x} FOLLOWED BY {{xk = zk, 4 s}} {run}", ["x", "z"]
         case 0 | 1:
             return x, ["x"]
         case 2:
@@ -38,10 +52,21 @@ def _source(chooser: Chooser, stream: str) -> tuple[str, list[str]]:
     return f"{x} JOIN {{xk = yk, {window}}} {y}", ["x", "y"]
 
 
+_OF_RUNS = ["count(z)", "sum(z/p)", "max(z/p)", "last(z/p)", "z/p"]
+"""What actions may say of a run."""
+
+
+def _key(chooser: Chooser, names: list[str]) -> tuple[str, str]:
+    """Return the name of a node, and a key of a row: `z` is repeated."""
+    name = chooser.choice(names)
+    if name == "z":
+        return name, chooser.choice(["last(zk)", "first(z/k)", "zk"])
+    return name, chooser.choice([f"{name}k", f"{name}k", f"{name}/k", "'x'"])
+
+
 def _guard(chooser: Chooser, names: list[str]) -> str:
     """Return what a statement asks tables."""
-    name = chooser.choice(names)
-    key = chooser.choice([f"{name}k", f"{name}k", f"{name}/k", "'x'"])
+    name, key = _key(chooser, names)
     return chooser.choice(
         [
             f"t[{key}].n <= {chooser.integer(0, 2)}",
@@ -59,13 +84,14 @@ def _guard(chooser: Chooser, names: list[str]) -> str:
 
 def _action(chooser: Chooser, names: list[str]) -> str:
     """Return one action."""
-    name = chooser.choice(names)
-    key = chooser.choice([f"{name}k", f"{name}k", f"{name}/k", "'x'"])
+    name, key = _key(chooser, names)
+    if "z" in names and chooser.integer(0, 3) == 0:
+        return f"SET {chooser.choice('tu')}[{key}].n = {chooser.choice(_OF_RUNS)}"
     return chooser.choice(
         [
             f"SET t[{key}].n = t[{key}].n + 1",
             f"SET t[{key}].s = 'yes'",
-            f"SET t[{key}].s = {name}k",
+            f"SET t[{key}].s = {'last(zk)' if name == 'z' else f'{name}k'}",
             f"SET t[{key}].n = {name}/p",
             f"SET u[{key}].n = u[{key}].n + t[{key}].n + 1",
             f"SET u[{key}].n = 0",
@@ -77,16 +103,72 @@ def _action(chooser: Chooser, names: list[str]) -> str:
 
 def _statement(chooser: Chooser, stream: str, published: str, grace: str) -> str:
     source, names = _source(chooser, stream)
-    text = f"SELECT * FROM {source}"
     uses = chooser.integer(0, 5)
+    where = ""
     if uses < 4:
         guards = [_guard(chooser, names) for _ in range(chooser.integer(1, 2))]
-        text += f" WHERE {' AND '.join(guards)}"
+        where = f" WHERE {' AND '.join(guards)}"
+    acts = 1 < uses < 5
+    outcome = chooser.integer(0, 9) if "LOSS" not in source else 0
+    if outcome > 6:
+        names = [name for name in names if name != "z"]
+        return _rows(chooser, source + where, names, acts=acts, grace=grace) + published
+    text = f"SELECT {'DISJOINT ' if outcome == 6 else ''}* FROM {source}{where}"
+    if outcome == 5 or (outcome == 6 and chooser.integer(0, 2) == 0):
+        text += _limit(chooser, [f"{names[0]}k", f"{names[0]}/k"])
+    if "LOSS" in source:
+        sure = ["0.05"] if "uniform" in source else ["0.3", "0.8"]
+        text += chooser.choice(["", f" CONFIDENCE {chooser.choice(sure)}"])
     text += grace
-    if 1 < uses < 5:
+    if acts:
         actions = [_action(chooser, names) for _ in range(chooser.integer(1, 2))]
         text += f" ON MATCH {', '.join(actions)}"
     return text + published
+
+
+def _limit(chooser: Chooser, keys: list[str]) -> str:
+    by = f" BY {chooser.choice(keys)}" if keys and chooser.integer(0, 1) else ""
+    length = chooser.choice(["1 s", "3 s", "6 s"])
+    return f" LIMIT {chooser.choice(['1', '1', '2'])} PER {length}{by}"
+
+
+def _rows(chooser: Chooser, source: str, names: list[str], *, acts: bool, grace: str) -> str:
+    """Return a statement of rows, in which HAVING asks tables and rows act."""
+    name = chooser.choice(names)
+    key = chooser.choice([f"{name}k", f"{name}/k", ""])
+    text = f"SELECT * FROM {source} WINDOW {chooser.choice(['0 s', '2 s', '5 s', '20 s'])}"
+    text += f" BY {key}" if key else ""
+    row = key or chooser.choice([f"first({name}k)", "'x'", f"collect(distinct {name}k)"])
+    asked = [
+        f"t[{row}].n <= {chooser.integer(0, 2)}",
+        f"t[{row}].n < count()",
+        f"sum({name}/p) >= u[{row}].n",
+        f"exists(t[{row}])",
+        f"empty(u[{row}])",
+        f"count(distinct {name}k) = 1",
+        f"count() >= {chooser.integer(1, 3)}",
+        f"(t[{row}].s = 'no' OR count({name}/p) > 1)",
+    ]
+    if chooser.integer(0, 3):
+        terms = [chooser.choice(asked) for _ in range(chooser.integer(1, 2))]
+        text += f" HAVING {' AND '.join(terms)}"
+    if chooser.integer(0, 2) == 0:
+        text += _limit(chooser, [key] if key else [])
+    text += grace
+    if acts:
+        done = [
+            f"SET t[{row}].n = count()",
+            f"SET t[{row}].n = t[{row}].n + count()",
+            f"SET u[{row}].n = sum({name}/p)",
+            f"SET t[{row}].s = last({name}k)",
+            f"SET u[{row}].n = max({name}/p)",
+            f"SET t[{row}].s = if (count() > 1) then 'yes' else 'no'",
+            f"DELETE t[{row}]",
+            f"DELETE u[{row}]",
+        ]
+        actions = [chooser.choice(done) for _ in range(chooser.integer(1, 2))]
+        text += f" ON MATCH {', '.join(actions)}"
+    return text
 
 
 def rule_case(chooser: Chooser) -> str:

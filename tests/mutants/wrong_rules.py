@@ -13,8 +13,8 @@ from unittest.mock import patch
 
 import oracle
 from oracle import conditions, described, matching, numbering, operators, paths, sequences, values
+from oracle.found import Found
 from oracle.operators import Rules, Tuple, position
-from oracle.transactions import Found
 from oracle.values import Atom
 from support.query_parts import parts
 

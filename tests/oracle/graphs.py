@@ -15,8 +15,8 @@ from xml.sax.saxutils import quoteattr
 
 from broker.documents.document import render_time
 from broker.matching.match import Match, MatchDocument
+from oracle.found import Found
 from oracle.operators import Rules, position
-from oracle.transactions import Found
 from xscl.query import Query
 
 __all__ = ["graphs"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -18,6 +18,7 @@ from oracle.conditions import Facts, applied, compared_in, variables_of
 from oracle.contender import Contender, Row, Timeline
 from oracle.decided import Decisions
 from oracle.described import Witness, describe, in_order, likenesses, visible_nodes
+from oracle.found import Found
 from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
 from oracle.losses import Reading, known, least_of, readings, sureness
 from oracle.operators import Rules, Tuple, position
@@ -25,7 +26,7 @@ from oracle.outcomes import Decided, given
 from oracle.paths import bindings
 from oracle.rows import Rows
 from oracle.sequences import Bound, Evaluation, conditioned, keys_of
-from oracle.transactions import Found, InForce, Possible, Sweep, graces, run
+from oracle.transactions import Accept, InForce, Possible, Statement, Sweep, graces, run
 from oracle.tree import Node as DocumentNode
 from oracle.tree import is_well_formed, parse_tree
 from xscl.query import Block, Disjunct, From, Query, Repetition, Unit
@@ -81,7 +82,13 @@ def matches_and_rows(
     possible: dict[tuple[int, Sequence[Document]], list[Possible]] = {}
     certain: dict[tuple[int, Sequence[Document]], list[Found]] = {}
 
-    def sweep(accept: Callable[[Possible], Found | None]) -> Sweep:
+    statements = {
+        number: Statement(one, Rules(one.parameters, lateness_us, *learning))
+        for number, one in enumerate(ordered)
+        if one.query.tables
+    }
+
+    def sweep(accept: Accept) -> Sweep:
         streams, swept = outside.copy(), Sweep()
         for number, one in enumerate(ordered):
             rules = Rules(one.parameters, lateness_us, *learning)
@@ -92,7 +99,7 @@ def matches_and_rows(
                 if read not in possible:
                     possible[read] = _possible_matches(one, streams, rules, grace_us)
                 swept.possible += possible[read]
-                for found in filter(None, map(accept, possible[read])):
+                for found in accept(statements[number], possible[read]):
                     streams.publish(one.query, found)
                 continue
             if read not in certain:
@@ -104,7 +111,7 @@ def matches_and_rows(
         return swept
 
     rows = Rows(one.query.table for one in ordered if one.query.table is not None)
-    return run(sweep, rows), rows
+    return run(sweep, list(statements.values()), rows), rows
 
 
 def _publishers_first(in_force: Iterable[InForce]) -> Iterator[InForce]:
@@ -280,29 +287,40 @@ def _given(query: Query, streams: _Streams, rules: Rules, point: int, grace_us: 
     by_key: dict[tuple[Any, ...], list[Contender]] = {}
     for contender in _are_sure(query, decisions.all_decided(), rules):
         by_key.setdefault(_key_of(query, _tuple_of(query, contender)), []).append(contender)
-    keys = query.root.keys if isinstance(query.root, From) else ()
     matches = []
     for contenders in by_key.values():
-        first, one = contenders[0], _tuple_of(query, contenders[0])
-        witnesses: set[Witness] = set()
-        facts = []
+        tuples = []
         for contender in contenders:
             own = decisions.facts(contender)
-            for row in contender.rows:
-                bound = dict(row.nodes)
-                nodes = tuple((v, bound[v]) for v in in_order(query, row.compared))
-                witnesses.add((nodes, likenesses(query, row.similar, nodes, rules)))
-                facts.append(replace(own, nodes=bound))
-        matches.append(
-            Decided(
-                _decided_match(query, first, witnesses, rules, known(query, first.documents)),
-                tuple(facts),
-                one.documents,
-                tuple(node.number for _, _, node in visible_nodes(query, one)),
-                tuple(tuple(sorted({c.key(key) for c in contenders})) for key in keys),
-            )
-        )
+            tuples += [(row, replace(own, nodes=dict(row.nodes))) for row in contender.rows]
+        sure = known(query, contenders[0].documents)
+        matches.append(_decided(query, contenders, tuples, rules, sure))
     return given(query, matches, rules)
+
+
+def _decided(
+    query: Query,
+    contenders: Sequence[Contender],
+    tuples: Iterable[tuple[Row, Facts]],
+    rules: Rules,
+    sure: Fraction,
+) -> Decided:
+    """Return the match of contenders, of which it has some tuples."""
+    first, one = contenders[0], _tuple_of(query, contenders[0])
+    keys = query.root.keys if isinstance(query.root, From) else ()
+    witnesses: set[Witness] = set()
+    held = list(tuples)
+    for row, _ in held:
+        bound = dict(row.nodes)
+        nodes = tuple((v, bound[v]) for v in in_order(query, row.compared))
+        witnesses.add((nodes, likenesses(query, row.similar, nodes, rules)))
+    return Decided(
+        _decided_match(query, first, witnesses, rules, sure),
+        tuple(facts for _, facts in held),
+        one.documents,
+        tuple(node.number for _, _, node in visible_nodes(query, one)),
+        tuple(tuple(sorted({c.key(key) for c in contenders})) for key in keys),
+    )
 
 
 def _lossy_matches(
@@ -333,14 +351,10 @@ def _lossy_matches(
                 bound = dict(row.nodes)
                 nodes = tuple((v, bound[v]) for v in in_order(query, row.compared))
                 witnesses.add((nodes, likenesses(query, row.similar, nodes, rules)))
-    units = list(units_of(query.root))
     matches = []
     for key, (sure, contender, witnesses) in found.items():
         whole = _decided_match(query, contender, witnesses, rules, sure)
-        missing = tuple(
-            MissingUnit(units.index((block,)), query.blocks[block].stream) for block in key[0]
-        )
-        matches.append(replace(whole, match=replace(whole.match, missing=missing)))
+        matches.append(replace(whole, match=replace(whole.match, missing=_missing(query, key[0]))))
     return matches
 
 
@@ -373,41 +387,62 @@ def _ends(one: Tuple) -> tuple[int, ...]:
     return tuple(end for run in one.runs for end in (run.places.start, run.places.stop))
 
 
+@dataclass(frozen=True)
+class _Asking:
+    """A contender of a statement that uses tables, and what WHERE asks of it."""
+
+    contender: Contender
+    decisions: Decisions
+    where: Sequence[Disjunct] | None
+    sure: Fraction
+
+
 def _possible_matches(
     one: InForce, streams: _Streams, rules: Rules, grace_us: int
 ) -> list[Possible]:
     """Return what would be the matches of a statement that uses tables, if WHERE asked none."""
     query = one.query
     read = [streams.read(block.stream, one.point) for block in query.blocks]
-    decisions = Decisions(query, read, rules, Timeline(streams.outside, grace_us))
-    found, where = decisions.settled()
-    by_key: dict[tuple[Any, ...], list[Contender]] = {}
-    for contender in _are_sure(query, found, rules):
-        by_key.setdefault(_key_of(query, _tuple_of(query, contender)), []).append(contender)
+    clock = Timeline(streams.outside, grace_us)
+    by_key: dict[tuple[Any, ...], list[_Asking]] = {}
+    for reading in readings(query, rules) if query.is_lossy else [Reading(query, ())]:
+        decisions = Decisions(reading.query, read, rules, clock)
+        found, where = decisions.settled()
+        for contender in found:
+            sure = known(query, contender.documents)
+            if query.is_lossy:
+                sure = sureness(query, reading.lost, contender, rules)
+            if sure and sure >= least_of(query, rules):
+                key = (reading.lost, *_key_of(query, _tuple_of(query, contender)))
+                asking = _Asking(contender, decisions, where, sure)
+                by_key.setdefault(key, []).append(asking)
 
-    def ask(contenders: list[Contender], rows: Rows) -> tuple[Found, list[Facts]] | None:
-        held = [each for one in contenders for each in decisions.matching(where, one, rows)]
+    def ask(asking: list[_Asking], lost: tuple[int, ...], rows: Rows) -> Decided | None:
+        asked = [(o, o.decisions.matching(o.where, o.contender, rows)) for o in asking]
+        own = [one.contender for one, tuples in asked if tuples]
+        held = [each for _, tuples in asked for each in tuples]
         if not held:
             return None
-        return match_of(contenders, [row for row, _ in held]), [facts for _, facts in held]
-
-    def match_of(contenders: list[Contender], rows: Iterable[Row]) -> Found:
-        first = contenders[0]
-        witnesses: set[Witness] = set()
-        for row in rows:
-            nodes = tuple((v, dict(row.nodes)[v]) for v in in_order(query, row.compared))
-            witnesses.add((nodes, likenesses(query, row.similar, nodes, rules)))
-        return _decided_match(query, first, witnesses, rules, known(query, first.documents))
+        return _lacking(query, lost, _decided(query, own, held, rules, asking[0].sure))
 
     return [
         Possible(
-            one,
-            (contenders[0].position[0], contenders[0].end_us),
-            match_of(contenders, contenders[0].rows).match.id,
-            partial(ask, contenders),
+            (asking[0].contender.position[0], asking[0].contender.end_us),
+            partial(ask, asking, lost),
         )
-        for contenders in by_key.values()
+        for (lost, *_), asking in by_key.items()
     ]
+
+
+def _lacking(query: Query, lost: tuple[int, ...], one: Decided) -> Decided:
+    """Return a match that lacks some units."""
+    match = replace(one.found.match, missing=_missing(query, lost))
+    return replace(one, found=replace(one.found, match=match))
+
+
+def _missing(query: Query, lost: tuple[int, ...]) -> tuple[MissingUnit, ...]:
+    units = list(units_of(query.root))
+    return tuple(MissingUnit(units.index((b,)), query.blocks[b].stream) for b in lost)
 
 
 def _tuple_of(query: Query, contender: Contender) -> Tuple:

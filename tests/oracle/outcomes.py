@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from hashlib import blake2b
 from itertools import product
@@ -19,11 +19,20 @@ from lxml import etree
 from broker.documents.document import Document
 from broker.matching.match import Match, MatchDocument
 from oracle.conditions import Facts, all_of, values_of
+from oracle.found import Found
 from oracle.graphs import graphs
 from oracle.operators import Rules, position
-from oracle.transactions import Found
+from oracle.rows import Rows
 from oracle.values import number, string
-from xscl.comparison import Call, Disjunct, VariableValue, operand_terms
+from xscl.comparison import (
+    Call,
+    Cell,
+    Conditional,
+    Disjunct,
+    Row,
+    VariableValue,
+    operand_terms,
+)
 from xscl.counting import is_counted
 from xscl.functions import Atom
 from xscl.meter import Meter
@@ -31,8 +40,9 @@ from xscl.nodes import NumberedTree
 from xscl.output import build_row
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, From, Operand, Query, SelectKind, Window
+from xscl.table import Action, DeleteRow, SetCell
 
-__all__ = ["Decided", "given"]
+__all__ = ["Acting", "Decided", "Judged", "given"]
 
 LISTED = 100
 """Documents that a row lists, and values that `collect` gives."""
@@ -90,16 +100,66 @@ def _read(operand: Operand, facts: Facts) -> str:
     return json.dumps(values, ensure_ascii=False)
 
 
+@dataclass(frozen=True)
+class Acting:
+    """A match, or a row, and what it does: its query's actions, of tuples with these facts.
+
+    `newest` is its largest docid.
+    """
+
+    found: Found
+    newest: int
+    query: Query
+    facts: Sequence[Facts]
+
+    @classmethod
+    def match(cls, query: Query, one: Decided) -> Acting:
+        """Return a match, as it acts."""
+        return cls(one.found, max(each.docid for each in one.documents), query, one.facts)
+
+    @property
+    def rank(self) -> tuple[int, str, str]:
+        """Its place in its transaction."""
+        return self.newest, self.query.id, self.found.match.id
+
+
+@dataclass
+class Judged:
+    """A statement that uses tables, with rows or limits, under one assignment.
+
+    `held` are its matches in earlier transactions, `kept` those, or the rows, that were given.
+    """
+
+    query: Query
+    rules: Rules
+    held: list[Decided] = field(default_factory=list)
+    kept: list[Any] = field(default_factory=list)
+
+    def judge(self, docid: int, end_us: int, held: Sequence[Decided], rows: Rows) -> list[Acting]:
+        """Return what is given in a transaction, of the matches there; it reads some rows."""
+        query, rules = self.query, self.rules
+        self.held += held
+        if query.rows is None:
+            in_turn = sorted(held, key=lambda each: each.turn)
+            kept = _limited(query, in_turn, rules, lambda one: _limit_key(query, one), self.kept)
+            return [Acting.match(query, each) for each in kept]
+        own = sorted(
+            _rows(query, self.held, rules, rows, only=(docid, end_us)), key=lambda row: row.turn
+        )
+        kept = _limited(query, own, rules, lambda row: row.limit_key, self.kept)
+        return [each.acting for each in kept]
+
+
 def given(query: Query, matches: Sequence[Decided], rules: Rules) -> list[Found]:
-    """Return what a statement gives of its decided matches."""
+    """Return what a statement without tables gives of its decided matches."""
     if query.rows is not None:
         rows = sorted(_rows(query, matches, rules), key=lambda row: row.turn)
-        return [row.found for row in _limited(query, rows, rules, lambda row: row.limit_key)]
+        return [row.found for row in _limited(query, rows, rules, lambda row: row.limit_key, [])]
     if query.kind is SelectKind.COMPRESSED:
         return list(graphs(query, matches, rules))
     in_turn = sorted(matches, key=lambda each: each.turn)
     if query.limit is not None or query.kind is SelectKind.DISJOINT:
-        in_turn = _limited(query, in_turn, rules, lambda each: _limit_key(query, each))
+        in_turn = _limited(query, in_turn, rules, lambda each: _limit_key(query, each), [])
     return [each.found for each in in_turn]
 
 
@@ -112,10 +172,14 @@ def _limit_key(query: Query, one: Decided) -> Any:
 
 
 def _limited(
-    query: Query, in_turn: Sequence[Any], rules: Rules, key_of: Callable[[Any], Any]
+    query: Query,
+    in_turn: Sequence[Any],
+    rules: Rules,
+    key_of: Callable[[Any], Any],
+    kept: list[Any],
 ) -> list[Any]:
-    """Return what is kept of what comes in the order of decisions."""
-    kept: list[Any] = []
+    """Return what is kept of what comes in the order of decisions, behind what was kept before."""
+    before = len(kept)
     for one in in_turn:
         if query.kind is SelectKind.DISJOINT and any(
             each.same == one.same
@@ -139,7 +203,7 @@ def _limited(
             if len(near) >= float(most):
                 continue
         kept.append(one)
-    return kept
+    return kept[before:]
 
 
 def _are_together(earlier: Any, later: Any, reach_us: int, rules: Rules) -> bool:
@@ -169,6 +233,7 @@ class _Row:
     found: Found
     keys: tuple[str, ...]
     limit_key: Any
+    acting: Acting
 
     @property
     def docid(self) -> int:
@@ -186,7 +251,14 @@ class _Row:
         return self.docid, self.end_us, self.keys
 
 
-def _rows(query: Query, matches: Sequence[Decided], rules: Rules) -> Iterator[_Row]:
+def _rows(
+    query: Query,
+    matches: Sequence[Decided],
+    rules: Rules,
+    tables: Rows | None = None,
+    only: tuple[int, int] | None = None,
+) -> Iterator[_Row]:
+    """Yield the rows of matches; or those `only` that stand at one position with one end."""
     assert query.rows is not None
     length_us = _length_us(query.rows.length, rules)
     of_keys: dict[tuple[str, ...], list[Decided]] = {}
@@ -198,6 +270,8 @@ def _rows(query: Query, matches: Sequence[Decided], rules: Rules) -> Iterator[_R
         for end_us in {match.end_us for match in own}:
             ending = [match for match in own if match.end_us == end_us]
             docid = min(match.docid for match in ending)
+            if only is not None and (docid, end_us) != only:
+                continue
             first = [match for match in ending if match.docid == docid]
             watermark_us = max(match.found.watermark_us for match in first)
             oldest_us = watermark_us - length_us - rules.lateness_us
@@ -210,7 +284,7 @@ def _rows(query: Query, matches: Sequence[Decided], rules: Rules) -> Iterator[_R
                 and end_us - length_us <= match.end_us <= end_us
                 and (match.docid == docid or match.end_us >= oldest_us)
             ]
-            row = _row(query, keys, end_us, docid, watermark_us, some, rules)
+            row = _row(query, keys, end_us, docid, watermark_us, some, rules, tables)
             if row is not None:
                 yield row
 
@@ -223,6 +297,7 @@ def _row(
     watermark_us: int,
     some: Sequence[Decided],
     rules: Rules,
+    tables: Rows | None,
 ) -> _Row | None:
     rows = query.rows
     assert rows is not None
@@ -232,10 +307,21 @@ def _row(
     known: dict[Operand, list[Atom]] = dict(
         zip((*rows.keys, *rows.aggregates), values, strict=True)
     )
-    facts = Facts({}, {}, end_us, end_us, rules.parameters)
-    if rows.having is not None and not any(_holds(each, known, facts) for each in rows.having):
-        return None
+    variables = {operand: VariableValue(f"value {i}") for i, operand in enumerate(known)}
     documents = list({position(d): d for match in some for d in match.documents}.values())
+    facts = Facts(
+        {},
+        {each.variable: documents[0] for each in variables.values()},
+        end_us,
+        end_us,
+        rules.parameters,
+        folds={variables[operand].variable: tuple(found) for operand, found in known.items()},
+        rows=tables,
+    )
+    if rows.having is not None and not any(
+        all_of(_put_all(each, variables), facts) for each in rows.having
+    ):
+        return None
     if is_counted(query):
         documents.sort(key=lambda document: (document.end_us, position(document)))
     shown: list[Any] = [*keys, *(_shown(each) for each in aggregates)]
@@ -266,7 +352,11 @@ def _row(
     latest_us = max(watermark_us, *(each.found.watermark_us for each in some))
     limit_keys = () if query.limit is None else query.limit.keys
     limit_key = [known[key] for key in limit_keys]
-    return _Row(Found(match, depth, end_us, latest_us), keys, limit_key)
+    found = Found(match, depth, end_us, latest_us)
+    actions = tuple(_put_in(each, variables) for each in query.actions)
+    newest = max(each.docid for each in documents)
+    acting = Acting(found, newest, replace(query, actions=actions), [facts])
+    return _Row(found, keys, limit_key, acting)
 
 
 def _row_id(query: Query, parameters: Mapping[str, Any], keys: Sequence[str], end_us: int) -> str:
@@ -275,26 +365,49 @@ def _row_id(query: Query, parameters: Mapping[str, Any], keys: Sequence[str], en
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _holds(disjunct: Disjunct, known: Mapping[Operand, list[Atom]], facts: Facts) -> bool:
-    """Return whether a conjunction holds where keys and aggregates have these values."""
-    variables = {operand: VariableValue(f"value {i}") for i, operand in enumerate(known)}
-    folds = {variables[operand].variable: tuple(values) for operand, values in known.items()}
+_Values = Mapping[Operand, VariableValue]
+"""What stands for each key and each aggregate of a row."""
 
-    def put(operand: Operand) -> Operand:
-        if operand in variables:
-            return variables[operand]
-        if isinstance(operand, Call):
-            return Call(operand.function, tuple(map(put, operand.arguments)))
-        return operand
 
-    asked = replace(
+def _put(operand: Operand, values: _Values) -> Any:
+    """Return an operand in which the values of a row stand for its keys and aggregates."""
+    if operand in values:
+        return values[operand]
+    match operand:
+        case Call(function, arguments):
+            return Call(function, tuple(_put(each, values) for each in arguments))
+        case Row(table, key):
+            return Row(table, _put(key, values))
+        case Cell(row, column):
+            return Cell(_put(row, values), column)
+        case Conditional(condition, then, otherwise):
+            return Conditional(
+                tuple(_put_all(each, values) for each in condition),
+                _put(then, values),
+                _put(otherwise, values),
+            )
+    return operand
+
+
+def _put_all(disjunct: Disjunct, values: _Values) -> Disjunct:
+    return replace(
         disjunct,
-        residuals=tuple(
-            replace(each, left=put(each.left), right=put(each.right)) for each in disjunct.residuals
+        value_joins=tuple(
+            replace(each, left=_put(each.left, values), right=_put(each.right, values))
+            for each in disjunct.value_joins
         ),
-        tests=tuple(put(each) for each in disjunct.tests),  # type: ignore[misc]
+        residuals=tuple(
+            replace(each, left=_put(each.left, values), right=_put(each.right, values))
+            for each in disjunct.residuals
+        ),
+        tests=tuple(_put(each, values) for each in disjunct.tests),
     )
-    return all_of(asked, replace(facts, folds=folds))
+
+
+def _put_in(action: Action, values: _Values) -> Action:
+    if isinstance(action, DeleteRow):
+        return DeleteRow(_put(action.row, values))
+    return SetCell(_put(action.cell, values), _put(action.value, values))
 
 
 def aggregated(call: Call, some: Sequence[Decided]) -> list[Atom]:

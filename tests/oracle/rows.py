@@ -63,7 +63,7 @@ class Rows:
 def act(query: Query, facts: Iterable[Facts], rows: Rows) -> None:
     """Do a query's actions for one match, whose tuples have these facts."""
     known = list(facts)
-    bound = known[0].owners
+    bound = {**known[0].owners, **known[0].elements, **known[0].folds}
     actions = [each for each in query.actions if _applies(each, bound)]
     operands = operands_of(actions)
     mentioned = list(dict.fromkeys(m for operand in operands for m in _mentioned(operand)))

@@ -6,17 +6,17 @@ documents and what has been published so far.  So nothing is assumed of what dep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from functools import partial
 
 from broker.matching.match import Match
-from oracle.conditions import Facts
+from oracle.found import Found
+from oracle.operators import Rules
+from oracle.outcomes import Acting, Decided, Judged
 from oracle.rows import Rows, act
 from xscl.query import Query
 
-__all__ = ["Found", "InForce", "Order", "Possible", "Sweep", "graces", "run"]
+__all__ = ["Accept", "InForce", "Order", "Possible", "Statement", "Sweep", "graces", "run"]
 
 Order = tuple[int, int]
 """The position and the end of a transaction."""
@@ -41,31 +41,47 @@ class InForce:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A match, and where it stands: its position's document and depth, and its `W`.
-
-    `sure` is its confidence.
-    """
-
-    match: Match
-    depth: int
-    arrival_us: int
-    watermark_us: int
-    sure: Fraction = Fraction(1)
-
-
-@dataclass(frozen=True, slots=True)
 class Possible:
     """A match but for what it asks tables.
 
-    `name` is the id of that match.  `ask` returns the match that it is beside some rows, with the
-    facts of its tuples, or None.
+    `ask` returns the match that it is beside some rows, with the facts of its tuples, or None.
     """
 
-    one: InForce
     order: Order
-    name: str
-    ask: Callable[[Rows], tuple[Found, list[Facts]] | None]
+    ask: Callable[[Rows], Decided | None]
+
+
+Accept = Callable[["Statement", Sequence[Possible]], list[Found]]
+"""Returns the matches that the possible ones of a statement are."""
+
+
+@dataclass(eq=False)
+class Statement:
+    """A query that uses tables, under one assignment: what it has given in earlier transactions."""
+
+    one: InForce
+    rules: Rules
+    judged: Judged | None = None
+    given: dict[Order, list[Found]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.one.query.has_outcome:
+            self.judged = Judged(self.one.query, self.rules)
+
+    def earlier(self) -> list[Found]:
+        """Return what it has given."""
+        return [found for some in self.given.values() for found in some]
+
+    def give(self, order: Order, matches: Sequence[Decided], before: Rows) -> list[Acting]:
+        """Return what it gives of the matches of a transaction, which sees the rows before it."""
+        if self.judged is not None:
+            found = self.judged.judge(*order, matches, before)
+        else:
+            each_once = {each.found.match.id: each for each in reversed(matches)}
+            found = [Acting.match(self.one.query, each) for each in each_once.values()]
+        if self.one.query.table is None:
+            self.given[order] = [each.found for each in found]
+        return found
 
 
 @dataclass
@@ -76,65 +92,49 @@ class Sweep:
     possible: list[Possible] = field(default_factory=list)
 
 
-def run(sweep: Callable[[Callable[[Possible], Found | None]], Sweep], rows: Rows) -> list[Match]:
+def run(
+    sweep: Callable[[Accept], Sweep], statements: Sequence[Statement], rows: Rows
+) -> list[Match]:
     """Return all matches.
 
     `sweep` evaluates all queries; it is told which possible matches are matches, publishes those,
     and returns them all.
     """
-    accepted: dict[str, Found] = {}
     last: Order = (-1, 0)
     while True:
-        known = partial(_known, accepted=accepted, last=last)
-        swept = sweep(known)
+        swept = sweep(lambda statement, possible: statement.earlier())
         pending = [each.order for each in swept.possible if each.order > last]
         if not pending:
-            matches = {**swept.found, **{name: each.match for name, each in accepted.items()}}
+            given = [found.match for each in statements for found in each.earlier()]
+            matches = {**swept.found, **{match.id: match for match in given}}
             return sorted(matches.values(), key=lambda m: (m.position, m.query, m.id))
-        acting = _Acting(min(pending), rows.copy(), known)
-        sweep(acting.ask)
-        for possible, found, facts in acting.in_order():
-            act(possible.one.query, facts, rows)
-            if possible.one.query.table is None:
-                accepted[found.match.id] = found
-        last = acting.order
+        last = min(pending)
+        transaction = _Transaction(last, rows.copy())
+        sweep(transaction.ask)
+        for acting in transaction.in_order():
+            act(acting.query, acting.facts, rows)
 
 
-def _known(possible: Possible, accepted: Mapping[str, Found], last: Order) -> Found | None:
-    """Return what a possible match of an earlier transaction was found to be."""
-    return accepted.get(possible.name) if possible.order <= last else None
-
-
-class _Acting:
+class _Transaction:
     """The matches of one transaction, which sees the rows `before` it."""
 
-    def __init__(
-        self, order: Order, before: Rows, known: Callable[[Possible], Found | None]
-    ) -> None:
-        self.order = order
+    def __init__(self, order: Order, before: Rows) -> None:
+        self._order = order
         self._before = before
-        self._known = known
-        self._found: dict[str, tuple[Possible, Found, list[Facts]]] = {}
+        self._found: list[Acting] = []
 
-    def ask(self, possible: Possible) -> Found | None:
-        """Return the match that a possible one is, if it is one, and note it."""
-        if possible.order != self.order:
-            return self._known(possible)
-        asked = possible.ask(self._before)
-        if asked is None or not possible.one.has(asked[0].match):
-            return None
-        self._found.setdefault(asked[0].match.id, (possible, *asked))
-        return asked[0]
+    def ask(self, statement: Statement, possible: Sequence[Possible]) -> list[Found]:
+        """Return what a statement has given so far and gives here, and note the latter."""
+        asked = [each.ask(self._before) for each in possible if each.order == self._order]
+        held = [each for each in asked if each is not None and statement.one.has(each.found.match)]
+        before = statement.earlier()
+        found = statement.give(self._order, held, self._before)
+        self._found += found
+        return before + [each.found for each in found]
 
-    def in_order(self) -> Iterator[tuple[Possible, Found, list[Facts]]]:
-        """Yield the matches as they act."""
-
-        def rank(each: tuple[Possible, Found, list[Facts]]) -> tuple[int, str, str]:
-            match = each[1].match
-            newest = max(document.docid for document in match.documents)
-            return newest, match.query, match.id
-
-        yield from sorted(self._found.values(), key=rank)
+    def in_order(self) -> list[Acting]:
+        """Return the matches as they act."""
+        return sorted(self._found, key=lambda each: each.rank)
 
 
 def graces(queries: Sequence[Query], lateness_us: int) -> dict[str, int]:

@@ -11,6 +11,7 @@ from oracle.lines import read_lines
 
 from broker.documents.document import Document
 from broker.matching.match import Match
+from broker.matching.outcomes.kept import Note
 from broker.tables.store import RowChange
 from broker.tables.transactions import Schedule
 from joins.engines import DEFAULT_ENGINE, Processor
@@ -63,7 +64,7 @@ def run_tables(
     """Return what an engine leaves.
 
     Behind each document of `restarts` it is thrown away, and a new one absorbs what was processed,
-    with the rows and the published documents that were kept.
+    with the rows, the notes and the published documents that were kept.
     """
     documents = oracle.number_documents(case.lines)
     xml = {document.docid: document.xml for document in documents}
@@ -76,15 +77,17 @@ def run_tables(
     matches: list[Match] = []
     published: list[Document] = []
     kept: dict[tuple[str, str], RowChange] = {}
+    notes: list[Note] = []
     for start, stop in pairwise(cuts):
         if start in restarts:
             engine = engine_of(case, DEFAULT_ENGINE, processors(), schedule=schedule)
             if start:
                 engine.absorb(engine.evaluate(documents[:start]), look_up, published)
-            engine.resume([], kept.values())
+            engine.resume([], kept.values(), notes)
         step = engine.process(engine.evaluate(documents[start:stop]), look_up)
         matches += read_lines(step.matches)
         published += step.published
+        notes = [n for n in (*notes, *step.notes) if n.until_us >= (step.notes_since_us or 0)]
         for row in step.rows:
             kept[row.table, row.key] = row
             if row.cells is None:

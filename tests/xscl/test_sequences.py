@@ -146,6 +146,8 @@ def test_the_worked_cases_are_read_normalised_and_formatted(text: str) -> None:
 
 LOSSY = f"{A} FOLLOWED BY {{a = b, 1 h}} {B} LOSS 0.1 DELAY exp(1 h) FOLLOWED BY {{b = c, 1 h}} {C}"
 
+LEARNED = LOSSY.replace("exp(1 h)", "learned")
+
 AWAY = "S//d NOT JOIN {, 1 h} S//e"
 
 NOT_RUN = {
@@ -154,16 +156,15 @@ NOT_RUN = {
     "NOT FOLLOWED BY": f"{A} NOT FOLLOWED BY {{a = b, 1 h}} {B}",
     "NOT JOIN": f"{A} NOT JOIN {{a = b, 1 h}} {B}",
     "kind beside WINDOW": f"SELECT DISJOINT * FROM {A} WINDOW 1 h",
-    "table beside outcome": f"{A} LIMIT 1 PER 1 h ON MATCH DELETE t[a]",
+    "table beside COMPRESSED": f"SELECT COMPRESSED FROM {A}+ WITHIN 1 h ON MATCH DELETE t[1]",
     "confidence": f"{A} JOIN {{a = b AND confidence() > 0.5, 1 h}} {B}",
     "GRACE": f"{A} GRACE 1 h",
     "LOSS in parentheses": f"S//d JOIN {{, 1 h}} ({LOSSY})",
     "LOSS beside +": f"{LOSSY} FOLLOWED BY {{, 1 h}} S//d+",
     "LOSS beside NOT in parentheses": f"{LOSSY} FOLLOWED BY {{, 1 h}} ({AWAY})",
     "LOSS beside outcome": f"{LOSSY} LIMIT 1 PER 1 h",
-    "LOSS beside a table": f"{LOSSY} WHERE t[a].n = 3",
+    "learned beside a table": f"{LEARNED} WHERE t[a].n = 3",
     "LOSS beside MATCH": f"{LOSSY} MATCH NEXT",
-    "table beside +": f"{A} NEXT {{, 1 h}} {B}+ WHERE t[a].n = 3",
     "inner table": f"({A} WHERE t[a].n = 3) JOIN {{, 1 h}} {B}",
     "revision": f"{A} JOIN {{a = b AND revision(a) = 0, 1 h}} {B}",
 }

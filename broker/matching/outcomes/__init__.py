@@ -5,6 +5,7 @@
     columns   aggregates that are kept up to date: every stretch by two searches
     rows      WINDOW: which rows there are, and what is in them
     kept      LIMIT and DISJOINT: what has been given, which decides what is given further
+    held      WINDOW behind a WHERE that asks tables: which matches held, for a restart
     learned   DELAY learned: the delays of matches, which say how sure others are
     graphs    COMPRESSED: matches that end together, as one graph whose paths they are
     rowlines  rows are spelled as matches are

@@ -16,7 +16,9 @@ import pyarrow as pa
 from broker.matching.boxes.columns import Ints
 from broker.matching.confidences import known_of, times_of
 from broker.matching.hits import Hits, TupleReading
+from broker.matching.rendering.form import MatchForm
 from broker.matching.rendering.leaf import Leaf
+from broker.matching.rendering.lines import Behind, MatchLines
 from broker.matching.rendering.matchrows import MatchRows, places_of, with_runs
 from broker.matching.uses import Topic
 from templates.clause import Clause
@@ -24,7 +26,7 @@ from templates.rungraphs import CountedRuns
 from xscl.comparison import Call, Operand, operand_terms, term
 from xscl.evaluation import UnboundError, Values, compile_operand
 
-__all__ = ["Asked", "Gathered", "MatchSource", "Matched", "Rows"]
+__all__ = ["Asked", "ClauseReader", "Gathered", "MatchSource", "Matched", "Rows"]
 
 Asked = tuple[Values, ...]
 """The values of one key or aggregate: of each argument."""
@@ -64,9 +66,10 @@ class _Documents:
 class Matched:
     """A decided match: where it stands, its documents, and what is read of it.
 
-    Where matches are counted it stands for `count` of them, which are `counted`.  `newest` is the
-    newest outside document behind it.  `times` are what the factors of its confidence ask for,
-    `known` is how sure its documents are where that counts; `confidence` is set where it is known.
+    `form` is None where matches are counted: then it stands for `count` of them, which are
+    `counted`.  `newest` is the newest outside document behind it.  `times` are what the factors of
+    its confidence ask for, `known` is how sure its documents are where that counts; `confidence` is
+    set where it is known.
     """
 
     __slots__ = (
@@ -78,6 +81,7 @@ class Matched:
         "depth",
         "docid",
         "end_us",
+        "form",
         "hits",
         "known",
         "leaves",
@@ -98,8 +102,10 @@ class Matched:
         topic: Topic,
         clause: ClauseReader,
         documents: _Documents,
+        form: MatchForm | None,
         counted: CountedRuns | None = None,
     ) -> None:
+        self.form = form
         self.counted = counted
         self.docid, self.newest, self.depth, self.watermark_us, self.start_us, self.end_us = place
         self.leaves = leaves
@@ -124,6 +130,22 @@ class Matched:
         if found is None:
             found = self._asked[number] = self.clause.readers[number](self.readings)
         return found
+
+    def read(self, readings: Sequence[TupleReading]) -> None:
+        """Have it be of other tuples."""
+        self.readings = [*readings]
+        self._asked.clear()
+
+    def read_as(self, asked: Sequence[Asked]) -> None:
+        """Have keys and aggregates be as they were read once."""
+        self._asked = dict(enumerate(asked))
+
+    @property
+    def name(self) -> str:
+        """Its id."""
+        assert self.form is not None, "what is counted has none"
+        lines = MatchLines(self.topic.parameters, self.form)
+        return lines.id(MatchLines.identity(Behind.of(self.behind, self.form), self.visible))
 
     @property
     def count(self) -> int:
@@ -203,7 +225,7 @@ class Gathered:
             if match is None:
                 reader = self._readers[terms.clause]
                 match = own[key] = Matched(
-                    places[hit], behind, seen, topic, reader, self._documents, counted
+                    places[hit], behind, seen, topic, reader, self._documents, form, counted
                 )
                 match.times = times.get(hit, match.times)
                 match.known = known.get(hit, match.known)
@@ -211,6 +233,24 @@ class Gathered:
             match.readings.append(readings[hit])
             match.hits.append((piece, hit))
         return np.array(begun, np.int64)
+
+    def match(
+        self,
+        place: Sequence[int],
+        leaves: tuple[int, ...],
+        visible: tuple[int, ...],
+        topic: Topic,
+        clause: ClauseReader,
+        form: MatchForm,
+    ) -> Matched:
+        """Return a match of this batch that is not gathered: its tuples have to be asked first."""
+        return Matched(place, leaves, visible, topic, clause, self._documents, form)
+
+    def read(self, matches: Iterable[Matched], rows: Rows) -> None:
+        """Read the documents of matches, which may be shown or compared then."""
+        numbers = {number for match in matches for number in match.leaves}
+        for some, own in rows(sorted(numbers)) if numbers else ():
+            self._documents.add(some, own)
 
     def _graphs(self, hits: Hits) -> dict[int, CountedRuns]:
         """Return the runs of hits that are of counted runs."""
@@ -258,9 +298,7 @@ class Gathered:
             source: list(self._found.pop(source).values())
             for source in [each for each in self._found if each.query == query]
         }
-        numbers = {n for matches in found.values() for match in matches for n in match.leaves}
-        for some, own in rows(sorted(numbers)) if numbers else ():
-            self._documents.add(some, own)
+        self.read((match for matches in found.values() for match in matches), rows)
         return {source: matches for source, matches in found.items() if matches}
 
     def matches(self, kept: Iterable[Matched]) -> MatchRows:

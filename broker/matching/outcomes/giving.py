@@ -9,18 +9,20 @@ note.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from broker.matching.confidences import least_of
 from broker.matching.costs.accounts import Accounts
 from broker.matching.match import parameters_key
-from broker.matching.outcomes.gathered import Gathered, Matched, MatchSource, Rows
+from broker.matching.outcomes.gathered import Gathered, Matched, MatchSource, Rows, source_of
 from broker.matching.outcomes.graphs import build_graph
+from broker.matching.outcomes.held import HeldMatches
 from broker.matching.outcomes.kept import Given, GivenAt, Note, NoteOwner
 from broker.matching.outcomes.learned import LEARNED
 from broker.matching.outcomes.rowlines import RowBuilder
-from broker.matching.outcomes.rows import FoundWindow
+from broker.matching.outcomes.rows import BesideRows, FoundWindow, RowSource
 from broker.matching.outcomes.standing import Outcomes
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matches import BuiltMatch, BuiltMatches
@@ -31,6 +33,7 @@ from templates.learnedunits import learned_units
 from xscl.comparison import Elements
 from xscl.path import Literal, Parameter
 from xscl.query import INFINITE_US, Query, SelectKind
+from xscl.query import Rows as RowsClause
 from xscl.rowvalues import operand_of_row
 from xscl.sequence import From
 
@@ -39,14 +42,29 @@ __all__ = ["Giving"]
 Build = Callable[[MatchRows, dict[int, Leaf]], BuiltMatches]
 
 
+@dataclass
+class _Attempt:
+    """What was noted before an attempt, and which matches rows have taken in it."""
+
+    noted: int = 0
+    held: int = 0
+    taken: list[tuple[RowSource, Sequence[Matched], RowsClause]] = field(default_factory=list)
+
+
 class Giving:
     """What the statements of a set make of the matches of one batch.
 
-    `gathered` are the matches, `rows_of` yields the rows of instances of the join.
+    `gathered` are the matches, `rows_of` yields the rows of instances of the join, `tree_of`
+    returns the tree of a document.
     """
 
     def __init__(
-        self, outcomes: Outcomes, accounts: Accounts, gathered: Gathered, rows_of: Rows
+        self,
+        outcomes: Outcomes,
+        accounts: Accounts,
+        gathered: Gathered,
+        rows_of: Rows,
+        tree_of: Callable[[Leaf], DocumentTree],
     ) -> None:
         self._outcomes = outcomes
         self._queries = outcomes.queries
@@ -54,12 +72,14 @@ class Giving:
         self._is_known = accounts.is_known
         self._gathered = gathered
         self._rows_of = rows_of
+        self._tree_of = tree_of
         self._noted: list[Note] = []
         self._learned: list[Note] = []
+        self._held: list[Note] = []
+        self._topics: dict[str, dict[MatchSource, list[Topic]]] = {}
+        self._attempt = _Attempt()
 
-    def give(
-        self, stratum: int, build: Build, tree_of: Callable[[Leaf], DocumentTree]
-    ) -> Iterator[BuiltMatches]:
+    def give(self, stratum: int, build: Build) -> Iterator[BuiltMatches]:
         """Yield what is given of statements whose matches are known behind a stratum."""
         for name in self._queries.outcomes(stratum):
             query = self._queries.get(name)
@@ -67,7 +87,7 @@ class Giving:
             if query is None or not found:
                 continue
             if query.rows is not None:
-                yield BuiltMatches.of(self._rows(query, found, tree_of))
+                yield BuiltMatches.of(self._rows(query, found))
             elif query.kind is SelectKind.COMPRESSED:
                 yield BuiltMatches.of(self._compressed(query, found))
             elif not self._is_known:
@@ -80,22 +100,68 @@ class Giving:
         return [
             *outcomes.notes.keep(self._noted, limit_of),
             *outcomes.learned.keep(self._learned, limit_of),
+            *(note for note in self._held if note.docid < limit_of(note.query)),
         ]
+
+    # -- in transactions -----------------------------------------------------------------------
+
+    def read(self, matches: Iterable[Matched]) -> None:
+        """Read the documents of matches that transactions ask for."""
+        self._gathered.read(matches, self._rows_of)
+
+    def begin_attempt(self) -> None:
+        """Begin to run transactions that may have to be run again."""
+        self._attempt = _Attempt(len(self._noted), len(self._held))
+
+    def undo_attempt(self) -> None:
+        """Undo what was kept, noted and taken since the attempt began."""
+        for own, matches, rows in reversed(self._attempt.taken):
+            own.undo(matches, rows)
+        for note in self._noted[self._attempt.noted :]:
+            self._outcomes.notes.undo(note)
+        del self._noted[self._attempt.noted :], self._held[self._attempt.held :]
+
+    def kept(self, matches: Iterable[Matched]) -> list[Matched]:
+        """Return which matches of one transaction and one query are given, and note them."""
+        return [m for m in sorted(matches, key=_turn) if self._keeps(m.topic.query, m)]
+
+    def rows(
+        self, topic: Topic, matches: Sequence[Matched], beside: BesideRows
+    ) -> list[FoundWindow]:
+        """Return the rows that are given of the matches of a transaction, as they are decided."""
+        query = topic.query
+        if query.id not in self._topics:
+            self._topics[query.id] = self._outcomes.by_source(query)
+        source = source_of(topic)
+        asking = self._outcomes.asking_of(source, self._topics[query.id][source])
+        own = self._outcomes.rows_of(source)
+        self._attempt.taken.append((own, matches, asking.rows))
+        found = own.take(matches, asking, is_known=False, beside=beside)
+        given = [row for row in found if self._is_given(row)]
+        if query.guards_of_matches:
+            revision = self._queries.revision(query.id)
+            held = (HeldMatches.note(each, revision, asking.longest_us) for each in matches)
+            self._held += held
+        return given
+
+    def built(self, rows: Iterable[FoundWindow]) -> BuiltMatches:
+        """Return rows as they are kept, as far as the budgets of their queries go."""
+        builder = RowBuilder(self._tree_of)
+        made = (builder.build(row, self._accounts.of(row.topic.query.id)) for row in rows)
+        return BuiltMatches.of(each for each in made if each is not None)
 
     # -- WINDOW --------------------------------------------------------------------------------
 
-    def _rows(
-        self,
-        query: Query,
-        found: dict[MatchSource, list[Matched]],
-        tree_of: Callable[[Leaf], DocumentTree],
-    ) -> Iterator[BuiltMatch]:
+    def _rows(self, query: Query, found: dict[MatchSource, list[Matched]]) -> Iterator[BuiltMatch]:
         tally = self._accounts.of(query.id)
-        builder = RowBuilder(tree_of)
+        builder = RowBuilder(self._tree_of)
         by_source = self._outcomes.by_source(query)
+        held = self._outcomes.held if query.guards_of_matches else None
         for source, matches in sorted(found.items()):
             asking = self._outcomes.asking_of(source, by_source[source])
             own = self._outcomes.rows_of(source)
+            if held is not None:
+                matches = held.holding(matches, self._queries.revision(query.id))
             for row in own.take(matches, asking, is_known=self._is_known):
                 if row.docid < tally.limit and self._is_given(row):
                     made = builder.build(row, tally)

@@ -32,8 +32,8 @@ class Note(NamedTuple):
     """A match or row that has been given: of which statement, under which assignment and key.
 
     `clause` is `LIMIT` or `DISJOINT`, `docid` where it was decided; of `LEARNED` the key has the
-    delays of a match (`learned`).  It is asked for until `W` less the lateness is behind
-    `until_us`, `UNBOUNDED` where nothing bounds it.
+    delays of a match (`learned`), and of `HELD` its id with what rows read of it (`held`).  It is
+    asked for until `W` less the lateness is behind `until_us`, `UNBOUNDED` where nothing bounds it.
     """
 
     query: str
@@ -142,10 +142,13 @@ class Notes:
             if note.docid < limit_of(note.query):
                 noted.append(note)
             else:
-                self._given[note.owner][note.key].held.remove(
-                    GivenAt(note.end_us, note.start_us, note.docid)
-                )
+                self.undo(note)
         return noted
+
+    def undo(self, note: Note) -> None:
+        """Forget a note that was added in this batch."""
+        one = GivenAt(note.end_us, note.start_us, note.docid)
+        self._given[note.owner][note.key].held.remove(one)
 
     def forget(self, since_us: int, revision_of: Callable[[str], int | None]) -> None:
         """Forget what is not asked for any more, and what statements have that are gone."""

@@ -22,7 +22,7 @@ from xscl.functions import to_double
 from xscl.meter import ExhaustedError, Meter
 from xscl.output import build_row
 
-__all__ = ["RowBuilder"]
+__all__ = ["RowBuilder", "place_of"]
 
 LISTED_MAX = 100
 """The most documents that a row lists; the rest is counted."""
@@ -39,7 +39,7 @@ class RowBuilder:
     def build(self, found: FoundWindow, tally: Tally) -> BuiltMatch | None:
         """Return a row as it is kept, None where it goes over its query's budget."""
         leaves = _documents(found)
-        place = _place(found)
+        place = place_of(found)
         meter = Meter(tally.left(place.account))
         try:
             text, error = self._output(found, leaves[:LISTED_MAX], meter)
@@ -78,7 +78,8 @@ def _documents(found: FoundWindow) -> list[Leaf]:
     return leaves
 
 
-def _place(found: FoundWindow) -> OutcomePlace:
+def place_of(found: FoundWindow) -> OutcomePlace:
+    """Return where a row stands."""
     times = found.watermark_us, found.end_us, found.end_us
     return OutcomePlace(found.topic, found.docid, found.newest, found.depth, *times)
 

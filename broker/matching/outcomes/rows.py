@@ -14,7 +14,7 @@ with need not be remembered (semantics, section 1.1).
 from __future__ import annotations
 
 import operator as operators
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, product
 from operator import attrgetter
 from typing import NamedTuple
@@ -25,14 +25,14 @@ from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.outcomes.gathered import Matched
 from broker.matching.outcomes.series import Series
 from broker.matching.uses import Topic, length_under
-from xscl.evaluation import Condition, Values, compile_conjunction
+from xscl.evaluation import Condition, Reading, Values, compile_conjunction
 from xscl.functions import spell, to_double
 from xscl.path import Literal, Parameter
 from xscl.query import INFINITE_US, Rows
 from xscl.rowvalues import LazyValues, RowReading, numbered_aggregate, of_row
 from xscl.runvalues import RunAtHand
 
-__all__ = ["Asking", "FoundWindow", "RowSource"]
+__all__ = ["Asking", "BesideRows", "FoundWindow", "RowSource"]
 
 HELD_MIN = 1_000
 """Of fewer matches none is forgotten: to look through them costs more than they do."""
@@ -57,6 +57,9 @@ _COMPARISONS = {
     ">": np.greater,
     ">=": np.greater_equal,
 }
+BesideRows = Callable[[RowReading], Reading]
+"""Returns a row as conditions read it beside tables."""
+
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
 
@@ -72,6 +75,13 @@ class FoundWindow(NamedTuple):
     keys: tuple[str, ...]
     matches: Sequence[Matched]
     values: Sequence[Values]
+
+    @property
+    def reading(self) -> RowReading:
+        """The row, as actions read it."""
+        values = {str(number): own for number, own in enumerate(self.values)}
+        run = RunAtHand((), None, values)
+        return RowReading(self.end_us, self.end_us, self.topic.parameters, run)
 
 
 class _ComparedAggregate(NamedTuple):
@@ -100,7 +110,7 @@ class Asking:
             self._conditions = [compile_conjunction(of_row(each, self.rows)) for each in having]
         self._compared = self._in_columns()
 
-    def holds(self, reading: RowReading) -> bool:
+    def holds(self, reading: Reading) -> bool:
         """Return whether HAVING holds of a row."""
         return self._conditions is None or any(each(reading) for each in self._conditions)
 
@@ -189,9 +199,17 @@ class RowSource:
         self._held_max = HELD_MIN
 
     def take(
-        self, matches: Sequence[Matched], asking: Asking, *, is_known: bool
+        self,
+        matches: Sequence[Matched],
+        asking: Asking,
+        *,
+        is_known: bool,
+        beside: BesideRows | None = None,
     ) -> Iterator[FoundWindow]:
-        """Add decided matches; yield the rows that begin with them, unless these are known."""
+        """Add decided matches; yield the rows that begin with them, unless these are known.
+
+        Conditions read rows `beside` tables, where some are given.
+        """
         for docid, standing in groupby(sorted(matches, key=attrgetter("docid")), _docid):
             begun: dict[tuple[int, tuple[str, ...]], list[Matched]] = {}
             for match in standing:
@@ -208,7 +226,22 @@ class RowSource:
                     self._held += 1
             if not is_known:
                 for (end_us, keys), first in sorted(begun.items(), key=_place):
-                    yield from self._rows(docid, end_us, keys, first, asking)
+                    yield from self._rows(docid, end_us, keys, first, asking, beside)
+
+    def undo(self, matches: Iterable[Matched], rows: Rows) -> None:
+        """Undo what `take` did with some matches, of which it took them all."""
+        for match in matches:
+            for keys in _keys(match, rows):
+                series = self._series.get(keys)
+                if series is not None and series.remove(match):
+                    self._held -= 1
+                    if not len(series):
+                        del self._series[keys]
+
+    def all_matches(self) -> list[Matched]:
+        """Return the matches that are held, each once."""
+        found = {id(each): each for series in self._series.values() for each in series.matches}
+        return [*found.values()]
 
     def _oldest_us(self, watermark_us: int, length_us: int) -> int:
         return watermark_us - self._lateness_us - length_us
@@ -220,16 +253,18 @@ class RowSource:
         keys: tuple[str, ...],
         first: Sequence[Matched],
         asking: Asking,
+        beside: BesideRows | None,
     ) -> Iterator[FoundWindow]:
         """Yield the rows of one value at one time, whose first matches are given."""
         series = self._series[keys]
         watermark_us = max(match.watermark_us for match in first)
         last = series.first_behind(end_us)
         if watermark_us - self._lateness_us > end_us:
-            yield from self._late(docid, end_us, watermark_us, keys, asking)
+            yield from self._late(docid, end_us, watermark_us, keys, asking, beside)
             return
         for who, own in asking.candidates(series, end_us, last):
-            found = _row(asking, who, docid, end_us, watermark_us, keys, series, own, last)
+            place = docid, end_us, watermark_us
+            found = _row(asking, who, place, keys, series, own, last, beside)
             if found is not None:
                 yield found
 
@@ -240,6 +275,7 @@ class RowSource:
         watermark_us: int,
         keys: tuple[str, ...],
         asking: Asking,
+        beside: BesideRows | None,
     ) -> Iterator[FoundWindow]:
         """Yield rows that begin so late that not all their matches must be remembered."""
         series = self._series[keys]
@@ -252,7 +288,8 @@ class RowSource:
             for match in series.matches[stretch]:
                 if match.docid == docid or match.end_us >= oldest_us:
                     some.add(match)
-            found = _row(asking, who, docid, end_us, watermark_us, keys, some, 0, len(some))
+            place = docid, end_us, watermark_us
+            found = _row(asking, who, place, keys, some, 0, len(some), beside)
             if found is not None:
                 yield found
 
@@ -280,20 +317,21 @@ def _keys(match: Matched, rows: Rows) -> list[tuple[str, ...]]:
 def _row(
     asking: Asking,
     who: int,
-    docid: int,
-    end_us: int,
-    watermark_us: int,
+    place: tuple[int, int, int],
     keys: tuple[str, ...],
     series: Series,
     first: int,
     last: int,
+    beside: BesideRows | None,
 ) -> FoundWindow | None:
     """Return the row of the matches `[first, last)` if HAVING holds of it."""
+    docid, end_us, watermark_us = place
     topic = asking.topics[who]
     count = len(keys) + len(asking.rows.aggregates)
     values = LazyValues(keys, count, lambda number: series.value(number, first, last))
     run = RunAtHand((), None, values)
-    if not asking.holds(RowReading(end_us, end_us, topic.parameters, run)):
+    reading = RowReading(end_us, end_us, topic.parameters, run)
+    if not asking.holds(reading if beside is None else beside(reading)):
         return None
     matches = series.matches[first:last]
     return FoundWindow(

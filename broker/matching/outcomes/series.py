@@ -61,6 +61,16 @@ class Series:
         for number, column in self._columns.items():
             column.append(match.asked(self._first + number))
 
+    def remove(self, match: Matched) -> bool:
+        """Undo one `add`; return whether there was one."""
+        for at in range(self.first_from(match.end_us), self.first_behind(match.end_us)):
+            if self.matches[at] is match:
+                del self.matches[at], self.ends[at]
+                self._columns.clear()
+                self._counts = None if self._counts is None else [0]
+                return True
+        return False
+
     def first_from(self, time_us: int) -> int:
         """Return the place of the first match that ends at a time or behind it."""
         return bisect_left(self.ends, time_us)

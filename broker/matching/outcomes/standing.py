@@ -5,10 +5,12 @@ They have what was given and learned, the matches that a row may still take, and
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 
 from broker.matching.outcomes.gathered import MatchSource, source_of
 from broker.matching.outcomes.graphs import GraphSource
+from broker.matching.outcomes.held import HeldMatches
 from broker.matching.outcomes.kept import Note, Notes
 from broker.matching.outcomes.learned import Learned, Learning
 from broker.matching.outcomes.rows import Asking, RowSource
@@ -20,13 +22,17 @@ __all__ = ["Outcomes"]
 
 
 class Outcomes:
-    """What the statements of a set have made of their matches, as far as it counts further."""
+    """What the statements of a set have made of their matches, as far as it counts further.
+
+    `held` is None until notes have been taken: of matches that are known all are taken till then.
+    """
 
     def __init__(self, queries: QuerySet, lateness_us: int, learning: Learning) -> None:
         self.queries = queries
         self.lateness_us = lateness_us
         self.notes = Notes()
         self.learned = Learned(learning)
+        self.held: HeldMatches | None = None
         self._sources: dict[MatchSource, RowSource] = {}
         self._asking: dict[MatchSource, Asking] = {}
         self._graphs: dict[MatchSource, GraphSource] = {}
@@ -65,12 +71,22 @@ class Outcomes:
         known = list(notes)
         self.notes.restore(known)
         self.learned.restore(known)
+        self.held = HeldMatches()
+        self.held.restore(known)
+        for source, own in list(self._sources.items()):
+            query = self.queries.get(source.query)
+            if query is not None and query.guards_of_matches:
+                kept = self.held.holding(own.all_matches(), self.queries.revision(query.id))
+                self._sources[source] = RowSource(self.lateness_us)
+                deque(self._sources[source].take(kept, self._asking[source], is_known=True), 0)
 
     def forget(self, watermark_us: int) -> None:
         """Forget what nothing can be in one row with any more, and what is not asked for."""
         since_us = watermark_us - self.lateness_us
         self.notes.forget(since_us, self.queries.revision_of)
         self.learned.forget(self.queries.revision_of)
+        if self.held is not None:
+            self.held.forget(since_us, self.queries.revision_of)
         for source, own in list(self._sources.items()):
             if self.queries.get(source.query) is None:
                 del self._sources[source], self._asking[source]

@@ -195,10 +195,10 @@ class QuerySet(Members):
         if name in member.uses:
             return
         topic = Topic(member.query, values, point)
-        if member.query.rows is not None:
+        if member.query.rows is not None and not member.query.tables:
             source = source_of(substitute(member.query, values), point)
             topic = replace(topic, source=source)
-        elif member.query.kind is SelectKind.COMPRESSED:
+        elif member.query.rows is not None or member.query.kind is SelectKind.COMPRESSED:
             topic = replace(topic, source=f"{source_of(member.query, point)} {name_of(values)}")
         alternatives = member.prepared_for(values) or self._shared(member, values, point)
         if alternatives is None:

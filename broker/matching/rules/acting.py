@@ -14,7 +14,9 @@ from broker.matching.queries.queryset import QuerySet
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matches import BuiltMatches
 from broker.matching.rendering.matchrows import MatchRows
-from broker.matching.rules.candidates import RuleCandidate, RuleCandidates, Turn
+from broker.matching.rules.candidate import RuleCandidate
+from broker.matching.rules.candidates import AnyTurn, RuleCandidates, rows_of
+from broker.matching.rules.judged import Judging
 from broker.tables.groups import Group
 from broker.tables.store import TableVersions
 from broker.tables.transactions import Schedule, in_transactions, run
@@ -43,6 +45,7 @@ class Acting:
         queries: QuerySet,
         accounts: Accounts,
         candidates: RuleCandidates,
+        judging: Judging,
         leaves_of: Callable[[Iterable[int]], dict[int, Leaf]],
         schedule: Schedule | None = None,
         trace: Trace | None = None,
@@ -52,6 +55,7 @@ class Acting:
         self._queries = queries
         self._accounts = accounts
         self._candidates = candidates
+        self._judging = judging
         self._leaves_of = leaves_of
         self._schedule = schedule
         self._trace = trace
@@ -68,33 +72,44 @@ class Acting:
     def _run(
         self,
         group: Group,
-        transactions: Sequence[Sequence[Turn]],
+        transactions: Sequence[Sequence[AnyTurn]],
         leaves: dict[int, Leaf],
         build: Build,
     ) -> BuiltMatches:
         asking = sorted({each.query for some in transactions for each in some if each.is_asked})
+        giving = self._judging.giving
+        turns = (each for some in transactions for each in some if each.is_asked)
+        matched = (candidate.matched for each in turns for candidate in each.candidates)
+        giving.read(each for each in matched if each is not None)
         while True:
+            giving.begin_attempt()
             live = self._live(transactions)
             waves = run(live, self._tables, self._schedule)
             before = self._accounts.saved(asking)
             found = self._candidates.matches(each for some in live for each in some)
+            rows = giving.built(rows_of(each for some in live for each in some))
             made = build(found, leaves)
+            made.rows.extend(rows.rows)
+            made.published.extend(rows.published)
             stopped = self._accounts.first_stopped(before)
             if stopped is None:
                 self.waves += waves
                 self._tell(live)
                 return made
             self._accounts.put_back(before, stopped)
+            giving.undo_attempt()
+            self._judging.forget(asking)
             self._tables.undo(group.tables)
 
-    def _tell(self, transactions: Sequence[Sequence[Turn]]) -> None:
+    def _tell(self, transactions: Sequence[Sequence[AnyTurn]]) -> None:
         if self._trace is not None:
-            asked = [each.candidate for some in transactions for each in some if each.is_asked]
+            turns = (each for some in transactions for each in some if each.is_asked)
+            asked = [candidate for each in turns for candidate in each.candidates]
             leaves = self._leaves_of({leaf for each in asked for leaf in each.leaves})
             for each in asked:
                 self._trace(each, [leaves[number].docid for number in each.leaves], self._tables)
 
-    def _live(self, transactions: Sequence[Sequence[Turn]]) -> list[Sequence[Turn]]:
+    def _live(self, transactions: Sequence[Sequence[AnyTurn]]) -> list[Sequence[AnyTurn]]:
         """Return transactions without the queries that stop before them."""
         queries = {each.query for some in transactions for each in some}
         limits = {query: self._accounts.limit_of(query) for query in queries}
@@ -105,13 +120,16 @@ class Acting:
         )
         return [some for some in live if some]
 
-    def _rank(self, transactions: Sequence[Sequence[Turn]]) -> dict[int, Leaf]:
+    def _rank(self, transactions: Sequence[Sequence[AnyTurn]]) -> dict[int, Leaf]:
         """Give candidates what orders their actions; return the documents of those that act.
 
         Their newest document may be a published one, which stands behind all that it is made of.
         Names are given where there are several in a transaction.
         """
-        acting = [[turn.candidate for turn in some if turn.is_acting] for some in transactions]
+        acting = [
+            [candidate for turn in some if turn.is_acting for candidate in turn.candidates]
+            for some in transactions
+        ]
         leaves = self._leaves_of({n for some in acting for each in some for n in each.leaves})
         for some in acting:
             for each in some:

@@ -3,61 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from broker.matching.boxes.columns import Ints
-from broker.matching.hits import Hits, TupleReading
-from broker.matching.rendering.form import MatchForm
+from broker.matching.clauseterms import ClauseTerms
+from broker.matching.hits import Hits
+from broker.matching.outcomes.gathered import ClauseReader, Gathered
+from broker.matching.outcomes.rows import FoundWindow
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.lines import Behind, MatchLines
-from broker.matching.rendering.matchrows import MatchRows
+from broker.matching.rendering.matchrows import MatchRows, places_of, with_runs
+from broker.matching.rules.candidate import FoundTuple, Reads, RuleCandidate
+from broker.matching.rules.judged import ActingMatch, ActingRow, JudgedTurn, Judging
 from broker.matching.uses import Topic
-from broker.tables.actions import Actions, Beside, LockReader
+from broker.tables.actions import Actions, LockReader
 from broker.tables.groups import Group
-from broker.tables.locks import Lock, Locks
+from broker.tables.locks import Locks
 from broker.tables.store import Order, Rank, TableVersions
-from templates.clause import Clause, Guard
+from broker.tables.transactions import Acts
+from templates.clause import Clause
 
-__all__ = ["RuleCandidate", "RuleCandidates", "Turn"]
-
-
-class Reads(NamedTuple):
-    """What a clause asks of tables: whether its guard holds, and the locks that this takes."""
-
-    guard: Guard | None
-    locks: LockReader
-
-
-class FoundTuple(NamedTuple):
-    """A tuple that asks tables, or writes them: a hit of a piece, as conditions read it."""
-
-    reads: Reads
-    reading: TupleReading
-    piece: int
-    hit: int
-
-
-@dataclass(eq=False, slots=True)
-class RuleCandidate:
-    """Tuples of one assignment of visible nodes; `matching` are those of which the guard holds.
-
-    `leaves` are its documents, `visible` the numbers of the visible nodes.  `newest`, its newest
-    document, and `name` order actions; candidates that act are given them.
-    """
-
-    topic: Topic
-    order: Order
-    form: MatchForm
-    leaves: tuple[int, ...]
-    visible: tuple[int, ...]
-    actions: Actions
-    newest: int = 0
-    tuples: list[FoundTuple] = field(default_factory=list)
-    matching: list[FoundTuple] = field(default_factory=list)
-    name: str = ""
+__all__ = ["AnyTurn", "RuleCandidates", "Turn", "rows_of"]
 
 
 @dataclass(eq=False, slots=True)
@@ -78,52 +47,54 @@ class Turn:
         return self.candidate.topic.query.id
 
     @property
+    def candidates(self) -> Sequence[RuleCandidate]:
+        """The candidate alone."""
+        return (self.candidate,)
+
+    @property
     def rank(self) -> Rank:
         """Its place in its transaction."""
-        return self.candidate.newest, self.query, self.candidate.name
+        return self.candidate.rank
 
     def locks(self) -> Locks:
         """Return what it reads and may write."""
         candidate = self.candidate
-        reads: list[Lock] = []
-        writes: list[Lock] = []
-        if self.is_asked:
-            for each in candidate.tuples:
-                reads += each.reads.locks.locks(each.reading)
-        if self.is_acting:
-            actions = candidate.actions
-            for each in candidate.tuples if self.is_asked else candidate.matching:
-                reads += actions.reads.locks(each.reading)
-                writes += actions.writes.locks(each.reading)
-        return Locks(reads, writes)
+        reads = candidate.guard_locks() if self.is_asked else []
+        if not self.is_acting:
+            return Locks(reads)
+        actions = candidate.action_locks(None if self.is_asked else candidate.matching)
+        return Locks([*reads, *actions.reads], actions.writes)
 
-    def ask(self, tables: TableVersions) -> bool:
-        """Return whether its guard holds of some tuple."""
-        candidate = self.candidate
+    def ask(self, tables: TableVersions) -> Sequence[Acts]:
+        """Return it, if it is a match."""
         if self.is_asked:
-            candidate.matching = [each for each in candidate.tuples if self._holds(each, tables)]
-        return bool(candidate.matching)
-
-    def _holds(self, found: FoundTuple, tables: TableVersions) -> bool:
-        guard = found.reads.guard
-        return guard is None or guard.condition(Beside(found.reading, tables, (*self.order, ())))
+            self.candidate.ask(tables)
+        return (self,) if self.candidate.matching else ()
 
     def act(self, tables: TableVersions) -> None:
         """Do its actions."""
         if self.is_acting:
-            actions = self.candidate.actions
-            choices = actions.choices([each.reading for each in self.candidate.matching])
-            actions.act(choices, tables, (*self.order, self.rank))
+            self.candidate.act(tables)
+
+
+AnyTurn = Turn | JudgedTurn
+"""What takes part in a transaction."""
 
 
 class RuleCandidates:
-    """The candidates of one batch; `long` is as in `MatchRows`."""
+    """The candidates of one batch; `long` is as in `MatchRows`.
 
-    def __init__(self, long: int) -> None:
+    Of statements with rows or limits they are matches of `gathered` that wait for a transaction.
+    """
+
+    def __init__(self, long: int, gathered: Gathered, judging: Judging) -> None:
         self._long = long
+        self._gathered = gathered
+        self._judging = judging
         self._by_query: dict[str, dict[tuple[Any, ...], RuleCandidate]] = {}
         self._compiled: dict[Clause, tuple[Reads, Actions]] = {}
         self._pieces: list[Hits] = []
+        self._readers: dict[Clause, ClauseReader] = {}
 
     def add(self, hits: Hits) -> Ints:
         """Add tuples; return the tuples that begin a candidate."""
@@ -135,25 +106,42 @@ class RuleCandidates:
         docids, which = hits.docids.tolist(), hits.which.tolist()
         topics = [use.topic for use in hits.uses]
         owns = [self._by_query.setdefault(each.query.id, {}) for each in topics]
-        are_guarded = [bool(each.query.guards) for each in topics]
+        are_guarded = [each.query.has_candidates for each in topics]
+        has_runs = np.flatnonzero(hits.by_clause(bool(terms.runs) for terms in hits.clauses))
+        runs = dict(zip(has_runs.tolist(), with_runs(hits, has_runs), strict=True))
+        places = places_of(hits, np.arange(len(hits))).T.tolist()
         for hit, terms, reading in hits.readings(np.arange(len(hits))):
             use, form = which[hit], terms.form
-            assert form is not None
+            nodes = visible[hit][: len(terms.visible)]
+            if form is None:
+                form, nodes, _ = runs[hit]
             topic, own = topics[use], owns[use]
             behind = tuple(leaves[hit][: lengths[hit]])
-            numbers = tuple(visible[hit][: len(terms.visible)])
-            place = (id(topic), behind, numbers, form.branches)
+            numbers = tuple(nodes)
+            place = (id(topic), behind, numbers, form.branches, form.units)
             candidate = own.get(place)
             if candidate is None:
                 order = (docids[hit], reading.end_us)
                 _, actions = self._compiled_of(terms.clause)
                 candidate = own[place] = RuleCandidate(topic, order, form, behind, numbers, actions)
                 begun.append(hit)
+                if topic.query.is_judged_together:
+                    reader = self._reader(terms)
+                    candidate.matched = self._gathered.match(
+                        places[hit], behind, numbers, topic, reader, form
+                    )
             found = FoundTuple(self._compiled_of(terms.clause)[0], reading, piece, hit)
             candidate.tuples.append(found)
             if not are_guarded[use]:
                 candidate.matching.append(found)
         return np.array(begun, np.int64)
+
+    def _reader(self, terms: ClauseTerms) -> ClauseReader:
+        """Return what rows and limits read of the tuples of a clause."""
+        reader = self._readers.get(terms.clause)
+        if reader is None:
+            reader = self._readers[terms.clause] = ClauseReader(terms.clause, terms.names)
+        return reader
 
     def _compiled_of(self, clause: Clause) -> tuple[Reads, Actions]:
         """Return what a clause asks of tables, and what it does to them."""
@@ -168,12 +156,18 @@ class RuleCandidates:
         """Yield the candidates of a query."""
         yield from self._by_query.get(query, {}).values()
 
-    def turns(self, group: Group) -> Iterator[Turn]:
+    def turns(self, group: Group) -> Iterator[AnyTurn]:
         """Yield the turns of a group."""
         for query in sorted(group.guards | group.actors):
             is_asked, is_acting = query in group.guards, query in group.actors
+            together: dict[tuple[Topic, Order], list[RuleCandidate]] = {}
             for candidate in self.of(query):
-                yield Turn(candidate, candidate.order, is_asked, is_acting)
+                if candidate.matched is None:
+                    yield Turn(candidate, candidate.order, is_asked, is_acting)
+                else:
+                    together.setdefault((candidate.topic, candidate.order), []).append(candidate)
+            for (topic, order), some in together.items():
+                yield JudgedTurn(self._judging, topic, order, some, is_asked, is_acting)
 
     def give_names(self, candidates: Sequence[RuleCandidate], leaves: Mapping[int, Leaf]) -> None:
         """Give candidates the ids of the matches that they would be."""
@@ -185,14 +179,30 @@ class RuleCandidates:
             behind = Behind.of([leaves[number] for number in each.leaves], each.form)
             each.name = lines[asked].id(MatchLines.identity(behind, each.visible))
 
-    def matches(self, turns: Iterable[Turn]) -> MatchRows:
-        """Return the matches of guarded candidates."""
+    def matches(self, turns: Iterable[AnyTurn]) -> MatchRows:
+        """Return the matches of turns, but for rows."""
         found = MatchRows(self._long)
         by_piece: dict[int, list[int]] = {}
         for turn in turns:
-            if turn.is_asked:
-                for each in turn.candidate.matching:
+            for candidate in _matches(turn):
+                for each in candidate.matching:
                     by_piece.setdefault(each.piece, []).append(each.hit)
         for piece, hits in by_piece.items():
             found.add(self._pieces[piece].alone(np.array(hits)))
         return found
+
+
+def rows_of(turns: Iterable[AnyTurn]) -> Iterator[FoundWindow]:
+    """Yield the rows that were given in turns."""
+    for turn in turns:
+        if isinstance(turn, JudgedTurn) and turn.is_asked:
+            yield from (each.row for each in turn.given if isinstance(each, ActingRow))
+
+
+def _matches(turn: AnyTurn) -> Sequence[RuleCandidate]:
+    """Return the candidates of a turn that became matches, but for those that rows are made of."""
+    if not turn.is_asked:
+        return ()
+    if isinstance(turn, Turn):
+        return turn.candidates
+    return [each.candidate for each in turn.given if isinstance(each, ActingMatch)]
