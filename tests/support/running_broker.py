@@ -40,7 +40,7 @@ class Broker:
         address.unlink(missing_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "broker.cli", "run", "--until-eof"],
+                self.command(),
                 cwd=self.directory,
                 stdin=subprocess.PIPE,
                 stdout=log,
@@ -50,6 +50,10 @@ class Broker:
         self.wait_for(lambda: address.exists() and address.read_text().endswith("\n"))
         self.url = address.read_text().strip()
         self.wait_for(self._is_ready)
+
+    def command(self) -> list[str]:
+        """Return what starts it."""
+        return [sys.executable, "-m", "broker.cli", "run", "--until-eof"]
 
     @property
     def pid(self) -> int:
