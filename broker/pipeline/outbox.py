@@ -42,6 +42,10 @@ log = logging.getLogger(__name__)
 
 _LEARNED_OF = "clause = 'LEARNED' AND query = ?1 AND revision = ?2 AND parameters = ?3"
 
+_MOMENT_US = 5_000_000
+_MOMENTS_KEPT_US = 7 * 86_400_000_000
+"""When batches were committed is kept to five seconds, and for a week: 120,000 rows at most."""
+
 _PAGE_BYTES = 16 << 10
 """A match line has some 1.4 KB: of pages of 4 KB it is written 6 µs more slowly."""
 
@@ -93,8 +97,9 @@ class Outbox:
         with self._lock:
             try:
                 with transaction(self._db):
-                    self._advance(after, through)
-                    self._insert(rows)
+                    now_us = self._now_us()
+                    self._advance(after, through, now_us)
+                    self._insert(rows, now_us)
             except _AlreadyCommittedError:
                 return False
             except sqlite3.OperationalError as error:
@@ -109,7 +114,7 @@ class Outbox:
             return
         rows = OutboxRows.of(step)
         with self._lock, transaction(self._db):
-            self._insert(rows)
+            self._insert(rows, self._now_us())
         self._announce()
 
     def _announce(self) -> None:
@@ -120,15 +125,31 @@ class Outbox:
                 # Who listens looks again by itself; the commit is made.
                 log.exception("a listener failed")
 
-    def _advance(self, after: int, through: int) -> None:
+    def _advance(self, after: int, through: int, now_us: int) -> None:
         moved = self._db.execute(
             "UPDATE progress SET through = ? WHERE through = ?", (through, after)
         )
         if moved.rowcount == 0:
             raise _AlreadyCommittedError
+        self._note_moment(after, through, now_us)
 
-    def _insert(self, rows: OutboxRows) -> None:
-        now_us = self._now_us()
+    def _note_moment(self, after: int, through: int, now_us: int) -> None:
+        """Keep when segments were committed, those within a few seconds as one row."""
+        extended = self._db.execute(
+            "UPDATE OR REPLACE moment SET through = ?, committed_us = ?"
+            " WHERE through = ? AND begun_us > ?",
+            (through, now_us, after, now_us - _MOMENT_US),
+        )
+        if extended.rowcount == 0:
+            row = (through, after, now_us, now_us)
+            self._db.execute("INSERT OR REPLACE INTO moment VALUES (?, ?, ?, ?)", row)
+            self._db.execute(
+                "DELETE FROM moment WHERE committed_us < ? AND through IN"
+                " (SELECT through FROM moment ORDER BY through LIMIT 2)",
+                (now_us - _MOMENTS_KEPT_US,),
+            )
+
+    def _insert(self, rows: OutboxRows, now_us: int) -> None:
         self._db.executemany(
             f"INSERT INTO match ({', '.join(FoundMatch._fields)}, committed_us)"
             # Not OR IGNORE, which would also drop rows that are wrong in another way.
@@ -225,6 +246,14 @@ class Outbox:
     def through(self) -> int:
         """Return the number of the last segment whose results are here; 0 before the first."""
         return int(self._row("SELECT through FROM progress")[0])
+
+    def committed_us(self, segment: int) -> int | None:
+        """Return when the results of a segment were committed, to some seconds; for a week."""
+        rows = self._rows(
+            "SELECT committed_us, after FROM moment WHERE through >= ? ORDER BY through LIMIT 1",
+            segment,
+        )
+        return int(rows[0][0]) if rows and rows[0][1] < segment else None
 
     def published(
         self, *, after: int = 0, through: int | None = None, stream: str | None = None

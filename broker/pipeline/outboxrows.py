@@ -110,6 +110,13 @@ STEPS = (
     CREATE INDEX note_learned ON note (query, revision, parameters) WHERE clause = 'LEARNED';
     """,
     "ALTER TABLE published ADD COLUMN confidence TEXT NOT NULL DEFAULT '1';",
+    """
+    CREATE TABLE moment (
+        through INTEGER PRIMARY KEY,
+        after INTEGER NOT NULL,
+        begun_us INTEGER NOT NULL,
+        committed_us INTEGER NOT NULL);
+    """,
 )
 """The versions of the tables, each made of the one before."""
 

@@ -18,6 +18,7 @@ from broker.api.pickup import Pickup
 from broker.delivery.deliveries import Delivery
 from broker.documents.delays import delays
 from broker.documents.document import Document
+from broker.documents.head import Segment
 from broker.documents.search import Found, search
 from broker.documents.stored import stored_document
 from broker.documents.wellformed import root_of, text_of
@@ -34,6 +35,7 @@ __all__ = [
     "lateness",
     "one_document",
     "one_match",
+    "sent_of",
     "title_of",
     "why_not",
 ]
@@ -43,6 +45,8 @@ _QUERIES_MAX = 100
 _SOURCES_MAX = 200
 _SUBSCRIPTIONS_MAX = 100
 _DELIVERIES_MAX = 50
+_SENT_MAX = 10
+_AT_ONE_TIME_US = 60_000_000
 _TITLE_MAX = 120
 _XML_MAX = 50_000
 _FIELDS_MAX = 200
@@ -108,10 +112,22 @@ def one_document(backend: Backend, docid: int) -> dict[str, Any]:
         "title": title_of(document.xml),
         "xml": coloured_xml(document.xml[:_XML_MAX]),
         "is_evaluated": is_evaluated,
+        "evaluated_us": None if segment is None else _evaluated_us(backend, segment),
         "dead": next((each for each in letters if each.docid == docid), None),
         "matches": matches,
+        "subscriptions": {
+            query: _subscriptions_of(backend, query)
+            for query in {each.query for each in matches[:_SENT_MAX]}
+        },
         "queries": _asked_of(backend),
     }
+
+
+def _evaluated_us(backend: Backend, segment: Segment) -> int | None:
+    """Return when a segment was evaluated; None of one that many have been made one of since."""
+    first, last = map(backend.outbox.committed_us, (segment.first, segment.last))
+    known = first is not None and last is not None and last - first <= _AT_ONE_TIME_US
+    return last if known else None
 
 
 def one_match(backend: Backend, seq: int) -> dict[str, Any]:
@@ -126,13 +142,23 @@ def one_match(backend: Backend, seq: int) -> dict[str, Any]:
         "line": line,
         "documents": _marked(backend, line),
         "axis": axis_of(_text_of(backend, found[0]), line, backend.lateness_us),
-        "subscriptions": [
-            each.id
-            for each in backend.registry.subscriptions.find(
-                query=found[0].query, limit=_SUBSCRIPTIONS_MAX
-            )
-        ],
+        "subscriptions": _subscriptions_of(backend, found[0].query),
     }
+
+
+def sent_of(
+    pickup: Pickup, matches: Iterable[CommittedMatch], subscriptions: Mapping[str, list[str]]
+) -> dict[int, list[Delivery]]:
+    """Return by match the newest deliveries that had it; `subscriptions` are those of queries."""
+    return {
+        match.seq: deliveries_of(pickup, subscriptions[match.query], match.seq)[:_SENT_MAX]
+        for match in islice(matches, _SENT_MAX)
+    }
+
+
+def _subscriptions_of(backend: Backend, query: str) -> list[str]:
+    found = backend.registry.subscriptions.find(query=query, limit=_SUBSCRIPTIONS_MAX)
+    return [each.id for each in found]
 
 
 def deliveries_of(pickup: Pickup, names: Iterable[str], seq: int) -> list[Delivery]:
@@ -146,7 +172,7 @@ def _marked(backend: Backend, line: Mapping[str, Any]) -> list[dict[str, Any]]:
     named += [pair for witness in line["witnesses"] for pair in witness.items()]
     for name, node in named:
         if isinstance(node, dict) and node.get("node") is not None:
-            bound[node["block"]][node["node"]].add(name)
+            bound[node["block"]][node["node"]].add(name.partition("#")[0])
     shown = []
     for place, each in enumerate(line["documents"]):
         document = stored_document(backend.spool, each["docid"])

@@ -39,9 +39,11 @@ async def show_lateness(request: web.Request) -> web.Response:
 
 async def show_document(request: web.Request) -> web.Response:
     """Show one document, and what became of it."""
-    docid = int(request.match_info["docid"])
-    values = await in_thread(historydata.one_document, request.app[BACKEND], docid)
-    return page(request, "document.html.j2", values)
+    backend, pickup, docid = request.app[BACKEND], request.app[PICKUP], request.match_info["docid"]
+    values = await in_thread(historydata.one_document, backend, int(docid))
+    matches, names = values["matches"], values["subscriptions"]
+    sent = await pickup.write(lambda: historydata.sent_of(pickup, matches, names))
+    return page(request, "document.html.j2", {**values, "sent": sent})
 
 
 async def show_match(request: web.Request) -> web.Response:

@@ -343,6 +343,7 @@ def _shown(match: CommittedMatch) -> Shown:
 def _joined(line: str) -> tuple[tuple[str, str], ...]:
     """Return what was compared as (variables, value): those first that are equal in two blocks."""
     variables: dict[str, list[str]] = {}
+    alike: set[str] = set()
     match = json.loads(line)
     for witness in match["witnesses"]:
         for name, node in compared_in(witness):
@@ -351,9 +352,13 @@ def _joined(line: str) -> tuple[tuple[str, str], ...]:
         for score, shared in likenesses_of(witness):
             label, _, words = spell_likeness(score, shared).partition(": ")
             variables.setdefault(words or "0", []).append(label)
+            alike.add(words or "0")
     found = [(sorted(set(names), key=names.index), value) for value, names in variables.items()]
     found.sort(key=lambda pair: -len(pair[0]))
-    shown = [(" = ".join(names), value) for names, value in found[:_VALUES_MAX]]
+    shown = [
+        ((", " if value in alike else " = ").join(names), value)
+        for names, value in found[:_VALUES_MAX]
+    ]
     if "confidence" in match:
         shown.append(("confidence", spell_confidence(match)))
     return tuple((name, plain(str(escape(value)))) for name, value in shown)

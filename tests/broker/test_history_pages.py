@@ -150,6 +150,7 @@ async def test_a_documents_page_says_what_became_of_it(house: House) -> None:
     shown = said(await page(house, "/documents/1"))
     assert "Flood & fire" in shown
     assert "matched same" in shown
+    assert "evaluated and joined now" in shown
     assert "waits" not in shown
     assert "waits to be evaluated" in said(await page(house, "/documents/3"))
     assert "no document 99 is kept" in said(await page(house, "/documents/99", 404))
@@ -189,6 +190,8 @@ async def test_a_delivery_is_sent_again_from_its_match(house: House) -> None:
         (first,) = await receiver.wait_for(1)
         await until(lambda: any(each.kind == "delivered" for each in broker.events))
         seq = room.outbox.matches.last_seq()
+        fate = said(await page(house, f"/documents/{last + 1}"))
+        assert f"match {seq} delivered to sub_" in fate
         tree = await page(house, f"/matches/{seq}")
         (form,) = tree.xpath("//form[contains(@action, '/deliveries/')]")
         fields = {each.name: each.value for each in form.xpath(".//input")}

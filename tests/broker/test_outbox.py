@@ -52,6 +52,28 @@ def test_progress_is_kept_across_restarts(tmp_path: Path) -> None:
     second.close()
 
 
+def test_it_is_kept_for_a_week_when_a_segment_was_committed(tmp_path: Path) -> None:
+    now_us = [1_000_000]
+    outbox = Outbox(tmp_path / "o.db", now_us=lambda: now_us[0])
+    day_us = 86_400_000_000
+
+    def commit(after: int, through: int, wait_us: int = 0) -> int:
+        now_us[0] += wait_us
+        assert outbox.commit(after=after, through=through, step=StepResult())
+        return now_us[0]
+
+    first = commit(0, 2)
+    commit(2, 3, 1_000_000)
+    second = commit(3, 4, 1_000_000)
+    assert [outbox.committed_us(n) for n in (1, 2, 3, 4, 5)] == [*[second] * 4, None]
+    assert second - first == 2_000_000
+    third = commit(4, 6, day_us)
+    assert [outbox.committed_us(n) for n in (4, 5, 6, 7)] == [second, third, third, None]
+    last = commit(6, 7, 7 * day_us)
+    assert [outbox.committed_us(n) for n in (4, 6, 7)] == [None, third, last]
+    outbox.close()
+
+
 def test_a_match_is_here_once_whatever_is_replayed(outbox: Outbox) -> None:
     outbox.commit(after=0, through=1, step=StepResult([found(1), found(1)]))
     outbox.commit(after=1, through=2, step=StepResult([found(1), found(2)]))

@@ -140,7 +140,7 @@ export function trial(section, { id, make }) {
   function histogram(each) {
     const figure = document.createElement("figure");
     const caption = document.createElement("figcaption");
-    caption.textContent = each.kind === "window" ? "Time between documents, and the window as a line to drag" : "Scores, and the bound as a line to drag";
+    caption.textContent = each.kind === "window" ? `Time between documents, to ${length(each.most, unitOf(each.most))}; the line is the window, to be dragged` : "Scores, 0 to 1; the line is the bound, to be dragged";
     const svg = element("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": spoken(each) });
     const most = Math.max(...each.counts);
     const wide = WIDTH / each.counts.length;
@@ -207,10 +207,9 @@ function length(us, unit) {
 function listed(match, why = "") {
   const item = document.createElement("li");
   const head = document.createElement("p");
-  const names = match.documents.map((each) => `${each.stream} ${each.key}`).join(" + ");
-  head.textContent = `${match.end.replace("T", " ").replace("Z", "")}  ${names}`;
+  head.textContent = `${match.end.replace("T", " ").replace("Z", "")}  ${called(match).join(" + ")}`;
   item.append(head);
-  const values = Object.entries(match.witnesses[0] ?? {}).filter(([, node]) => node?.value).slice(0, 6);
+  const values = Object.entries(match.witnesses[0] ?? {}).filter(([name, node]) => node?.value && !name.includes("#")).slice(0, 6);
   if (values.length) {
     const list = document.createElement("p");
     list.className = "meta";
@@ -224,6 +223,16 @@ function listed(match, why = "") {
     item.append(reason);
   }
   return item;
+}
+
+// What its documents are called: by their titles, where what is sent has them, else by their keys.
+function called(match) {
+  const sent = new DOMParser().parseFromString(match.output, "application/xml").documentElement;
+  const parts = [...sent.children];
+  return match.documents.map(({ stream, key }, at) => {
+    const title = parts.length === match.documents.length ? parts[at].querySelector("title")?.textContent.trim() : "";
+    return title ? `“${title.slice(0, 120)}”` : `${stream} ${key}`;
+  });
 }
 
 // A match as `listed`, and what its subscribers would be sent.
