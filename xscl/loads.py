@@ -1,9 +1,9 @@
 """The statement that CREATE TABLE stands for: documents of the stream `TABLE.name` write the table.
 
-    <rows><row id="w7"><status>warning</status></row><delete id="w9"/></rows>
+    <rows><row id="w7"><status>warning</status><n type="number">3</n></row><delete id="w9"/></rows>
 
-sets a row and removes one, where `id` is the key's column.  So loads have a place in the order of
-documents, and need nothing of their own anywhere.
+sets a row and removes one, where `id` is the key's column.  A cell is a string, or a number where
+it says so.  So loads have a place in the order of documents, and need nothing of their own.
 """
 
 from __future__ import annotations
@@ -28,10 +28,15 @@ def load_text(table: Table) -> str:
     """Return the statement that loads a table."""
     key, *columns = (column.name for column in table.columns)
     stream, name = load_stream(table.name), table.name
-    actions = [f"SET {name}[key].{each} = row/{each}" for each in columns]
+    actions = [f"SET {name}[key].{each} = {_cell(each)}" for each in columns]
     actions.append(f"DELETE {name}[gone]")
     unit = f"( {stream}//row[@{key}->key]->row | {stream}//delete[@{key}->gone] )"
     return f"{unit} ON MATCH {', '.join(actions)}"
+
+
+def _cell(column: str) -> str:
+    """Return the value of a cell in the row of a load."""
+    return f"if (row/{column}/@type = 'number') then row/{column} + 0 else row/{column}"
 
 
 def loading_query(table: Table, text: str) -> Query:

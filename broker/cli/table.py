@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,10 +11,13 @@ from xml.sax.saxutils import escape, quoteattr
 import click
 
 from broker.cli.connection import BrokerConnection, connect
+from broker.cli.csvcells import read_csv, spell_csv
 from broker.cli.terminal import Failure, echo_data, emit_rows, format_option, message
+from xscl.functions import spell
 
 __all__ = ["table"]
 
+_EXACT = 1 << 53
 _ROWS_AT_ONCE = 500
 """Rows in a document of a load."""
 
@@ -66,6 +67,7 @@ def show(context: click.Context, name: str, key: str | None, output: str) -> Non
     connection = connect(context)
     rows = list(_rows(connection, name, key))
     columns = dict.fromkeys(column for row in rows for column in row)
+    rows = [{column: _whole(cell) for column, cell in row.items()} for row in rows]
     emit_rows(rows, list(columns), output)
     if not rows and output == "table":
         message(f"no row {key!r}: it has the defaults" if key else "no rows: all have the defaults")
@@ -88,13 +90,10 @@ def export(context: click.Context, name: str, output: str) -> None:
     columns = [described["key"], *described["columns"]]
     if output == "json":
         for row in _rows(connection, name, None):
-            echo_data(json.dumps({c: row[c] for c in columns}, ensure_ascii=False))
+            echo_data(json.dumps({c: _whole(row[c]) for c in columns}, ensure_ascii=False))
         return
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([row[c] for c in columns] for row in _rows(connection, name, None))
-    echo_data(text.getvalue(), nl=False)
+    rows = ([row[c] for c in columns] for row in _rows(connection, name, None))
+    echo_data(spell_csv(itertools.chain([columns], rows)), nl=False)
 
 
 @table.command()
@@ -104,7 +103,8 @@ def export(context: click.Context, name: str, output: str) -> None:
 def load(context: click.Context, name: str, file: IO[str]) -> None:
     """Set rows of a table from a FILE: CSV with a line of columns, or a JSON object in each line.
 
-    A row sets the columns that it has.  Rows become documents of the stream TABLE.NAME, and are set
+    A row sets the columns that it has.  In CSV 2 is a number, and "2" and 02 are texts; `xscl table
+    export` writes it so.  Rows become documents of the stream TABLE.NAME, and are set
     when they are decided, with the grace of the queries that use the table.  `-` is standard input.
 
     \b
@@ -149,17 +149,35 @@ def _rows(connection: BrokerConnection, name: str, key: str | None) -> Iterator[
 
 
 def _read(file: IO[str], described: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    first = file.readline()
-    lines: Iterable[str] = itertools.chain([first], file)
-    is_json = first.lstrip().startswith("{")
-    rows = map(json.loads, lines) if is_json else csv.DictReader(lines)
-    known = {described["key"], *described["columns"]}
-    for number, row in enumerate(rows, 1):
-        wrong = sorted(set(row) - known, key=str)
+    """Yield the rows of a file, each by its columns."""
+    known = [described["key"], *described["columns"]]
+    for number, row in enumerate(_rows_in(file.read()), 1):
+        wrong = [column for column in row if column not in known]
         if wrong or row.get(described["key"]) is None:
             what = f"no column {wrong[0]!r}" if wrong else f"no {described['key']!r}"
             raise Failure(f"row {number}: {what}", hint=f"the columns are {', '.join(known)}")
+        odd = [c for c, v in row.items() if isinstance(v, (bool, list, dict))]
+        if odd:
+            hint = "a cell is a text, or a number"
+            raise Failure(f"row {number}: {odd[0]!r} is {row[odd[0]]!r}", hint=hint)
         yield row
+
+
+def _rows_in(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of JSON lines, or of CSV with a line of columns."""
+    try:
+        if text.lstrip().startswith("{"):
+            yield from (json.loads(line) for line in text.splitlines() if line.strip())
+            return
+        rows = read_csv(text)
+        columns = next(rows, [])
+        for number, row in enumerate(rows, 1):
+            if len(row) > len(columns):
+                hint = "a text with a comma stands in quotes"
+                raise Failure(f"row {number}: more cells than columns", hint=hint)
+            yield {_text(column): cell for column, cell in zip(columns, row, strict=False)}
+    except ValueError as error:
+        raise Failure(f"not CSV, nor JSON lines: {error}") from error
 
 
 def _document(key: str, rows: Iterable[Mapping[str, Any]]) -> str:
@@ -167,9 +185,22 @@ def _document(key: str, rows: Iterable[Mapping[str, Any]]) -> str:
     parts = []
     for row in rows:
         cells = "".join(
-            f"<{name}>{escape(str(value))}</{name}>"
-            for name, value in row.items()
-            if name != key and value is not None
+            _cell(name, value) for name, value in row.items() if name != key and value is not None
         )
-        parts.append(f"<row {key}={quoteattr(str(row[key]))}>{cells}</row>")
+        parts.append(f"<row {key}={quoteattr(_text(row[key]))}>{cells}</row>")
     return f"<rows>{''.join(parts)}</rows>"
+
+
+def _cell(name: str, value: Any) -> str:
+    is_number = "" if isinstance(value, str) else ' type="number"'
+    return f"<{name}{is_number}>{escape(_text(value))}</{name}>"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else spell(float(value))
+
+
+def _whole(value: Any) -> Any:
+    """Return a number as people write it: without a fraction where it has none."""
+    is_whole = isinstance(value, float) and abs(value) < _EXACT and value == int(value)
+    return int(value) if is_whole else value

@@ -11,7 +11,7 @@ becomes depends on the documents before it and its arrival time, not on how line
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -33,9 +33,11 @@ from broker.documents.document import (
     check_stream,
 )
 from broker.documents.late import LateDocuments, Newest, TooLate, never
+from broker.documents.loads import check_load
 from broker.documents.segment import SEGMENT_SCHEMA
 from broker.documents.spool import SpoolWriter
 from broker.documents.stored import stream_at
+from xscl.table import Table
 
 __all__ = ["DOCUMENT_BYTES_MAX", "Ingest", "IngestOutcome", "Receipt"]
 
@@ -75,7 +77,8 @@ class Ingest:
     """Turns lines into numbered documents in the spool.  One at a time; the spool is its memory.
 
     `closed_streams` are the streams that queries publish; they take no documents from outside.
-    `tables` are the tables that can be loaded, None where all can.
+    `tables` are the tables that can be loaded, None where all can; of `created` it is known what a
+    load may say.
     `recorded_time_us` is the largest time on a line so far, which only recorded streams need.
     `too_late` says which documents are of no use, to be told and counted; they are accepted.
     `waits_for_time` says whether a tick would change anything.
@@ -95,6 +98,7 @@ class Ingest:
         self.recorded_time_us = recorded_time_us
         self.closed_streams: Collection[str] = ()
         self.tables: Collection[str] | None = None
+        self.created: Mapping[str, Table] = {}
         self.too_late: TooLate = never
         self.settled: TooLate = never
         self.waits_for_time: Callable[[], bool] = lambda: True
@@ -174,6 +178,8 @@ class Ingest:
         table = line.stream.removeprefix(LOADS)
         if self.tables is not None and table != line.stream and table not in self.tables:
             raise DocumentError(f"no query uses a table {table!r}")
+        if table != line.stream and table in self.created:
+            check_load(self.created[table], line.xml)
 
     def _recorded_arrival(self, line: DocumentLine) -> int:
         if line.arrival_us is not None:

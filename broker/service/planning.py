@@ -8,7 +8,7 @@ from __future__ import annotations
 from broker.documents.ingest import Ingest
 from broker.pipeline.steps import Pipeline
 from broker.registry.queries import Registry
-from broker.registry.registered import Engines, loaded_tables, published_streams
+from broker.registry.registered import Engines, loaded_tables, published_streams, tables_of
 
 __all__ = ["Planning"]
 
@@ -50,4 +50,5 @@ class Planning:
         self._version = version
         self._ingest.closed_streams = published_streams(self._registry)
         self._ingest.tables = loaded_tables(self._registry)
+        self._ingest.created = {each.name: each for each, _ in tables_of(self._registry)}
         self._is_planned = True

@@ -31,8 +31,9 @@ class Room:
         self.spool = SpoolWriter(directory / "spool")
         self.registry = Registry(directory / "registry.db")
         self.outbox = Outbox(directory / "outbox.db")
+        self.numbering = Ingest(self.spool)
         self.ingest = IngestThread(
-            Ingest(self.spool), self.spool, registry_version=self.registry.revision, linger_s=0
+            self.numbering, self.spool, registry_version=self.registry.revision, linger_s=0
         )
         self.unready: str | None = None
         self.committed = asyncio.Condition()

@@ -39,6 +39,7 @@ from broker.pipeline.shards import Join, Tasks
 from broker.tables.transactions import Schedule
 from joins import DEFAULT_ENGINE, EngineName
 from xscl.query import Query
+from xscl.table import Table
 
 if TYPE_CHECKING:
     from broker.pipeline.spark import Spark
@@ -122,6 +123,7 @@ def replay(
         make_engine,
         matches,
         closed_streams=[query.publish for query in queries if query.publish is not None],
+        tables=[query.table for query in queries if query.table is not None],
         batch_documents=batch_documents,
         spark=spark,
         session=session,
@@ -159,6 +161,7 @@ def replay_documents(
     matches: TextIO,
     *,
     closed_streams: Sequence[str] = (),
+    tables: Sequence[Table] = (),
     batch_documents: int = BATCH_DOCUMENTS,
     spark: bool = True,
     session: Spark | None = None,
@@ -176,6 +179,7 @@ def replay_documents(
     ) as directory:
         run = ReplayRun(Path(directory), make_engine, matches, progress)
         run.ingest.closed_streams = closed_streams
+        run.ingest.created = {table.name: table for table in tables}
         lines = chain(lines, last)
         if spark:
             _run_in_spark(run, lines, batch_documents, session, on_session)
