@@ -76,10 +76,15 @@ def main() -> None:
                 found.append(worked_off(full, Path(name) / "run", kind))
                 shutil.rmtree(Path(name) / "run")
                 tell(kind, found[-1])
-    base = statistics.median(per_document(run) for run in runs["without the page"])
+    base = sorted(map(per_document, runs["without the page"]))
     for kind, found in runs.items():
-        cost = statistics.median(map(per_document, found))
-        print(f"{kind}: {cost * 1e6:.1f} us of processor a document, {cost / base - 1:+.1%}")
+        costs = sorted(map(per_document, found))
+        least, median = costs[0], statistics.median(costs)
+        print(
+            f"{kind}: {median * 1e6:.1f} us of processor a document in the median"
+            f" ({median / statistics.median(base) - 1:+.1%}), {least * 1e6:.1f} at least"
+            f" ({least / base[0] - 1:+.1%})"
+        )
 
 
 def make(directory: Path, documents: int) -> None:

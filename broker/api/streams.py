@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from http import HTTPStatus
 from typing import Any
 
@@ -89,7 +88,7 @@ def statistics(backend: Backend) -> dict[str, Any]:
     """Return the numbers of one moment; `figures` are those of `/metrics`."""
     reason = backend.unready()
     streams = backend.streams.streams(backend.registry, _now_us())
-    queries = backend.registry.queries(states=(QueryState.ACTIVE, QueryState.PAUSED))
+    counts = backend.registry.state_counts()
     late = backend.ingest.late
     return {
         "is_ready": reason is None,
@@ -99,7 +98,11 @@ def statistics(backend: Backend) -> dict[str, Any]:
         "documents_per_second": sum(each.per_second for each in streams),
         "late": late_data(late.total, late.newest),
         "settled": sum(late.settled.values()),
-        "queries": dict(Counter(query.state.value for query in queries)),
+        "queries": {
+            state.value: count
+            for state, count in counts.items()
+            if state in (QueryState.ACTIVE, QueryState.PAUSED)
+        },
         "subscriptions": sum(backend.registry.subscriptions.counts().values()),
         "matches": sum(backend.outbox.matches.counts().values()),
         "figures": dict(backend.figures()),

@@ -225,6 +225,14 @@ class Registry:
         )
         return [query for query in map(_registered, rows) if query.state in wanted]
 
+    def state_counts(self) -> dict[QueryState, int]:
+        """Return how many queries are in each state that some are in."""
+        rows = self._file.rows(
+            "SELECT state, count(*) FROM (SELECT state, max(revision) FROM query GROUP BY id)"
+            " GROUP BY state"
+        )
+        return {QueryState(state): count for state, count in rows}
+
     def changed_queries(
         self, before: int, version: int
     ) -> tuple[list[RegisteredText], frozenset[str]]:

@@ -96,9 +96,12 @@ def overview(backend: Backend, wanted: str = "") -> dict[str, Any]:
     at_us = now_us()
     queries = backend.registry.queries(states=(QueryState.ACTIVE, QueryState.PAUSED))
     queries.sort(key=lambda query: (query.state is QueryState.ACTIVE, query.id))
-    sources = backend.registry.sources(queries)
-    queries = [each for each in queries if has_text(wanted, each.id, each.text, sources[each.id])]
-    shown, registry, outbox = queries[:_ROWS_MAX], backend.registry, backend.outbox
+    registry, outbox = backend.registry, backend.outbox
+    if wanted:
+        texts = registry.sources(queries)
+        queries = [each for each in queries if has_text(wanted, each.id, each.text, texts[each.id])]
+    shown = queries[:_ROWS_MAX]
+    sources = {each.id: registry.source(each) for each in shown}
     letters = outbox.dead_letters(limit=_MATCHES_MAX)
     numbers = statistics(backend)
     return {

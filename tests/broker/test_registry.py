@@ -33,6 +33,16 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
     registry.close()
 
 
+def test_queries_are_counted_as_they_are_now(registry: Registry) -> None:
+    for name in ("a", "b", "c", "d"):
+        registry.register(name, "S//x->x", version="1", point=0)
+    registry.set_state("b", QueryState.PAUSED, effective=0)
+    registry.set_state("c", QueryState.REMOVED, effective=0)
+    counts = registry.state_counts()
+    assert counts == {QueryState.ACTIVE: 2, QueryState.PAUSED: 1, QueryState.REMOVED: 1}
+    assert len(registry.queries(states=tuple(QueryState))) == sum(counts.values())
+
+
 def test_a_query_is_registered_once_and_replaced_by_a_new_version(registry: Registry) -> None:
     first = registry.register("Q1", "S//a", version="v1", point=10)
     assert registry.register("Q1", "S//a", version="v1", point=20) == first
