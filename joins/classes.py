@@ -202,9 +202,9 @@ class ClassRegistry:
             del self._retained_for[number]
         self.retention.remove(self.by_number[number].retained(), retention_us)
 
-    def retention_us(self, number: int) -> int:
-        """Return for how long instances that can fill a class are kept."""
-        return max(self.window_us(number), *self._retained_for.get(number, (0,)))
+    def retained_us(self, number: int) -> int | None:
+        """Return for how long instances that can fill a class are kept beside its window, if so."""
+        return max(self._retained_for.get(number, ()), default=None)
 
     def retaining(self, of_use: Mapping[int, int]) -> Retaining:
         """Return the classes that keep the most instances; `of_use` counts instances by shape."""

@@ -287,7 +287,7 @@ class ShardedProcessor(Classified):
     def _put_catalog(self, name: str) -> None:
         classes = self.classes
         uses = {n: (c, classes.window_us(n)) for n, c in classes.by_number.items()}
-        retention = {n: classes.retention_us(n) for n in classes.by_number}
+        retention = {n: us for n in classes.by_number if (us := classes.retained_us(n)) is not None}
         thresholds = {n: t for n in classes.by_number if (t := classes.thresholds(n))}
         self._store.put_catalog(
             name, ClassCatalog(uses, self._anchors.epochs, retention, thresholds)

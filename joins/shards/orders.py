@@ -71,8 +71,8 @@ class Piece:
 class ClassCatalog:
     """The classes as all shards know them: each with its widest window, and its anchors.
 
-    `retention` says for how long instances that can fill a class are kept, `thresholds` what its
-    similarity joins ask at least.
+    `retention` says for how long instances that can fill a class are kept beside its window, where
+    they are, `thresholds` what its similarity joins ask at least.
     """
 
     classes: Mapping[int, tuple[QueryClass, int]]

@@ -60,7 +60,7 @@ class Shard:
         self._shapes: dict[int, list[Edge]] = {}
         self._catalog: ClassCatalog
         # What the driver calls a class, and the processor; its window, retention, and thresholds.
-        self._classes: dict[int, tuple[int, int, int, tuple[float, ...]]] = {}
+        self._classes: dict[int, tuple[int, int, int | None, tuple[float, ...]]] = {}
         self._last = 0
         self._first_new = 0
 
@@ -105,7 +105,7 @@ class Shard:
         self._homes.follow(classes, catalog.epochs)
         before, self._classes = self._classes, {}
         for number, (query_class, window_us) in catalog.classes.items():
-            retention_us = catalog.retention[number]
+            retention_us = catalog.retention.get(number)
             if is_product(query_class) and not self._is_here(query_class):
                 continue
             # A window changes by adding the new one first: the class and its number stay.
@@ -114,10 +114,12 @@ class Shard:
                 self._classes[number] = before.pop(number)
             else:
                 own = self._processor.add(query_class, window_us, least=least)
-                self._processor.retain(own, retention_us)
+                if retention_us is not None:
+                    self._processor.retain(own, retention_us)
                 self._classes[number] = own, window_us, retention_us, least
         for own, window_us, retention_us, least in before.values():
-            self._processor.release(own, retention_us)
+            if retention_us is not None:
+                self._processor.release(own, retention_us)
             self._processor.remove(own, window_us, least=least)
 
     def _is_here(self, product: QueryClass) -> bool:

@@ -26,6 +26,7 @@ from broker.matching.limits import MatchingLimits
 from broker.matching.queries.registration import SetChange
 from broker.pipeline.shards import DirectoryStore, Join, MemoryStore
 from joins.engines import Processor
+from joins.memory.limits import MemoryLimits
 from joins.memory.retention import Retention
 from joins.memory.shapes import Shapes
 from joins.shards.driver import ShardedProcessor
@@ -271,6 +272,20 @@ def test_what_no_window_reaches_any_more_is_deleted(tmp_path: Path) -> None:
     # Shapes, classes; of each shard the pieces of eight hours, two batches, and of the last one.
     assert files <= 2 + 2 * 4
     assert shards.processor.remembered(0) <= 12
+
+
+def test_what_only_a_block_alone_reads_is_forgotten_by_all() -> None:
+    forgetful = SignatureLimits(memory=MemoryLimits(shapes_kept=0, evicted_rows=1))
+    limits = ShardLimits(shard=forgetful, pieces=2, looked_every=1)
+    documents = [
+        f"document {i} S 01:00 <{'ab'[i % 2]}>{'<v>x</v>' * (i % 3)}</{'ab'[i % 2]}>"
+        for i in range(1, 60)
+    ]
+    queries = "query q\n  S//a->x", "query r\n  S//b[v->y] JOIN {y = z, 1 h} S//b[v->z]"
+    case = parse_case("\n".join(["lateness 0 s", *queries, *documents, "----", ""]))
+    shards = ShardsHere(2, case.lateness_us, limits=limits)
+    found = run_engine(case, batch_size=1, processors=lambda: shards.processor)
+    assert lines(found) == lines(run_engine(case))
 
 
 def test_a_task_that_is_late_puts_no_end_to_the_run_that_followed(tmp_path: Path) -> None:
