@@ -17,6 +17,7 @@ import argparse
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,10 +35,11 @@ from joins.sequences.evaluation import Evaluation
 from joins.sequences.planning.outputs import ClassOutputs
 from joins.sequences.planning.plan import Plan
 from templates.compiler import compile_query
-from templates.decision import Decided, Decision, TupleStream
+from templates.decision import AbsentCase, Decided, Decision, TupleStream
 from xpath_eval.catalog import PatternCatalog
 
 SECOND_US = 1_000_000
+APART_US = 3 * SECOND_US
 KEYS = 1_000
 BATCH = 10_000
 READY_STATEMENTS = (1, 100, 1_000, 100_000)
@@ -46,24 +48,32 @@ WINDOWS = ("1 s", "1 min", "1 h", "1 d")
 LATENESS_US = 86_400 * SECOND_US
 TIMES = ("docid", "watermark_us", "end_us")
 
+
+class Assigned(NamedTuple):
+    """A statement, and the values of its parameter: at most the first ones have a match."""
+
+    text: str
+    value: Callable[[int], Any]
+
+
 ASSIGNED = {
-    "$key of a left": "S//b[k->x][k = $key] NEXT {x = y, 1 h} S//g[k->y] GRACE 0 s",
-    "$key of a right": "S//b[k->x] NEXT {x = y, 1 h} S//g[k->y][k = $key] GRACE 0 s",
-    "$p below a right": "S//b[k->x] NEXT {, 1 min} S//g[k > $p] GRACE 0 s",
-    "$T of NEXT": "S//b[k->x] NEXT {x = y, $T} S//g[k->y] GRACE 0 s",
-    "$T of NOT": "S//b[k->x] NOT FOLLOWED BY {x = y, $T} S//g[k->y] GRACE 0 s",
+    "$key of a left": Assigned("S//b[k->x][k = $key] NEXT {x = y, 1 h} S//g[k->y] GRACE 0 s", str),
+    "$key of a right": Assigned("S//b[k->x] NEXT {x = y, 1 h} S//g[k->y][k = $key] GRACE 0 s", str),
+    "$p below a right": Assigned(
+        "S//b[k->x] NEXT {, 1 min} S//g[k > $p] GRACE 0 s", lambda n: KEYS - 2 + n
+    ),
+    "$T of NEXT": Assigned(
+        "S//b[k->x] NEXT {, $T} S//g[k->y] GRACE 0 s", lambda n: APART_US - 1_000_000 + n
+    ),
+    "$T of NOT": Assigned(
+        "S//b[k->x] NOT FOLLOWED BY {, $T} S//g GRACE 0 s", lambda n: APART_US + n * 1_000
+    ),
 }
 
 STATEMENTS = {
     "NEXT": "S//b[k->x] NEXT {x = y, 1 h} S//g[k->y] GRACE 0 s",
     "UNLESS": "S//b[k->x] NEXT {x = y, 1 h} S//g[k->y] UNLESS {x = z} S//c[k->z] GRACE 0 s",
     "NOT FOLLOWED BY": "S//b[k->x] NOT FOLLOWED BY {x = y, 10 s} S//g[k->y] GRACE 0 s",
-}
-
-
-_VALUES: dict[str, Callable[[int], int]] = {
-    "duration": lambda n: 60 * SECOND_US + n * 1_000,
-    "number": lambda n: KEYS - 10 + n,  # most of them are below nothing
 }
 
 
@@ -89,10 +99,14 @@ def varied(decided: Decided, number: int) -> Decided:
     def other(stream: TupleStream) -> TupleStream:
         return replace(stream, name=f"{stream.name}/{number}")
 
+    def case_of_others(case: AbsentCase) -> AbsentCase:
+        beside = tuple(f"{name}/{number}" for name in case.beside)
+        return replace(case, stream=other(case.stream), beside=beside)
+
     decision = decided.decision
     fits = [replace(fit, left=other(fit.left), right=other(fit.right)) for fit in decision.fits]
     absences = [
-        replace(absent, cases=tuple(replace(c, stream=other(c.stream)) for c in absent.cases))
+        replace(absent, cases=tuple(map(case_of_others, absent.cases)))
         for absent in decision.absences
     ]
     lefts = tuple(map(other, decision.lefts))
@@ -207,24 +221,22 @@ def through_the_join(
     return rates[0], rates[1], matches
 
 
-def assigned(text: str, count: int, events: int) -> tuple[float, float, int]:
+def assigned(workload: Assigned, count: int, events: int) -> tuple[float, float, int]:
     """Return events a second to rows, seconds to take assignments in, and how many matches."""
-    [query] = xscl.parse(text, id="q")
-    kinds = dict(query.parameters)
-    values = [
-        {name: _VALUES.get(kind, str)(n) for name, kind in kinds.items()} for n in range(count)
-    ]
+    [query] = xscl.parse(workload.text, id="q")
+    [(name, _)] = query.parameters
+    values = [{name: workload.value(n)} for n in range(count)]
     started = time.process_time()
     registered = RegisteredQuery(query, assignments=tuple(values))
     engine = RowsOnly([registered], lateness_us=LATENESS_US)
     taken_in = time.process_time() - started
-    documents = alternating_documents(events, 3_000)
+    documents = alternating_documents(events, APART_US)
     parts = [engine.evaluate(documents[i : i + BATCH]) for i in range(0, events, BATCH)]
     # Boxes are put in order when the first tuples ask.
-    engine.process(parts[0], dict[int, bytes])
+    assert not engine.process(parts[0], dict[int, bytes]).pauses
     started = time.process_time()
     for part in parts[1:]:
-        engine.process(part, dict[int, bytes])
+        assert not engine.process(part, dict[int, bytes]).pauses
     rate = (events - BATCH) / (time.process_time() - started)
     return rate, taken_in, engine.found
 
@@ -281,9 +293,9 @@ def main() -> None:
             f" {many_rows:10,.0f} {many_lines:10,.0f}"
         )
     print("events/s to rows by assignments of one statement, and seconds to take them in")
-    for name, text in ASSIGNED.items():
+    for name, workload in ASSIGNED.items():
         for count in ASSIGNMENTS:
-            rate, seconds, found = assigned(text, count, options.joined + BATCH)
+            rate, seconds, found = assigned(workload, count, options.joined + BATCH)
             print(f"{name:18} {count:10,} {rate:10,.0f} {seconds:8.1f} s ({found:,} matches)")
     print("next recorded item of the same feed, items/s: ready, to rows, to lines")
     documents = news(options.items)

@@ -10,7 +10,9 @@ Boxes of all forms stand together in sorted runs, which are merged as they doubl
 order of `keys`, a mix of the form and of the hashes of its equalities; boxes of one key are in the
 order of one of their bounds, the loosest first: of the one with the most different values among the
 boxes of the form there.  So a binary search finds the boxes of a key, a second one finds the boxes
-of these whose leading bound holds, and only the latter are listed and tested on the rest.
+of these whose leading bound holds, and only the latter are listed and tested on the rest.  Where
+one datum is tested from above and from below, as where something is decided for steps of
+thresholds, a third search finds where the second bound begins to hold.
 
 All bounds are upper ones: a test from below is one of the negated number.  A box whose bound is no
 number admits nothing, and has no row.  Equalities are two independent 64-bit hashes; who lists a
@@ -22,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +41,7 @@ LOOSE = np.inf
 _SPARE = 1_000
 """Boxes that are gone, up to which runs are not made anew because of them."""
 
-_WINDOW, _POINT, _FIRST_BOUND = range(3)
+_NO_BOUND, _WINDOW, _POINT, _FIRST_BOUND = range(-1, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,20 @@ def mixed(hashes: Hashes, more: Hashes) -> Hashes:
     return (result ^ (result >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
 
 
+class _Leading(NamedTuple):
+    """The bound by which boxes of a form are sorted, and one that is its opposite in each of them.
+
+    `_NO_BOUND` is that there is none.  Opposite are those of one datum that is held against two
+    numbers of a tuple, from above and from below: what holds between them stands in a row.
+    """
+
+    kind: int
+    opposite: int
+
+
+_ALONE = _Leading(_WINDOW, _NO_BOUND)
+
+
 @dataclass(frozen=True, slots=True)
 class _SortedBoxes:
     """Boxes in the order of their keys and leading bounds; `leading` says which, by form."""
@@ -96,7 +113,7 @@ class _SortedBoxes:
     keys: Hashes
     leads: Doubles
     numbers: Ints
-    leading: dict[int, int]
+    leading: dict[int, _Leading]
 
 
 class BoxIndex:
@@ -200,19 +217,17 @@ class BoxIndex:
         """Return boxes as a run."""
         forms = self._forms[numbers].astype(np.int64)
         leads = np.zeros(len(numbers))
-        leading: dict[int, int] = {}
+        leading: dict[int, _Leading] = {}
         order = np.argsort(forms, kind="stable")
         cuts = [0, *(np.flatnonzero(np.diff(forms[order])) + 1).tolist(), len(order)]
         for start, stop in pairwise(cuts):
             rows = order[start:stop]
-            kind, values = self._leading(numbers[rows])
-            leading[int(forms[rows[0]])] = kind
-            leads[rows] = values
+            leading[int(forms[rows[0]])], leads[rows] = self._leading(numbers[rows])
         keys = self._keys[numbers].astype(np.uint64)
         order = np.lexsort((leads, keys))
         return _SortedBoxes(keys[order], leads[order], numbers[order], leading)
 
-    def _leading(self, numbers: Ints) -> tuple[int, Doubles]:
+    def _leading(self, numbers: Ints) -> tuple[_Leading, Doubles]:
         """Return the bound with the most different values, and its values, the loosest smallest."""
         found: list[Doubles] = [
             -self._windows[numbers].astype(np.float64),
@@ -220,10 +235,12 @@ class BoxIndex:
             *(-column[numbers].astype(np.float64) for column in self._bounds),
         ]
         if len(numbers) == 1:
-            return _WINDOW, found[_WINDOW]
+            return _ALONE, found[_WINDOW]
         distinct = [len(np.unique(values)) for values in found]
         kind = int(np.argmax(distinct))
-        return kind, found[kind]
+        leads = found[kind]
+        opposites = (i for i, values in enumerate(found) if np.array_equal(values, -leads))
+        return _Leading(kind, next(opposites, _NO_BOUND)), leads
 
     def _find(self, run: _SortedBoxes, asks: Asks) -> Iterator[tuple[Ints, Ints]]:
         starts = np.searchsorted(run.keys, asks.keys, "left")
@@ -232,7 +249,13 @@ class BoxIndex:
         if not len(some):
             return
         starts, stops = starts[some], stops[some]
-        stops = _first_above(run.leads, starts, stops, self._limits(run, asks, some))
+        # A key of another form may be the same by chance; `_hold` tells them apart.
+        forms = asks.forms[some].tolist()
+        kinds = [run.leading.get(form, _ALONE) for form in forms]
+        kind, opposite = np.array(kinds, np.int64).reshape(-1, 2).T
+        stops = _first_above(run.leads, starts, stops, self._limits(kind, asks, some))
+        floors = np.nextafter(-self._limits(opposite, asks, some), -np.inf)
+        starts = _first_above(run.leads, starts, stops, floors)
         counts = stops - starts
         ends = np.cumsum(counts)
         at = 0
@@ -250,13 +273,11 @@ class BoxIndex:
             if held.any():
                 yield which[held], numbers[held]
 
-    def _limits(self, run: _SortedBoxes, asks: Asks, some: Ints) -> Doubles:
-        """Return up to where the leading bound of the boxes of a key may hold."""
-        # A key of another form may be the same by chance; `_hold` tells them apart.
-        forms = asks.forms[some].tolist()
-        kinds = np.array([run.leading.get(form, _WINDOW) for form in forms], np.int64)
-        limits = -asks.spans[some].astype(np.float64)
-        of_points = kinds == _POINT
+    def _limits(self, kinds: Ints, asks: Asks, some: Ints) -> Doubles:
+        """Return up to where bounds of some kinds may hold, each for an ask."""
+        limits = np.full(len(some), np.inf)
+        of_windows, of_points = kinds == _WINDOW, kinds == _POINT
+        limits[of_windows] = -asks.spans[some[of_windows]].astype(np.float64)
         limits[of_points] = asks.docids_min[some[of_points]]
         for j, bounds in enumerate(asks.bounds):
             own = kinds == _FIRST_BOUND + j

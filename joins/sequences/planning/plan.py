@@ -123,7 +123,7 @@ class Plan:
             | {"taking": np.int8}
         )
         self._names: dict[str, int] = {}
-        self._beside = np.zeros(0, np.int64)
+        self._beside = Columns({"code": np.int64})  # ascending, as cases are
         self._readers: dict[int, SeatReaders] = {}
         self._strata: list[int] = []
 
@@ -239,7 +239,7 @@ class Plan:
                 right_blocks=self._blocks.of(right),
             )
             self._sit(number, own, self._operand(), Role.ABSENT, case.stream, [rule])
-        self._beside = np.append(self._beside, sorted(beside)).astype(np.int64)
+        self._beside.append(len(beside), code=np.array(sorted(beside), np.int64))
 
     def hand_on(self, query_class: int, decided: Decided) -> ClassOutput:
         """Take what a class hands on of a decision that is there."""
@@ -390,8 +390,9 @@ class Plan:
     def are_beside(self, cases: Ints, seats: Ints) -> Flags:
         """Return which cases are asked beside rows of seats; see `AbsentCase`."""
         codes = cases * _STREAMS + self.seats["stream"][seats]
-        at = np.minimum(np.searchsorted(self._beside, codes), len(self._beside) - 1)
-        beside: Flags = self._beside[at] == codes
+        known = self._beside["code"]
+        at = np.minimum(np.searchsorted(known, codes), len(known) - 1)
+        beside: Flags = known[at] == codes
         return beside
 
 
