@@ -15,6 +15,7 @@ from broker.cli.connection import BrokerConnection, connect
 from broker.cli.costs import estimates_from, render_estimates, statistics_option
 from broker.cli.terminal import (
     Failure,
+    Time,
     echo,
     echo_data,
     echo_json,
@@ -90,6 +91,12 @@ _DEFAULT_SECTIONS = tuple(name for name in _SECTIONS if name != "sql")
     metavar="TIME",
     help="With --why-not and XML files: the event time (ISO 8601) of each, in their order.",
 )
+@click.option(
+    "--until",
+    type=Time(),
+    help="With --why-not: when the last tick of the clock is, behind all documents; by default"
+    " later than everything, so that all is decided.",
+)
 @parameter_option("With --why-not: the value of a parameter")
 @click.option(
     "--parameters",
@@ -109,6 +116,7 @@ def explain(
     is_why_not: bool,
     documents: Path | None,
     times: Sequence[str],
+    until: int | None,
     given: Sequence[str],
     parameters: str | None,
 ) -> None:
@@ -148,7 +156,7 @@ def explain(
     if is_why_not:
         queries = _load([Path(paths[0])])
         asked = _only(queries, query_ids)
-        reason = _why_not(asked, queries, paths[1:], documents, times, lateness, parameters)
+        reason = _why_not(asked, queries, paths[1:], documents, times, lateness, parameters, until)
         _show_reason(reason, output)
         return
     if is_plan:
@@ -273,16 +281,19 @@ def _why_not(
     times: Sequence[str],
     lateness: str,
     parameters: str | None,
+    until: int | None,
 ) -> Reason:
-    from broker.cli.whynot import all_of, from_files, from_record
+    from broker.cli.whynot import all_of, from_files, from_record, with_tick
     from broker.whynot import Rules, Surroundings, why_not
 
     if documents is not None:
         chosen = from_record(documents, names)
-        around = Surroundings.of(all_of(documents), chosen) if query.is_ordered else None
+        around = None
+        if query.is_ordered:
+            around = Surroundings.of(all_of(documents, until), chosen)
     else:
         chosen = from_files(query, names, times)
-        around = Surroundings(chosen)
+        around = Surroundings(with_tick(chosen, until))
         if len(times) < len(names):
             message("no --time for each document: they are taken to come in this order, 1 s apart")
     return why_not(

@@ -21,12 +21,13 @@ from broker.cli.terminal import (
     EXIT_FAILED,
     EXIT_PAUSED,
     Failure,
+    Time,
     message,
     parameter_option,
     read_parameters,
     wanted_parameters,
 )
-from broker.documents.document import LAST_US, parse_time
+from broker.documents.document import LAST_US
 from broker.documents.recorded import count_lines
 from broker.matching.mrules import SWITCHED
 from broker.operations.printable import printable
@@ -60,20 +61,6 @@ class _Duration(click.ParamType[int]):
             self.fail(str(error), param, ctx)
 
 
-class _Time(click.ParamType[int]):
-    """A time in ISO 8601, in microseconds; without an offset it is UTC."""
-
-    name = "time"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        try:
-            return parse_time(str(value))
-        except ValueError:
-            self.fail(f"{value!r} is not a time: 2026-03-01T12:00, as it stands in documents")
-
-
 @click.command()
 @click.argument("queries", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option(
@@ -97,7 +84,7 @@ class _Time(click.ParamType[int]):
 )
 @click.option(
     "--until",
-    type=_Time(),
+    type=Time(),
     help="When the last tick of the clock is, behind all documents; by default later than"
     " everything, so that all is decided.",
 )

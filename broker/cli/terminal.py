@@ -24,6 +24,7 @@ __all__ = [
     "Failure",
     "Seconds",
     "StreamName",
+    "Time",
     "clean_warnings",
     "echo",
     "echo_bytes",
@@ -87,6 +88,23 @@ class StreamName(click.ParamType[str]):
         except DocumentError as error:
             self.fail(str(error), param, ctx)
         return value
+
+
+class Time(click.ParamType[int]):
+    """A time in ISO 8601, in microseconds; without an offset it is UTC."""
+
+    name = "time"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Return the microseconds of a time."""
+        from broker.documents.document import parse_time
+
+        try:
+            return parse_time(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is not a time: 2026-03-01T12:00, as it stands in documents")
 
 
 class Seconds(click.ParamType[float]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from broker.documents.document import Document
     from xscl.query import Query
 
-__all__ = ["all_of", "from_files", "from_record"]
+__all__ = ["all_of", "from_files", "from_record", "with_tick"]
 
 _SECOND_US = 1_000_000
 
@@ -35,12 +36,17 @@ def from_record(path: Path, names: Sequence[str]) -> list[Document]:
     return [_only(name, found[name], path) for name in names]
 
 
-def all_of(path: Path) -> list[Document]:
-    """Return all documents of a file of document lines, ticks among them."""
+def all_of(path: Path, until_us: int | None) -> list[Document]:
+    """Return all documents of a file of document lines, ticks among them.
+
+    The last tick is at a time, by default later than everything, as in a replay.
+    """
+    from broker.documents.document import LAST_US, tick
     from broker.documents.recorded import RecordedError, number_lines, read_document_lines
 
+    last = "", tick(LAST_US if until_us is None else until_us)
     try:
-        return list(number_lines(read_document_lines([path])))
+        return list(number_lines(chain(read_document_lines([path]), [last])))
     except (RecordedError, OSError) as error:
         raise Failure(str(error)) from error
 
@@ -56,6 +62,16 @@ def _only(name: str, documents: Sequence[Document], path: Path) -> Document:
         )
     places = ", ".join(f"{document.stream}/{document.key}" for document in documents)
     raise Failure(f"{name!r} is on several streams", hint=f"write one of {places}")
+
+
+def with_tick(documents: Sequence[Document], until_us: int | None) -> list[Document]:
+    """Return documents that come in order with a tick behind them, as `all_of` has one."""
+    from broker.documents.document import CLOCK, LAST_US, Document
+
+    time_us = LAST_US if until_us is None else until_us
+    newest_us = max((document.end_us for document in documents), default=0)
+    times = (time_us, time_us, time_us, newest_us)
+    return [*documents, Document(1 + len(documents), CLOCK, "", *times, b"")]
 
 
 def from_files(

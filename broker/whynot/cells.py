@@ -92,7 +92,7 @@ def cell_reason(
     outside = [document for document in around if not document.depth]
     last = outside[-1]
     newest_us = max(document.end_us for document in outside)
-    tick = Document(last.docid + 1, CLOCK, "", LAST_US, LAST_US, LAST_US, newest_us, b"")
+    last_tick = Document(last.docid + 1, CLOCK, "", LAST_US, LAST_US, LAST_US, newest_us, b"")
     xml = {document.docid: document.xml for document in outside}
     registered = [
         RegisteredQuery(query if each.id == query.id else each, registration_point)
@@ -102,7 +102,8 @@ def cell_reason(
     for table in known.tables if isinstance(known, KnownRows) else ():
         engine.tables.define(table)
     engine.process(
-        engine.evaluate([*outside, tick]), lambda docids: {docid: xml[docid] for docid in docids}
+        engine.evaluate([*outside, last_tick]),
+        lambda docids: {docid: xml[docid] for docid in docids},
     )
     if asked.best is None:
         return None
@@ -110,7 +111,9 @@ def cell_reason(
     if decided > last.docid:
         text = "the clock has not passed what decides: tables have not been asked yet"
         return Reason("decision", False, text)
-    text = f"asked of tables when it was decided, at document {decided}"
+    at_tick = any(each.docid == decided and each.stream == CLOCK for each in outside)
+    tick_is = ", a tick of the clock" if at_tick else ""
+    text = f"asked of tables when it was decided, at document {decided}{tick_is}"
     return Reason("tables", all(p.holds for p in parts), text, None, {"decided": decided}, parts)
 
 

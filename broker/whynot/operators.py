@@ -59,6 +59,11 @@ class NamedOperand:
     documents: tuple[Document, ...]
     tuples: Sequence[Binding]
 
+    @property
+    def was(self) -> str:
+        """The verb that its name takes."""
+        return "was" if len(self.documents) == 1 else "were"
+
     @cached_property
     def start_us(self) -> int:
         """The start of its interval."""
@@ -149,7 +154,7 @@ class Joining:
         until = earlier.end_us + self.window_us + self.lateness_us
         watermark = later.newest.watermark_us
         if self.window_us >= INFINITE_US or watermark <= until:
-            return Reason("lateness", True, f"{earlier.name} was remembered")
+            return Reason("lateness", True, f"{earlier.name} {earlier.was} remembered")
         facts = {"watermark": render_time(watermark), "remembered_until": render_time(until)}
         text = (
             f"{earlier.name} came first and had been forgotten when {later.name} came: documents of"
