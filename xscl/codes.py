@@ -114,4 +114,5 @@ CODES = {
     "XS913": "A key that is set",
     "XS914": "A confidence out of reach",
     "XS915": "Three units lost side by side",
+    "XS916": "A cell that is a number beside a text",
 }

@@ -39,9 +39,8 @@ def build_loss(syntax: LossSyntax, uses: list[ParameterUse], report: Report) -> 
             "`LOSS 0.1` says that one in ten is lost",
         )
     if not _is_delay(syntax):
-        report.error(
-            "XS910", syntax.span, f"this is no delay: `{syntax.delay}`", _WANTED[syntax.delay]
-        )
+        why, hint = _wrong_delay(syntax)
+        report.error("XS910", syntax.span, f"this is no delay: {why}", hint)
     if report.errors > errors or isinstance(probability, ParameterRef):
         return None
     lengths = tuple(_length(each, uses) for each in syntax.lengths)
@@ -68,6 +67,22 @@ def _is_delay(syntax: LossSyntax) -> bool:
     if syntax.delay == "exp":
         return len(syntax.lengths) == 1 and 0 not in lengths
     return _is_rising(shares) and all(0 <= each <= 1 for each in shares)
+
+
+def _wrong_delay(syntax: LossSyntax) -> tuple[str, str]:
+    """Return what is wrong with a delay, and what to write."""
+    hint = _WANTED[syntax.delay]
+    lengths = [each.length_us for each in syntax.lengths]
+    if any(each is not None and each >= INFINITE_US for each in lengths):
+        return f"`{syntax.delay}` with a delay that never ends", hint
+    if syntax.delay == "uniform":
+        if len(lengths) != 2:
+            given = f"{len(lengths)} duration{'' if len(lengths) == 1 else 's'}"
+            return f"`uniform` has two durations, and {given} given here", hint
+        return "of `uniform` the second duration is longer than the first", hint
+    if syntax.delay == "exp":
+        return "`exp` has one duration, longer than zero", hint
+    return "of `cdf` durations and shares rise, and a share is at most 1", hint
 
 
 def _is_rising(numbers: list[int] | list[float]) -> bool:

@@ -6,6 +6,8 @@ cells of tables and `if`; a term is a comparison, or a test: `exists(x)`, `conta
 
 from __future__ import annotations
 
+import re
+
 from xscl.cursor import LIST_HINT, UnreadableError, describe
 from xscl.lexer import Token
 from xscl.path import Span
@@ -29,6 +31,7 @@ __all__ = ["PredicateParser"]
 
 _GOES_ON = COMPARISONS | {"+", "-", "*", "|", "[", "/", "//"}
 _DISTINCT = frozenset({"count", "collect"})
+_NEGATED_TEST = re.compile(r"not[\s(]*\b(exists|empty)\s*\(", re.IGNORECASE)
 SIDE = 2
 """The level of precedence of a side: sums, and what binds closer."""
 
@@ -178,6 +181,10 @@ class PredicateParser(WindowParser):
             hint = (
                 "turn the comparison around, `!=` or `>=`; `not(...)` stands in predicates of steps"
             )
+            asked = _NEGATED_TEST.match(self.text, left.span.start)
+            if asked is not None:
+                other = "empty" if asked[1].lower() == "exists" else "exists"
+                hint = f"write `{other}(...)` where `{asked[1]}(...)` is not to hold"
             return self.fail("XS108", left.span, "nothing can be negated here", hint)
         hint = (
             f"compare `{self.text[left.span.start : left.span.end]}` with something:"

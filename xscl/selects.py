@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -28,6 +29,10 @@ from xscl.statement import SelectSyntax
 from xscl.syntax import Expression, ParameterRef, PathExpression
 
 __all__ = ["Selectable", "build_select", "item_text"]
+
+
+_ROW = re.compile(r"[\w.-]+\s*\[[^\]]*\]\s*\.\s*\w")
+"""A cell of a table, as conditions have it: `worker[x].status`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +233,12 @@ class _Checker:
         for mention in translation.unknown:
             start = offset + mention.offset
             span = whole or Span(start, start + len(mention.name))
-            self.unknown(mention.name, span)
+            if _ROW.match(text, mention.offset):
+                hint = "tables are read behind WHERE and HAVING, and in SET"
+                message = f"the table `{mention.name}` cannot be read in SELECT"
+                self.report.error("XS901", span, message, hint)
+            else:
+                self.unknown(mention.name, span)
         for mention in translation.parameters:
             if mention.name.startswith(ROW_VALUE):
                 continue

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from xscl.comparison import Cell, Conditional, Disjunct, Residual, operands_below
 from xscl.diagnostics import Diagnostic, Severity
 from xscl.path import Literal, Span
 from xscl.query import Query
 from xscl.report import Report
+from xscl.sequence import From
 from xscl.spelling import did_you_mean
 from xscl.statement import ColumnSyntax, TableSyntax
 from xscl.syntax import ParameterRef
-from xscl.table import Table, TableColumn, TableUse
+from xscl.table import Action, SetCell, Table, TableColumn, TableUse
 
 __all__ = ["build_table", "check_graces", "check_tables"]
 
@@ -85,7 +87,43 @@ def check_tables(
                 found.append(
                     Diagnostic(code, severity, use.span, message, advice, None, path, source)
                 )
+        for use, text in _numbers_beside_texts(query, known):
+            message = f"`{use.table}[...].{use.column}` is a number where no row says otherwise"
+            advice = f"of a number neither `= {text}` nor `!= {text}` holds: compare it with one"
+            found.append(
+                Diagnostic("XS916", Severity.WARNING, use.span, message, advice, None, path, source)
+            )
     return found
+
+
+def _numbers_beside_texts(query: Query, known: dict[str, Table]) -> Iterator[tuple[TableUse, str]]:
+    """Yield cells that have a number by default and are compared with a text, with the text."""
+    having = () if query.rows is None else query.rows.having or ()
+    where = query.root.where or () if isinstance(query.root, From) else ()
+    for residual in _residuals((*where, *having), query.actions):
+        for cell, text in ((residual.left, residual.right), (residual.right, residual.left)):
+            is_text = isinstance(text, Literal) and isinstance(text.value, str)
+            if not is_text or not isinstance(cell, Cell) or cell.row.table not in known:
+                continue
+            columns = {each.name: each.default for each in known[cell.row.table].columns}
+            default = columns.get(cell.column)
+            if default is not None and isinstance(default.value, float):
+                for use in query.tables:
+                    if (use.table, use.column) == (cell.row.table, cell.column):
+                        yield use, repr(text.value)  # type: ignore[union-attr]
+                        break
+
+
+def _residuals(asked: Iterable[Disjunct], actions: Iterable[Action]) -> Iterator[Residual]:
+    """Yield the comparisons of conditions and of `if` in values that are set."""
+    disjuncts = list(asked)
+    values = [each.value for each in actions if isinstance(each, SetCell)]
+    for value in values:
+        for below in operands_below(value):
+            if isinstance(below, Conditional):
+                disjuncts += below.condition
+    for disjunct in disjuncts:
+        yield from (each for each in disjunct.residuals if each.operator in ("=", "!="))
 
 
 def check_graces(queries: Sequence[Located]) -> list[Diagnostic]:

@@ -29,6 +29,7 @@ WARNINGS = {
     "XS707",
     "XS800",
     "XS912",
+    "XS916",
 }
 BESIDE = {"XS501", "XS508", "XS509", "XS800"}
 """Warnings that examples of something else may have: that it costs, waits, or does not run yet."""
