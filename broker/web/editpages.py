@@ -15,6 +15,11 @@ __all__ = ["ROUTES", "edit_page"]
 _TEXT_MAX = 20_000
 """Characters of a text that an address may bring along."""
 
+_EXAMPLE = """\
+news//item->first
+FOLLOWED BY {first/title = second/title AND first/feed != second/feed, 1 day}
+news//item->second"""
+
 
 async def show_new(request: web.Request) -> web.Response:
     """Show the form of a new query; `?text=` is what it begins with, so that it can be shared."""
@@ -32,7 +37,7 @@ def edit_page(request: web.Request, name: str, text: str, *, wrong: str = "") ->
     """Return the form with a text; `wrong` says why it was not registered."""
     is_new = "id" not in request.match_info or request.path == "/register"
     status = HTTPStatus.UNPROCESSABLE_ENTITY if wrong else HTTPStatus.OK
-    values = {"name": name, "text": text, "wrong": wrong, "is_new": is_new}
+    values = {"name": name, "text": text, "wrong": wrong, "is_new": is_new, "example": _EXAMPLE}
     return page(request, "edit.html.j2", values, status=status)
 
 

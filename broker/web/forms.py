@@ -25,7 +25,7 @@ from broker.api.feeds import FEED_ADMINISTRATION
 from broker.api.problem import Problem
 from broker.registry.registered import parsed
 from broker.web.editpages import edit_page
-from broker.web.rendering import HEADERS, page
+from broker.web.rendering import BACK, HEADERS, page
 
 __all__ = ["ROUTES", "SENT_TEXT", "not_registered"]
 
@@ -100,8 +100,11 @@ def not_registered(request: web.Request, wrong: str) -> web.Response:
 
 
 async def _subscribe(request: web.Request, fields: Mapping[str, str]) -> web.StreamResponse:
+    query = fields.get("query", "")
+    # Without what was typed: a destination may have a secret in it, and addresses are logged.
+    request[BACK] = f"/queries/{quote(query, safe='')}#subscribe"
     asked: dict[str, Any] = {
-        "query": fields.get("query", ""),
+        "query": query,
         "destination": fields.get("destination", "").strip(),
         "parameters": await in_thread(_parameters, request, fields),
     }

@@ -15,7 +15,7 @@ from broker.api.admission.browsers import FORM_TOKEN
 from broker.registry.tokens import TokenScope
 from broker.web import pagedata
 
-__all__ = ["HEADERS", "login_page", "page", "problem_page"]
+__all__ = ["BACK", "HEADERS", "login_page", "page", "problem_page"]
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -83,6 +83,20 @@ def login_page(
     return page(request, "login.html.j2", {"said": said}, status=status, headers=headers)
 
 
+BACK = web.RequestKey("back", str)
+"""The address of the form that was sent."""
+
+_TITLES = {
+    HTTPStatus.BAD_REQUEST: "That was not understood",
+    HTTPStatus.FORBIDDEN: "Your token is not for that",
+    HTTPStatus.NOT_FOUND: "There is no such thing",
+    HTTPStatus.CONFLICT: "That was not done",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "That is too large",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "That was not done",
+    HTTPStatus.TOO_MANY_REQUESTS: "Too much at a time",
+}
+
+
 def problem_page(
     request: web.Request,
     status: HTTPStatus,
@@ -94,5 +108,7 @@ def problem_page(
     """Return the page that says why something was refused; without a token, the way in."""
     if status is HTTPStatus.UNAUTHORIZED:
         return login_page(request, "", status, headers)
-    values = {"status": int(status), "title": status.phrase, "detail": detail, "hint": hint}
+    title = _TITLES.get(status, status.phrase)
+    values: dict[str, Any] = {"status": int(status), "title": title, "detail": detail, "hint": hint}
+    values["back"] = request.get(BACK, "")
     return page(request, "problem.html.j2", values, status=status, headers=headers)

@@ -92,6 +92,27 @@ async def test_a_query_is_written_with_help_mended_registered_paused_and_removed
     assert [each for each in wrong if not each.startswith("Applying inline style")] == []
 
 
+async def test_who_does_not_know_the_language_begins_with_an_example(
+    house: House, browser: Browser
+) -> None:
+    page, wrong = await entered(house, browser)
+    await page.goto(f"{url_of(house)}/register")
+    await page.get_by_role("link", name="Begin with it").click()
+    said = page.locator("#trial-said")
+    await expect(said).to_contain_text("Matched", timeout=30_000)
+    await expect(page.locator("#diagnostics li")).to_have_count(0)
+    await expect(page.get_by_role("link", name="Begin with it")).to_have_count(0)
+    await page.get_by_label("Id").fill("example")
+    await page.get_by_role("button", name="Register", exact=True).click()
+    await page.wait_for_url("**/queries/example")
+    await page.get_by_label("Send its matches to").fill("ftp://no.example")
+    await page.get_by_role("button", name="Subscribe").click()
+    await expect(page.get_by_role("heading", name="That was not done")).to_be_visible()
+    await page.get_by_role("link", name="Back to the form").click()
+    await expect(page.get_by_role("heading", name="Subscribe", exact=True)).to_be_visible()
+    assert not [each for each in wrong if "422" not in each]
+
+
 async def test_without_scripts_a_wrong_text_is_shown_again_with_what_is_wrong(
     house: House, browser: Browser
 ) -> None:

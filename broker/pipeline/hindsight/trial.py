@@ -205,6 +205,7 @@ def _told(found: TrialProgress, wanted: int, *, is_done: bool) -> dict[str, Any]
         "since": None if found.oldest_us is None else render_time(found.oldest_us),
         "matched": len(found.matched),
         "near": len(near),
+        "loosened": len(found.loosenings),
         "dead_letters": found.dead_letters,
         "paused": found.pauses[0] if found.pauses else None,
         "matches": list(reversed(found.newest)),

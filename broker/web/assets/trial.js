@@ -108,7 +108,8 @@ export function trial(section, { id, make }) {
     const since = found.since ? ` since ${found.since.slice(0, 16).replace("T", " ")}` : "";
     const rest = found.is_done || found.documents >= found.of ? "" : `, ${number(found.of - found.documents)} to go`;
     said.textContent = `Matched ${number(found.matched)}, nearly ${number(found.near)}, ${among}${since}${rest}.`
-      + (found.paused ? ` It would be paused: ${found.paused}` : "");
+      + (found.paused ? ` It would be paused: ${found.paused}` : "")
+      + (found.is_done && !found.matched && !found.near && found.loosened ? " No documents fail one condition alone: try a wider window, or fewer conditions." : "");
     if (!bounds.contains(document.activeElement)) bounds.replaceChildren(...found.histograms.map(histogram));
     near.hidden = !found.misses.length;
     near.querySelector("ol").replaceChildren(...found.misses.map(miss));
