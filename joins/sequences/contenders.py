@@ -25,9 +25,12 @@ from joins.sequences.columns import Columns
 from joins.sequences.planning.plan import Plan
 from templates.rule import numbers_of
 
-__all__ = ["Contenders", "StreamRows"]
+__all__ = ["DONE", "Contenders", "StreamRows"]
 
 T = TypeVar("T")
+
+DONE = -1
+"""The grade of a contender that has been decided about for good."""
 
 _TIMES = ("docid", "start_us", "end_us", "watermark_us")
 _COLUMNS = {
@@ -37,12 +40,10 @@ _COLUMNS = {
     "contender": np.int32,
     "rows": np.int32,
     "instance": np.int64,
-    "leaf": np.int64,
     "slot": np.int32,
     "slots": np.int16,
     "counts_from": np.int64,
     "grade": np.int32,
-    "is_done": np.bool_,
 }
 _SLOTS = {"first": np.uint64, "other": np.uint64}
 _READ: dict[str, tuple[npt.DTypeLike, object]] = {
@@ -69,6 +70,7 @@ class Contenders:
         self._columns = Columns(_COLUMNS)
         self._values = Columns(_SLOTS)
         self._read: dict[str, Columns] = {}
+        self._leaf: Columns | None = None
         self._match_ids: dict[int, str] = {}
         self._leaves: dict[int, frozenset[int]] = {}
 
@@ -117,6 +119,7 @@ class Contenders:
         which, sits = which[order], sits[order]
         slots = self._keep_values(vectors, which, sits)
         first = len(self)
+        self._keep_leaves(vectors.leaves[vectors.leaf_starts[which]], came, which)
         numbers = first + np.arange(len(which))
         lead = np.repeat(first + firsts, sizes)
         self._columns.append(
@@ -126,12 +129,10 @@ class Contenders:
             contender=lead,
             rows=np.repeat(sizes, sizes),
             instance=rows.numbers[which],
-            leaf=vectors.leaves[vectors.leaf_starts[which]],
             slot=slots[which],
             slots=vectors.value_counts[which],
             counts_from=UNBOUNDED,
             grade=0,
-            is_done=False,
         )
         self._remember_rare(came, vectors, which, numbers)
         return numbers
@@ -194,6 +195,15 @@ class Contenders:
             count = len(self._values) - begin
             self._read[name].append(count, **{name: nothing if values is None else values})
 
+    def _keep_leaves(self, leaves: Ints, came: pa.RecordBatch, which: Ints) -> None:
+        """Keep the first documents of new rows, once one of all rows is not its newest."""
+        docids = came.column("docid").to_numpy()[which]
+        if self._leaf is None and (leaves != docids).any():
+            self._leaf = Columns({"leaf": np.int64})
+            self._leaf.append(len(self), leaf=self["docid"])
+        if self._leaf is not None:
+            self._leaf.append(len(leaves), leaf=leaves)
+
     def _remember_rare(
         self, came: pa.RecordBatch, vectors: _Vectors, which: Ints, numbers: Ints
     ) -> None:
@@ -219,7 +229,8 @@ class Contenders:
 
     def share(self, one: Ints, other: Ints) -> Flags:
         """Return which pairs of rows have a document in common."""
-        shared: Flags = self["leaf"][one] == self["leaf"][other]
+        leaf = self["docid"] if self._leaf is None else self._leaf["leaf"]
+        shared: Flags = leaf[one] == leaf[other]
         if self._leaves:
             for i in np.flatnonzero(~shared).tolist():
                 a, b = int(one[i]), int(other[i])
@@ -228,7 +239,8 @@ class Contenders:
         return shared
 
     def _leaves_of(self, row: int) -> frozenset[int]:
-        return self._leaves.get(row) or frozenset([int(self["leaf"][row])])
+        leaf = self["docid"] if self._leaf is None else self._leaf["leaf"]
+        return self._leaves.get(row) or frozenset([int(leaf[row])])
 
     def meet(self, one: Ints, other: Ints, window_us: Ints) -> Flags:
         """Section 1.1: the earlier was still remembered when the later came."""
@@ -277,6 +289,8 @@ class Contenders:
         held[ranges(self["slot"][kept], self["slots"][kept].astype(np.int64))] = True
         slots = np.cumsum(held) - 1
         self._columns.keep(kept)
+        if self._leaf is not None:
+            self._leaf.keep(kept)
         for values in (self._values, *self._read.values()):
             values.keep(held)
         self["contender"][:] = numbers[self["contender"]]

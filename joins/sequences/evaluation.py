@@ -28,7 +28,7 @@ from joins.sequences.absence import AbsentContenders
 from joins.sequences.batch import DecidingBatch
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.conditions import RuleConditions
-from joins.sequences.contenders import Contenders, StreamRows
+from joins.sequences.contenders import DONE, Contenders, StreamRows
 from joins.sequences.pairs import ContenderPairs, DecidedTuples
 from joins.sequences.planning.outputs import ClassOutputs
 from joins.sequences.planning.plan import KINDS, Plan, Role
@@ -193,7 +193,7 @@ class Evaluation:
             ahead_us = times_us[np.minimum(np.cumsum(asked) - asked + over, len(times_us) - 1)]
             self._waiting[stratum].add(ahead_us[waits], rows[waits])
             is_done = ~is_alone | (over == remaining)
-            contenders["is_done"][rows[is_done]] = True
+            contenders["grade"][rows[is_done]] = DONE
             rows = rows[~is_done & (over == asked)]
             width *= _WIDENING
 
@@ -281,7 +281,7 @@ class Evaluation:
         retention_us = self.plan.decisions["retention_us"][decisions]
         of_use: Flags = contenders["end_us"] >= horizon_us - retention_us
         of_use |= retention_us >= UNBOUNDED
-        of_use &= ~contenders["is_done"][contenders["contender"]]
+        of_use &= contenders["grade"][contenders["contender"]] != DONE
         for waiting in self._waiting.values():
             waits = np.zeros(len(contenders), np.bool_)
             waits[contenders["contender"][waiting.rows()]] = True

@@ -26,7 +26,7 @@ from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.conditions import RuleConditions
-from joins.sequences.contenders import Contenders
+from joins.sequences.contenders import DONE, Contenders
 from joins.sequences.planning.plan import KINDS, Plan
 from joins.sequences.served import Groups, Served
 from joins.sequences.steps import LOWEST, PairHeights, bars_before
@@ -224,7 +224,7 @@ class ContenderPairs:
 
     def are_open(self, rows: Ints) -> Flags:
         """Return which rows are of contenders that have not been decided for good."""
-        done: Flags = self._contenders["is_done"][self._contenders["contender"][rows]]
+        done: Flags = self._contenders["grade"][self._contenders["contender"][rows]] == DONE
         return ~done
 
     def _entries(self, rows: Ints, half: int) -> _Entries:
@@ -276,7 +276,7 @@ class ContenderPairs:
         )
         least_us = np.full(len(lefts), UNBOUNDED, np.int64)
         np.minimum.at(least_us, which, ends_us)
-        self._contenders["is_done"][lefts[least_us < UNBOUNDED]] = True
+        self._contenders["grade"][lefts[least_us < UNBOUNDED]] = DONE
         at = least_us[which]
         return self._every(replace(asked, first_us=at, last_us=at).some(at < UNBOUNDED))
 
@@ -368,7 +368,7 @@ class ContenderPairs:
         bars[own] = self.served.bars(pairs.left[own], (groups[0][own], groups[1][own]))
         nexts = pairs.above(groups, bars)
         is_served = self.served.are_served(nexts.left)
-        self._contenders["is_done"][nexts.left[~is_served]] = True
+        self._contenders["grade"][nexts.left[~is_served]] = DONE
         served = nexts.some(is_served)
         groups = self._conditions.groups(served.right)
         self.served.serve(served.left, groups, served.height)

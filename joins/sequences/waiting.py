@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from joins.memory.slots import Ints
 
 __all__ = ["Waiting"]
+
+Rows = npt.NDArray[np.int32]
+"""Rows while they wait: there are fewer than 2^31 of them."""
 
 
 class Waiting:
@@ -16,7 +20,7 @@ class Waiting:
     """
 
     def __init__(self) -> None:
-        self._runs: list[tuple[Ints, Ints]] = []
+        self._runs: list[tuple[Ints, Rows]] = []
 
     def __len__(self) -> int:
         return sum(len(times) for times, _ in self._runs)
@@ -25,14 +29,14 @@ class Waiting:
         """Have rows wait."""
         if not len(rows):
             return
-        self._runs.append(_sorted(times_us, rows))
+        self._runs.append(_sorted(times_us, rows.astype(np.int32)))
         while len(self._runs) > 1 and len(self._runs[-2][0]) < 2 * len(self._runs[-1][0]):
             merged = (np.concatenate(each) for each in zip(*self._runs[-2:], strict=True))
             self._runs[-2:] = [_sorted(*merged)]
 
     def take(self, before_us: int) -> tuple[Ints, Ints]:
         """Return the times before some time, with the rows that have waited for them."""
-        taken = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+        taken = [(np.zeros(0, np.int64), np.zeros(0, np.int32))]
         for i, (times, rows) in enumerate(self._runs):
             count = int(np.searchsorted(times, before_us, "left"))
             if count:
@@ -40,7 +44,7 @@ class Waiting:
                 self._runs[i] = times[count:], rows[count:]
         self._runs = [run for run in self._runs if len(run[0])]
         found, waited = (np.concatenate(each) for each in zip(*taken, strict=True))
-        return found, waited
+        return found, waited.astype(np.int64)
 
     def rows(self) -> Ints:
         """Return all rows that wait."""
@@ -48,10 +52,10 @@ class Waiting:
 
     def renumber(self, numbers: Ints) -> None:
         """Give all rows other numbers; rows that are left out have negative ones."""
-        runs = [(times, numbers[rows]) for times, rows in self._runs]
+        runs = [(times, numbers[rows].astype(np.int32)) for times, rows in self._runs]
         self._runs = [(times[rows >= 0], rows[rows >= 0]) for times, rows in runs]
 
 
-def _sorted(times_us: Ints, rows: Ints) -> tuple[Ints, Ints]:
+def _sorted(times_us: Ints, rows: Rows) -> tuple[Ints, Rows]:
     order = np.argsort(times_us, kind="stable")
     return times_us[order], rows[order]
