@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from xscl.path import Parameter
-from xscl.query import INFINITE_US, Disjunct
+from xscl.query import INFINITE_US, Disjunct, SimilarityJoin
 
 __all__ = [
     "Absent",
@@ -103,11 +103,15 @@ ALWAYS = Conjunction()
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """One way in which a left and a right tuple fit."""
+    """One way in which a left and a right tuple fit.
+
+    Where a measure of both is held against data, `score` is the similarity join, at threshold 0.
+    """
 
     left: TupleStream
     right: TupleStream
     asked: Conjunction
+    score: SimilarityJoin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +119,15 @@ class AbsentCase:
     """One way in which a tuple of an absent unit takes away one of some blocks.
 
     It is asked beside rows of the streams of its own alternative, whose names are `beside`: rows of
-    another one need not have what it reads.
+    another one need not have what it reads.  Where a measure of a tuple and the row is held against
+    data, `score` is the similarity join, at the threshold 0.
     """
 
     blocks: tuple[int, ...]
     stream: TupleStream
     asked: Conjunction
     beside: tuple[str, ...]
+    score: SimilarityJoin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +201,13 @@ class Decision:
                 if operand and all(name in dict(each.equal) for each in operand):
                     return name, side
         return None
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether a measure of pairs, or of what is absent, is held against data."""
+        cases = [case for absent in self.absences for case in absent.cases]
+        scores = [*(fit.score for fit in self.fits), *(case.score for case in cases)]
+        return any(each is not None for each in scores)
 
     def streams(self) -> set[str]:
         """Return the names of all streams that are read."""

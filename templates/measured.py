@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from templates.clause import Clause, Measured, Place, Test
+from templates.clause import BAR, Clause, Measured, Place, Test
+from templates.decision import Decided
 from templates.derived import is_of_strings
 from templates.queryclass import SetKind, SimilarPair
 from xscl.path import Literal, Parameter
@@ -23,7 +24,7 @@ from xscl.query import (
 )
 from xscl.signatures import MEASURES
 
-__all__ = ["in_text", "similar_pairs", "split_measured", "test_of", "thresholds"]
+__all__ = ["in_text", "is_scored", "similar_pairs", "split_measured", "test_of", "thresholds"]
 
 SMALLEST = sys.float_info.min
 """A threshold that every score above 0 passes."""
@@ -49,21 +50,41 @@ def similar_pairs(disjunct: Disjunct, variables: Mapping[str, int]) -> tuple[Sim
     return tuple(found)
 
 
+def is_scored(clause: Clause) -> bool:
+    """Return whether a measure is held against data in what a clause decides."""
+    decided = clause.query_class.decided
+    return isinstance(decided, Decided) and decided.decision.is_scored
+
+
 def thresholds(clause: Clause, bounds: Iterable[float]) -> tuple[float, ...]:
     """Return what a box asks at least of the similarity joins of a clause's class.
+
+    Of a decision it is what is asked at least of the scores that are held against data.
 
     `bounds` are those of the box, upper ones: the tests from below have them negated.  At 0 all
     pairs are asked for; above 0, however little it is, only pairs that share something.
     """
     found: list[float] = []
+    bars: list[float] = []
     given = iter(bounds)
+    is_decided = is_scored(clause)
     for test in clause.box:
         if test.operator in INEQUALITIES:
-            bound = -next(given)
-            if isinstance(test.place, Measured) and len(found) < len(clause.query_class.similar):
-                is_above = bound == 0 and test.operator == ">"
-                found.append(SMALLEST if is_above else max(bound, 0.0))
-    return tuple(math.inf if math.isnan(each) else each for each in found)
+            bound = next(given)
+            if isinstance(test.place, Measured):
+                found.append(_least(-bound, is_above=test.operator == ">"))
+            elif is_decided and test.place == BAR:
+                # A bar that is below a threshold takes away what has it, and one that may be at it
+                # what is above.
+                bars.append(_least(bound, is_above=test.operator == "<="))
+    count = 1 if is_decided else len(clause.query_class.similar)
+    return tuple((found or bars)[:count])
+
+
+def _least(threshold: float, *, is_above: bool) -> float:
+    if math.isnan(threshold):
+        return math.inf
+    return SMALLEST if is_above and threshold == 0 else max(threshold, 0.0)
 
 
 def split_measured(

@@ -26,18 +26,21 @@ from templates.decision import (
     AbsentCase,
     Decided,
     Decision,
+    DecisionKind,
     Fit,
     TupleStream,
 )
 from templates.joingraph import GraphNode, JoinGraph
-from templates.measured import in_text
+from templates.measured import in_text, test_of
 from templates.ordered import (
     AbsentUnit,
     Ordered,
     blocks_of,
     choices,
+    ordered_nodes,
 )
 from templates.queryclass import QueryClass
+from templates.similarterms import at_zero, scored
 from templates.template import template_of
 from xscl.evaluation import compile_condition
 from xscl.path import Parameter
@@ -80,7 +83,9 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
             streams += [decisions.stream(each, node.kind) for each in own[1:]]
             beside.update(each.name for each in streams)
             if len(streams) > 1:
-                fits.append(Fit(streams[0], streams[1], conjunction_of(fit)))
+                rest, join = scored(fit)
+                left, right = streams
+                fits.append(Fit(left, right, conjunction_of(rest), at_zero(join)))
             else:
                 lefts += streams
         for number, unit in enumerate(node.absences):
@@ -88,8 +93,10 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
             for compiler, clause, disjunct in _absent(decisions, statement, blocks, unit):
                 compilers.append(compiler)
                 deciding.append(clause)
-                held, condition = decisions.held(clause), conjunction_of(disjunct)
-                cases.append(AbsentCase(blocks, held, condition, tuple(sorted(beside))))
+                rest, join = scored(disjunct)
+                held, condition = decisions.held(clause), conjunction_of(rest)
+                own_names = tuple(sorted(beside))
+                cases.append(AbsentCase(blocks, held, condition, own_names, at_zero(join)))
                 compared |= decisions.chosen(blocks) & compared_in(disjunct)
     decision = Decision(
         node.kind,
@@ -138,7 +145,7 @@ def pairs_clause(
     streams = [decisions.stream(below[0])]
     streams += [decisions.stream(each, node.kind) for each in below[1:]]
     if len(streams) > 1:
-        decided = Decided(decision, streams[0], streams[1], conjunction_of(fit))
+        decided = Decided(decision, streams[0], streams[1], conjunction_of(scored(fit)[0]))
     else:
         decided = Decided(decision, streams[0])
     roots = tuple((GraphNode(each.tuple_variables[0], -1, True),) for each in below)
@@ -160,8 +167,10 @@ def pairs_clause(
         box=(
             *(test for s, each in enumerate(below) for test in tested_below(each, s)),
             *tested,
+            *_scores(fit, below),
             *_steps(decision, below),
             *_taking(decision, built.deciding),
+            *dict.fromkeys(_bars(decisions, decision, node.origin)),
         ),
         residuals=residuals,
         tests=tests,
@@ -181,11 +190,7 @@ def _tested(
     where: Disjunct, below: Sequence[Clause], texts: Collection[str]
 ) -> tuple[list[Test], Disjunct]:
     """Return the tests of values against parameters in WHERE, and what else is asked there."""
-    places = {
-        name: Place(side, -1, position)
-        for side, clause in enumerate(below)
-        for position, name in enumerate(clause.carried, 1)
-    }
+    places = _places(below)
     tests: list[Test] = []
     others: list[Residual] = []
     for residual in where.residuals:
@@ -196,6 +201,15 @@ def _tested(
         else:
             others.append(residual)
     return tests, replace(where, residuals=tuple(others))
+
+
+def _places(below: Sequence[Clause]) -> dict[str, Place]:
+    """Return where the values are that operands hand on."""
+    return {
+        name: Place(side, -1, position)
+        for side, clause in enumerate(below)
+        for position, name in enumerate(clause.carried, 1)
+    }
 
 
 def _steps(decision: Decision, below: Sequence[Clause]) -> Iterator[Test]:
@@ -224,6 +238,28 @@ def _taking(decision: Decision, deciding: Sequence[Clause]) -> Iterator[Test]:
     for window_us in dict.fromkeys(each.window_us for each in decision.absences):
         if isinstance(window_us, Parameter):
             yield Test(BAR, ">", window_us)
+
+
+def _scores(fit: Disjunct, below: Sequence[Clause]) -> Iterator[Test]:
+    """Yield the test of a measure of both operands that is held against data."""
+    _, join = scored(fit)
+    if join is not None:
+        places = _places(below)
+        yield test_of(join.residual, places.__getitem__)
+
+
+def _bars(decisions: Decisions, decision: Decision, origin: int) -> Iterator[Test]:
+    """Yield for which thresholds a tuple was decided, by scores of pairs, or of what is absent."""
+    nodes = [each for s in decisions.statements for each in ordered_nodes(s.root)]
+    for node in nodes:
+        if node.origin != origin or not isinstance(node, Ordered):
+            continue
+        asked = [each for unit in node.absences for _, own in unit.blocks for each in own]
+        if decision.kind is DecisionKind.NEXT:
+            asked += node.disjuncts
+        for join in filter(None, (scored(each)[1] for each in asked)):
+            assert isinstance(join.threshold, Parameter)
+            yield Test(BAR, _BARRED[join.operator], join.threshold)
 
 
 _BARRED = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}

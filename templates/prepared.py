@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain
 
 from templates.chaindecision import DecidedChains
-from templates.clause import Alternative, Clause
-from templates.decision import Conjunction, Decision, DecisionKind
+from templates.clause import Alternative, Clause, Measured
+from templates.decision import Conjunction, Decided, Decision, DecisionKind
 from templates.rundecision import DecidedRuns
 from xscl.path import Parameter, condition_parameters
 from xscl.pattern import INEQUALITIES, PatternNode
@@ -121,9 +121,25 @@ def is_prepared(alternatives: Sequence[Alternative]) -> bool:
     return not any(
         any(map(_has_parameter, (n for p in alternative.patterns for n in p.nodes)))
         or any(map(_tests_parameter, alternative.clauses[:-1]))
+        or any(map(_takes_by_score, alternative.clauses[:-1]))
         or any(map(_decides_by_parameter, alternative.clauses))
         for alternative in alternatives
     )
+
+
+def _takes_by_score(clause: Clause) -> bool:
+    """Return whether what is absent is held against data by scores.
+
+    Below other operators one box stands for all data.  It says the largest threshold, and rows are
+    looked up by the lowest.
+    """
+    decided = clause.query_class.decided
+    cases = [
+        case
+        for absent in (decided.decision.absences if isinstance(decided, Decided) else ())
+        for case in absent.cases
+    ]
+    return any(case.score is not None for case in cases)
 
 
 def _tests_parameter(clause: Clause) -> bool:
@@ -159,11 +175,37 @@ def _decides_by_parameter(clause: Clause) -> bool:
     taking = [_data(each) for each in clause.deciding if each.stream in absent]
     windows = {each.window_us for each in decision.absences}
     has_bar = decision.is_nearing or any(how != "=" for each in held for _, how in each)
+    is_held = any(held) or any(taking)
+    if decision.is_scored and not _is_scored_alone(
+        decision, clause, has_bar=has_bar, is_held=is_held
+    ):
+        return True
     return (
         any(map(_asks_parameter, asked))
         or not _are_steps(held, most=0 if decision.is_nearing else 1)
         or not _takes_in_one_way(decision, taking, windows, has_bar=has_bar)
     )
+
+
+def _is_scored_alone(decision: Decision, clause: Clause, *, has_bar: bool, is_held: bool) -> bool:
+    """Return whether scores are held against one threshold, and nothing else raises bars.
+
+    All pairs have a score, or what is absent has; `is_held` says that other values are held against
+    data too, in what competes or takes away.
+    """
+    measured = {test[1:] for test in clause.box if isinstance(test.place, Measured)}
+    thresholds = {test[1:] for test in clause.box if test.is_of_numbers}
+    are_scored = {fit.score is not None for fit in decision.fits}
+    cases = [case for absent in decision.absences for case in absent.cases]
+    has_windows = any(isinstance(each.window_us, Parameter) for each in decision.absences)
+    is_of_pairs = True in are_scored
+    if has_bar or has_windows or decision.is_graded or is_held:
+        return False
+    if is_of_pairs:
+        is_next = decision.kind is DecisionKind.NEXT
+        is_one = len(measured) == 1 and len(thresholds) == is_next
+        return is_one and len(are_scored) == 1 and all(case.score is None for case in cases)
+    return len(thresholds) == 1
 
 
 def _takes_in_one_way(

@@ -5,14 +5,30 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from templates.decision import NOTHING, Conjunction
+from templates.decision import NOTHING, AbsentCase, Conjunction, Fit
 from templates.derived import as_derived
 from templates.similarterms import similar_terms
-from xscl.evaluation import Condition, compile_conjunction, values_of_optional
+from xscl.evaluation import (
+    Condition,
+    Reading,
+    compile_conjunction,
+    compile_score,
+    values_of_optional,
+)
 from xscl.functions import to_double
-from xscl.query import Operand, PathFrom, Residual, VariableValue, term
+from xscl.path import Literal
+from xscl.query import Operand, PathFrom, Residual, SimilarityJoin, VariableValue, term
 
-__all__ = ["OPERATORS", "Condition", "Rule", "numbers_of", "values_in_lists"]
+__all__ = [
+    "OPERATORS",
+    "Condition",
+    "Reading",
+    "Rule",
+    "numbers_of",
+    "rule_of_case",
+    "rule_of_fit",
+    "values_in_lists",
+]
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 """Operators of comparisons, by number: from the third on they compare numbers."""
@@ -26,18 +42,25 @@ class Rule:
     be looked up: the term that has the path's values as a list, and the other one.  It is tested by
     the condition too, and so is `similar`, a similarity join.  `is_found_by_words` says that rows
     can be looked up by it: nothing is equal, and its right set is of the terms `last`, those of the
-    operand that stands last.
+    operand that stands last.  `score` is a measure that is held against data, at the lowest
+    threshold: it is no part of the condition.
     """
 
     def __init__(
-        self, asked: Conjunction, others: Collection[str] = (), last: Collection[str] = ()
+        self,
+        asked: Conjunction,
+        others: Collection[str] = (),
+        last: Collection[str] = (),
+        score: SimilarityJoin | None = None,
     ) -> None:
         self.joins = asked.joins
         self.listed = _listed(asked, others)
-        self.similar = similar_terms(asked.rest.similarity_joins)
+        similar = [score] if score is not None else asked.rest.similarity_joins
+        self.similar = similar_terms(similar)
         turned = self.similar and self.similar.with_right(last or others)
         self.is_found_by_words = bool(turned) and not self.joins and self.listed is None
         self.similar = turned or self.similar
+        self.score = None if score is None else compile_score(score.residual)
         self.comparisons: list[tuple[str, int, str]] = []
         further: list[Residual] = []
         for each in asked.rest.residuals:
@@ -54,6 +77,18 @@ class Rule:
     def has_numbers(self) -> bool:
         """Whether it compares numbers."""
         return any(operator > 1 for _, operator, _ in self.comparisons)
+
+
+def rule_of_case(case: AbsentCase, least: float) -> Rule:
+    """Return what a case of an absence asks; of a score, that it is at least so much."""
+    score = case.score and replace(case.score, threshold=Literal(least))
+    return Rule(case.asked, case.stream.terms, score=score)
+
+
+def rule_of_fit(fit: Fit, least: float) -> Rule:
+    """Return what is asked of a pair; of a score, that it is at least so much."""
+    score = fit.score and replace(fit.score, threshold=Literal(least))
+    return Rule(fit.asked, last=fit.right.terms, score=score)
 
 
 def _listed(asked: Conjunction, others: Collection[str]) -> tuple[str, str] | None:

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from templates.derived import is_of_strings
 from templates.queryclass import SetKind
 from xscl.comparison import operands_below
-from xscl.path import Literal
+from xscl.path import Literal, Parameter
 from xscl.query import (
     Call,
+    Disjunct,
     Operand,
     PathFrom,
     SimilarityJoin,
@@ -21,7 +22,7 @@ from xscl.query import (
     term,
 )
 
-__all__ = ["SetTerm", "SimilarTerms", "similar_terms"]
+__all__ = ["SetTerm", "SimilarTerms", "at_zero", "scored", "similar_terms"]
 
 
 class SetTerm(NamedTuple):
@@ -61,6 +62,23 @@ def similar_terms(joins: Iterable[SimilarityJoin]) -> SimilarTerms | None:
         if sides[0] is not None and sides[1] is not None and threshold is not None:
             return SimilarTerms(join.measure, threshold, sides[0], sides[1], join.is_turned)
     return None
+
+
+def scored(disjunct: Disjunct) -> tuple[Disjunct, SimilarityJoin | None]:
+    """Split a conjunction into its similarity join that is held against data, and the rest.
+
+    There is none if several are, or if its rows could not be looked up.
+    """
+    held = [j for j in disjunct.similarity_joins if isinstance(j.threshold, Parameter)]
+    if len(held) != 1 or similar_terms([replace(held[0], threshold=Literal(1.0))]) is None:
+        return disjunct, None
+    others = tuple(join for join in disjunct.similarity_joins if join is not held[0])
+    return replace(disjunct, similarity_joins=others), held[0]
+
+
+def at_zero(join: SimilarityJoin | None) -> SimilarityJoin | None:
+    """Return a similarity join as it is for all thresholds."""
+    return join and replace(join, threshold=Literal(0.0))
 
 
 def _threshold(join: SimilarityJoin) -> float | None:

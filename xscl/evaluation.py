@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Protocol, cast
 
 from xscl import functions, measures
@@ -48,6 +49,7 @@ __all__ = [
     "compile_condition",
     "compile_conjunction",
     "compile_operand",
+    "compile_score",
     "compile_sets",
     "compile_test",
     "key_reader",
@@ -229,6 +231,20 @@ def _measure(function: str, left: Operand, right: Operand) -> _Reader:
         return [measures.measure(function, a, b) for a in first(reading) for b in rights]
 
     return measured
+
+
+def compile_score(measured: Residual) -> Callable[[Reading], float]:
+    """Return what gives the double by which to compare the largest value of a measure.
+
+    It is NaN where there is none; see `xscl.measures.comparable`.
+    """
+    values, operator = compile_operand(measured.left), measured.operator
+
+    def score(reading: Reading) -> float:
+        found = cast(Sequence[Fraction], values(reading))
+        return measures.comparable(max(found), operator) if found else math.nan
+
+    return score
 
 
 def compile_sets(call: Operand) -> Callable[[Reading], list[measures.WordSet]]:

@@ -10,7 +10,7 @@ from broker.matching.boxes.forms import box_of
 from broker.matching.boxes.index import Box
 from joins import UseKind
 from templates.clause import Clause, Test
-from templates.measured import thresholds
+from templates.measured import is_scored, thresholds
 from xscl.path import Parameter
 from xscl.query import Query, SelectKind, Window
 
@@ -95,7 +95,7 @@ class Use:
     @property
     def least(self) -> tuple[float, ...]:
         """The thresholds of the similarity joins by which the class can be paired."""
-        if not self.clause.query_class.similar:
+        if not self.clause.query_class.similar and not is_scored(self.clause):
             return ()
         return thresholds(self.clause, self.asked.bounds)
 

@@ -21,7 +21,7 @@ from joins.sequences.contenders import Contenders
 from joins.sequences.pairs import DecidedTuples
 from joins.sequences.planning.ascents import Ascent, TakingKind
 from joins.sequences.planning.plan import KINDS, Plan
-from joins.sequences.steps import LOWEST, PairHeights
+from joins.sequences.steps import LOWEST, PairHeights, heights_of
 from joins.sequences.takenvalues import TakenValues
 from joins.sequences.timeline import RunSpans, SortedRun, Timeline
 from templates.decision import DecisionKind
@@ -162,6 +162,10 @@ class AbsentContenders:
             own = np.flatnonzero(asked.takings == taking)
             if len(own):
                 heights[own] = self._steps.of_values(near[own], ascent)
+        own = np.flatnonzero(asked.takings == TakingKind.SCORED)
+        if len(own):
+            parts = [*(part[own] for part in asked.parts), near[own]]
+            heights[own] = heights_of(self._conditions.scores(asked.rules[own], parts))
         reaching = asked.takings == TakingKind.REACHING
         is_before = self._kinds(asked) == _BEFORE
         own = np.flatnonzero(reaching & ~is_before)

@@ -168,11 +168,7 @@ class RuleConditions:
         if not asked:
             return
         own = np.array([row for row, _ in asked], np.int64)
-        columns: list[list[int]] = []
-        for rows in sides:
-            seats = self._contenders["seat"][rows[own]]
-            columns.append(self._plan.seats["layout"][seats].tolist())
-            columns.append(self._contenders["slot"][rows[own]].tolist())
+        columns = self._where([side[own] for side in sides])
         columns += [each[own].tolist() for each in interval_us]
         read = self._plan.terms, self._contenders.texts
         known: dict[tuple[int, ...], bool] = {}
@@ -182,6 +178,28 @@ class RuleConditions:
             if key not in known:
                 known[key] = condition(RowView(*read, where[:-2], where[-2], where[-1]))
             holds[row] = known[key]
+
+    def scores(self, rules: Ints, sides: Sequence[Ints]) -> npt.NDArray[np.float64]:
+        """Return the scores of rows that are held against data: NaN where there is none."""
+        read = self._plan.terms, self._contenders.texts
+        known: dict[tuple[int, ...], float] = {}
+        found: list[float] = []
+        columns = rules.tolist(), self._plan.asked.scores(rules), *self._where(sides)
+        for rule, score, *where in zip(*columns, strict=True):
+            key = rule, *where
+            if key not in known:
+                known[key] = score(RowView(*read, where, 0, 0))
+            found.append(known[key])
+        return np.array(found, np.float64)
+
+    def _where(self, sides: Sequence[Ints]) -> list[list[int]]:
+        """Return where rows have their values: of each side the layout, and the first slot."""
+        columns: list[list[int]] = []
+        for rows in sides:
+            seats = self._contenders["seat"][rows]
+            columns.append(self._plan.seats["layout"][seats].tolist())
+            columns.append(self._contenders["slot"][rows].tolist())
+        return columns
 
     def _slots(self, terms: Ints, sides: Sequence[Ints]) -> Ints:
         """Return the slots of terms' values, each in the row of the side that has it."""

@@ -86,14 +86,18 @@ class Evaluation:
                 own = strata == stratum
                 self._waiting[stratum].add(times_us[own], rows[own])
 
+    def renew_keys(self) -> None:
+        """Have rows be found by other words."""
+        self._pairs.renew_keys()
+        self._absence.renew_keys()
+
     # -- a batch -------------------------------------------------------------------------------
 
     def decide(self, stratum: int, batch: DecidingBatch) -> DecidedTuples:
         """Return what decisions of a stratum decide in the batch; their contenders are there."""
         clock = batch.clock
         if self._conditions.renew_words():
-            self._pairs.renew_keys()
-            self._absence.renew_keys()
+            self.renew_keys()
         came = [self._contenders.add(rows, stratum) for rows in self._came.pop(stratum, [])]
         rows = np.concatenate([np.zeros(0, np.int64), *came])
         seats = self._contenders["seat"][rows]

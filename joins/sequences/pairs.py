@@ -27,9 +27,10 @@ from joins.memory.times import Flags
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.conditions import RuleConditions
 from joins.sequences.contenders import DONE, Contenders
+from joins.sequences.planning.ascents import Ascent
 from joins.sequences.planning.plan import KINDS, Plan
 from joins.sequences.served import Groups, Served
-from joins.sequences.steps import LOWEST, PairHeights, bars_before
+from joins.sequences.steps import LOWEST, PairHeights, bars_before, heights_of
 from joins.sequences.timeline import RunSpans, SortedRun, Timeline
 from templates.decision import DecisionKind
 
@@ -288,7 +289,8 @@ class ContenderPairs:
         for questions, run, places in self._spans(asked).listed(self._listed):
             fitting = self._fit_ahead(asked, questions, run, places)
             lefts, rights = asked.entries.rows[questions[fitting]], run.rows[places[fitting]]
-            found.append(self._tuples(lefts, rights, self._contenders["docid"][lefts]))
+            rules = asked.entries.rules[questions[fitting]]
+            found.append(self._tuples(rules, lefts, rights, self._contenders["docid"][lefts]))
         return DecidedTuples.concat(found).distinct()
 
     def _spans(self, asked: _Questions) -> RunSpans:
@@ -354,7 +356,8 @@ class ContenderPairs:
             self._fit(enter.some(questions), lefts, fits, is_left=False)
             rights = enter.rows[questions[fits]]
             decided_at = np.maximum(from_docid, docid)[fits]
-            found.append(self._tuples(lefts[fits], rights, decided_at))
+            rules = enter.rules[questions[fits]]
+            found.append(self._tuples(rules, lefts[fits], rights, decided_at))
         pairs = DecidedTuples.concat(found)
         is_next = self._plan.decisions["kind"][pairs.decision] == _NEXT
         nexts = self._nexts(pairs.some(is_next))
@@ -394,12 +397,16 @@ class ContenderPairs:
         )
         fits[own] = holds
 
-    def _tuples(self, left: Ints, right: Ints, docid: Ints) -> DecidedTuples:
+    def _tuples(self, rules: Ints, left: Ints, right: Ints, docid: Ints) -> DecidedTuples:
         contenders = self._contenders
         decisions = self._plan.seats["decision"][contenders["seat"][left]]
         owners = contenders["contender"]
         end_us = contenders["end_us"][right]
         heights = self.steps.of_pairs(left, right)
+        own = np.flatnonzero(self.steps.ascents(left) == Ascent.SCORED)
+        if len(own):
+            scores = self._conditions.scores(rules[own], [left[own], right[own]])
+            heights[own] = heights_of(scores)
         bars = np.full(len(left), LOWEST)
         taken = np.zeros(len(left), np.int64)
         return DecidedTuples(

@@ -8,6 +8,7 @@ over every one of them, in one process or in shards.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -57,6 +58,7 @@ class DecidingProcessor:
     ) -> None:
         self.inner = inner
         self._windows: dict[int, Counter[int]] = defaultdict(Counter)
+        self._least: dict[int, float] = {}
         self._classes: dict[int, QueryClass] = {}
         self._joined_as: dict[QueryClass, QueryClass] = {}
         self._plan = Plan()
@@ -92,6 +94,9 @@ class DecidingProcessor:
         windows = self._windows[number]
         self._has_changed |= window_us not in windows
         windows[window_us] += 1
+        if least and least[0] < self._least.get(number, math.inf):
+            self._least[number] = least[0]
+            self._has_changed = True
         self._classes[number] = query_class
         if isinstance(decided, (DecidedRuns, DecidedChains)):
             kind = UseKind(window_us, point)
@@ -124,7 +129,9 @@ class DecidingProcessor:
             if not windows:
                 del self._windows[number], self._joined_as[self._classes.pop(number)]
                 self._handed_on.pop(number, None)
+                self._least.pop(number, None)
                 self._has_changed = True
+            least = ()
         self.inner.remove(number, window_us, point, least, holder)
 
     def ask(self, holders: Holders) -> None:
@@ -160,6 +167,13 @@ class DecidingProcessor:
         ]
         if any(have_moved):
             self._evaluation.move()
+        are_lowered = [
+            self._plan.lower(each.decided.decision, self._least[number])
+            for number, each in self._classes.items()
+            if isinstance(each.decided, Decided) and number in self._least
+        ]
+        if any(are_lowered):
+            self._evaluation.renew_keys()
         for number, each in self._classes.items():
             if isinstance(each.decided, Decided) and number not in self._handed_on:
                 self._handed_on[number] = self._plan.hand_on(number, each.decided)

@@ -24,7 +24,7 @@ from joins.sequences.contenders import Contenders
 from joins.sequences.planning.ascents import Ascent
 from joins.sequences.planning.plan import Plan
 
-__all__ = ["LOWEST", "Doubles", "PairHeights", "bars_before"]
+__all__ = ["LOWEST", "Doubles", "PairHeights", "bars_before", "heights_of"]
 
 Doubles = npt.NDArray[np.float64]
 
@@ -60,7 +60,7 @@ class PairHeights:
 
     def of_values(self, rows: Ints, ascent: Ascent) -> Ints:
         """Return the heights that rows have by their values."""
-        return _heights(_SIGNS[ascent] * self._values(rows))
+        return heights_of(_SIGNS[ascent] * self._values(rows))
 
     def of_pairs(self, lefts: Ints, rights: Ints) -> Ints:
         """Return the heights of pairs of rows."""
@@ -104,7 +104,7 @@ class PairHeights:
         return np.where(ascents == Ascent.NEARING, nearing_us, values)
 
 
-def _heights(values: Doubles) -> Ints:
+def heights_of(values: Doubles) -> Ints:
     """Return whole numbers in the order of doubles; what is no number is lowest."""
     bits = (values + 0.0).view(np.int64)
     ordered = np.where(bits < 0, bits ^ _BELOW_ZERO, bits)

@@ -7,19 +7,16 @@ from functools import partial
 
 import pytest
 from generators.choosers import RandomChooser
-from generators.similar_cases import decided_similar_case, similar_case
+from generators.similar_cases import similar_case
 from support.examples import examples, size, some
 from support.kernels import needs_kernels
 from support.kit import Case, cases, check, parse_case
 from support.runners import ENGINES, EngineName, lines, run_engine, run_oracle
-from support.tiny_limits import TINY_MEMORY, matching
 
 from broker.matching.limits import MatchingLimits
 from broker.matching.match import Match
 from broker.pipeline.shards import Join
-from joins.memory.limits import DEFAULT_MEMORY_LIMITS
 from joins.signature.limits import SignatureLimits
-from joins.similarity import textsets
 
 ALL = {name: text for name, text in cases() if name.startswith("similarity:")}
 
@@ -59,25 +56,6 @@ def test_the_engine_finds_what_the_oracle_finds(compiled_sets: int) -> None:
         ) != lines(run_oracle(case)):
             wrong.append(seed)
     assert not wrong, "cases of similar_case(RandomChooser(seed)) with these seeds"
-
-
-@pytest.mark.parametrize("first_sets", [1, 64])
-def test_what_is_decided_is_what_the_oracle_decides(
-    first_sets: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Under NEXT, UNLESS and NOT, whenever words are ordered anew, and whatever is forgotten."""
-    monkeypatch.setattr(textsets, "FIRST_SETS", first_sets)
-    wrong: list[int] = []
-    for seed in range(examples(12)):
-        case = parse_case(decided_similar_case(RandomChooser(seed)))
-        cut = random.Random(seed)
-        batch_size, restart = cut.randint(1, 4), cut.randint(0, len(case.lines) - 1)
-        limits = matching(cut.choice([TINY_MEMORY, DEFAULT_MEMORY_LIMITS]))
-        if lines(
-            run_engine(case, batch_size=batch_size, restart_after=restart, limits=limits)
-        ) != lines(run_oracle(case)):
-            wrong.append(seed)
-    assert not wrong, "cases of decided_similar_case(RandomChooser(seed)) with these seeds"
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -19,13 +19,15 @@ class Ascent(enum.IntEnum):
     RISING = 1
     FALLING = 2
     NEARING = 3
+    SCORED = 4
 
 
 class TakingKind(enum.IntEnum):
     """For which data an absent row takes a tuple away.
 
     For all; for thresholds below its value, or above; for windows that reach it; for windows under
-    which it meets all parts of the tuple; for data that equal its value.
+    which it meets all parts of the tuple; for data that equal its value; for thresholds up to the
+    score of both.
     """
 
     WHOLE = 0
@@ -34,6 +36,7 @@ class TakingKind(enum.IntEnum):
     REACHING = 3
     MEETING = 4
     EQUAL = 5
+    SCORED = 6
 
 
 def ascent_of(decision: Decision) -> Ascent:
@@ -42,6 +45,8 @@ def ascent_of(decision: Decision) -> Ascent:
         return Ascent.NEARING
     if decision.kind is not DecisionKind.NEXT:
         return Ascent.NONE
+    if any(fit.score is not None for fit in decision.fits):
+        return Ascent.SCORED
     found = {fit.right.threshold for fit in decision.fits}
     rising = {each.rises for each in found if each is not None}
     if not rising:
@@ -52,6 +57,8 @@ def ascent_of(decision: Decision) -> Ascent:
 
 def taking_of(decision: Decision, absent: Absent, case: AbsentCase) -> TakingKind:
     """Return for which data a row of an absent unit takes a tuple away."""
+    if case.score is not None:
+        return TakingKind.SCORED
     held = case.stream.threshold
     if held is not None and held.operator == "=":
         return TakingKind.EQUAL
@@ -72,6 +79,7 @@ def bars_of(decision: Decision) -> Ascent:
 _BARS = {
     TakingKind.RISING: Ascent.RISING,
     TakingKind.FALLING: Ascent.FALLING,
+    TakingKind.SCORED: Ascent.RISING,
     TakingKind.REACHING: Ascent.NEARING,
     TakingKind.MEETING: Ascent.NEARING,
 }

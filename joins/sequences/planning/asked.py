@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from joins.sequences.columns import Columns
 from joins.sequences.planning.terms import Terms
 from joins.similarity.bounds import ScoreBounds
 from templates.queryclass import SetKind
-from templates.rule import Condition, Rule
+from templates.rule import Condition, Reading, Rule
 from templates.similarterms import SimilarTerms
 
 __all__ = ["AskedRules", "SimilarRules"]
@@ -35,7 +35,7 @@ class AskedRules:
         self._terms = terms
         self._rules = Columns(
             dict.fromkeys(("joins", "join_count", "comparisons", "comparison_count"), np.int64)
-            | {"has_condition": np.bool_, "is_found_by_words": np.bool_}
+            | {"has_condition": np.bool_, "is_found_by_words": np.bool_, "has_score": np.bool_}
             | dict.fromkeys(("list", "listed", "held_on", "similar"), np.int64)
         )
         self._similar = Columns(
@@ -45,6 +45,7 @@ class AskedRules:
         self.kinds: dict[tuple[SetKind, bool], int] = {}
         self._pairs = Columns(dict.fromkeys(("left", "operator", "right"), np.int64))
         self._conditions: dict[int, Condition] = {}
+        self._scores: dict[int, Callable[[Reading], float]] = {}
 
     def add(self, rule: Rule, held_on: int = -1) -> int:
         """Take a rule; return its number.
@@ -53,6 +54,8 @@ class AskedRules:
         there is one.
         """
         number = len(self._rules)
+        if rule.score is not None:
+            self._scores[number] = rule.score
         pairs = [(a, 0, b) for a, b in rule.joins] + rule.comparisons
         first = self._pairs.append(
             len(pairs),
@@ -72,10 +75,17 @@ class AskedRules:
             listed=-1 if rule.listed is None else self._terms.number(rule.listed[1]),
             similar=-1 if rule.similar is None else self._add_similar(rule.similar),
             is_found_by_words=rule.is_found_by_words,
+            has_score=rule.score is not None,
         )
         if rule.condition is not None:
             self._conditions[number] = rule.condition
         return number
+
+    def at(self, number: int, rule: Rule) -> None:
+        """Look rows up by another threshold: that of a rule like the one that is there."""
+        similar = -1 if rule.similar is None else self._add_similar(rule.similar)
+        self._rules["similar"][number] = similar
+        self._rules["is_found_by_words"][number] = rule.is_found_by_words
 
     def _add_similar(self, similar: SimilarTerms) -> int:
         left, right = similar.left, similar.right
@@ -140,6 +150,7 @@ class AskedRules:
     def are_equalities(self, rules: Ints) -> Flags:
         """Return which rules ask for nothing but equalities."""
         is_more = self._rules["has_condition"][rules] | (self._rules["comparison_count"][rules] > 0)
+        is_more |= self._rules["has_score"][rules]
         equalities: Flags = ~is_more
         return equalities
 
@@ -152,3 +163,7 @@ class AskedRules:
         """Yield which of the rules that hold have a condition beside these, and the condition."""
         for i in np.flatnonzero(self._rules["has_condition"][rules] & holds).tolist():
             yield i, self._conditions[int(rules[i])]
+
+    def scores(self, rules: Ints) -> list[Callable[[Reading], float]]:
+        """Return of rules what gives the scores that are held against data."""
+        return [self._scores[rule] for rule in rules.tolist()]

@@ -13,8 +13,11 @@ that are decided are of a grade.
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +32,7 @@ from joins.sequences.planning.outputs import ClassOutput
 from joins.sequences.planning.readers import SeatReaders
 from joins.sequences.planning.terms import Terms
 from templates.decision import Decided, Decision, DecisionKind, TupleStream
-from templates.rule import Rule
+from templates.rule import Rule, rule_of_case, rule_of_fit
 
 __all__ = ["KINDS", "Plan", "Role"]
 
@@ -117,6 +120,8 @@ class Plan:
         self.numbers: dict[Decision, int] = {}
         self._operands: dict[int, _Operands] = {}
         self._operand_count = 0
+        self._scored: dict[int, list[tuple[int, Callable[[float], Rule]]]] = defaultdict(list)
+        self._least: dict[int, float] = {}
         self._blocks = _Numbers()
         self.cases = Columns(
             dict.fromkeys(("rule", "window_us", "left_blocks", "right_blocks"), np.int64)
@@ -160,6 +165,16 @@ class Plan:
             self.decisions["retention_us"][number] = longest_us
             first, count = (int(self.decisions[n][number]) for n in ("cases", "case_count"))
             self.cases["window_us"][first : first + count] = longest_us
+
+    def lower(self, decision: Decision, least: float) -> bool:
+        """Look for scores from a threshold on; return whether more are looked for than before."""
+        number = self.numbers[decision]
+        if least >= self._least.get(number, math.inf):
+            return False
+        self._least[number] = least
+        for rule, rule_at in self._scored[number]:
+            self.asked.at(rule, rule_at(least))
+        return True
 
     def _grade(self, number: int, windows: Iterable[int]) -> None:
         """Have a decision be made for some windows, each of which has a number of its own.
@@ -218,7 +233,9 @@ class Plan:
         for stream in decision.lefts:
             fits.setdefault((own.left, stream), [])
         for fit in decision.fits:
-            rule = self._rule(number, Rule(fit.asked, last=fit.right.terms))
+            rule = self._rule(number, rule_of_fit(fit, math.inf))
+            if fit.score is not None:
+                self._scored[number].append((rule, partial(rule_of_fit, fit)))
             fits.setdefault((own.left, fit.left), []).append(rule)
             fits.setdefault((own.right, fit.right), []).append(rule)
         for (operand, stream), rules in fits.items():
@@ -228,8 +245,10 @@ class Plan:
         for window_us, taking, case, (left, right) in cases:
             streams = [self._names[name] for name in case.beside if name in self._names]
             beside += [len(self.cases) * _STREAMS + stream for stream in streams]
-            asked = Rule(case.asked, case.stream.terms)
+            asked = rule_of_case(case, math.inf)
             rule = self._rule(number, asked, held_on if taking == TakingKind.EQUAL else -1)
+            if case.score is not None:
+                self._scored[number].append((rule, partial(rule_of_case, case)))
             self.cases.append(
                 1,
                 rule=rule,
@@ -258,6 +277,8 @@ class Plan:
         self.decisions["is_used"][number] = False
         self.decisions["stratum"][number] = OUT_OF_USE
         del self._operands[number]
+        self._scored.pop(number, None)
+        self._least.pop(number, None)
         self._readers, self._strata = {}, []
 
     def _operand(self) -> int:
@@ -266,7 +287,8 @@ class Plan:
 
     def _rule(self, decision: int, rule: Rule, held_on: int = -1) -> int:
         self.decisions["has_numbers"][decision] |= rule.has_numbers
-        self.decisions["has_texts"][decision] |= rule.condition is not None
+        is_read = rule.condition is not None or rule.score is not None
+        self.decisions["has_texts"][decision] |= is_read
         return self.asked.add(rule, held_on)
 
     def _seat(
