@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -343,7 +344,7 @@ class Plan:
 
     def streams_of(self, names: Sequence[str]) -> Ints:
         """Return the numbers of streams by their names, -1 of a stream that is not read."""
-        return np.array([self._names.get(name, -1) for name in names], np.int64)
+        return np.fromiter(map(self._names.get, names, repeat(-1)), np.int64, len(names))
 
     def strata_of(self, streams: Ints) -> Iterator[tuple[int, Flags]]:
         """Yield the strata in which some of these streams are read, and which of them are."""
