@@ -44,7 +44,7 @@ def search(
     place: str = "",
     before: int = UNBOUNDED,
     limit: int = 50,
-    seconds: float = 0.3,
+    seconds: float = 0.2,
     now_s: Callable[[], float] = time.monotonic,
 ) -> Found:
     """Return the newest documents below a docid that have a text, in any case.
