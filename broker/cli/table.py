@@ -46,6 +46,10 @@ def list_tables(context: click.Context, output: str) -> None:
       xscl table list
     """
     rows = connect(context).get("tables")["tables"]
+    if output == "table":
+        for row in rows:
+            row["columns"] = ", ".join(f"{c} {_shown(d)}" for c, d in row["columns"].items())
+            row["users"] = ", ".join(row["users"])
     emit_rows(rows, ["name", "key", "columns", "rows", "users"], output)
     if not rows and output == "table":
         message("no tables yet; a file with `CREATE TABLE name (id KEY, ...)` registers one")
@@ -198,6 +202,10 @@ def _cell(name: str, value: Any) -> str:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else spell(float(value))
+
+
+def _shown(default: Any) -> str:
+    return repr(default) if isinstance(default, str) else spell(float(default))
 
 
 def _whole(value: Any) -> Any:
