@@ -103,6 +103,7 @@ def _action(chooser: Chooser, names: list[str]) -> str:
 
 def _statement(chooser: Chooser, stream: str, published: str, grace: str) -> str:
     source, names = _source(chooser, stream)
+    source += " SAME (//k)" if chooser.integer(0, 6) == 0 else ""
     uses = chooser.integer(0, 5)
     where = ""
     if uses < 4:
