@@ -111,9 +111,9 @@ class OneRead:
         locks = self.lock_reader.locks(self)
         return Locks(locks, locks if self.is_writing else ())
 
-    def ask(self, tables: TableVersions) -> bool:
-        """Return whether the row has a number."""
-        return bool(type(self).guard(Beside(self, tables, (*self.order, ()))))
+    def ask(self, tables: TableVersions) -> tuple[OneRead, ...]:
+        """Return it, if the row has a number."""
+        return (self,) if type(self).guard(Beside(self, tables, (*self.order, ()))) else ()
 
     def act(self, tables: TableVersions) -> None:
         """Count in the row."""
