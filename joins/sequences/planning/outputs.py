@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.memory.slots import Ints, ranges
+from joins.sequences.planning.readers import Begins
 
 __all__ = ["ClassOutput", "ClassOutputs"]
 
@@ -30,8 +31,8 @@ class ClassOutput(NamedTuple):
 class ClassOutputs:
     """What classes hand on, in columns, in the order of decisions."""
 
+    begins: Begins
     numbers: Ints
-    decisions: Ints
     left: Ints
     right: Ints
     rules: Ints
@@ -40,9 +41,10 @@ class ClassOutputs:
     def of(cls, handed_on: Sequence[ClassOutput]) -> ClassOutputs:
         """Return what classes hand on as columns."""
         rows = np.array(sorted(handed_on, key=lambda each: each.decision), np.int64)
-        return cls(*rows.reshape(-1, len(ClassOutput._fields)).T)
+        numbers, decisions, *others = rows.reshape(-1, len(ClassOutput._fields)).T
+        return cls(Begins.of(decisions), numbers, *others)
 
     def of_decisions(self, decisions: Ints) -> tuple[Ints, Ints]:
         """Return, for each of some decisions, its classes: which of them it is, and the place."""
-        low, high = (np.searchsorted(self.decisions, decisions, side) for side in ("left", "right"))
-        return np.repeat(np.arange(len(decisions)), high - low), ranges(low, high - low)
+        first, counts = self.begins.of_numbers(decisions)
+        return np.repeat(np.arange(len(decisions)), counts), ranges(first, counts)
