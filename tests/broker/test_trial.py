@@ -27,6 +27,7 @@ from xpath_eval import columns
 from xscl.editing.loosening import loosenings
 
 TEXT = "news//item->a FOLLOWED BY {a/title = b/title AND a/by != b/by, 1 hour} news//item->b"
+WHERE = f"FROM {TEXT.replace(' AND a/by != b/by', '')} WHERE a/by != b/by"
 ITEMS = [
     ("10:00", "Flood", "ann"),
     ("10:30", "Flood", "bob"),
@@ -77,14 +78,15 @@ async def test_matches_and_near_misses_are_told_with_what_they_fail(tried: TestC
     assert sum(histogram["counts"]) == 5
 
 
+@pytest.mark.parametrize("written", [TEXT, WHERE])
 async def test_each_near_miss_is_a_match_of_the_text_that_its_edit_makes(
-    tried: TestClient,
+    tried: TestClient, written: str
 ) -> None:
-    misses = (await asked(tried, TEXT))[-1]["misses"]
+    misses = (await asked(tried, written))[-1]["misses"]
     assert {each["kind"] for each in misses} == {"window", "condition"}
     for miss in misses:
         edit = miss["edit"]
-        text = TEXT[: edit["start"]] + edit["text"] + TEXT[edit["end"] :]
+        text = written[: edit["start"]] + edit["text"] + written[edit["end"] :]
         matches = (await asked(tried, text))[-1]["matches"]
         found = [[each["docid"] for each in match["documents"]] for match in matches]
         assert [each["docid"] for each in miss["match"]["documents"]] in found

@@ -144,3 +144,25 @@ def test_a_looser_statement_asks_what_is_left_as_it_was_asked(
     assert [each.edited(text) for each in loosenings(text)] == [
         f"S->a JOIN {{{each}}} S->b" for each in looser
     ]
+
+
+@pytest.mark.parametrize(
+    ("where", "looser"),
+    [
+        ("WHERE a/y > 3", [""]),
+        (
+            "WHERE a/y > 3 AND (a/z = 'q' OR b/z = 'q')",
+            ["WHERE (a/z = 'q' OR b/z = 'q')", "WHERE a/y > 3"],
+        ),
+        ("WHERE a/y > 3 OR b/y > 3", [""]),
+    ],
+)
+def test_a_condition_on_all_is_left_out_where_an_equality_joins(
+    where: str, looser: list[str]
+) -> None:
+    text = "FROM S->a JOIN {a/x = b/x} S->b WITHIN INF "
+    assert [each.edited(text + where) for each in loosenings(text + where)] == [
+        text + each for each in looser
+    ]
+    alone = "FROM S->a JOIN {} S->b WITHIN INF "
+    assert loosenings(alone + where) == []

@@ -92,6 +92,17 @@ def loosenings(text: str, values: Mapping[str, object] = _NO_VALUES) -> list[Loo
 def _of_from(text: str, syntax: FromSyntax, values: Mapping[str, object]) -> Iterator[Loosening]:
     if syntax.within is not None:
         yield from _window(text, syntax.within, values, is_whole=True)
+    if syntax.where is None or syntax.where_span is None:
+        return
+    terms = _terms(syntax.where) or [syntax.where]
+    yield from _thresholds(text, terms, values)
+    joins = (part.braces for part in syntax.parts if isinstance(part, PartSyntax) and part.braces)
+    if any(map(_is_equality, (term for each in joins for term in _terms(each.predicate)))):
+        for term in terms:
+            kept = " AND ".join(_term(text, each) for each in terms if each is not term)
+            whole = Span(syntax.where_span.start, syntax.where.span.end)
+            span = syntax.where.span if kept else whole
+            yield Loosening("condition", _text(text, term.span), span, kept)
 
 
 def _of_part(text: str, part: PartSyntax, values: Mapping[str, object]) -> Iterator[Loosening]:
@@ -103,7 +114,7 @@ def _of_part(text: str, part: PartSyntax, values: Mapping[str, object]) -> Itera
         return
     terms = _terms(part.braces.predicate)
     yield from _thresholds(text, terms, values)
-    equal = [term for term in terms if isinstance(term, Binary) and term.operator == "="]
+    equal = list(filter(_is_equality, terms))
     for term in terms:
         rest = [each for each in terms if each is not term]
         if any(each is not term for each in equal) and len(terms) > 1:
@@ -150,7 +161,13 @@ def _thresholds(
             yield Loosening("threshold", said, right.span, f"{lower:.2f}", bound, parameter, value)
 
 
-def _terms(predicate: Expression) -> list[Expression]:
+def _is_equality(term: Expression) -> bool:
+    return isinstance(term, Binary) and term.operator == "="
+
+
+def _terms(predicate: Expression | None) -> list[Expression]:
+    if predicate is None:
+        return []
     if isinstance(predicate, Junction):
         return list(predicate.terms) if predicate.word == "and" else []
     return [predicate]
