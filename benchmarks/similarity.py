@@ -243,12 +243,12 @@ def decided(asked: argparse.Namespace) -> None:
     documents = recorded_news(min(asked.documents, 6_000))
     print(f"decided: {len(documents):,} titles at 0.5, window 4 h, with match lines")
     print(f"{'':>16} {'thresholds':>10} {'documents/s':>12} {'matches':>8}")
-    for (kind, text), number in product(DECIDED.items(), (1, 100)):
+    for (kind, text), number in product(DECIDED.items(), (1, 100, 1_000)):
         similar = "similar(a/title, b/title) >= $least"
         (query,) = xscl.parse(text % similar, id="q")
         rows = tuple({"least": 0.5 + i / 2_000} for i in range(number))
         engine = engine_of([RegisteredQuery(query, assignments=rows)], lateness_us=0)
-        some = documents if number == 1 else documents[:3_000]
+        some = documents[: 6_000 if number == 1 else 2_000]
         texts = {document.docid: document.xml for document in some}
         begun, matches = time.process_time(), 0
         for first in range(0, len(some), BATCH):
