@@ -90,7 +90,7 @@ class AbsentContenders:
         self.cancelling.rewrite(self._entries)
 
     def _entries(self, rows: Ints) -> tuple[Hashes, Ints, Ints]:
-        which, rules = self._plan.rules_of(self._contenders["seat"][rows])
+        which, rules = self._plan.seats.rules_of(self._contenders["seat"][rows])
         some, keys = self._conditions.keys(rules, [rows[which]], 1)
         own = rows[which][some]
         return keys, self._contenders["end_us"][own], own

@@ -120,7 +120,7 @@ class RuleConditions:
     def groups(self, rows: Ints) -> tuple[Hashes, Hashes]:
         """Return two hashes of the values by which rows compete in groups, zeros where all do."""
         first, other = np.zeros((2, len(rows)), np.uint64)
-        for own, places in self._plan.keys_of(self._contenders["seat"][rows]):
+        for own, places in self._plan.seats.keys_of(self._contenders["seat"][rows]):
             slots = self._contenders["slot"][rows[own]] + places
             for groups, hashes in zip((first, other), self._contenders.hashes, strict=True):
                 groups[own] = mixed(groups[own], hashes[slots])

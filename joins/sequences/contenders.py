@@ -107,7 +107,7 @@ class Contenders:
         """Add rows to the seats of their streams in a stratum; return their numbers here."""
         [came] = rows.table.combine_chunks().to_batches()
         streams = came.column("stream").dictionary_encode()
-        names = self._plan.streams_of(streams.dictionary.to_pylist())
+        names = self._plan.seats.streams_of(streams.dictionary.to_pylist())
         seats, starts, counts = self._plan.seats_of(names, stratum)
         codes = streams.indices.to_numpy()
         which = np.repeat(np.arange(came.num_rows), counts[codes])
@@ -148,11 +148,11 @@ class Contenders:
             has = vectors.leaf_counts[which] > k
             at = np.where(has, vectors.leaf_starts[which] + k, 0)
             columns.append(np.where(has, vectors.leaves[at], -1))
-        for own, places in self._plan.chosen_of(seats):
+        for own, places in self._plan.seats.chosen_of(seats):
             column = np.full(len(which), -1)
             column[own] = vectors.nodes[vectors.node_starts[which[own]] + 1 + places]
             columns.append(column)
-        for own, places in self._plan.keys_of(seats):
+        for own, places in self._plan.seats.keys_of(seats):
             at = vectors.value_starts[which[own]] + places
             for hashes in vectors.hashes:
                 column = np.zeros(len(which), np.int64)

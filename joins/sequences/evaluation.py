@@ -31,7 +31,8 @@ from joins.sequences.conditions import RuleConditions
 from joins.sequences.contenders import DONE, Contenders, StreamRows
 from joins.sequences.pairs import ContenderPairs, DecidedTuples
 from joins.sequences.planning.outputs import ClassOutputs
-from joins.sequences.planning.plan import KINDS, Plan, Role
+from joins.sequences.planning.plan import KINDS, Plan
+from joins.sequences.planning.seats import Role
 from joins.sequences.takenvalues import TakenValues
 from joins.sequences.waiting import Waiting
 from templates.decision import DecisionKind

@@ -229,7 +229,7 @@ class ContenderPairs:
         return ~done
 
     def _entries(self, rows: Ints, half: int) -> _Entries:
-        which, rules = self._plan.rules_of(self._contenders["seat"][rows])
+        which, rules = self._plan.seats.rules_of(self._contenders["seat"][rows])
         some, keys = self._conditions.keys(rules, [rows[which]], half)
         return _Entries(rows[which][some], rules[some], keys)
 

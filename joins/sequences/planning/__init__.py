@@ -1,6 +1,7 @@
 """Planning: all decisions by number, with what is read for them and what is asked of it.
 
-    plan     decisions, seats and rules, as they come and go
+    plan     decisions and their rules, as they come and go
+    seats    a stream in an operand of a decision, and what its rows are asked
     asked    the rules, in columns
     terms    which values rows have, and where
     ascents  in what steps lefts are served

@@ -1,9 +1,9 @@
 """All decisions by number: who is a contender for what, and what is asked of whom.
 
 Decisions are evaluated together, so what they differ in are columns: windows, graces, and what is
-compared.  A **seat** is a stream in one operand of one decision; a row of a stream is a contender
-in each of the stream's seats.  A **rule** is a conjunction of one decision: a fit, a case of an
-absence, or what a class asks of the tuples that it hands on.
+compared.  A **seat** is a stream in one operand of one decision (`seats`).  A **rule** is a
+conjunction of one decision: a fit, a case of an absence, or what a class asks of the tuples that it
+hands on.
 
 An absence behind its operand may be decided for many windows.  Then it is one decision, and its
 **grades** are that decision for one window each, in the order of the windows: only the tuples
@@ -12,13 +12,11 @@ that are decided are of a grade.
 
 from __future__ import annotations
 
-import enum
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +29,7 @@ from joins.sequences.planning.ascents import Ascent, TakingKind, ascent_of, bars
 from joins.sequences.planning.asked import AskedRules
 from joins.sequences.planning.outputs import ClassOutput
 from joins.sequences.planning.readers import SeatReaders
+from joins.sequences.planning.seats import Role, Seats
 from joins.sequences.planning.terms import Terms
 from templates.decision import Decided, Decision, DecisionKind, TupleStream
 from templates.rule import Rule, rule_of_case, rule_of_fit
@@ -45,14 +44,6 @@ _STREAMS = 1 << 31
 
 OUT_OF_USE = -1
 """The stratum of decisions that are not in use any more."""
-
-
-class Role(enum.IntEnum):
-    """What the rows of a seat are: the left or only operand, the right one, or an absent one."""
-
-    LEFT = 0
-    RIGHT = 1
-    ABSENT = 2
 
 
 class Read(NamedTuple):
@@ -73,17 +64,6 @@ class _Operands:
     right: int
     held: str
     seats: dict[tuple[int, TupleStream], int] = field(default_factory=dict)
-
-
-class _Numbers:
-    """Numbers of things, in the order in which they come."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
-
-    def of(self, thing: Hashable) -> int:
-        """Return the number of a thing."""
-        return self._numbers.setdefault(thing, len(self._numbers))
 
 
 class Plan:
@@ -107,28 +87,17 @@ class Plan:
             }
             | {"has_numbers": np.bool_, "has_texts": np.bool_}
         )
-        self.seats = Columns(
-            {"decision": np.int64, "role": np.int8, "operand": np.int64, "blocks": np.int64}
-            | {"rules": np.int64, "rule_count": np.int64, "is_deciding": np.bool_}
-            | dict.fromkeys(("layout", "keys", "key_count", "threshold", "held"), np.int64)
-            | dict.fromkeys(("chosen", "chosen_count", "stream"), np.int64)
-        )
-        self._seat_keys = Columns({"place": np.int64})
-        self._seat_chosen = Columns({"place": np.int64})
+        self.seats = Seats(self.terms)
         self.asked = AskedRules(self.terms)
-        self._seat_rules = Columns({"rule": np.int64})
-        self.streams: list[TupleStream] = []
         self.numbers: dict[Decision, int] = {}
         self._operands: dict[int, _Operands] = {}
         self._operand_count = 0
         self._scored: dict[int, list[tuple[int, Callable[[float], Rule]]]] = defaultdict(list)
         self._least: dict[int, float] = {}
-        self._blocks = _Numbers()
         self.cases = Columns(
             dict.fromkeys(("rule", "window_us", "left_blocks", "right_blocks"), np.int64)
             | {"taking": np.int8}
         )
-        self._names: dict[str, int] = {}
         self._beside = Columns({"code": np.int64})  # ascending, as cases are
         self._readers: dict[int, SeatReaders] = {}
         self._strata: list[int] = []
@@ -244,8 +213,8 @@ class Plan:
             self._sit(number, own, operand, role, stream, rules)
         beside: list[int] = []
         for window_us, taking, case, (left, right) in cases:
-            streams = [self._names[name] for name in case.beside if name in self._names]
-            beside += [len(self.cases) * _STREAMS + stream for stream in streams]
+            streams = map(self.seats.stream_of, case.beside)
+            beside += [len(self.cases) * _STREAMS + each for each in streams if each is not None]
             asked = rule_of_case(case, math.inf)
             rule = self._rule(number, asked, held_on if taking == TakingKind.EQUAL else -1)
             if case.score is not None:
@@ -255,8 +224,8 @@ class Plan:
                 rule=rule,
                 window_us=window_us,
                 taking=taking,
-                left_blocks=self._blocks.of(left),
-                right_blocks=self._blocks.of(right),
+                left_blocks=self.seats.blocks_of(left),
+                right_blocks=self.seats.blocks_of(right),
             )
             self._sit(number, own, self._operand(), Role.ABSENT, case.stream, [rule])
         self._beside.append(len(beside), code=np.array(sorted(beside), np.int64))
@@ -311,40 +280,13 @@ class Plan:
         *,
         is_deciding: bool = True,
     ) -> int:
-        seat = own.seats[operand, stream] = len(self.streams)
-        held = dict(stream.equal).get(own.held)
-        self.streams.append(stream)
-        self.seats.append(
-            1,
-            decision=decision,
-            role=role,
-            operand=operand,
-            blocks=self._blocks.of(stream.blocks),
-            rules=len(self._seat_rules),
-            rule_count=len(rules),
-            is_deciding=is_deciding,
-            layout=self.terms.layout(stream.terms),
-            keys=len(self._seat_keys),
-            key_count=len(stream.keys),
-            threshold=-1 if stream.threshold is None else stream.terms.index(stream.threshold.term),
-            held=stream.terms.index(held) if held else -1,
-            stream=self._names.setdefault(stream.name, len(self._names)),
-            chosen=len(self._seat_chosen),
-            chosen_count=len(stream.chosen),
+        seat = own.seats[operand, stream] = self.seats.add(
+            decision, operand, role, stream, rules, held=own.held, is_deciding=is_deciding
         )
-        chosen = np.array([stream.terms.index(term) for term in stream.chosen], np.int64)
-        self._seat_chosen.append(len(chosen), place=chosen)
-        places = np.array([stream.terms.index(key) for key in stream.keys], np.int64)
-        self._seat_keys.append(len(places), place=places)
-        self._seat_rules.append(len(rules), rule=np.array(rules, np.int64))
         self._readers, self._strata = {}, []
         return seat
 
     # -- what is read --------------------------------------------------------------------------
-
-    def streams_of(self, names: Sequence[str]) -> Ints:
-        """Return the numbers of streams by their names, -1 of a stream that is not read."""
-        return np.fromiter(map(self._names.get, names, repeat(-1)), np.int64, len(names))
 
     def strata_of(self, streams: Ints) -> Iterator[tuple[int, Flags]]:
         """Yield the strata in which some of these streams are read, and which of them are."""
@@ -380,21 +322,6 @@ class Plan:
             *(bool(self.decisions[n][decisions].any()) for n in ("has_numbers", "has_texts"))
         )
 
-    def rules_of(self, seats: Ints) -> tuple[Ints, Ints]:
-        """Return, for each of some seats, its rules: which seat it is, and the rule."""
-        counts = self.seats["rule_count"][seats]
-        rules = self._seat_rules["rule"][ranges(self.seats["rules"][seats], counts)]
-        return np.repeat(np.arange(len(seats)), counts), rules
-
-    def keys_of(self, seats: Ints) -> Iterator[tuple[Ints, Ints]]:
-        """Yield the keys of some seats, one of each at a time: which seats, and their places."""
-        yield from _each(self._seat_keys, self.seats["keys"][seats], self.seats["key_count"][seats])
-
-    def chosen_of(self, seats: Ints) -> Iterator[tuple[Ints, Ints]]:
-        """Yield the chosen terms of some seats, as `keys_of` their keys."""
-        first, count = (self.seats[name][seats] for name in ("chosen", "chosen_count"))
-        yield from _each(self._seat_chosen, first, count)
-
     def cases_of(self, decisions: Ints, left: Ints, right: Ints) -> tuple[Ints, Ints]:
         """Return the cases that can take tuples of some seats away, a right one of -1 is none.
 
@@ -404,7 +331,7 @@ class Plan:
         cases = ranges(self.decisions["cases"][decisions], counts)
         which = np.repeat(np.arange(len(decisions)), counts)
         blocks = self.seats["blocks"]
-        nothing = self._blocks.of(())
+        nothing = self.seats.blocks_of(())
         own = self.cases["left_blocks"][cases] == blocks[left[which]]
         behind = np.where(right < 0, nothing, blocks[right])
         own &= self.cases["right_blocks"][cases] == behind[which]
@@ -417,12 +344,6 @@ class Plan:
         at = np.minimum(np.searchsorted(known, codes), len(known) - 1)
         beside: Flags = known[at] == codes
         return beside
-
-
-def _each(places: Columns, first: Ints, count: Ints) -> Iterator[tuple[Ints, Ints]]:
-    for k in range(int(count.max(initial=0))):
-        own = np.flatnonzero(count > k)
-        yield own, places["place"][first[own] + k]
 
 
 def _bound_us(length_us: object, unknown_us: int = 0) -> int:

@@ -1,0 +1,136 @@
+"""Seats: a stream in one operand of one decision, and what the rows of each are asked.
+
+A row of a stream is a contender in each of the stream's seats.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from joins.memory.slots import Ints, ranges
+from joins.sequences.columns import Columns
+from joins.sequences.planning.terms import Terms
+from templates.decision import TupleStream
+
+__all__ = ["Role", "Seats"]
+
+
+class Role(enum.IntEnum):
+    """What the rows of a seat are: the left or only operand, the right one, or an absent one."""
+
+    LEFT = 0
+    RIGHT = 1
+    ABSENT = 2
+
+
+class _Numbers:
+    """Numbers of things, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    def of(self, thing: Hashable) -> int:
+        """Return the number of a thing."""
+        return self._numbers.setdefault(thing, len(self._numbers))
+
+
+class Seats:
+    """All seats by number; a column of theirs is had by its name.  No number is given twice."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._columns = Columns(
+            {"decision": np.int64, "role": np.int8, "operand": np.int64, "blocks": np.int64}
+            | {"rules": np.int64, "rule_count": np.int64, "is_deciding": np.bool_}
+            | dict.fromkeys(("layout", "keys", "key_count", "threshold", "held"), np.int64)
+            | dict.fromkeys(("chosen", "chosen_count", "stream"), np.int64)
+        )
+        self._keys = Columns({"place": np.int64})
+        self._chosen = Columns({"place": np.int64})
+        self._rules = Columns({"rule": np.int64})
+        self._blocks = _Numbers()
+        self._streams: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self._columns[name]
+
+    def add(
+        self,
+        decision: int,
+        operand: int,
+        role: Role,
+        stream: TupleStream,
+        rules: Sequence[int],
+        *,
+        held: str,
+        is_deciding: bool,
+    ) -> int:
+        """Add a seat; return its number.
+
+        `held` is the parameter that is asked of an operand of the decision and of what is absent.
+        """
+        held_term = dict(stream.equal).get(held)
+        place_of = stream.terms.index
+        seat = self._columns.append(
+            1,
+            decision=decision,
+            role=role,
+            operand=operand,
+            blocks=self.blocks_of(stream.blocks),
+            rules=len(self._rules),
+            rule_count=len(rules),
+            is_deciding=is_deciding,
+            layout=self._terms.layout(stream.terms),
+            keys=len(self._keys),
+            key_count=len(stream.keys),
+            threshold=-1 if stream.threshold is None else place_of(stream.threshold.term),
+            held=place_of(held_term) if held_term else -1,
+            stream=self._streams.setdefault(stream.name, len(self._streams)),
+            chosen=len(self._chosen),
+            chosen_count=len(stream.chosen),
+        )
+        for places, terms in ((self._chosen, stream.chosen), (self._keys, stream.keys)):
+            places.append(len(terms), place=np.array([place_of(term) for term in terms], np.int64))
+        self._rules.append(len(rules), rule=np.array(rules, np.int64))
+        return seat
+
+    def blocks_of(self, blocks: tuple[int, ...]) -> int:
+        """Return a number for the blocks of tuples."""
+        return self._blocks.of(blocks)
+
+    def stream_of(self, name: str) -> int | None:
+        """Return the number of a stream; None of one that has no seat."""
+        return self._streams.get(name)
+
+    def streams_of(self, names: Sequence[str]) -> Ints:
+        """Return the numbers of streams by their names, -1 of a stream that is not read."""
+        return np.fromiter(map(self._streams.get, names, repeat(-1)), np.int64, len(names))
+
+    def rules_of(self, seats: Ints) -> tuple[Ints, Ints]:
+        """Return, for each of some seats, its rules: which seat it is, and the rule."""
+        counts = self["rule_count"][seats]
+        rules = self._rules["rule"][ranges(self["rules"][seats], counts)]
+        return np.repeat(np.arange(len(seats)), counts), rules
+
+    def keys_of(self, seats: Ints) -> Iterator[tuple[Ints, Ints]]:
+        """Yield the keys of some seats, one of each at a time: which seats, and their places."""
+        yield from _each(self._keys, self["keys"][seats], self["key_count"][seats])
+
+    def chosen_of(self, seats: Ints) -> Iterator[tuple[Ints, Ints]]:
+        """Yield the chosen terms of some seats, as `keys_of` their keys."""
+        yield from _each(self._chosen, self["chosen"][seats], self["chosen_count"][seats])
+
+
+def _each(places: Columns, first: Ints, count: Ints) -> Iterator[tuple[Ints, Ints]]:
+    for k in range(int(count.max(initial=0))):
+        own = np.flatnonzero(count > k)
+        yield own, places["place"][first[own] + k]
