@@ -156,7 +156,7 @@ class _View:
             kind=decision.kind.value,
             operands=tuple(map(self._operand, operands)),
             asked=self._spelled(d for each in self._plain for d in each.disjuncts),
-            is_looked_up=any(map(_is_looked_up, self._disjuncts())),
+            is_looked_up=all(map(_is_looked_up, self._disjuncts())),
             window=_spell_window(window),
             within=self._spell_within(decision),
             absences=tuple(
@@ -180,12 +180,12 @@ class _View:
         return _spell_window(given[-1] if given else Window(decision.within_us))
 
     def _disjuncts(self) -> Iterator[Disjunct]:
-        """Yield the alternatives of all that is asked."""
-        for node in self._plain:
-            yield from node.disjuncts
-            for unit in node.absences:
-                for _, disjuncts in unit.blocks:
-                    yield from disjuncts
+        """Yield the alternatives of all predicates; one that asks nothing if there are none."""
+        absent = [own for node in self._plain for unit in node.absences for _, own in unit.blocks]
+        predicates = [*(node.disjuncts for node in self._plain), *absent]
+        asking = [each for each in predicates if Disjunct() not in each]
+        for disjuncts in asking or [(Disjunct(),)]:
+            yield from disjuncts
 
     def _absent(self, number: int) -> str:
         """Return what is asked of an absent unit; of several blocks, of each."""

@@ -30,10 +30,15 @@ def notes_on(
     query: Query,
     alternatives: Sequence[Sequence[ClauseView]],
     decisions: Sequence[DecisionView] = (),
+    *,
+    are_together: bool = True,
 ) -> Iterator[SharingNote]:
-    """Yield the notes on a query, each once."""
+    """Yield the notes on a query, each once.
+
+    With `are_together` it is compiled once for all its assignments.
+    """
     seen: set[str] = set()
-    for note in _notes(query, alternatives, decisions):
+    for note in _notes(query, alternatives, decisions, are_together=are_together):
         if note.text not in seen:
             seen.add(note.text)
             yield note
@@ -43,6 +48,8 @@ def _notes(
     query: Query,
     alternatives: Sequence[Sequence[ClauseView]],
     decisions: Sequence[DecisionView],
+    *,
+    are_together: bool,
 ) -> Iterator[SharingNote]:
     for block in query.blocks:
         for step in _steps(block.path):
@@ -59,7 +66,7 @@ def _notes(
             yield from _clause_notes(clause)
     for decision in decisions:
         yield from _decision_notes(decision)
-    if query.parameters and decisions:
+    if query.parameters and decisions and not are_together:
         names = ", ".join(f"${name}" for name, _ in query.parameters)
         yield SharingNote(
             "decided-parameters",

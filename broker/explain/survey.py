@@ -214,7 +214,7 @@ class _Surveyor:
             parameters=query.parameters,
             blocks=blocks,
             alternatives=views,
-            notes=tuple(notes_on(query, views, decisions)),
+            notes=tuple(notes_on(query, views, decisions, are_together=plain is query)),
             decisions=decisions,
             says_grace=query.grace is not None,
             given=tuple(given_lines(query)),

@@ -227,3 +227,20 @@ def test_tables_are_shown_with_who_reads_and_writes_them() -> None:
         "its transactions run one after the other with those of mask",
     )
     assert "each match removes worker[h]" in mask.tables
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("S//i->a NEXT {similar(a/t, b/t) >= $x, 1 h} S//i->b", {"parameters"}),
+        ("S//i->a NEXT {a/n < b/n + $x, 1 h} S//i->b", {"decided-parameters", "no-value-join"}),
+        ("S//i->a NEXT {similar(a/t, b/t) >= 0.5 OR a/n < b/n, 1 h} S//i->b", {"no-value-join"}),
+        ("S//i->a NOT FOLLOWED BY {similar(a/t, b/t) >= 0.5, 1 h} S//i->b", set()),
+    ],
+)
+def test_notes_say_what_a_decision_passes_over_and_for_whom_it_is(
+    text: str, codes: set[str]
+) -> None:
+    (query,) = survey(xscl.parse(text, id="q")).queries
+    found = {note.code for note in query.notes}
+    assert found & {"parameters", "decided-parameters", "no-value-join"} == codes
