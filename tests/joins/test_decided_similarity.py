@@ -130,3 +130,22 @@ def matched(engine: Engine, documents: Sequence[Document], some: slice) -> list[
     witnesses = engine.evaluate(documents[some])
     step = engine.process(witnesses, lambda docids: {docid: xml[docid] for docid in docids})
     return [match.line for match in step.matches]
+
+
+def test_the_lowest_threshold_below_another_operator_is_asked_for() -> None:
+    """One box stands for all data there: its bar is that of the largest threshold."""
+    text = """# nested
+query q
+    S//i->a NEXT {similar(a/t, b/t) >= $x, 1 h} S//i->b NEXT {a/l = c/l, 1 h} S//j->c GRACE 0 s
+parameters q {"x": 0.5}
+parameters q {"x": 0.2}
+document 1 S 12:00  <i><l>x</l><t>storm off the harbour</t></i>
+document 2 S 12:01  <i><l>y</l><t>fire in the harbour</t></i>
+document 3 S 12:02  <j><l>x</l></j>
+tick 4 2026-01-03T00:00
+----
+"""
+    case = parse_case(text)
+    expected = lines(run_oracle(case))
+    assert len(expected) == 1
+    assert lines(run_engine(case)) == expected
