@@ -107,7 +107,7 @@ class Contenders:
         """Add rows to the seats of their streams in a stratum; return their numbers here."""
         [came] = rows.table.combine_chunks().to_batches()
         streams = came.column("stream").dictionary_encode()
-        names = self._plan.seats.streams_of(streams.dictionary.to_pylist())
+        names = self._plan.seats.streams_of(streams.dictionary)
         seats, starts, counts = self._plan.seats_of(names, stratum)
         codes = streams.indices.to_numpy()
         which = np.repeat(np.arange(came.num_rows), counts[codes])

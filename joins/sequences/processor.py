@@ -215,7 +215,7 @@ class DecidingProcessor:
             return
         self._repetitions.absorb(instances, first)
         streams = instances.column("stream").combine_chunks().dictionary_encode()
-        names = self._plan.seats.streams_of(streams.dictionary.to_pylist())
+        names = self._plan.seats.streams_of(streams.dictionary)
         for stratum, is_read in self._plan.strata_of(names):
             rows = np.flatnonzero(is_read[streams.indices.to_numpy()])
             read = instances if len(rows) == len(instances) else instances.take(pa.array(rows))

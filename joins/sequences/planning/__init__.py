@@ -2,6 +2,7 @@
 
     plan     decisions and their rules, as they come and go
     seats    a stream in an operand of a decision, and what its rows are asked
+    names    streams by number, looked up many at a time
     asked    the rules, in columns
     terms    which values rows have, and where
     ascents  in what steps lefts are served

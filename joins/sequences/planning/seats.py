@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import repeat
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from joins.memory.slots import Ints, ranges
 from joins.sequences.columns import Columns
+from joins.sequences.planning.names import Names
 from joins.sequences.planning.terms import Terms
 from templates.decision import TupleStream
 
@@ -55,7 +56,7 @@ class Seats:
         self._chosen = Columns({"place": np.int64})
         self._rules = Columns({"rule": np.int64})
         self._blocks = _Numbers()
-        self._streams: dict[str, int] = {}
+        self._streams = Names()
 
     def __len__(self) -> int:
         return len(self._columns)
@@ -94,7 +95,7 @@ class Seats:
             key_count=len(stream.keys),
             threshold=-1 if stream.threshold is None else place_of(stream.threshold.term),
             held=place_of(held_term) if held_term else -1,
-            stream=self._streams.setdefault(stream.name, len(self._streams)),
+            stream=self._streams.add(stream.name),
             chosen=len(self._chosen),
             chosen_count=len(stream.chosen),
         )
@@ -111,9 +112,9 @@ class Seats:
         """Return the number of a stream; None of one that has no seat."""
         return self._streams.get(name)
 
-    def streams_of(self, names: Sequence[str]) -> Ints:
+    def streams_of(self, names: pa.StringArray) -> Ints:
         """Return the numbers of streams by their names, -1 of a stream that is not read."""
-        return np.fromiter(map(self._streams.get, names, repeat(-1)), np.int64, len(names))
+        return self._streams.find(names)
 
     def rules_of(self, seats: Ints) -> tuple[Ints, Ints]:
         """Return, for each of some seats, its rules: which seat it is, and the rule."""

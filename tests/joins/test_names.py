@@ -1,0 +1,39 @@
+"""Names are found many at a time as they are one by one."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from joins.sequences.planning import names
+from joins.sequences.planning.names import Names
+
+
+def known(count: int) -> Names:
+    found = Names()
+    assert [found.add(f"stream {i}") for i in range(count)] == [*range(count)]
+    return found
+
+
+@pytest.mark.parametrize("count", [0, 1, 300, 5_000])
+@pytest.mark.parametrize("asked", [1, 256, 257, 2_000])
+def test_many_names_are_found_as_one_is(count: int, asked: int) -> None:
+    streams = known(count)
+    wanted = [f"stream {i * 7 % 6_000}" for i in range(asked)]
+    expected = [-1 if (number := streams.get(name)) is None else number for name in wanted]
+    assert streams.find(pa.array(wanted)).tolist() == expected
+
+
+def test_names_that_come_later_are_found() -> None:
+    streams = known(400)
+    wanted = pa.array([f"stream {i}" for i in range(500)])
+    assert streams.find(wanted).tolist() == [*range(400), *[-1] * 100]
+    assert streams.add("stream 450") == 400
+    assert streams.find(wanted)[450] == 400
+
+
+def test_names_of_equal_hashes_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(names, "hash", len, raising=False)
+    streams = known(2_000)
+    wanted = [f"stream {i}" for i in range(3_000)]
+    assert streams.find(pa.array(wanted)).tolist() == [*range(2_000), *[-1] * 1_000]
