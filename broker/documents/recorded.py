@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from broker.documents.disk import Disk
-from broker.documents.document import Document, DocumentError, DocumentLine, parse_recorded_line
+from broker.documents.document import (
+    CLOCK,
+    Document,
+    DocumentError,
+    DocumentLine,
+    parse_recorded_line,
+)
 from broker.documents.ingest import Ingest, IngestOutcome
 from broker.documents.spool import SpoolWriter
 from broker.documents.stored import documents_of
@@ -74,8 +80,9 @@ def _open(path: Path) -> BinaryIO | gzip.GzipFile:
 
 
 def recent_documents(path: Path, limit: int = SAMPLE_DOCUMENTS) -> list[Document]:
-    """Return the last documents of a file of document lines, at most `limit` lines of them."""
-    return list(number_lines(deque(read_document_lines([path]), limit)))
+    """Return the documents of the last lines of a file, at most `limit` lines; no ticks."""
+    last = deque(read_document_lines([path]), limit)
+    return [each for each in number_lines(last) if each.stream != CLOCK]
 
 
 def number_lines(lines: Iterable[ReadLine]) -> Iterator[Document]:

@@ -22,7 +22,7 @@ from support.recorded_data import news_file
 import xscl
 from broker.cli import main
 from broker.documents.document import FIRST_WATERMARK_US, Document
-from broker.documents.recorded import number_lines, read_document_lines
+from broker.documents.recorded import number_lines, read_document_lines, recent_documents
 from broker.estimate import QueryEstimate, alike, estimate, render_estimate
 from broker.estimate.interval import heaps, poisson
 from broker.estimate.statistics import DAY_US, DocumentSample, Timing, equal_values, take_sample
@@ -242,6 +242,23 @@ def test_explain_says_what_queries_will_cost(tmp_path: Path) -> None:
     )
     data = json.loads(CliRunner().invoke(main, [*arguments, "--format", "json"]).output)
     assert [each["query"] for each in data["estimates"]] == ["q"]
+
+
+def test_ticks_of_a_file_are_no_documents_that_come_in_time(tmp_path: Path) -> None:
+    lines: list[dict[str, str]] = []
+    for n in range(40):
+        time = f"2026-01-01T{n // 2:02}:{n % 2 * 30:02}:00Z"
+        late = n % 4 == 3 and n > 4
+        own = f"2026-01-01T{n // 2 - 2:02}:30:00Z" if late else time
+        lines.append({"stream": "S", "time": own, "arrival": time, "xml": f"<a>{n}</a>"})
+        lines += [{"tick": time}] * 4
+    (tmp_path / "d").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    [found] = estimate(
+        xscl.parse("*//a NEXT {, 1 h} *//a", id="q"), recent_documents(tmp_path / "d")
+    )
+    assert found.documents == 40
+    [warning] = found.warnings
+    assert warning.endswith("`GRACE 3 hours` would hear 100.0% of the 40 documents in time")
 
 
 def test_a_join_without_a_value_join_is_a_bomb() -> None:

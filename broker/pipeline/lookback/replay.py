@@ -2,9 +2,9 @@
 
     read      document lines, plain or gzip -> a temporary spool, in segments of one batch
     step      the pipeline, fed by Spark or in this process
-    write     match lines, sorted by (largest docid, query, match id)
+    write     match lines, sorted by (position, query, match id)
 
-A batch's matches all have their largest docid in the batch, so sorting each batch sorts the whole.
+A batch's matches all have their positions in the batch, so sorting each batch sorts the whole.
 
 Invariants: the clock is never read; the output does not depend on the batch size, on the number of
 shards, nor on whether Spark evaluates.
