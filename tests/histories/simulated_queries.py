@@ -74,7 +74,9 @@ RULE_TEXTS = (
 
 
 class Queries(Protocol):
-    """The queries that one life of the broker has."""
+    """The queries that one life of the broker has, and whether its clock ticks for them."""
+
+    is_ticking: bool
 
     def pipeline(self, spool: Spool, outbox: Outbox, plans: PlanStore, **others: Any) -> Pipeline:
         """Return the pipeline that evaluates them; it gets `others` too."""
@@ -94,6 +96,8 @@ class Queries(Protocol):
 
 class StandInQueries:
     """One query, by the stand-in engine, whose name is its version; kept in a file."""
+
+    is_ticking = False
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / "version"
@@ -130,6 +134,7 @@ class StandInQueries:
 class RealQueries:
     """A registry whose queries come and go, and the engines that follow it."""
 
+    is_ticking = True
     first: Mapping[str, str] = FIRST
     texts: Sequence[str] = TEXTS
 

@@ -1,10 +1,11 @@
 """A broker's core in a simulated world: one seed is one history, and a failing seed replays.
 
 Everything that a broker meets is drawn from the seed: what publishers send and send again, late
-documents and a clock that steps back, changes of queries, how documents are grouped, batches that
-Spark repeats, a disk that is full or loses power between any two of its steps, and the moments at
-which the process dies.  At the end everybody gets what they wait for, and the outbox must hold
-exactly the matches of the documents that were acknowledged, and the rows that these have left.
+documents and a clock that steps back, its ticks, changes of queries, how documents are grouped,
+batches that Spark repeats, a disk that is full or loses power between any two of its steps, and the
+moments at which the process dies.  At the end everybody gets what they wait for, and the outbox
+must hold exactly the matches of the documents that were acknowledged, and the rows that these have
+left.
 
     python -m histories.simulation --runs 3000 --seed 1
     python -m histories.simulation --runs 300 --seed 1 --real
@@ -34,7 +35,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from broker.documents.disk import Disk
-from broker.documents.document import DocumentLine
+from broker.documents.document import CLOCK, DocumentLine, tick
 from broker.documents.ingest import Ingest, IngestOutcome
 from broker.documents.spool import Spool, SpoolWriter
 from broker.matching.stepresult import StepResult
@@ -193,6 +194,8 @@ class Process:
         self._world.chosen.choice(actions)()
         if self._world.chosen.random() < 0.05:
             self._change_queries()
+        if self._queries.is_ticking and self._world.chosen.random() < 0.1:
+            self._tick()
 
     def settle(self) -> None:
         """Accept and process everything that is left."""
@@ -226,6 +229,14 @@ class Process:
             assert receipt.docid is not None
             known = self._world.acknowledged.setdefault(number, receipt.docid)
             assert known == receipt.docid, "a repetition is the document that it repeats"
+
+    def _tick(self) -> None:
+        """Let the clock tick, as where nothing has come for a while."""
+        self._arrival_us = max(self._arrival_us, self._world.tick())
+        with suppress(OSError):
+            self._ingest.append(
+                [tick()], arrival_us=self._arrival_us, registry_version=self._queries.version()
+            )
 
     def _process(self) -> None:
         size = self._world.chosen.randrange(1, 9)
@@ -319,9 +330,13 @@ def _check(world: World) -> None:
         found = outbox.matches.find(limit=100_000)
         assert [match.seq for match in found] == list(range(1, len(found) + 1))
         assert outbox.through() == spool.last
-        assert sorted(world.acknowledged.values()) == list(range(1, DOCUMENTS + 1))
+        documents = {**world.archive, **_documents(spool)}
+        published = [docid for docid, (row, _) in documents.items() if row["stream"] != CLOCK]
+        assert sorted(world.acknowledged.values()) == sorted(published)
+        assert len(published) == DOCUMENTS
+        assert sorted(documents) == list(range(1, len(documents) + 1))
         queries = world.kind(world.directory)
-        expected, rows = queries.expected({**world.archive, **_documents(spool)})
+        expected, rows = queries.expected(documents)
         queries.close()
         assert [match.id for match in found] == expected
         assert {(row.table, row.key): row.cells for row in outbox.rows()} == rows
