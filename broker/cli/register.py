@@ -178,11 +178,11 @@ def _values(given: Sequence[str]) -> str | None:
 
 
 def _say_cost(estimate: dict[str, Any]) -> None:
-    """Say what a query will match a day, and what is alarming about it."""
-    if estimate["sample"]["documents"]:
-        lines = estimate["rendered"].splitlines()
-        for line in [lines[0], *(each for each in lines if each.startswith("  warning"))]:
-            message(line)
+    """Say what a query will match a day, if there are documents, and what is alarming about it."""
+    lines = estimate["rendered"].splitlines()
+    expected = lines[:1] if estimate["sample"]["documents"] else []
+    for line in [*expected, *(each for each in lines if each.startswith("  warning"))]:
+        message(line)
 
 
 def _dry_run(

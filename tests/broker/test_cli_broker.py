@@ -72,6 +72,9 @@ def test_a_query_in_which_something_is_decided_is_registered_beside_others(
     assert "registered same" in served.xscl("register", str(query_file)).stderr
     served.xscl("pause", "silent")
     assert "silent is active" in served.xscl("resume", "silent").stderr
+    path.write_text(path.read_text().removesuffix("GRACE 1 h"))
+    told = "  warning: it says no GRACE, so that each answer waits 1 day for late documents\n"
+    assert served.xscl("register", str(path)).stderr.startswith(told)
 
 
 def test_a_directory_of_queries_is_registered_at_once(served: ServedRoom, tmp_path: Path) -> None:
