@@ -83,7 +83,7 @@ HELP: Mapping[str, str] = {
         "the memory that all this takes; 200 to 250 bytes a document of five values, and 256 MB"
     ),
     "join_decisions": "decisions that its queries ask for: what is next, what is absent",
-    "join_undecided": "tuples that wait for the clock to be decided",
+    "join_undecided": "tuples of operands that wait until the clock settles them",
     "join_spilled_bytes": (
         "what of it is in files, in spill/ of the data directory; of shards, where the system "
         "has its temporary files"

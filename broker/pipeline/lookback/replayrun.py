@@ -39,8 +39,8 @@ class ReplaySummary:
 
     `start_s` is what Spark took until its first batch was evaluated: the JVM, the session, the
     workers, and a batch of a few documents.  `seconds` is all after that.  `undecided` are the
-    tuples that still wait for the clock, `waves` those of transactions over tables, one after the
-    other.
+    tuples of operands that still wait for the clock, `waves` those of transactions over tables, one
+    after the other.
     """
 
     documents: int = 0
