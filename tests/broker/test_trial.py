@@ -56,6 +56,20 @@ async def asked(client: TestClient, text: str, **query: str) -> list[dict[str, A
         return [json.loads(line) for line in (await answer.text()).splitlines()]
 
 
+async def test_a_condition_that_very_many_fail_alone_is_not_counted_on(tried: TestClient) -> None:
+    for number in range(100):
+        xml = f"<item><title>Title {number}</title><by>ann</by></item>"
+        url = f"/v1/streams/news/documents?time=2026-01-02T10:{number % 60:02}:00Z"
+        async with tried.post(url, data=xml.encode()) as answer:
+            assert answer.status == 200
+    text = TEXT.replace("a/by != b/by", "a/by = b/by").replace("1 hour", "1 day")
+    last = (await asked(tried, text))[-1]
+    assert (last["documents"], last["is_done"]) == (105, True)
+    assert last["uncounted"] == ["a/title = b/title"]
+    # 4,950 pairs of one author.
+    assert 200 < last["near"] < 4_000
+
+
 async def test_matches_and_near_misses_are_told_with_what_they_fail(tried: TestClient) -> None:
     last = (await asked(tried, TEXT))[-1]
     assert last["is_done"]

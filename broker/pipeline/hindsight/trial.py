@@ -19,12 +19,14 @@ import queue
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -50,13 +52,23 @@ _NEAR_MAX = 20
 _COUNTED_MAX = 20_000
 """Matches, near ones among them, after which it ends: such a text is not finished."""
 
+_NEAR_EACH = 200
+"""Near-misses of one condition, after which no more of it are looked for."""
+
+_FIRST_PART, _GROWTH = 32, 8
+"""Documents that are joined first, and how much larger the next part is, unless there have been
+many near-misses: where all documents have them, the first 250 have 30,000."""
+
 _BINS = 24
 _PRIORITY = 10
 
 
 @dataclass(slots=True)
 class TrialProgress:
-    """What is known so far.  Of a match its documents tell it from others."""
+    """What is known so far.  Of a match its documents tell it from others.
+
+    Loosenings that are `left_out` had too many near-misses to be counted.
+    """
 
     loosenings: list[Loosening]
     measured: list[list[float]]
@@ -66,6 +78,8 @@ class TrialProgress:
     matched: set[tuple[int, ...]] = field(default_factory=set)
     newest: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_SHOWN_MAX))
     near: dict[tuple[int, ...], tuple[int, dict[str, Any]]] = field(default_factory=dict)
+    near_each: Counter[int] = field(default_factory=Counter)
+    left_out: set[int] = field(default_factory=set)
     pauses: list[str] = field(default_factory=list)
 
 
@@ -89,19 +103,48 @@ def try_query(
         budget=Budget(**asked.budget),
     )
     last = spool.last_docid
-    for batch in aligned_documents(spool, last - wanted + 1, last):
+    plan = engine.plan  # of what is left out, too, or all were evaluated anew without it
+    evaluated = partial(kept.evaluated, plan)
+    for batch, witnesses in _parts(spool, last - wanted + 1, last, evaluated, found.near):
         if is_over():
             return None
-        step = engine.process(kept.evaluated(engine.plan, batch), spool.documents)
+        step = engine.process(witnesses, spool.documents)
         _note(found, asked.query[0], batch, step.matches)
         found.dead_letters += len(step.dead_letters)
         found.pauses += [each.reason for each in step.pauses if each.query == asked.query[0]]
         is_late = time.monotonic() - started > asked.seconds_max
         if found.pauses or is_late or len(found.matched) + len(found.near) > _COUNTED_MAX:
             break
+        for at, near in found.near_each.items():
+            if near > _NEAR_EACH and at not in found.left_out:
+                found.left_out.add(at)
+                engine.queries.remove(f"{asked.query[0]} {at}")
         if batch.column("docid")[-1].as_py() < last:
             tell(_told(found, wanted, is_done=False))
     return tell(_told(found, wanted, is_done=True))
+
+
+def _parts(
+    spool: Spool,
+    first: int,
+    last: int,
+    evaluated: Callable[[pa.RecordBatch], pa.Table],
+    near: Sized,
+) -> Iterator[tuple[pa.RecordBatch, pa.Table]]:
+    """Yield documents with their witnesses: few at first, more while few are `near` by them."""
+    most = _FIRST_PART
+    for batch in aligned_documents(spool, first, last):
+        witnesses = evaluated(batch)
+        docids, of_witnesses = (each.column("docid").to_numpy() for each in (batch, witnesses))
+        start = 0
+        while start < batch.num_rows:
+            part, before = batch.slice(start, most), len(near)
+            stop = start + part.num_rows
+            low, high = np.searchsorted(of_witnesses, [docids[start], docids[stop - 1] + 1])
+            yield part, witnesses.slice(low, high - low)
+            start = stop
+            if len(near) - before <= _NEAR_EACH // 10:
+                most *= _GROWTH
 
 
 def read_ahead(
@@ -186,8 +229,9 @@ def _note(
     for at, match in loose:
         line = json.loads(match.line)
         key = _documents(line)
-        if key not in found.matched:
-            found.near.setdefault(key, (at, line))
+        if key not in found.matched and key not in found.near:
+            found.near[key] = at, line
+            found.near_each[at] += 1
 
 
 def _documents(line: Mapping[str, Any]) -> tuple[int, ...]:
@@ -205,6 +249,7 @@ def _told(found: TrialProgress, wanted: int, *, is_done: bool) -> dict[str, Any]
         "since": None if found.oldest_us is None else render_time(found.oldest_us),
         "matched": len(found.matched),
         "near": len(near),
+        "uncounted": [found.loosenings[at].condition for at in sorted(found.left_out)],
         "loosened": len(found.loosenings),
         "dead_letters": found.dead_letters,
         "paused": found.pauses[0] if found.pauses else None,

@@ -107,7 +107,9 @@ export function trial(section, { id, make }) {
     const among = `of ${number(found.documents)} document${found.documents === 1 ? "" : "s"}`;
     const since = found.since ? ` since ${found.since.slice(0, 16).replace("T", " ")}` : "";
     const rest = found.is_done || found.documents >= found.of ? "" : `, ${number(found.of - found.documents)} to go`;
-    said.textContent = `Matched ${number(found.matched)}, nearly ${number(found.near)}, ${among}${since}${rest}.`
+    const more = found.uncounted.length ? " or more" : "";
+    const uncounted = found.uncounted.map((condition) => ` Too many fail ${condition} alone to count them all.`);
+    said.textContent = `Matched ${number(found.matched)}, nearly ${number(found.near)}${more}, ${among}${since}${rest}.${uncounted.join("")}`
       + (found.paused ? ` It would be paused: ${found.paused}` : "")
       + (found.is_done && !found.matched && !found.near && found.loosened ? " No documents fail one condition alone: try a wider window, or fewer conditions." : "");
     if (!bounds.contains(document.activeElement)) bounds.replaceChildren(...found.histograms.map(histogram));
