@@ -21,12 +21,12 @@ PAGES = {
     for name in ("xscl.md", "semantics.md", "sequences.md")
 }
 PAGE = PAGES["xscl.md"]
-_EXAMPLE = re.compile(r"```xscl\n(.*?)\n```\n(?:\n(Matches|Output): (.*?)\n)?", re.DOTALL)
-EXAMPLES = [
-    (name, found[1], found[2], found[3])
-    for name, page in PAGES.items()
-    for found in _EXAMPLE.finditer(page)
-]
+_EXAMPLE = re.compile(
+    r"```xscl(| wrong)\n((?:(?!```).)*)\n```\n(?:\n(Matches|Output): (.*?)\n)?", re.DOTALL
+)
+_FOUND = [(name, each) for name, page in PAGES.items() for each in _EXAMPLE.finditer(page)]
+EXAMPLES = [(name, each[2], each[3], each[4]) for name, each in _FOUND if not each[1]]
+MISTAKES = [(name, each[2], each[3], each[4]) for name, each in _FOUND if each[1]]
 
 
 def matches_of(text: str, page: str = "xscl.md") -> list[Match]:
@@ -50,7 +50,8 @@ def test_every_example_is_a_query_without_warnings(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "text", "kind", "expected"), [each for each in EXAMPLES if each[2] is not None]
+    ("page", "text", "kind", "expected"),
+    [each for each in [*EXAMPLES, *MISTAKES] if each[2] is not None],
 )
 def test_examples_match_what_the_page_says(page: str, text: str, kind: str, expected: str) -> None:
     found = matches_of(text, page)
@@ -58,7 +59,17 @@ def test_examples_match_what_the_page_says(page: str, text: str, kind: str, expe
         assert [f"`{match.output}`" for match in found] == [expected]
     else:
         tuples = sorted(tuple(each.docid for each in match.documents) for match in found)
-        assert " ".join(f"({', '.join(map(str, each))})" for each in tuples) == expected
+        shown = " ".join(f"({', '.join(map(str, each))})" for each in tuples)
+        assert (shown or "nothing") == expected
+
+
+def test_each_question_has_a_mistake_that_matches_something_else() -> None:
+    sections = re.split(r"^## ", PAGES["sequences.md"], flags=re.MULTILINE)[1:]
+    assert len(sections) == 12
+    for section in sections:
+        right, wrong = _EXAMPLE.finditer(section)
+        assert (right[1], wrong[1]) == ("", " wrong"), section
+        assert right[4] != wrong[4], section
 
 
 def test_a_query_written_from_the_page_joins_part_of_a_url_and_categories_but_no_same_feed() -> (
