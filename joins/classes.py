@@ -84,7 +84,7 @@ class ClassRegistry:
         self._numbers: dict[QueryClass, int] = {}
         self._windows: dict[int, Durations] = defaultdict(Durations)
         self._thresholds: dict[int, list[Largest[float]]] = defaultdict(list)
-        self._retained_for: dict[int, Counter[int]] = defaultdict(Counter)
+        self._retained_for: dict[int, Durations] = defaultdict(Durations)
         self.retention = Retention(Shapes() if shapes is None else shapes)
         self._kinds: dict[int, Counter[UseKind]] = defaultdict(Counter)
         self._strata: Counter[int] = Counter()
@@ -189,22 +189,22 @@ class ClassRegistry:
         retained_for = self._retained_for[number]
         if retention_us not in retained_for:
             self.retention.add(self.by_number[number].retained(), retention_us)
-        retained_for[retention_us] += 1
+        retained_for.add(retention_us)
 
     def release(self, number: int, retention_us: int) -> None:
         """Undo one `retain`."""
         retained_for = self._retained_for[number]
-        retained_for[retention_us] -= 1
-        if retained_for[retention_us]:
+        retained_for.remove(retention_us)
+        if retention_us in retained_for:
             return
-        del retained_for[retention_us]
         if not retained_for:
             del self._retained_for[number]
         self.retention.remove(self.by_number[number].retained(), retention_us)
 
     def retained_us(self, number: int) -> int | None:
         """Return for how long instances that can fill a class are kept beside its window, if so."""
-        return max(self._retained_for.get(number, ()), default=None)
+        retained_for = self._retained_for.get(number)
+        return retained_for.longest if retained_for else None
 
     def retaining(self, of_use: Mapping[int, int]) -> Retaining:
         """Return the classes that keep the most instances; `of_use` counts instances by shape."""

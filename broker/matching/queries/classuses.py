@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
@@ -11,6 +10,7 @@ from broker.matching.fanout import FanOut
 from broker.matching.mrules import MRule, unshared
 from broker.matching.queries.member import retention_of
 from broker.matching.uses import Topic, Use
+from joins import Durations
 from templates.clause import Clause
 from templates.queryclass import QueryClass
 
@@ -55,12 +55,12 @@ class ClassUses:
         self._classes = classes
         self._fan_out = fan_out
         self._without = without
-        self._retentions: Counter[int] = Counter()
+        self._retentions = Durations()
 
     @property
     def retention_us(self) -> int:
         """The longest time between the newest document of a match and its oldest one."""
-        return max(self._retentions, default=0)
+        return self._retentions.longest if self._retentions else 0
 
     def enter(
         self,
@@ -81,16 +81,14 @@ class ClassUses:
         use.query_class = number
         self._fan_out.add(use)
         if box is None:
-            self._retentions[retention_of(use)] += 1
+            self._retentions.add(retention_of(use))
         return use
 
     def leave(self, use: Use) -> None:
         """Undo one `enter`."""
         self._fan_out.remove(use)
         if use.box is None:
-            self._retentions[retention_of(use)] -= 1
-            if not self._retentions[retention_of(use)]:
-                del self._retentions[retention_of(use)]
+            self._retentions.remove(retention_of(use))
         if use.kept_us != use.window_us:
             self._classes.release(use.query_class, use.kept_us)
         kind = use.kind
