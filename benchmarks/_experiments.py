@@ -183,5 +183,5 @@ def print_experiments(paper: str, description: str, experiments: Sequence[Experi
             continue
         curves = each.run(options.seconds)
         if options.plots is not None:
-            number = f"{paper}-{each.number}"
+            number = f"{paper}-{each.number.replace(' ', '-').replace(',', '')}"
             plot_curves(options.plots, number, each.title, each.varied, curves, unit="documents/s")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def plot_curves(
         for engine, points in curves.items():
             axes.plot(*zip(*points, strict=True), marker="o", label=engine)
         axes.set(xlabel=varied, ylabel=unit, yscale="log")
-        if varied == "queries":
+        at = [point[0] for points in curves.values() for point in points]
+        if 0 < min(at) <= max(at) / 100:
             axes.set_xscale("log")
         axes.legend()
 
@@ -72,7 +74,7 @@ def _axes(directory: Path, number: str, title: str) -> Iterator[Axes]:
     directory.mkdir(parents=True, exist_ok=True)
     with pyplot.rc_context(STYLE):
         figure, axes = pyplot.subplots(figsize=(5, 3.5), layout="constrained")
-        axes.set_title(f"Figure {number}: {title}")
+        axes.set_title(fill(f"Figure {number}: {title}", 56), fontsize=10)
         yield axes
         figure.savefig(directory / f"paper-{number}.svg", metadata={"Date": None})
         pyplot.close(figure)

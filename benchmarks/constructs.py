@@ -1,6 +1,6 @@
 """What each construct costs with one subscription and with very many, none of which has a match.
 
-    python -m benchmarks constructs [--rows 1 1000 100000] [--only WORD]
+    python -m benchmarks constructs [--rows 1 1000 100000 1000000] [--only WORD ...]
 
 The items are those of `benchmarks parameters`, and so is what is counted: the join and what becomes
 of its tuples, not the evaluation of documents nor the first batch.  Beside each construct stands in
@@ -83,7 +83,14 @@ WORKLOADS = {
     ),
     "LIMIT: a constant": Workload(f"{MINE} LIMIT 1 PER 1 h GRACE 0 s", _name),
     "a table: a bound on its cell": Workload(
-        "CREATE TABLE t (id KEY, n DEFAULT 0); S//i[author->a] WHERE t[a].n > $x GRACE 0 s", _bound
+        "CREATE TABLE t (id KEY, n DEFAULT 0); S//i[author->a] WHERE t[a].n > $x GRACE 0 s",
+        _bound,
+        most=100,
+    ),
+    "a table: a constant beside it": Workload(
+        "CREATE TABLE t (id KEY, n DEFAULT 0);"
+        " S//i[author = $x][link->a] WHERE t[a].n > 0 GRACE 0 s",
+        _name,
     ),
     "LOSS: a constant": Workload(
         f"{MINE} FOLLOWED BY {{a/next = b/link, 1 h}} S//gone->b LOSS 0.1 DELAY uniform(0 s, 1 min)"
@@ -95,10 +102,10 @@ WORKLOADS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=[1, 1_000, 100_000])
-    parser.add_argument("--only", default="")
+    parser.add_argument("--rows", type=int, nargs="+", default=[1, 1_000, 100_000, 1_000_000])
+    parser.add_argument("--only", nargs="+", default=[""])
     given = parser.parse_args()
-    some = {name: each for name, each in WORKLOADS.items() if given.only in name}
+    some = {n: each for n, each in WORKLOADS.items() if any(word in n for word in given.only)}
     print_costs(some, "a construct: what differs", given.rows)
 
 

@@ -199,7 +199,7 @@ EXPERIMENTS = (
         },
     ),
     Experiment(
-        "+ 2",
+        "plus 2",
         "SASE+, all runs, prices rise with 0.7",
         "window",
         WINDOWS,
@@ -207,7 +207,7 @@ EXPERIMENTS = (
         alike=False,
     ),
     Experiment(
-        "+ 4",
+        "plus 4",
         "SASE+, runs that do not overlap",
         "window",
         WINDOWS,
@@ -215,7 +215,7 @@ EXPERIMENTS = (
         alike=False,
     ),
     Experiment(
-        "+ 2, 0.55",
+        "plus 2, 0.55",
         "SASE+, all runs, prices rise with 0.55",
         "window",
         WINDOWS,
