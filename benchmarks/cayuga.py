@@ -110,6 +110,12 @@ def of_template(text: str, count: int, zipf: float = 1.0) -> Workload:
     return assigned(f"{text} GRACE 0 s", values), events()
 
 
+def of_selectivity(share: float) -> Workload:
+    """Return LinearStat, of which each later step asks for a number above a bound."""
+    text = TEMPLATES["LinearStat"].replace("> 0.3", f"> {1 - share:.1f}")
+    return of_template(text, 10_000)
+
+
 def written(without: Collection[MRule] = ()) -> Way:
     """Return the way of statements of the template Filter."""
 
@@ -179,6 +185,13 @@ EXPERIMENTS = (
         "Zipf",
         (0.8, 1.0, 1.4),
         {"broker": Way(lambda zipf: of_template(TEMPLATES["LinearStat"], 10_000, zipf))},
+    ),
+    Experiment(
+        "4.13c",
+        "selectivity of inequalities, LinearStat, 10,000 subscriptions",
+        "share of events",
+        (0.1, 0.3, 0.5, 0.7, 0.9),
+        {"broker": Way(of_selectivity)},
     ),
     Experiment(
         "4.14",

@@ -80,12 +80,17 @@ def loads() -> list[Document]:
 
 
 def drawn(
-    count: int, names: str, *, values: int = VALUES, zipf: float = 1.5
+    count: int,
+    names: str,
+    *,
+    values: int = VALUES,
+    zipf: float = 1.5,
+    longest: int = VALUES,
 ) -> list[Mapping[str, Any]]:
     """Return assignments: constants are drawn evenly, of windows the longest are the most."""
     chance = random.Random(5)
-    lengths = range(VALUES, 0, -1)
-    windows = chance.choices(lengths, [1 / rank**zipf for rank in range(1, VALUES + 1)], k=count)
+    lengths = range(longest, 0, -1)
+    windows = chance.choices(lengths, [1 / rank**zipf for rank in range(1, longest + 1)], k=count)
     of_name = {"c": lambda i: str(chance.randrange(values)), "w": lambda i: windows[i] * SECOND_US}
     return [{name: of_name["w" if name == "w" else "c"](i) for name in names} for i in range(count)]
 
@@ -98,6 +103,10 @@ def of_domain(values: int) -> Workload:
     return assigned(CONSTANTS, drawn(1_000, "cdw", values=values)), alternating(values)
 
 
+def of_windows(longest: int) -> Workload:
+    return assigned(CONSTANTS, drawn(1_000, "cdw", longest=longest)), alternating()
+
+
 def of_skew(zipf: float) -> Workload:
     return assigned(CONSTANTS, drawn(1_000, "cdw", zipf=zipf)), alternating()
 
@@ -108,6 +117,26 @@ def joined(count: int) -> Workload:
 
 def repeated(count: int) -> Workload:
     return statements([REPEATED % (100 + i) for i in range(count)]), alternating()
+
+
+def of_capacity(without: Collection[MRule] = ()) -> Way:
+    """Return the way of 100 statements over so many streams that are alike."""
+
+    def make(streams: int) -> Workload:
+        texts = [CHANNEL % (900 + i % streams) for i in range(100)]
+        return statements(texts, without), alternating()
+
+    return Way(make, without=without)
+
+
+def of_starts(without: Collection[MRule] = ()) -> Way:
+    """Return the way of ten statements whose start conditions hold of a share of events."""
+
+    def make(share: float) -> Workload:
+        texts = [HYBRID % (round((100 * share) ** 2) - 5 + i) for i in range(10)]
+        return statements(texts, without), loads()
+
+    return Way(make, without=without)
 
 
 def written(
@@ -130,6 +159,9 @@ EXPERIMENTS = (
     Experiment(
         "5.8b", "values of an attribute", "values", (100, 1_000, 10_000), {"broker": Way(of_domain)}
     ),
+    Experiment(
+        "5.8c", "longest window", "seconds", (10, 100, 1_000, 10_000), {"broker": Way(of_windows)}
+    ),
     Experiment("5.8d", "skew of windows", "Zipf", (1.2, 1.5, 2.0), {"broker": Way(of_skew)}),
     Experiment("5.9a", "joined by a value", "queries", (1_000, 10_000), {"broker": Way(joined)}),
     Experiment("5.9b", "repeated, rising", "queries", (1, 10, 100), {"broker": Way(repeated)}),
@@ -145,6 +177,13 @@ EXPERIMENTS = (
         },
     ),
     Experiment(
+        "5.9d",
+        "streams of one channel, 100 statements",
+        "streams",
+        (1, 10, 100),
+        {"channel": of_capacity(), "no channel": of_capacity([MRule.C_SEQ, MRule.C_JOIN])},
+    ),
+    Experiment(
         "5.10a",
         "load that rises, start conditions without an index",
         "queries",
@@ -153,6 +192,13 @@ EXPERIMENTS = (
             "broker": written(HYBRID, 100, loads),
             "nothing shared": written(HYBRID, 100, loads, SWITCHED),
         },
+    ),
+    Experiment(
+        "5.10b",
+        "load that rises, selectivity of the start conditions",
+        "share",
+        (0.1, 0.2, 0.4, 0.6, 0.8, 1.0),
+        {"broker": of_starts(), "nothing shared": of_starts(SWITCHED)},
     ),
 )
 
