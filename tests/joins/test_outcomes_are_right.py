@@ -63,3 +63,37 @@ def test_it_gives_what_the_oracle_gives(kind: Callable[[RandomChooser], str]) ->
         if lines(found) != lines(run_oracle(case)):
             wrong.append(seed)
     assert not wrong, f"cases of {kind.__name__}(RandomChooser(seed)) with these seeds"
+
+
+@pytest.mark.parametrize("operator", ["=", "!=", "<", "<=", ">", ">="])
+@pytest.mark.parametrize("windows", [("1 h", "20 m"), tuple(f"{n} m" for n in range(10, 40, 3))])
+def test_of_many_who_compare_what_a_row_counts_each_has_its_own_rows(
+    operator: str, windows: tuple[str, ...]
+) -> None:
+    asked = f"count() {operator} $n AND avg(a/p) >= $m"
+    of_whom = "\n".join(
+        f'parameters q {{"n": {n}, "m": {m}, "w": "{w}"}}'
+        for n, m, w in product((1, 2, 3), (0, 6), windows)
+    )
+    items = "\n".join(
+        f"document {n} S {at}  <i><k>{key}</k><p>{p}</p></i>"
+        for n, (at, key, p) in enumerate(
+            [
+                ("12:00", "x", 4),
+                ("12:10", "x", 8),
+                ("12:20", "y", 6),
+                ("12:21", "x", "-"),
+                ("13:05", "x", 1),
+                ("13:06", "y", 9),
+                ("13:06", "x", 9),
+            ],
+            1,
+        )
+    )
+    case = parse_case(
+        f"query q\n    S//i->a WINDOW $w BY a/k HAVING {asked} GRACE 0 s\n{of_whom}\n\n{items}\n"
+        "tick 8 23:00\n----\n"
+    )
+    found = run_engine(case)
+    assert found
+    assert lines(found) == lines(run_oracle(case))

@@ -5,7 +5,8 @@ matches that are there then.  So matches are taken position by position: all tha
 added to the series of their keys, then the rows that begin there are read off the series.
 
 Assignments that ask for rows of one source share the series.  Where these are many and HAVING
-compares aggregates with numbers, it is asked for all of them at once, in columns.
+compares aggregates with numbers, those are looked up whose number lets a row pass; where they have
+many windows as well, it is asked for all of them at once, in columns.
 
 A match that comes later than `T + A` behind its end is in no row and has none: what it would stand
 with need not be remembered (semantics, section 1.1).
@@ -92,6 +93,14 @@ class _ComparedAggregate(NamedTuple):
     numbers: np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
+class _Step(NamedTuple):
+    """Those who have one window, in the order of the numbers that they compare first."""
+
+    length_us: int
+    who: Ints
+    numbers: np.ndarray[tuple[int], np.dtype[np.float64]]
+
+
 class Asking:
     """The assignments that ask for rows of one source: their windows, and what HAVING says."""
 
@@ -109,6 +118,7 @@ class Asking:
         if having is not None:
             self._conditions = [compile_conjunction(of_row(each, self.rows)) for each in having]
         self._compared = self._in_columns()
+        self._steps = self._in_steps() if len(topics) >= MANY else []
 
     def holds(self, reading: Reading) -> bool:
         """Return whether HAVING holds of a row."""
@@ -158,15 +168,43 @@ class Asking:
         if len(self.topics) < MANY:
             places = [series.first_from(end_us - each) for each in self._lengths]
             return [(i, at) for i, at in enumerate(places) if self._may_hold(series, i, at, last)]
+        if self._steps:
+            return sorted(self._looked_up(series, end_us, last))
         all_places = series.all_from(end_us - self.lengths_us)
         who = self._holding(series, all_places, last)
         return list(zip(who.tolist(), all_places[who].tolist(), strict=True))
 
+    def _in_steps(self) -> list[_Step]:
+        """Return who has each window, by what they compare first; nothing if that is no order."""
+        lengths = np.unique(self.lengths_us)
+        if not self._compared or self._compared[0].operator == "!=" or len(lengths) > MANY:
+            return []
+        numbers = self._compared[0].numbers
+        order = np.argsort(numbers, kind="stable")
+        order = order[~np.isnan(numbers[order])]
+        of_lengths = [order[self.lengths_us[order] == each] for each in lengths]
+        return [
+            _Step(length_us, who, numbers[who])
+            for length_us, who in zip(lengths.tolist(), of_lengths, strict=True)
+        ]
+
+    def _looked_up(self, series: Series, end_us: int, last: int) -> Iterator[tuple[int, int]]:
+        """Yield what `candidates` returns, of each window those whose number is looked up."""
+        assert self._compared is not None
+        (leading, operator, _), *others = self._compared
+        for length_us, who, numbers in self._steps:
+            first = series.first_from(end_us - length_us)
+            value = _number(series, leading, first, last)
+            some = who[_between(numbers, operator, value)]
+            for aggregate, compared, own in others if len(some) else ():
+                value = _number(series, aggregate, first, last)
+                some = some[_COMPARISONS[compared](value, own[some]) & (value == value)]
+            yield from ((each, first) for each in some.tolist())
+
     def _may_hold(self, series: Series, who: int, first: int, last: int) -> bool:
         """Return whether comparisons with numbers hold of matches `[first, last)`."""
         for aggregate, operator, numbers in self._compared or ():
-            values = series.value(aggregate, first, last)
-            if not values or not _SCALAR[operator](to_double(values[0]), numbers[who]):
+            if not _SCALAR[operator](_number(series, aggregate, first, last), numbers[who]):
                 return False
         return True
 
@@ -176,17 +214,33 @@ class Asking:
             return np.arange(len(self.topics))
         held: Flags = np.ones(len(self.topics), np.bool_)
         for aggregate, operator, numbers in self._compared:
-            call = self.rows.aggregates[aggregate]
-            if call.function == "count" and not call.arguments:
-                counts = [series.value(aggregate, first, last)[0] for first in places.tolist()]
-                values = np.array(counts, np.float64)
-            else:
-                distinct, inverse = np.unique(places, return_inverse=True)
-                found = [series.value(aggregate, first, last) for first in distinct.tolist()]
-                of_places = [to_double(each[0]) if each else np.nan for each in found]
-                values = np.array(of_places)[inverse]
+            distinct, inverse = np.unique(places, return_inverse=True)
+            found = [_number(series, aggregate, first, last) for first in distinct.tolist()]
+            values = np.array(found)[inverse]
             held &= _COMPARISONS[operator](values, numbers) & ~np.isnan(values)
         return np.flatnonzero(held)
+
+
+def _number(series: Series, aggregate: int, first: int, last: int) -> float:
+    """Return an aggregate of the matches `[first, last)`, NaN where it has no value."""
+    found = series.value(aggregate, first, last)
+    return to_double(found[0]) if found else np.nan
+
+
+def _between(
+    numbers: np.ndarray[tuple[int], np.dtype[np.float64]], operator: str, value: float
+) -> slice:
+    """Return where a value is so compared with ascending numbers; NaN is nowhere."""
+    if np.isnan(value):
+        return slice(0)
+    low, high = (int(np.searchsorted(numbers, value, side)) for side in ("left", "right"))
+    return {
+        "=": slice(low, high),
+        ">": slice(0, low),
+        ">=": slice(0, high),
+        "<": slice(high, None),
+        "<=": slice(low, None),
+    }[operator]
 
 
 class RowSource:

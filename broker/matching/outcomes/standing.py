@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from broker.matching.outcomes.gathered import MatchSource, source_of
 from broker.matching.outcomes.graphs import GraphSource
@@ -19,6 +20,13 @@ from broker.matching.uses import Topic
 from xscl.query import Query
 
 __all__ = ["Outcomes"]
+
+
+class _TopicsBySource(NamedTuple):
+    """The topics of a query by their source, in a version of them."""
+
+    version: tuple[int, int]
+    topics: dict[MatchSource, list[Topic]]
 
 
 class Outcomes:
@@ -36,6 +44,7 @@ class Outcomes:
         self._sources: dict[MatchSource, RowSource] = {}
         self._asking: dict[MatchSource, Asking] = {}
         self._graphs: dict[MatchSource, GraphSource] = {}
+        self._by_source: dict[str, _TopicsBySource] = {}
 
     def rows_of(self, source: MatchSource) -> RowSource:
         """Return the matches of a source that rows are made of."""
@@ -50,6 +59,10 @@ class Outcomes:
 
     def by_source(self, query: Query) -> dict[MatchSource, list[Topic]]:
         """Return the topics of a query by their source; forget topics that nobody has."""
+        version = self.queries.topics_version(query.id)
+        known = self._by_source.get(query.id)
+        if known is not None and known.version == version:
+            return known.topics
         found: dict[MatchSource, list[Topic]] = {}
         for each in self.queries.topics(query.id):
             found.setdefault(source_of(each), []).append(each)
@@ -57,6 +70,7 @@ class Outcomes:
             del self._sources[source], self._asking[source]
         for source in [s for s in self._graphs if s.query == query.id and s not in found]:
             del self._graphs[source]
+        self._by_source[query.id] = _TopicsBySource(version, found)
         return found
 
     def asking_of(self, source: MatchSource, topics: Sequence[Topic]) -> Asking:
@@ -83,6 +97,7 @@ class Outcomes:
     def forget(self, watermark_us: int) -> None:
         """Forget what nothing can be in one row with any more, and what is not asked for."""
         since_us = watermark_us - self.lateness_us
+        self._by_source = {q: each for q, each in self._by_source.items() if self.queries.get(q)}
         self.notes.forget(since_us, self.queries.revision_of)
         self.learned.forget(self.queries.revision_of)
         if self.held is not None:
@@ -100,4 +115,6 @@ class Outcomes:
 
 
 def _are_same(some: Sequence[Topic], others: Sequence[Topic]) -> bool:
+    if some is others:
+        return True
     return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))

@@ -33,7 +33,7 @@ class Member:
     (`shared`), or once for each assignment.  `uses`, those of roots, and `compiled` are by the name
     of an assignment (`name_of`); what the inner operators of all assignments use is `handed_on`.
     `sources` are those compiled for assignments by the name of what they find (`source_of`), which
-    several may share.  A `number` is never given twice.
+    several may share.  A `number` is never given twice; `changes` grows with each change of `uses`.
     """
 
     query: Query
@@ -47,6 +47,7 @@ class Member:
     shared: dict[int, Shared] = field(default_factory=dict)
     alternatives: list[Alternative] = field(default_factory=list)
     uses: dict[str, list[Use]] = field(default_factory=dict)
+    changes: int = 0
     compiled: dict[str, list[Alternative]] = field(default_factory=dict)
     sources: dict[str, list[Alternative]] = field(default_factory=dict)
     grace_us: int = 0

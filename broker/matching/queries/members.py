@@ -76,6 +76,11 @@ class Members:
             if uses:
                 yield uses[0].topic
 
+    def topics_version(self, query_id: str) -> tuple[int, int]:
+        """Return what changes with the topics of a query."""
+        member = self._members.get(query_id)
+        return (-1, 0) if member is None else (member.number, member.changes)
+
     def topic_retention_us(self, topic: Topic) -> int:
         """Return how far the oldest document may lie behind the end of a match of a topic."""
         member = self._members[topic.query.id]

@@ -225,6 +225,7 @@ class QuerySet(Members):
         elif self._plans_only and member.prepared is not None:
             return
         uses = member.uses[name] = []
+        member.changes += 1
         enter = partial(self._uses.enter, member.number)
         for alternative in alternatives:
             for clause, above in alternative.above:
@@ -287,6 +288,7 @@ class QuerySet(Members):
         return shared.alternatives
 
     def _unassign(self, member: Member, name: str) -> None:
+        member.changes += 1
         self._undo(member, member.uses.pop(name), member.compiled.pop(name, []))
 
     def _undo(self, member: Member, uses: list[Use], compiled: list[Alternative]) -> None:
