@@ -81,7 +81,7 @@ WORKLOADS = {
     "WINDOW: a bound in HAVING": Workload(
         "S//i->a WINDOW 10 min BY a/author HAVING count() > $x GRACE 0 s", _bound
     ),
-    "LIMIT: a constant": Workload(f"{MINE} LIMIT 1 PER 1 h GRACE 0 s", _name),
+    "LIMIT: a constant": Workload(f"{MINE} LIMIT 1 PER 1 h GRACE 0 s", _name, most=10_000),
     "a table: a bound on its cell": Workload(
         "CREATE TABLE t (id KEY, n DEFAULT 0); S//i[author->a] WHERE t[a].n > $x GRACE 0 s",
         _bound,
@@ -91,6 +91,7 @@ WORKLOADS = {
         "CREATE TABLE t (id KEY, n DEFAULT 0);"
         " S//i[author = $x][link->a] WHERE t[a].n > 0 GRACE 0 s",
         _name,
+        most=10_000,
     ),
     "LOSS: a constant": Workload(
         f"{MINE} FOLLOWED BY {{a/next = b/link, 1 h}} S//gone->b LOSS 0.1 DELAY uniform(0 s, 1 min)"

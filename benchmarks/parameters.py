@@ -62,7 +62,7 @@ def _short(i: int) -> dict[str, Any]:
 class Workload(NamedTuple):
     """A query and the assignment of each row; rows may see nothing before a point.
 
-    With more than `most` of them the query is over its budget.
+    With more than `most` of them the query is over its budget, or too large to be registered here.
     """
 
     text: str
