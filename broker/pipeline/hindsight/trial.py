@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -56,8 +56,8 @@ _NEAR_EACH = 200
 """Near-misses of one condition, after which no more of it are looked for."""
 
 _FIRST_PART, _GROWTH = 32, 8
-"""Documents that are joined first, and how much larger the next part is, unless there have been
-many near-misses: where all documents have them, the first 250 have 30,000."""
+"""Documents that are joined first, and how much larger the next part is, unless much was found:
+where each document is near to all others, the first 250 have 30,000 near-misses."""
 
 _BINS = 24
 _PRIORITY = 10
@@ -82,6 +82,11 @@ class TrialProgress:
     left_out: set[int] = field(default_factory=set)
     pauses: list[str] = field(default_factory=list)
 
+    @property
+    def found(self) -> int:
+        """How many matches there are, near ones among them."""
+        return len(self.matched) + len(self.near)
+
 
 def try_query(
     asked: DryRun,
@@ -105,7 +110,7 @@ def try_query(
     last = spool.last_docid
     plan = engine.plan  # of what is left out, too, or all were evaluated anew without it
     evaluated = partial(kept.evaluated, plan)
-    for batch, witnesses in _parts(spool, last - wanted + 1, last, evaluated, found.near):
+    for batch, witnesses in _parts(spool, last - wanted + 1, last, evaluated, found):
         if is_over():
             return None
         step = engine.process(witnesses, spool.documents)
@@ -113,7 +118,7 @@ def try_query(
         found.dead_letters += len(step.dead_letters)
         found.pauses += [each.reason for each in step.pauses if each.query == asked.query[0]]
         is_late = time.monotonic() - started > asked.seconds_max
-        if found.pauses or is_late or len(found.matched) + len(found.near) > _COUNTED_MAX:
+        if found.pauses or is_late or found.found > _COUNTED_MAX:
             break
         for at, near in found.near_each.items():
             if near > _NEAR_EACH and at not in found.left_out:
@@ -129,22 +134,25 @@ def _parts(
     first: int,
     last: int,
     evaluated: Callable[[pa.RecordBatch], pa.Table],
-    near: Sized,
+    known: TrialProgress,
 ) -> Iterator[tuple[pa.RecordBatch, pa.Table]]:
-    """Yield documents with their witnesses: few at first, more while few are `near` by them."""
+    """Yield documents with their witnesses: few at first, more while little is found in them."""
     most = _FIRST_PART
     for batch in aligned_documents(spool, first, last):
         witnesses = evaluated(batch)
         docids, of_witnesses = (each.column("docid").to_numpy() for each in (batch, witnesses))
         start = 0
         while start < batch.num_rows:
-            part, before = batch.slice(start, most), len(near)
+            part, before = batch.slice(start, most), known.found
             stop = start + part.num_rows
             low, high = np.searchsorted(of_witnesses, [docids[start], docids[stop - 1] + 1])
             yield part, witnesses.slice(low, high - low)
             start = stop
-            if len(near) - before <= _NEAR_EACH // 10:
+            found = known.found - before
+            if found <= max(_NEAR_EACH // 10, part.num_rows // 50):
                 most *= _GROWTH
+            elif found > part.num_rows:
+                most = max(_FIRST_PART, most // _GROWTH)
 
 
 def read_ahead(
