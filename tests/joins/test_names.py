@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from joins.sequences.planning import names
-from joins.sequences.planning.names import Names
+from joins.sequences.planning.names import StreamNames
 
 
-def known(count: int) -> Names:
-    found = Names()
+def known(count: int) -> StreamNames:
+    found = StreamNames()
     assert [found.add(f"stream {i}") for i in range(count)] == [*range(count)]
     return found
 

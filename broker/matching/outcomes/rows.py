@@ -93,7 +93,7 @@ class _ComparedAggregate(NamedTuple):
     numbers: np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
-class _Step(NamedTuple):
+class _Threshold(NamedTuple):
     """Those who have one window, in the order of the numbers that they compare first."""
 
     length_us: int
@@ -174,7 +174,7 @@ class Asking:
         who = self._holding(series, all_places, last)
         return list(zip(who.tolist(), all_places[who].tolist(), strict=True))
 
-    def _in_steps(self) -> list[_Step]:
+    def _in_steps(self) -> list[_Threshold]:
         """Return who has each window, by what they compare first; nothing if that is no order."""
         lengths = np.unique(self.lengths_us)
         if not self._compared or self._compared[0].operator == "!=" or len(lengths) > MANY:
@@ -184,7 +184,7 @@ class Asking:
         order = order[~np.isnan(numbers[order])]
         of_lengths = [order[self.lengths_us[order] == each] for each in lengths]
         return [
-            _Step(length_us, who, numbers[who])
+            _Threshold(length_us, who, numbers[who])
             for length_us, who in zip(lengths.tolist(), of_lengths, strict=True)
         ]
 

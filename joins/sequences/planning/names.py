@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 
 from joins.memory.slots import Ints
 
-__all__ = ["Names"]
+__all__ = ["StreamNames"]
 
 _FEW = 256
 """Up to so many names are looked up one by one."""
 
 
-class Names:
+class StreamNames:
     """Names, numbered in the order in which they come.
 
     Where there are hundreds of thousands, each look at a dictionary waits for memory several times.
@@ -25,7 +25,7 @@ class Names:
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
-        self._sorted: _Sorted | None = None
+        self._sorted: _ByHash | None = None
 
     def add(self, name: str) -> int:
         """Return the number of a name, which gets the next one if it is new."""
@@ -44,7 +44,7 @@ class Names:
         if len(texts) <= _FEW:
             return np.fromiter(map(self._numbers.get, texts, repeat(-1)), np.int64, len(texts))
         if self._sorted is None:
-            self._sorted = _Sorted(self._numbers)
+            self._sorted = _ByHash(self._numbers)
         found = self._sorted.like(np.fromiter(map(hash, texts), np.int64, len(texts)))
         known = np.flatnonzero(found >= 0)
         is_same = pc.equal(self._sorted.names.take(pa.array(found[known])), names.take(known))
@@ -53,7 +53,7 @@ class Names:
         return found
 
 
-class _Sorted:
+class _ByHash:
     """Names in the order of their hashes."""
 
     def __init__(self, numbers: dict[str, int]) -> None:

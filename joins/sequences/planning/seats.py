@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from joins.memory.slots import Ints, ranges
 from joins.sequences.columns import Columns
-from joins.sequences.planning.names import Names
+from joins.sequences.planning.names import StreamNames
 from joins.sequences.planning.terms import Terms
 from templates.decision import TupleStream
 
@@ -56,7 +56,7 @@ class Seats:
         self._chosen = Columns({"place": np.int64})
         self._rules = Columns({"rule": np.int64})
         self._blocks = _Numbers()
-        self._streams = Names()
+        self._streams = StreamNames()
 
     def __len__(self) -> int:
         return len(self._columns)
