@@ -165,7 +165,7 @@ async def test_what_is_no_address_is_refused(xscl, url: str):
 
 async def test_a_token_without_the_scope_sees_and_changes_no_feed(here, tmp_path):
     async with open_house(tmp_path / "house") as house:
-        url = str(house.client.make_url("")).rstrip("/")
+        url = house.url
         for scope in (TokenScope.PUBLISH, TokenScope.SUBSCRIBE):
             for command in (["list"], ["add", "https://a.example/", "--no-check"], ["export"]):
                 token = house.secrets[scope.value]

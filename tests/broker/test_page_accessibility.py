@@ -29,8 +29,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
     async with open_house(tmp_path) as house:
         headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
         for at in range(3):
-            url = f"/v1/streams/news/documents?time=2026-01-01T10:0{at}:00Z"
-            await house.client.post(url, data=NEWS.encode(), headers=headers)
+            await house.publish(NEWS, f"2026-01-01T10:0{at}:00Z")
         feed = {"url": "https://example.org/f", "stream": "news", "check": False}
         await house.client.post("/v1/feeds", json=feed, headers=headers)
         table = "CREATE TABLE author (name KEY, posts DEFAULT 0)"
@@ -43,7 +42,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 @pytest.mark.timeout(900)  # eighteen pages, each gone over for seconds
 @pytest.mark.parametrize("scheme", some(["light", "dark"], 1))
 async def test_nothing_is_found_on_any_page(house: House, browser: Browser, scheme: str) -> None:
-    url = str(house.client.make_url("")).rstrip("/")
+    url = house.url
     page, _ = await open_page(browser, color_scheme=scheme, bypass_csp=True)
     await log_in(page, url, house.secrets["admin"])
     seq = house.room.outbox.matches.last_seq()

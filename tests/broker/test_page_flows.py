@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, expect
 from support.api_house import SAME, House, open_house
 from support.api_room import match
-from support.browser import log_in, open_page
+from support.browser import entered, open_page
 from support.subscribers import Broker, mailbox
 
 from broker.delivery.letter import Letters, Sender
@@ -34,29 +34,15 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 
 async def publish(house: House, time: str, by: str) -> None:
-    url = f"/v1/streams/news/documents?time=2026-01-01T{time}:00Z"
     item = f"<item id='{by}'><title>Flood</title><by>{by}</by></item>"
-    headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
-    async with house.client.post(url, data=item.encode(), headers=headers) as answer:
-        assert answer.status == 200
-
-
-def url_of(house: House) -> str:
-    return str(house.client.make_url("")).rstrip("/")
-
-
-async def entered(house: House, browser: Browser) -> tuple[Page, list[str]]:
-    page, wrong = await open_page(browser)
-    await log_in(page, url_of(house), house.secrets["admin"])
-    wrong.clear()
-    return page, wrong
+    await house.publish(item, f"2026-01-01T{time}:00Z")
 
 
 async def test_who_comes_first_is_asked_for_a_token_and_told_of_a_wrong_one(
     house: House, browser: Browser
 ) -> None:
     page, _ = await open_page(browser)
-    await page.goto(url_of(house))
+    await page.goto(house.url)
     field = page.get_by_label("Access token")
     assert await field.evaluate("it => it === document.activeElement")
     await page.keyboard.type("no-token")
@@ -66,7 +52,7 @@ async def test_who_comes_first_is_asked_for_a_token_and_told_of_a_wrong_one(
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name="Queries")).to_be_visible()
     await page.get_by_role("button", name="Log out").click()
-    await page.goto(f"{url_of(house)}/documents")
+    await page.goto(f"{house.url}/documents")
     await expect(page.get_by_label("Access token")).to_be_visible()
 
 
@@ -75,7 +61,7 @@ async def test_a_wrong_query_is_mended_by_near_misses_registered_and_told_by_mai
 ) -> None:
     room = house.room
     page, wrong = await entered(house, browser)
-    await page.goto(f"{url_of(house)}/register?text={quote(WRONG)}")
+    await page.goto(f"{house.url}/register?text={quote(WRONG)}")
     said, near = page.locator("#trial-said"), page.locator("#trial-near")
     await expect(said).to_contain_text("Matched 0, nearly 1, of 3", timeout=30_000)
     await near.get_by_role("button", name="Leave out a/by = b/by").click()
@@ -95,7 +81,7 @@ async def test_a_wrong_query_is_mended_by_near_misses_registered_and_told_by_mai
             host="127.0.0.1",
             port=box.port,
             sender="broker@reader.example",
-            unsubscribe_url=lambda name: f"{url_of(house)}/v1/unsubscribe/{name}",
+            unsubscribe_url=lambda name: f"{house.url}/v1/unsubscribe/{name}",
         )
         async with broker.delivering(channels={DestinationKind.EMAIL: channel}):
             await page.get_by_label("Send its matches to").fill("mailto:ann@reader.example")
@@ -105,7 +91,7 @@ async def test_a_wrong_query_is_mended_by_near_misses_registered_and_told_by_mai
             await publish(house, "14:10", "fay")
             await room.commit(replace(match(4, "flood"), id="first"))
             await box.wait_for(1)
-            await page.goto(f"{url_of(house)}/queries/flood")
+            await page.goto(f"{house.url}/queries/flood")
             await page.get_by_role("link", name="match ").first.click()
             await expect(page.get_by_role("heading", name="Documents")).to_be_visible()
             assert await page.locator(".beside dd").all_inner_texts() == [
@@ -158,7 +144,7 @@ async def test_a_query_is_revised_and_its_page_shared_by_its_address(
     house: House, browser: Browser
 ) -> None:
     page, wrong = await entered(house, browser)
-    await page.goto(f"{url_of(house)}/queries/same/edit")
+    await page.goto(f"{house.url}/queries/same/edit")
     await expect(page.locator("#trial-said")).to_contain_text("Matched", timeout=30_000)
     editor = page.get_by_role("textbox", name="Query, in XSCL")
     await editor.click()

@@ -73,7 +73,7 @@ async def test_a_page_moves_until_it_is_stopped_and_goes_on_where_it_is(
     house: House, browser: Browser
 ) -> None:
     page, wrong = await open_page(browser)
-    url = str(house.client.make_url("")).rstrip("/")
+    url = house.url
     await log_in(page, url, house.secrets["admin"])
     await page.goto(f"{url}/queries/same")
     await house.room.commit(match(21))

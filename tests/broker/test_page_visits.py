@@ -37,7 +37,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, expect
 from support.api_house import House, open_house
 from support.api_room import match
-from support.browser import log_in, open_page
+from support.browser import entered, open_page
 from support.feed_server import Page as FeedPage
 from support.feed_server import entries, rss, start_feed_server
 
@@ -55,24 +55,10 @@ HOUR_US = 3_600_000_000
 @pytest_asyncio.fixture(loop_scope="module")
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     async with open_house(tmp_path) as house:
-        headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
         for hour in range(5):
-            url = f"/v1/streams/news/documents?time=2026-01-01T1{hour}:00:00Z"
             item = f"<item><title>Level {hour}</title></item>"
-            async with house.client.post(url, data=item.encode(), headers=headers) as answer:
-                assert answer.status == 200
+            await house.publish(item, f"2026-01-01T1{hour}:00:00Z")
         yield house
-
-
-def url_of(house: House) -> str:
-    return str(house.client.make_url("")).rstrip("/")
-
-
-async def entered(house: House, browser: Browser, **options: object) -> tuple[Page, list[str]]:
-    page, wrong = await open_page(browser, **options)
-    await log_in(page, url_of(house), house.secrets["admin"])
-    wrong.clear()
-    return page, wrong
 
 
 async def tab_to(page: Page, wanted: Locator) -> None:
@@ -88,10 +74,10 @@ async def test_a_query_is_registered_and_subscribed_to_with_the_keyboard_alone(
     house: House, browser: Browser
 ) -> None:
     page, _ = await open_page(browser)
-    await page.goto(url_of(house))
+    await page.goto(house.url)
     await page.keyboard.type(house.secrets["admin"])
     await page.keyboard.press("Enter")
-    await page.wait_for_url(f"{url_of(house)}/")
+    await page.wait_for_url(f"{house.url}/")
     await tab_to(page, page.get_by_role("link", name="Skip to the content"))
     await tab_to(page, page.get_by_label("Sections").get_by_role("link", name="New query"))
     await page.keyboard.press("Enter")
@@ -134,7 +120,7 @@ async def test_a_run_has_each_element_on_the_axis_with_its_window_and_grace(
     )
     await house.room.commit(run)
     page, wrong = await entered(house, browser)
-    await page.goto(f"{url_of(house)}/queries/rising")
+    await page.goto(f"{house.url}/queries/rising")
     await page.get_by_role("link", name="match ").first.click()
     axis = page.locator("figure.axis")
     await expect(axis).to_contain_text("3 hours apart; the bands are, from above, WITHIN 4 hours")
@@ -229,7 +215,7 @@ async def test_a_row_of_a_table_is_found(house: House, browser: Browser) -> None
 
 async def test_from_a_query_to_what_it_shares_with_others(house: House, browser: Browser) -> None:
     page, wrong = await entered(house, browser)
-    await page.goto(f"{url_of(house)}/queries/same")
+    await page.goto(f"{house.url}/queries/same")
     await page.get_by_role("link", name="Plan").last.click()
     await expect(page.locator("svg").first).to_be_visible()
     await expect(page.locator("main")).to_contain_text("same")

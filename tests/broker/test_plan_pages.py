@@ -91,7 +91,7 @@ async def test_one_request_waits_for_a_batch_and_others_have_the_plan_before(hou
 
 
 async def test_a_shell_prints_the_plan_of_the_running_broker(house: House) -> None:
-    url = str(house.client.make_url("")).rstrip("/")
+    url = house.url
     words = ["--broker", url, "--token", house.secrets["admin"], "explain", "--plan"]
     run = CliRunner().invoke
     shown = await asyncio.to_thread(run, main, [*words, "--format", "json"])

@@ -10,10 +10,10 @@ from urllib.parse import quote
 import grammars
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, expect
 from pygments.token import STANDARD_TYPES
 from support.api_house import SAME, House, open_house
-from support.browser import log_in, open_page
+from support.browser import entered, open_page
 
 from broker.registry.queries import QueryState
 from xscl.highlight import XsclLexer
@@ -30,19 +30,6 @@ NEWS = b"""<item id="7"><title>Hello</title><author>Ann</author><link>https://a.
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     async with open_house(tmp_path) as house:
         yield house
-
-
-def url_of(house: House) -> str:
-    return str(house.client.make_url("")).rstrip("/")
-
-
-async def entered(
-    house: House, browser: Browser, token: str = "admin", **options: object
-) -> tuple[Page, list[str]]:
-    page, wrong = await open_page(browser, **options)
-    await log_in(page, url_of(house), house.secrets.get(token, token))
-    wrong.clear()
-    return page, wrong
 
 
 async def test_a_query_is_written_with_help_mended_registered_paused_and_removed(
@@ -96,7 +83,7 @@ async def test_who_does_not_know_the_language_begins_with_an_example(
     house: House, browser: Browser
 ) -> None:
     page, wrong = await entered(house, browser)
-    await page.goto(f"{url_of(house)}/register")
+    await page.goto(f"{house.url}/register")
     await page.get_by_role("link", name="Begin with it").click()
     said = page.locator("#trial-said")
     await expect(said).to_contain_text("Matched", timeout=30_000)
@@ -117,7 +104,7 @@ async def test_without_scripts_a_wrong_text_is_shown_again_with_what_is_wrong(
     house: House, browser: Browser
 ) -> None:
     page, _ = await entered(house, browser, java_script_enabled=False)
-    await page.goto(f"{url_of(house)}/register?text=news%2F%2Fitem-%3E")
+    await page.goto(f"{house.url}/register?text=news%2F%2Fitem-%3E")
     await page.get_by_label("Id").fill("plain")
     await page.get_by_role("button", name="Register", exact=True).click()
     assert "^" in await page.locator("#diagnostics").inner_text()
@@ -155,7 +142,7 @@ async def test_who_may_subscribe_to_a_query_does_so_and_ends_it(
     await page.get_by_role("button", name="End it").click()
     await page.wait_for_url("**/")
     assert not house.room.registry.subscriptions.find(query="asked")
-    answer = await page.goto(f"{url_of(house)}/register")
+    answer = await page.goto(f"{house.url}/register")
     assert answer is not None
     assert answer.status == 403
     wrong.clear()
@@ -173,7 +160,7 @@ async def test_near_misses_mend_a_query_while_it_is_written(house: House, browse
         await house.client.post(url, data=item.encode(), headers=headers)
     page, wrong = await entered(house, browser)
     text = "news//item->a FOLLOWED BY {a/title = b/title AND a/by != b/by, 1 hour} news//item->b"
-    await page.goto(f"{url_of(house)}/register?text={quote(text)}")
+    await page.goto(f"{house.url}/register?text={quote(text)}")
     said = page.locator("#trial-said")
     await expect(said).to_contain_text(
         "Matched 1, nearly 2, of 3 documents since 2026-01-01 10:00", timeout=30_000
@@ -216,7 +203,7 @@ async def test_a_query_with_parameters_is_tried_with_values_that_are_typed_below
         await house.client.post(url, data=item.encode(), headers=headers)
     page, wrong = await entered(house, browser)
     text = "news//item->a FOLLOWED BY {a/title = b/title AND b/by = $who, $within} news//item->b"
-    await page.goto(f"{url_of(house)}/register?text={quote(text)}")
+    await page.goto(f"{house.url}/register?text={quote(text)}")
     said = page.locator("#trial-said")
     await expect(said).to_have_text("Give $who, $within to see what it would have matched.")
     await page.get_by_label("$who").fill("bob")
@@ -250,7 +237,7 @@ async def test_the_editor_highlights_all_examples_as_pygments_does(
     texts += [path.read_text() for path in sorted(ROOT.glob("tests/cases/**/*.xscl"))]
     assert len(texts) >= 15
     page, _ = await open_page(browser)
-    await page.goto(f"{url_of(house)}/login")
+    await page.goto(f"{house.url}/login")
     found = await page.evaluate(HIGHLIGHTED, texts)
     for text, parts in zip(texts, found, strict=True):
         wanted = [

@@ -51,6 +51,18 @@ class House:
     mine: str
     theirs: str
 
+    @property
+    def url(self) -> str:
+        """Where it is served."""
+        return str(self.client.make_url("")).rstrip("/")
+
+    async def publish(self, xml: str, time: str) -> None:
+        """Publish a document of the stream `news`, as somebody else's program does."""
+        headers = {"Authorization": f"Bearer {self.secrets['admin']}"}
+        url = f"/v1/streams/news/documents?time={time}"
+        async with self.client.post(url, data=xml.encode(), headers=headers) as answer:
+            assert answer.status == 200
+
     def routes(self) -> list[Route]:
         """Every method and pattern that the application serves."""
         return routes_of(self.client.app)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 import pytest
 from playwright.async_api import Browser, Page, async_playwright
 
-__all__ = ["launched", "log_in", "open_page"]
+if TYPE_CHECKING:
+    from support.api_house import House
+
+__all__ = ["entered", "launched", "log_in", "open_page"]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
@@ -40,3 +44,13 @@ async def log_in(page: Page, url: str, secret: str) -> None:
     await page.get_by_label("Access token").fill(secret)
     await page.keyboard.press("Enter")
     await page.wait_for_url(f"{url}/")
+
+
+async def entered(
+    house: House, browser: Browser, token: str = "admin", **options: object
+) -> tuple[Page, list[str]]:
+    """Return the first page, with a token or that of a scope, and what goes wrong from there on."""
+    page, wrong = await open_page(browser, **options)
+    await log_in(page, house.url, house.secrets.get(token, token))
+    wrong.clear()
+    return page, wrong
