@@ -15,7 +15,7 @@
     state       the same titles, with ten times as many remembered
     bodies      texts of 500 words, shingles of three, half of one in the other
     decided     titles under NEXT, NOT FOLLOWED BY and UNLESS, some 2,000 of them in the window, for
-                one threshold and for a hundred, with match lines
+                one threshold, a hundred and a thousand, with match lines
     shards      the same titles at 0.5 over shards in this process: how many of them each title
                 goes to, and the processor time of the driver and of the busiest shard
 
