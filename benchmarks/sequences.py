@@ -3,11 +3,12 @@
     python -m benchmarks sequences [--events 200000]
 
 Events alternate between two kinds, b and g, each with a key.  Ready rows are what decisions get
-of the join: a table of instances with their values.  Statements differ in a constant, so that each
-event is of one of them.  Through the join they are documents, evaluated before the clock starts:
-what is counted begins with witnesses, which become instances, are joined, fanned out, handed on and
-decided, and ends with matches as rows, grouped, counted and in order.  With lines, documents are
-parsed again, and each match becomes its output and its final line.
+of the join: a table of instances with their values; the first batch of them is not timed.
+Statements differ in a constant, so that each event is of one of them.  Through the join they are
+documents, evaluated before the clock starts: what is counted begins with witnesses, which become
+instances, are joined, fanned out, handed on and decided, and ends with matches as rows, grouped,
+counted and in order.  With lines, documents are parsed again, and each match becomes its output and
+its final line.
 Last comes *the next item of the same feed* over recorded news, in the order of arrival.
 """
 
@@ -163,6 +164,9 @@ def decide(all_decided: list[Decided], rows: pa.Table, rows_each: int) -> float:
     clock = WatermarkSteps()
     started = time.process_time()
     for start in range(0, rows.num_rows, BATCH):
+        if start == BATCH:
+            # What is sought of the plan was put in order when the first rows asked.
+            started = time.process_time()
         clock = clock.next_batch()
         batch = DecidingBatch(clock, lambda: 0)
         some = rows.slice(start, BATCH)
@@ -170,7 +174,7 @@ def decide(all_decided: list[Decided], rows: pa.Table, rows_each: int) -> float:
         evaluation.add(StreamRows(some, some.column("docid").to_numpy()), 0)
         evaluation.rows(evaluation.decide(0, batch), classes, batch.taken)
         evaluation.evict(clock.newest_us - LATENESS_US)
-    return rows.num_rows / rows_each / (time.process_time() - started)
+    return (rows.num_rows - BATCH) / rows_each / (time.process_time() - started)
 
 
 def joined(text: str, events: int, statements: int) -> tuple[float, float, int]:

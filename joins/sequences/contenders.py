@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instancetable import Hashes, hash_values
+from joins.memory.ordering import order_by
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 from joins.sequences.columns import Columns
@@ -158,7 +159,7 @@ class Contenders:
                 column = np.zeros(len(which), np.int64)
                 column[own] = hashes.view(np.int64)[at]
                 columns.append(column)
-        order = np.lexsort((which, *columns[::-1]))
+        order = order_by(*columns, which)
         is_first = np.zeros(len(which), np.bool_)
         is_first[0] = True
         for column in columns:

@@ -21,6 +21,7 @@ import numpy as np
 
 from joins.memory.durations import UNBOUNDED
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
+from joins.memory.ordering import order_by
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 from joins.memory.tupletable import TupleTable
@@ -216,7 +217,7 @@ class Evaluation:
         fits = self._conditions.hold(classes.rules[both], sides, start_us, end_us)
         rows = np.concatenate([single, again[fits]])
         rights = np.concatenate([np.full(len(single), -1, np.int64), right[fits]])
-        order = np.lexsort((tuples.docid[which[rows]], classes.numbers[at[rows]]))
+        order = order_by(classes.numbers[at[rows]], tuples.docid[which[rows]])
         rows, rights = rows[order], rights[order]
         numbers = classes.numbers[at[rows]]
         found = self._table(tuples.some(which[rows]), numbers, left[rows], rights)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instancetable import Hashes
 from joins.memory.limits import MemoryLimits
+from joins.memory.ordering import order_by
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.sequences.clock import WatermarkSteps
@@ -88,7 +89,7 @@ class DecidedTuples:
 
     def distinct(self) -> DecidedTuples:
         """Return each tuple once, though several rows may have made it: of these the highest."""
-        order = np.lexsort((~self.height, self.right, self.left))
+        order = order_by(self.left, self.right, ~self.height)
         ordered = self.some(order)
         is_first = np.ones(len(order), np.bool_)
         is_first[1:] = (np.diff(ordered.left) != 0) | (np.diff(ordered.right) != 0)
@@ -102,7 +103,7 @@ class DecidedTuples:
         """
         if not len(self):
             return self
-        order = np.lexsort((self.end_us, self.docid, *groups, self.left))
+        order = order_by(self.left, *groups[::-1], self.docid, self.end_us)
         ordered = self.some(order)
         columns = ordered.left, *(each[order] for each in groups)
         lefts = _numbered(*columns)
@@ -311,10 +312,9 @@ class ContenderPairs:
         if not len(enter):
             return
         contenders = self._contenders
-        places_in_order = np.lexsort(
-            (contenders["end_us"][enter.rows], contenders["counts_from"][enter.rows])
+        enter = enter.some(
+            order_by(contenders["counts_from"][enter.rows], contenders["end_us"][enter.rows])
         )
-        enter = enter.some(places_in_order)
         self.served.enter(enter.rows, enter.rules, enter.keys)
         # To list a pair in vain costs less than to call a condition for it.
         is_called = self._plan.asked.has_conditions(enter.rules)

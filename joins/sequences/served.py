@@ -17,6 +17,7 @@ import numpy as np
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instancetable import Hashes
 from joins.memory.limits import MemoryLimits
+from joins.memory.ordering import order_by
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.sequences.columns import Columns
@@ -70,7 +71,7 @@ class Served:
         """Take lefts as served in groups, as high as the highest of their rows here says."""
         if not len(lefts):
             return
-        order = np.lexsort((heights, *groups, lefts))
+        order = order_by(lefts, *groups[::-1], heights)
         lefts, heights = lefts[order], heights[order]
         groups = groups[0][order], groups[1][order]
         is_last = np.ones(len(order), np.bool_)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from joins.memory.instancetable import Hashes
+from joins.memory.ordering import order_by
 from joins.memory.slots import Ints
 
 __all__ = ["TakenValues", "hashes_in"]
@@ -29,7 +30,7 @@ class TakenValues:
         """Take the set of values of each of some things; return which things, and its number."""
         if not len(which):
             return which, which
-        order = np.lexsort((other, first, which))
+        order = order_by(which, first, other)
         which, first, other = which[order], first[order], other[order]
         is_new = np.ones(len(order), np.bool_)
         is_new[1:] = (which[1:] != which[:-1]) | (first[1:] != first[:-1])

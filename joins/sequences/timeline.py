@@ -25,6 +25,7 @@ import numpy as np
 
 from joins.memory.instancetable import Hashes
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
+from joins.memory.ordering import order_by
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 
@@ -49,7 +50,7 @@ class SortedRun:
     @classmethod
     def of(cls, keys: Hashes, ends_us: Ints, rows: Ints) -> SortedRun:
         """Return a run of entries, which may stand in any order."""
-        order = np.lexsort((rows, ends_us, keys))
+        order = order_by(keys, ends_us, rows)
         return cls(keys[order], ends_us[order], rows[order])
 
     def __len__(self) -> int:
@@ -227,7 +228,7 @@ class Timeline:
         """Return where the entries under keys stand that end in closed intervals."""
         if not len(keys):
             return RunSpans(0, [])
-        order = np.argsort(keys, kind="stable")
+        order = order_by(keys)
         asked = keys[order], first_us[order], last_us[order]
         parts: list[RunSpan] = []
         for run in self.runs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from joins.memory.ordering import order_by
 from joins.memory.slots import Ints
 
 __all__ = ["Waiting"]
@@ -57,5 +58,5 @@ class Waiting:
 
 
 def _sorted(times_us: Ints, rows: Rows) -> tuple[Ints, Rows]:
-    order = np.argsort(times_us, kind="stable")
+    order = order_by(times_us)
     return times_us[order], rows[order]

@@ -9,8 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.memory.slots import Ints
+from joins.sequences.planning.readers import Begins
 
 __all__ = ["StreamNames"]
+
+_HASH_BITS = 64
 
 _FEW = 256
 """Up to so many names are looked up one by one."""
@@ -54,13 +57,15 @@ class StreamNames:
 
 
 class _ByHash:
-    """Names in the order of their hashes."""
+    """Names in the order of their hashes, and where the ones begin whose hashes begin alike."""
 
     def __init__(self, numbers: dict[str, int]) -> None:
         self.names = pa.array(numbers, pa.string())
-        hashes = np.fromiter(map(hash, numbers), np.int64, len(numbers))
+        hashes = np.fromiter(map(hash, numbers), np.int64, len(numbers)).view(np.uint64)
         self._order = np.argsort(hashes)
         self._hashes = hashes[self._order]
+        self._shift = np.uint64(_HASH_BITS - len(numbers).bit_length())
+        self._begins = Begins.of((self._hashes >> self._shift).view(np.int64))
 
     def __len__(self) -> int:
         return len(self._order)
@@ -68,9 +73,13 @@ class _ByHash:
     def like(self, hashes: Ints) -> Ints:
         """Return the number of a name with each of some hashes, -1 where there is none."""
         found = np.full(len(hashes), -1)
-        if len(self):
-            order = np.argsort(hashes)
-            at = np.minimum(np.searchsorted(self._hashes, hashes[order]), len(self) - 1)
-            is_like = self._hashes[at] == hashes[order]
-            found[order[is_like]] = self._order[at[is_like]]
+        sought = hashes.view(np.uint64)
+        at, counts = self._begins.of_numbers((sought >> self._shift).view(np.int64))
+        asked = np.flatnonzero(counts)
+        at, left = at[asked], counts[asked]
+        while len(asked):
+            is_like = self._hashes[at] == sought[asked]
+            found[asked[is_like]] = self._order[at[is_like]]
+            is_open = ~is_like & (left > 1)
+            asked, at, left = asked[is_open], at[is_open] + 1, left[is_open] - 1
         return found

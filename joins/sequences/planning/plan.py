@@ -39,9 +39,6 @@ __all__ = ["KINDS", "Plan", "Role"]
 KINDS = list(DecisionKind)
 """Kinds by their numbers in columns."""
 
-_STREAMS = 1 << 31
-"""More than there are streams: a case and a stream make one number, in the order of the cases."""
-
 OUT_OF_USE = -1
 """The stratum of decisions that are not in use any more."""
 
@@ -96,9 +93,9 @@ class Plan:
         self._least: dict[int, float] = {}
         self.cases = Columns(
             dict.fromkeys(("rule", "window_us", "left_blocks", "right_blocks"), np.int64)
-            | {"taking": np.int8}
+            | {"taking": np.int8, **dict.fromkeys(("beside", "beside_count"), np.int64)}
         )
-        self._beside = Columns({"code": np.int64})  # ascending, as cases are
+        self._beside = Columns({"stream": np.int64})
         self._readers: dict[int, SeatReaders] = {}
         self._strata: list[int] = []
 
@@ -211,10 +208,9 @@ class Plan:
         for (operand, stream), rules in fits.items():
             role = Role.LEFT if operand == own.left else Role.RIGHT
             self._sit(number, own, operand, role, stream, rules)
-        beside: list[int] = []
         for window_us, taking, case, (left, right) in cases:
             streams = map(self.seats.stream_of, case.beside)
-            beside += [len(self.cases) * _STREAMS + each for each in streams if each is not None]
+            beside = np.array([each for each in streams if each is not None], np.int64)
             asked = rule_of_case(case, math.inf)
             rule = self._rule(number, asked, held_on if taking == TakingKind.EQUAL else -1)
             if case.score is not None:
@@ -226,9 +222,10 @@ class Plan:
                 taking=taking,
                 left_blocks=self.seats.blocks_of(left),
                 right_blocks=self.seats.blocks_of(right),
+                beside=self._beside.append(len(beside), stream=beside),
+                beside_count=len(beside),
             )
             self._sit(number, own, self._operand(), Role.ABSENT, case.stream, [rule])
-        self._beside.append(len(beside), code=np.array(sorted(beside), np.int64))
 
     def hand_on(self, query_class: int, decided: Decided) -> ClassOutput:
         """Take what a class hands on of a decision that is there."""
@@ -339,10 +336,12 @@ class Plan:
 
     def are_beside(self, cases: Ints, seats: Ints) -> Flags:
         """Return which cases are asked beside rows of seats; see `AbsentCase`."""
-        codes = cases * _STREAMS + self.seats["stream"][seats]
-        known = self._beside["code"]
-        at = np.minimum(np.searchsorted(known, codes), len(known) - 1)
-        beside: Flags = known[at] == codes
+        streams = self.seats["stream"][seats]
+        first, counts = (self.cases[name][cases] for name in ("beside", "beside_count"))
+        beside = np.zeros(len(cases), np.bool_)
+        for k in range(int(counts.max(initial=0))):
+            own = np.flatnonzero(counts > k)
+            beside[own] |= self._beside["stream"][first[own] + k] == streams[own]
         return beside
 
 
