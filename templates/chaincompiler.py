@@ -175,5 +175,14 @@ def chain_clause(
     read = (*below, *built.deciding)
     similar = tuple(dict.fromkeys(join for each in begins for join in each.similarity_joins))
     return handed_on(
-        compiler, chains, blocks, read, where, compared, needed_above, similar, box=box
+        compiler,
+        node.origin,
+        chains,
+        blocks,
+        read,
+        where,
+        compared,
+        needed_above,
+        similar,
+        box=box,
     )

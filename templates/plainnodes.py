@@ -53,7 +53,16 @@ from xscl.query import (
 )
 from xscl.sequence import absences_at, blocks_below, decides, is_chain, nodes_below
 
-__all__ = ["Around", "ImpossibleError", "PlainNodes", "PlainPart"]
+__all__ = ["Around", "ImpossibleError", "PlainNodes", "PlainPart", "decided_nodes"]
+
+
+def decided_nodes(root: Node) -> list[Node]:
+    """Return the nodes of a source at which something is decided, or repeated, in their order."""
+    return [
+        node
+        for node in nodes_below(root)
+        if decides(node) or isinstance(node, Repetition) or is_chain(node)
+    ]
 
 
 class ImpossibleError(Exception):
@@ -89,12 +98,7 @@ class PlainNodes:
     bound: frozenset[str]
 
     def __post_init__(self) -> None:
-        nodes = list(nodes_below(self.query.root))
-        decided = [
-            node
-            for node in nodes
-            if decides(node) or isinstance(node, Repetition) or is_chain(node)
-        ]
+        decided = decided_nodes(self.query.root)
         self.origins = {id(node): origin for origin, node in enumerate(decided)}
         self._fresh = fresh_paths(self.query)
         self.units = repeated_units(self.query)

@@ -194,12 +194,23 @@ def runs_clause(
     # What is tested of the left operand stands behind the terms of the run.
     box = [test for each in below for test in tested_below(replace(each, carried=carried), 0)]
     return handed_on(
-        compiler, runs, blocks, read, where, compared, needed_above, similar, counts, tuple(box)
+        compiler,
+        node.origin,
+        runs,
+        blocks,
+        read,
+        where,
+        compared,
+        needed_above,
+        similar,
+        counts,
+        tuple(box),
     )
 
 
 def handed_on(
     compiler: DecisionCompiler,
+    origin: int,
     decided: DecidedRuns | DecidedChains,
     blocks: tuple[int, ...],
     read: tuple[Clause, ...],
@@ -241,6 +252,7 @@ def handed_on(
         stream=stream,
         tuple_variables=variables,
         deciding=read,
+        origin=origin,
         counts=counts,
     )
     tuples = replace(

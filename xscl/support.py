@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from xscl.diagnostics import Diagnostic, Severity, XsclError
+from xscl.diagnostics import Diagnostic, Severity
 from xscl.lossrules import losses_not_run
 from xscl.path import Span
-from xscl.query import Query
 from xscl.report import Report
 from xscl.statement import (
     AbsenceSyntax,
@@ -33,7 +32,7 @@ from xscl.syntax import (
     StepSyntax,
 )
 
-__all__ = ["NOT_RUN", "NOT_YET", "check_is_shown", "check_support", "is_shown", "refused"]
+__all__ = ["NOT_RUN", "NOT_YET", "check_support", "refused"]
 
 NOT_RUN = "XS800"
 """The code of a construct that is read and not run."""
@@ -109,21 +108,6 @@ def refused(diagnostic: Diagnostic) -> Diagnostic:
         diagnostic.path,
         diagnostic.source,
     )
-
-
-def is_shown(query: Query) -> bool:
-    """Return whether explanations and estimates speak of all that a query has."""
-    return not (query.has_runs or query.has_chains)
-
-
-def check_is_shown(query: Query, verb: str) -> None:
-    """Raise `XsclError` for a query with something that a verb cannot show."""
-    if not is_shown(query):
-        what = "`+`" if query.has_runs else "MATCH"
-        text = f"`{verb}` does not speak of {what} yet, which query {query.id!r} has"
-        hint = "it runs all the same: `xscl replay` shows what it finds, `xscl register` adds it"
-        finding = Diagnostic(NOT_RUN, Severity.ERROR, Span(0, 0), text, hint, source=query.text)
-        raise XsclError([finding])
 
 
 def _constructs(statement: Statement) -> Iterator[tuple[str, Span]]:

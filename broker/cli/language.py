@@ -67,7 +67,6 @@ def check(
     from xscl.files import check_files
     from xscl.messages import as_dict, to_json, to_sarif
     from xscl.reader import is_run
-    from xscl.support import is_shown
 
     files = [path for path in paths if path != _STDIN]
     texts = {_STDIN_NAME: _standard_input()} if len(files) < len(paths) else {}
@@ -75,7 +74,7 @@ def check(
     errors = sum(each.is_error for each in found)
     estimates = []
     if statistics and not errors:
-        estimates = estimates_from(statistics, [q for q in queries if is_run(q) and is_shown(q)])
+        estimates = estimates_from(statistics, [q for q in queries if is_run(q)])
     if output == "text":
         if found:
             text = render_diagnostics(found, color=is_coloured(sys.stdout))

@@ -91,8 +91,6 @@ def register(
       xscl register by-author.xscl --dry-run -p who=Ann
       xscl register same-story.xscl --since all
     """
-    from xscl.support import is_shown
-
     connection = connect(context)
     queries = _load(paths, query_id)
     if dry_run:
@@ -107,7 +105,7 @@ def register(
     sources = _sources(paths, queries)
     for query in queries:
         path, body = ("queries", query_id or query.id), sources[query.id].encode()
-        if len(queries) <= ESTIMATED_MAX and is_shown(query):
+        if len(queries) <= ESTIMATED_MAX:
             _say_cost(connection.call("POST", *path, "estimate", body=body, content_type=_TEXT))
         made = connection.call("PUT", *path, query={"since": since}, body=body, content_type=_TEXT)
         _say_registered(made)
@@ -188,14 +186,10 @@ def _say_cost(estimate: dict[str, Any]) -> None:
 def _dry_run(
     connection: BrokerConnection, query: Query, query_id: str, bounds: dict[str, Any], output: str
 ) -> dict[str, Any]:
-    from xscl.support import is_shown
-
     path, body = ("queries", query_id), query.text.encode()
-    estimate = None
-    if is_shown(query):
-        estimate = connection.call("POST", *path, "estimate", body=body, content_type=_TEXT)
-        if output == "text":
-            echo(estimate["rendered"], nl=False)
+    estimate = connection.call("POST", *path, "estimate", body=body, content_type=_TEXT)
+    if output == "text":
+        echo(estimate["rendered"], nl=False)
     if query.parameters and bounds["parameters"] is None:
         wanted = wanted_parameters(dict(query.parameters))
         message(f"{query_id} has parameters: give {wanted} to see what it would have matched")

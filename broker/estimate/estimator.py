@@ -56,7 +56,6 @@ from templates.plain import plain_statements
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Operator, Query
 from xscl.sequence import documents_of
-from xscl.support import check_is_shown
 
 __all__ = ["estimate"]
 
@@ -77,8 +76,6 @@ def estimate(
     budget: Budget = DEFAULT_BUDGET,
 ) -> list[QueryEstimate]:
     """Return an estimate for each query, from documents in the order of their arrival."""
-    for query in queries:
-        check_is_shown(query, "estimate")
     # What tables say is of all statements together: at most it lets every match pass.
     open_queries = [without_tables(query) for query in queries]
     found, plan = survey_with_plan(open_queries, lateness_us=lateness_us)
@@ -133,7 +130,7 @@ class _Estimator:
         known = [matches for matches in roots if matches is not None]
         matches = total(known) if len(known) == len(roots) and roots else None
         paused = ""
-        if self.query.is_ordered:
+        if self.query.is_ordered or self.query.has_runs:
             for view in self.view.readings:
                 operators += map(self._decision, view.decisions)
             matches, paused = matches_of(
@@ -185,7 +182,7 @@ class _Estimator:
             remembered=remembered,
             bytes=remembered and remembered * _OVERHEAD_BYTES,
             is_unbounded=decision.is_unbounded,
-            grace_us=decision.grace_us,
+            grace_us=None if decision.is_open else decision.grace_us,
         )
 
     def _single_matches(self) -> Interval | None:

@@ -106,6 +106,24 @@ def _decision(decision: DecisionView) -> dict[str, Any]:
             }
             for absence in decision.absences
         ],
+        **(
+            {
+                "repeated": [
+                    {
+                        "unit": each.unit,
+                        "asked": each.asked or None,
+                        "gap": each.gap or None,
+                        "while": each.go_on or None,
+                        "folds": list(each.folds),
+                    }
+                    for each in decision.repeated
+                ],
+                "how": decision.how,
+                "is_open": decision.is_open,
+            }
+            if decision.how
+            else {}
+        ),
         "grace_us": decision.grace_us,
         "reach_us": _finite(decision.retention_us),
         "stratum": decision.stratum,

@@ -9,30 +9,33 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from broker.explain.model import AbsenceView, DecisionView
-from broker.explain.spelling import spell_disjunct
+from broker.explain.model import AbsenceView, DecisionView, RepeatedView
+from broker.explain.runways import chain_parts, how_found
+from broker.explain.spelling import spell_disjunct, spell_operand
 from templates.chaindecision import ChainDecision
 from templates.clause import Alternative, Clause
-from templates.decision import Decided, Decision, DecisionKind
-from templates.ordered import Ordered, ordered_nodes
+from templates.decision import Decision, DecisionKind
+from templates.ordered import Chained, Ordered, Repeated, ordered_nodes
 from templates.plain import plain_statements
+from templates.plainnodes import decided_nodes
 from templates.rundecision import RunDecision
 from xscl.durations import render_duration
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Disjunct, Query
 from xscl.sequence import (
-    AbsenceKind,
+    Absence,
     From,
     Node,
     Operator,
+    Repetition,
     Unit,
     Window,
     absences_at,
-    decides,
     nodes_below,
 )
 
 __all__ = [
+    "AnyDecision",
     "decided_clauses",
     "decision_numbers",
     "decision_views",
@@ -40,7 +43,9 @@ __all__ = [
     "joined_clauses",
 ]
 
-Decisions = Mapping[int, Decision]
+AnyDecision = Decision | RunDecision | ChainDecision
+
+Decisions = Mapping[int, AnyDecision]
 """Decisions by their places in a query."""
 
 
@@ -58,16 +63,16 @@ def decided_clauses(alternatives: Iterable[Alternative]) -> dict[int, Clause]:
     return dict(sorted(found.items()))
 
 
-def _is_settled(decision: Decision | RunDecision | ChainDecision) -> bool:
+def _is_settled(decision: AnyDecision) -> bool:
     return isinstance(decision, Decision) and decision.kind is DecisionKind.SETTLED
 
 
-def decisions_of(alternatives: Iterable[Alternative]) -> dict[int, Decision]:
+def decisions_of(alternatives: Iterable[Alternative]) -> dict[int, AnyDecision]:
     """Return the decisions of a query by their places."""
     return {
         origin: clause.query_class.decided.decision
         for origin, clause in decided_clauses(alternatives).items()
-        if isinstance(clause.query_class.decided, Decided)
+        if clause.query_class.decided is not None
     }
 
 
@@ -98,47 +103,141 @@ def joined_clauses(alternative: Alternative) -> list[Clause]:
 def decision_views(
     query: Query,
     alternatives: Sequence[Alternative],
-    users: Mapping[Decision, Sequence[str]],
+    users: Mapping[AnyDecision, Sequence[str]],
 ) -> Iterator[DecisionView]:
     """Yield the decisions of a query; `users` are the queries that have each."""
-    nodes = [node for node in nodes_below(query.root) if decides(node)]
     every = (node for each in plain_statements(query) for node in ordered_nodes(each.root))
-    plain = [node for node in every if isinstance(node, Ordered)]
+    plain = list(every)
+    numbers = decision_numbers(alternatives)
     decisions = decisions_of(alternatives)
     for origin, clause in decided_clauses(alternatives).items():
         decision = decisions[origin]
         own = [each for each in plain if each.origin == origin]
-        yield _View(query, nodes, origin, own).of(decision, clause, users[decision])
+        view = _View(query, numbers, origin, own)
+        if isinstance(decision, Decision):
+            yield view.of(decision, clause, users[decision])
+        else:
+            yield view.of_runs(decision, clause, users[decision])
 
 
-def decision_numbers(query: Query) -> dict[int, int]:
+def decision_numbers(alternatives: Iterable[Alternative]) -> dict[int, int]:
     """Return the numbers of a query's decisions, from 1, by their places.
 
     Several absences at one operator are one decision with it: the outermost has its place.
     """
-    nodes = [node for node in nodes_below(query.root) if decides(node)]
-    inside: set[int] = set()
-    for node in nodes:
-        absences, first = absences_at(node)
-        inside.update(map(id, absences[1:]))
-        if absences and absences[0].kind is AbsenceKind.BETWEEN:
-            inside.add(id(first))
-    places = [place for place, node in enumerate(nodes) if id(node) not in inside]
-    return {place: number for number, place in enumerate(places, 1)}
+    return {place: number for number, place in enumerate(decided_clauses(alternatives), 1)}
 
 
 class _View:
     """One decision of a query: its node, and what it is in each plain statement."""
 
     def __init__(
-        self, query: Query, nodes: Sequence[Node], origin: int, plain: Sequence[Ordered]
+        self,
+        query: Query,
+        numbers: Mapping[int, int],
+        origin: int,
+        plain: Sequence[Ordered | Repeated | Chained],
     ) -> None:
         self._labels = {variable.name: variable.label for variable in query.variables}
-        self._nodes = list(nodes)
-        self._numbers = decision_numbers(query)
+        self._nodes = decided_nodes(query.root)
+        self._numbers = numbers
         self._origin = origin
-        self._plain = plain
-        self._within = [n.within for n in _around(query.root, nodes[origin])]
+        self._plain = [each for each in plain if isinstance(each, Ordered)]
+        self._runs = [each for each in plain if not isinstance(each, Ordered)]
+        self._root = query.root
+        self._within = [n.within for n in _around(query.root, self._nodes[origin])]
+
+    def of_runs(
+        self, decision: RunDecision | ChainDecision, clause: Clause, users: Sequence[str]
+    ) -> DecisionView:
+        """Return the view of a repetition, or of a chain."""
+        node = self._nodes[self._origin]
+        within = self._spell_within(decision.within_us)
+        window, kind = "", "+"
+        operands: tuple[str, ...] = (self._unit(node),)
+        before = self._before(node)
+        absences: list[Absence] = []
+        asked: list[Disjunct] = []
+        if isinstance(node, From):
+            assert node.strategy is not None
+            parts, absences = chain_parts(node.node)
+            operands, kind = tuple(map(self._unit, parts)), f"MATCH {node.strategy.value}"
+        elif before is not None:
+            absences, operator = before
+            operands = (self._operand(operator.left), self._unit(node))
+            window, kind = _spell_window(operator.window), operator.kind.value
+            asked = [d for each in self._runs if isinstance(each, Repeated) for d in each.begin]
+        return DecisionView(
+            number=self._numbers[self._origin],
+            kind=kind,
+            operands=operands,
+            asked=self._spelled(asked) if asked else "",
+            is_looked_up=self._are_looked_up(),
+            window=window,
+            within=within,
+            absences=tuple(
+                AbsenceView(
+                    self._operand(each.absent),
+                    each.kind.value,
+                    self._spelled(each.disjuncts),
+                    _spell_window(each.window),
+                )
+                for each in absences
+            ),
+            grace_us=decision.grace_us,
+            retention_us=clause.reach.under(defaultdict(int)),
+            stratum=clause.query_class.stratum,
+            others=tuple(users),
+            repeated=tuple(self._repeated()),
+            how=how_found(decision),
+            is_open=isinstance(decision, RunDecision)
+            and not (decision.is_next or decision.absences or decision.counting),
+        )
+
+    def _before(self, node: Node) -> tuple[list[Absence], Operator] | None:
+        """Return the operator whose right side a repetition is, and the absences at it."""
+        for each in nodes_below(self._root):
+            if isinstance(each, Operator) and each.right is node:
+                around = [a for a in nodes_below(self._root) if isinstance(a, Absence)]
+                return [a for a in around if absences_at(a)[1] is each], each
+        return None
+
+    def _unit(self, node: Node) -> str:
+        if isinstance(node, Repetition):
+            return f"{self._operand(node.unit)}+"
+        return self._operand(node)
+
+    def _repeated(self) -> Iterator[RepeatedView]:
+        """Yield what is asked of the elements of each repetition."""
+        inside = [n for n in nodes_below(self._nodes[self._origin]) if isinstance(n, Repetition)]
+        for node in inside:
+            yield RepeatedView(
+                self._unit(node),
+                self._spelled(node.disjuncts),
+                _spell_window(node.gap),
+                self._spelled(node.condition or ()),
+                tuple(
+                    f"{fold.name} = {spell_operand(fold.first, self._labels)}"
+                    f" THEN {spell_operand(fold.following, self._labels)}"
+                    for fold in node.folds
+                ),
+            )
+
+    def _are_looked_up(self) -> bool:
+        """Return whether elements are looked up by a key, or by what they have in common."""
+        asked = [
+            d
+            for each in self._runs
+            for d in (each.conditions() if isinstance(each, Chained) else each.each)
+        ]
+        keys = any(
+            keys
+            for each in self._runs
+            for keys in (
+                each.keys if isinstance(each, Repeated) else [k for s in each.steps for k in s.keys]
+            )
+        )
+        return keys or any(test.function == "joins" for each in asked for test in each.tests)
 
     def of(self, decision: Decision, clause: Clause, users: Sequence[str]) -> DecisionView:
         """Return the view of a decision, whose tuples are those of a clause."""
@@ -158,7 +257,7 @@ class _View:
             asked=self._spelled(d for each in self._plain for d in each.disjuncts),
             is_looked_up=all(map(_is_looked_up, self._disjuncts())),
             window=_spell_window(window),
-            within=self._spell_within(decision),
+            within=self._spell_within(decision.within_us),
             absences=tuple(
                 AbsenceView(
                     self._operand(absence.absent),
@@ -174,10 +273,10 @@ class _View:
             others=tuple(users),
         )
 
-    def _spell_within(self, decision: Decision) -> str:
+    def _spell_within(self, within_us: int) -> str:
         """Return the shortest WITHIN around it, the innermost where subscriptions give them."""
         given = [each for each in self._within if isinstance(each, Parameter)]
-        return _spell_window(given[-1] if given else Window(decision.within_us))
+        return _spell_window(given[-1] if given else Window(within_us))
 
     def _disjuncts(self) -> Iterator[Disjunct]:
         """Yield the alternatives of all predicates; one that asks nothing if there are none."""
@@ -207,8 +306,9 @@ class _View:
 
     def _operand(self, node: Node) -> str:
         """Return what an operand is called here."""
-        if decides(node):
-            return f"decision {self._numbers[self._place(node)]}"
+        place = self._place(node)
+        if place is not None and place in self._numbers:
+            return f"decision {self._numbers[place]}"
         match node:
             case int():
                 return f"block {node}"
@@ -220,8 +320,12 @@ class _View:
                 return f"({self._operand(left)} {kind.value} {self._operand(right)})"
         raise AssertionError(node)
 
-    def _place(self, node: Node) -> int:
-        return next(i for i, each in enumerate(self._nodes) if each is node)
+    def _place(self, node: Node) -> int | None:
+        """Return the place of the decision at a node; that of a repetition has its operator too."""
+        operator = absences_at(node)[1]
+        if isinstance(operator, Operator) and isinstance(operator.right, Repetition):
+            node = operator.right
+        return next((i for i, each in enumerate(self._nodes) if each is node), None)
 
 
 def _around(root: Node, node: Node) -> list[From]:

@@ -14,6 +14,10 @@ def spell_decision(one: DecisionView) -> str:
     within = (
         f" within {one.window}" if one.window else f" WITHIN {one.within}" if one.within else ""
     )
+    if one.kind.startswith("MATCH"):
+        return f"{' FOLLOWED BY '.join(one.operands)}{within} {one.kind}"
+    if one.kind == "+":
+        return f"{one.operands[0]}{within}"
     if len(one.operands) > 1:
         return f"{f' {one.kind} '.join(one.operands)}{within}"
     if one.kind == "UNLESS":
@@ -25,6 +29,16 @@ def asked_lines(one: DecisionView) -> Iterator[str]:
     """Yield what is asked of a tuple, and what takes it away."""
     if one.asked:
         yield f"if {one.asked}"
+    for each in one.repeated:
+        gap = f"at most {each.gap} behind the one before" if each.gap else ""
+        asked = ", ".join(filter(None, [each.asked and f"if {each.asked}", gap]))
+        if asked:
+            yield f"each element of {each.unit}: {asked}"
+        if each.go_on:
+            yield f"it goes on while {each.go_on}"
+        yield from each.folds
+    if one.how:
+        yield one.how
     for absence in one.absences:
         asked = f"if {absence.asked}" if absence.asked else ""
         if absence.kind == one.kind != "UNLESS":

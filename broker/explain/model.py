@@ -147,13 +147,28 @@ class AbsenceView:
 
 
 @dataclass(frozen=True, slots=True)
+class RepeatedView:
+    """What a run asks of each element of a repetition: `gap` bounds the time between two of them.
+
+    `go_on` is WHILE, and `folds` are the values of FOLD with what they become.
+    """
+
+    unit: str
+    asked: str
+    gap: str = ""
+    go_on: str = ""
+    folds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionView:
-    """What NEXT, UNLESS or NOT decides, in the query's words.
+    """What NEXT, UNLESS, NOT, a repetition or MATCH decides, in the query's words.
 
     `number` is its place among those of the query, from 1.  `asked` is the predicate, empty where
     there is none, `within` the shortest WITHIN around it.  `grace_us` is how far the newest event
     time must be ahead of a tuple's end.  `others` are queries that share it.  Its parts are
-    looked up where an equality or a similarity says which may be together.
+    looked up where an equality or a similarity says which may be together.  `repeated` are the
+    repetitions that it finds runs of, and `how` says how; one that `is_open` waits for nothing.
     """
 
     number: int
@@ -168,6 +183,9 @@ class DecisionView:
     retention_us: int
     stratum: int
     others: tuple[str, ...] = ()
+    repeated: tuple[RepeatedView, ...] = ()
+    how: str = ""
+    is_open: bool = False
 
     @property
     def is_unbounded(self) -> bool:

@@ -10,7 +10,6 @@ from broker.explain.decisiontext import spell_decision
 from broker.explain.model import Survey, TemplateView
 from broker.explain.survey import survey
 from xscl.query import Query
-from xscl.support import is_shown
 
 __all__ = ["Sharing", "render_sharing", "sharing"]
 
@@ -40,11 +39,8 @@ class Sharing:
 
 
 def sharing(query: Query, others: Sequence[Query]) -> list[Sharing]:
-    """Return the templates and decisions that a query would join, registered with the others.
-
-    Others with something that is not shown are left out.
-    """
-    shown = [other for other in others if other.id != query.id and is_shown(other)]
+    """Return the templates and decisions that a query would join, registered with the others."""
+    shown = [other for other in others if other.id != query.id]
     found = survey([*shown, query])
     classes = dict.fromkeys(
         found.class_of(clause).number

@@ -34,6 +34,7 @@ from xscl.query import (
     Conditional,
     Derived,
     Disjunct,
+    Elements,
     Operand,
     PathFrom,
     Residual,
@@ -215,8 +216,12 @@ def spell_operand(operand: Operand | Derived, labels: dict[str, str] | None = No
             "jaccard", (DerivedCall("words", (left,)), DerivedCall("words", (right,)))
         ):
             return f"similar({spell_operand(left, labels)}, {spell_operand(right, labels)})"
+        case DerivedCall("joins", (left, right)):
+            return f"{spell_operand(left, labels)} = {spell_operand(right, labels)}"
         case DerivedCall(function, arguments):
             return f"{function}({', '.join(spell_operand(each, labels) for each in arguments)})"
+        case Elements():
+            return _spell_elements(operand, labels)
         case Conditional(condition, then, otherwise):
             asked = " OR ".join(spell_disjunct(each, labels) for each in condition)
             chosen = f"{spell_operand(then, labels)} else {spell_operand(otherwise, labels)}"
@@ -228,6 +233,17 @@ def spell_operand(operand: Operand | Derived, labels: dict[str, str] | None = No
         case Literal() | Parameter():
             return _spell_literal(operand)
     raise AssertionError(f"not run yet: {operand}")
+
+
+def _spell_elements(operand: Elements, labels: dict[str, str] | None) -> str:
+    of = operand.operand
+    if operand.function == "fold":
+        assert isinstance(of, Literal)
+        return str(of.value)
+    spelled = [spell_operand(each, labels) for each in (of, operand.otherwise) if each is not None]
+    if operand.function in ("candidate", "all"):
+        return spelled[0]
+    return f"{operand.function}({', '.join(spelled)})"
 
 
 def _spell_side(operand: Operand, labels: dict[str, str] | None) -> str:

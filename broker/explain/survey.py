@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from broker.explain.decisions import decision_numbers, decision_views, decisions_of
+from broker.explain.decisions import (
+    AnyDecision,
+    decision_numbers,
+    decision_views,
+    decisions_of,
+)
 from broker.explain.given import given_lines
 from broker.explain.model import (
     BlockView,
@@ -36,7 +41,6 @@ from joins import template_sql
 from templates.clause import Alternative, Clause, Published
 from templates.compiler import compile_query
 from templates.conjunctive import conjunctive_query, view_query
-from templates.decision import Decision
 from templates.ordered import choices
 from templates.plain import plain_statements
 from templates.prepared import is_prepared, may_be_prepared
@@ -51,7 +55,6 @@ from xscl.query import (
     SelectNodes,
 )
 from xscl.substitution import substitute
-from xscl.support import check_is_shown
 
 __all__ = ["LATENESS_US", "survey", "survey_with_plan"]
 
@@ -68,8 +71,6 @@ def survey_with_plan(
     queries: Sequence[Query], *, lateness_us: int = LATENESS_US
 ) -> tuple[Survey, EvaluationPlan]:
     """Return a survey, and the plan that evaluates its queries with the survey's variables."""
-    for query in queries:
-        check_is_shown(query, "explain")
     builder = _Surveyor(lateness_us)
     ordered = publishers_first([RegisteredQuery(query) for query in queries])
     compiled = {id(each.query): builder.compile(each.query) for each in ordered}
@@ -105,7 +106,7 @@ class _Surveyor:
     streams: dict[str, Published] = field(default_factory=dict)
     classes: dict[QueryClass, _Class] = field(default_factory=dict)
     templates: dict[Template, int] = field(default_factory=dict)
-    deciding: dict[Decision, list[str]] = field(default_factory=dict)
+    deciding: dict[AnyDecision, list[str]] = field(default_factory=dict)
 
     def compile(self, query: Query) -> tuple[Query, list[Alternative]]:
         """Compile one query after those whose streams it reads.
@@ -190,8 +191,8 @@ class _Surveyor:
             return self._lossy(query, plain, alternatives, uses)
         statements = zip(plain_statements(plain), plain_statements(query), strict=True)
         read = [(each, choice) for each in statements for choice in choices(each[0].root)]
-        kind = SurveyedDecisions if query.is_ordered else SurveyedQuery
-        numbers = decision_numbers(query)
+        kind = SurveyedDecisions if query.is_ordered or query.has_runs else SurveyedQuery
+        numbers = decision_numbers(alternatives)
         views = tuple(
             kind(self.catalog, self.use, *statement, alternative, choice, uses, numbers).clauses(
                 number

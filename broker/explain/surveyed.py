@@ -211,7 +211,11 @@ class SurveyedDecisions(SurveyedQuery):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.joined = joined_clauses(self.alternative)
+        # STRICT and PARTITION read all documents of streams besides, as if there were a block.
+        blocks = range(len(self.query.blocks))
+        self.joined = [
+            each for each in joined_clauses(self.alternative) if set(each.blocks) <= set(blocks)
+        ]
         self.of_block: dict[int, list[TreePattern]] = defaultdict(list)
         for pattern in self.patterns:
             for number, block in enumerate(self.query.blocks):

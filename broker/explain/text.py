@@ -227,12 +227,14 @@ def _decisions(survey: Survey, query: QueryView) -> Iterator[str]:
         shared = f"shared with {wrap(others)}" if others else "of this query only"
         yield f"decision {one.number}: {spell_decision(one)}, {shared}"
         yield from indent(list(asked_lines(one)))
-    if query.decisions:
-        grace = render_duration(query.decisions[0].grace_us)
+    waiting = [one for one in query.decisions if not one.is_open]
+    if waiting:
+        grace = render_duration(waiting[0].grace_us)
         why = "as its GRACE and those of what it reads say"
         if not query.says_grace:
             why = "the allowed lateness, because it says no GRACE"
         yield f"answered when the newest event time is {grace} past the end of a tuple: {why}"
+    if query.decisions:
         kept = {one.retention_us for one in query.decisions}
         if any(one.is_unbounded for one in query.decisions):
             yield "documents are remembered for good"
@@ -260,7 +262,7 @@ def _tables(survey: Survey, query: QueryView) -> Iterator[str]:
 def _is_given(query: QueryView) -> bool:
     """Return whether a window is a parameter."""
     windows = [clause.window for clause in query.clauses()]
-    windows += [decision.window for decision in query.decisions]
+    windows += [each for one in query.decisions for each in (one.window, one.within)]
     return any(window.startswith("$") for window in windows)
 
 

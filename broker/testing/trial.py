@@ -15,7 +15,6 @@ from broker.registry.parameters import spell_parameters
 from broker.testing.casefile import Case, CaseFile, ExpectedMatch
 from broker.whynot import why_not
 from broker.whynot.reason import Reason
-from xscl.support import is_shown
 
 __all__ = ["CaseMatch", "Difference", "Pair", "Trial", "run_case"]
 
@@ -159,8 +158,6 @@ class _Comparison:
         )
         if expected.parameters is not None:
             assignments = [expected.parameters]
-        if not is_shown(query):
-            return None
         if None in documents:
             return None  # it rests on a published document that is not there either
         reasons = [

@@ -40,7 +40,7 @@ from xscl.query import (
     term,
 )
 
-__all__ = ["Joining", "NamedOperand", "StreamAt"]
+__all__ = ["Joining", "NamedOperand", "StreamAt", "side_text"]
 
 StreamAt = Callable[[int], str | None]
 """Returns the stream of the first document with an event time, None where that is not known."""
@@ -215,11 +215,11 @@ class Joining:
         for one in self._projections(residual.left, residual.right):
             left, right = self._values(residual.left, one), self._values(residual.right, one)
             if holds(self._reading(one)):
-                text = f"{name}: {_side_text(left)} {residual.operator} {_side_text(right)}"
+                text = f"{name}: {side_text(left)} {residual.operator} {side_text(right)}"
                 return Reason("residual", True, text)
             seen.append((left, right))
         shown = "; ".join(
-            f"{_side_text(left)} and {_side_text(right)}" for left, right in seen[:_SHOWN]
+            f"{side_text(left)} and {side_text(right)}" for left, right in seen[:_SHOWN]
         )
         more = f"; and {len(seen) - _SHOWN} more" if len(seen) > _SHOWN else ""
         text = f"{name}: holds for none of {shown}{more}" if len(seen) > 1 else f"{name}: {shown}"
@@ -233,7 +233,7 @@ class Joining:
         holds = compile_test(test)
         seen: list[str] = []
         for one in self._projections(*test.arguments):
-            shown = "; ".join(_side_text(self._values(each, one)) for each in test.arguments)
+            shown = "; ".join(side_text(self._values(each, one)) for each in test.arguments)
             if holds(self._reading(one)):
                 return Reason("residual", True, f"{name}: {shown}")
             seen.append(shown)
@@ -354,7 +354,8 @@ def _several(values: Iterable[str]) -> str:
     return f"{shown} and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else shown
 
 
-def _side_text(values: Values) -> str:
+def side_text(values: Values) -> str:
+    """Return the values of one side of a comparison."""
     if not values:
         return "nothing"
     numbers = [v if isinstance(v, str) else float(v) for v in values]

@@ -19,9 +19,9 @@ class Reason:
     `kind` is stable: `query`, `parameters`, `documents`, `block`, `registration`, `stream`, `xml`,
     `step`, `condition`, `constant`, `operator`, `order`, `window`, `lateness`, `value join`,
     `similarity`, `residual`, `together`, `decision`, `given`, `tables`, `cell`, `confidence`,
-    `factor`.  `hint` says what would make it hold, where that is known.  `facts` are the values
-    that the text speaks of.  `progress`, from 0 to 1, says how far the documents came; 1 where it
-    holds.
+    `factor`, `run`.  `hint` says what would make it hold, where that is known.  `facts` are the
+    values that the text speaks of.  `progress`, from 0 to 1, says how far the documents came; 1
+    where it holds.
     """
 
     kind: str

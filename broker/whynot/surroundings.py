@@ -27,11 +27,12 @@ import pyarrow.compute as pc
 from broker.documents.document import CLOCK, LAST_US, Document, parse_time, render_time
 from broker.matching.engine import Engine
 from broker.matching.queries.registration import RegisteredQuery
+from broker.matching.stepresult import StepResult
 from broker.whynot.reason import Reason
 from xscl.query import Absence, From, Node, Operator, OperatorKind, Query
-from xscl.sequence import nodes_below
+from xscl.sequence import Strategy, is_chain, nodes_below
 
-__all__ = ["SURROUNDINGS_MAX", "Surroundings", "reason_among"]
+__all__ = ["SURROUNDINGS_MAX", "Surroundings", "match_alone", "reason_among"]
 
 SURROUNDINGS_MAX = 20_000
 """Documents around some that are looked at: a run over them takes a second or two."""
@@ -91,6 +92,23 @@ def reason_among(
     return Reason("decision", False, text, None, facts, progress=1.0)
 
 
+def match_alone(
+    query: Query,
+    documents: Sequence[Document],
+    around: Sequence[Document],
+    *,
+    lateness_us: int,
+    registration_point: int,
+) -> tuple[bool, bool]:
+    """Return whether documents match with all others emptied, and whether that can be said.
+
+    Where the query goes over its budget on them it cannot.
+    """
+    trial = _Trial.of(query, documents, around, lateness_us, registration_point)
+    step = trial.step(set())
+    return trial.match_in(step) is not None, not step.pauses
+
+
 def _newest(document: Document) -> str:
     return render_time(max(document.end_us, document.watermark_us))
 
@@ -110,6 +128,8 @@ def _taken_away(trial: _Trial, others: Sequence[int], lateness_us: int) -> Reaso
         without = replace(trial.query, root=_without_absence(trial.query.root))
         if without == trial.query or trial.of_query(without).run({culprit.docid}) is None:
             verb = f"document {culprit.docid} came first"
+            if trial.is_contiguous:
+                verb = f"document {culprit.docid} stands in between"
     name = f"{culprit.stream} {culprit.key}, {render_time(culprit.end_us)}"
     return Reason("decision", False, f"{verb} ({name})", None, facts, progress=1.0)
 
@@ -180,15 +200,26 @@ class _Trial:
     def is_next(self) -> bool:
         """Return whether the query asks for what is next."""
         return any(
-            isinstance(node, Operator) and node.kind is OperatorKind.NEXT
+            is_chain(node) or (isinstance(node, Operator) and node.kind is OperatorKind.NEXT)
             for node in nodes_below(self.query.root)
         )
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether each document of the streams, or of the key, has to be taken."""
+        strategies = (Strategy.STRICT, Strategy.PARTITION)
+        nodes = nodes_below(self.query.root)
+        return any(isinstance(node, From) and node.strategy in strategies for node in nodes)
 
     def run(self, others: Collection[int], *, is_settled: bool = True) -> dict[str, Any] | None:
         """Return the named documents' match with some others there, None where there is none.
 
         `is_settled` lets all time pass at the end.
         """
+        return self.match_in(self.step(others, is_settled=is_settled))
+
+    def step(self, others: Collection[int], *, is_settled: bool = True) -> StepResult:
+        """Return what is found with some others there."""
         there = pa.array([*self.named, *others], pa.int64())
         is_there = pc.is_in(self.witnesses.column("docid"), there)
         rows = pa.concat_tables(
@@ -197,9 +228,12 @@ class _Trial:
         if not is_settled:
             rows = rows.slice(0, rows.num_rows - 1)
         engine = _engine(self.query, self.lateness_us, self.point)
-        step = engine.process(
+        return engine.process(
             rows, lambda docids: {docid: self.by_docid[docid].xml for docid in docids}
         )
+
+    def match_in(self, step: StepResult) -> dict[str, Any] | None:
+        """Return the match of the named documents in what is found."""
         for match in step.matches:
             line: dict[str, Any] = json.loads(match.line)
             if {document["docid"] for document in line["documents"]} == self.named:

@@ -25,6 +25,7 @@ from broker.whynot.given import no_row, of_outcome, without_outcome
 from broker.whynot.lossy import lossy_reason, sure_among
 from broker.whynot.operators import StreamAt
 from broker.whynot.reason import Reason
+from broker.whynot.runreasons import reason_of_runs
 from broker.whynot.surroundings import Surroundings, reason_among
 from templates.plain import plain_statements
 from xscl.query import (
@@ -32,7 +33,6 @@ from xscl.query import (
 )
 from xscl.sequence import documents_of
 from xscl.substitution import substitute
-from xscl.support import check_is_shown
 
 __all__ = ["why_not"]
 
@@ -60,7 +60,6 @@ def why_not(
     tables said.  The reason's facts name the document of each block, by its place in
     `documents`.
     """
-    check_is_shown(without_tables(query), "explain --why-not")
     if query.parameters and parameters is None:
         names = ", ".join(f"${name}" for name, _ in query.parameters)
         text = f"{query.id} has parameters ({names}): without values it has no matches"
@@ -97,7 +96,8 @@ def why_not(
             stream_at=stream_at,
             around=around,
         )
-        if plain.rows is None or documents_of(plain.root) > 1 or len(documents) < 2:
+        has_several = plain.has_runs or documents_of(plain.root) > 1
+        if plain.rows is None or has_several or len(documents) < 2:
             of_source = ask(documents)
             return of_outcome(plain, of_source) if of_source.holds else of_source
         each = (ask([document]) for document in documents)
@@ -114,6 +114,14 @@ def why_not(
         )
     if problem := _wrong_documents(query, documents):
         return problem
+    if plain.has_runs or plain.has_chains:
+        return reason_of_runs(
+            plain,
+            documents,
+            lateness_us=lateness_us,
+            registration_point=registration_point,
+            around=around,
+        )
     if plain.is_ordered:
         opened = open_form(plain)
         fits: Reason | None = None
@@ -203,7 +211,10 @@ def _unknown(query: Query, fits: Reason) -> Reason:
 
 def _wrong_documents(query: Query, documents: Sequence[Document]) -> Reason | None:
     count = documents_of(query.root)
-    if len(documents) != count:
+    if query.has_runs and len(documents) < count:
+        text = f"{query.id} has {count} units, and {len(documents)} given"
+        return Reason("documents", False, text, "name one for each, several for what has a `+`")
+    if len(documents) != count and not query.has_runs:
         given = f"{len(documents)} document{'' if len(documents) == 1 else 's'}"
         text = f"{query.id} has {count} block{'' if count == 1 else 's'}, and {given} given"
         return Reason("documents", False, text, f"name {count}, one for each block")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -149,11 +148,63 @@ WHERE worker[h2].status = 'safe' GRACE 5 s
 """
 
 
-def test_what_cannot_be_shown_says_so_and_hides_nothing_else() -> None:
+def test_a_repetition_is_a_decision_that_says_how_its_runs_are_found() -> None:
+    [one] = survey(xscl.parse(REPEATS, id="q")).queries[0].decisions
+    assert (one.number, one.kind, one.operands, one.within) == (
+        1,
+        "NEXT",
+        ("block 0", "block 1+"),
+        "1 hour",
+    )
+    assert [(each.unit, each.asked) for each in one.repeated] == [("block 1+", "y > prev(y)")]
+    assert not one.is_open
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        ("S//b[v->y]+ {y > prev(y)} WITHIN 1 h", "counted before they are listed"),
+        ("S//b[v->y]+ {y > avg(y)} WITHIN 1 h", "found one by one"),
+        ("S//b[v->y]+ {y > prev(y)} WITHIN 1 h WINDOW 0 s GRACE 0 s", "are counted, and none"),
+        ("SELECT COMPRESSED FROM S//b+ WITHIN 1 h GRACE 0 s", "drawn as graphs"),
+        ("S//a FOLLOWED BY S//b+ WITHIN 1 h MATCH STRICT GRACE 0 s", "first document of its str"),
+    ],
+)
+def test_explain_says_which_runs_are_listed_and_which_are_counted(text: str, how: str) -> None:
+    found = survey(xscl.parse(text, id="q"))
+    [one] = found.queries[0].decisions
+    assert how in one.how
+    assert one.is_open == ("GRACE" not in text)
+    shown = render_query(found, found.queries[0], ["decisions"])
+    assert one.how in shown
+    assert ("answered when" in shown) == (not one.is_open)
+
+
+def test_a_chain_under_match_is_one_decision_with_all_that_it_takes_and_lacks() -> None:
+    text = """
+    (S//a[v->x] FOLLOWED BY S//b[v->y]+ {y > prev(y), 1 min} FOLD {n = 0 THEN n + y}
+        UNLESS {z = x} S//n[v->z] FOLLOWED BY {w = x} S//c[v->w] WITHIN 1 h MATCH NEXT)
+    NEXT {, 1 d} S//d
+    """
+    first, second = survey(xscl.parse(text, id="q")).queries[0].decisions
+    assert first.kind == "MATCH NEXT"
+    assert first.operands == ("block 0", "block 1+", "block 3")
+    [each] = first.repeated
+    assert (each.asked, each.gap, each.folds) == ("y > prev(y)", "1 minute", ("n = 0 THEN n + y",))
+    assert [(a.unit, a.asked) for a in first.absences] == [("block 2", "x = z")]
+    assert second.operands == ("decision 1", "block 4")
+
+
+def test_equal_repetitions_are_one_decision() -> None:
+    repeats = xscl.parse(REPEATS, id="repeats")
+    others = xscl.parse(f"SELECT <r/> FROM {REPEATS}", id="others")
+    [one] = survey([*repeats, *others]).query("others").decisions
+    assert one.others == ("repeats", "others")
+
+
+def test_what_is_shared_is_said_beside_repetitions_and_tables() -> None:
     repeats = xscl.parse(REPEATS, id="repeats")
     guarded = xscl.parse(GUARDED)
-    with pytest.raises(xscl.XsclError, match=re.escape("does not speak of `+` yet")):
-        survey(repeats)
     [first, second] = (
         xscl.parse("S//a->a NEXT {a/k = b/k, 1 h} S//b->b GRACE 1 s", id=name)[0]
         for name in ("first", "second")

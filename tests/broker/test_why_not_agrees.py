@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import oracle
 import pytest
 from generators.choosers import RandomChooser
 from generators.ordered_cases import ordered_case
+from generators.run_cases import run_case
 from generators.strategies import case_texts, random_case
 from hypothesis import HealthCheck, given, settings
 from oracle.lines import read_lines
@@ -24,6 +25,9 @@ from xscl.query import Query
 from xscl.sequence import documents_of
 
 COMBINATIONS_MAX = 200
+
+ELEMENTS_MORE = 3
+"""Documents that are named of a run: as many as there are units, and up to two further ones."""
 
 
 def run(case: Case) -> tuple[list[Match], list[Document]]:
@@ -44,10 +48,10 @@ def candidates(
 ) -> Iterator[tuple[Document, ...]]:
     streams = {block.stream for block in query.blocks}
     readable = [d for d in documents if d.stream in streams or ("*" in streams and d.depth == 0)]
-    for i, chosen in enumerate(combinations(readable, documents_of(query.root))):
-        if i >= most:
-            return
-        yield chosen
+    fewest = documents_of(query.root)
+    sizes = range(fewest, fewest + (ELEMENTS_MORE if query.has_runs else 1))
+    chosen = (each for size in sizes for each in combinations(readable, size))
+    yield from islice(chosen, most)
 
 
 def disagreements(case: Case, most: int = COMBINATIONS_MAX) -> Iterator[str]:
@@ -83,6 +87,12 @@ def test_why_not_and_the_engine_agree_on_what_is_decided(seed: int) -> None:
     # Each answer runs the query over all documents.
     case = parse_case(ordered_case(RandomChooser(seed)))
     assert not list(disagreements(case, most=8))
+
+
+@pytest.mark.parametrize("seed", range(examples(2)))
+def test_why_not_and_the_engine_agree_on_runs(seed: int) -> None:
+    case = parse_case(run_case(RandomChooser(seed)))
+    assert not list(disagreements(case, most=12))
 
 
 CONDITIONED = [

@@ -1,0 +1,42 @@
+"""How runs are found, in words; and what a chain under MATCH is made of."""
+
+from __future__ import annotations
+
+from templates.chaindecision import ChainDecision
+from templates.rundecision import RunDecision
+from xscl.query import Strategy
+from xscl.sequence import Absence, Node, Operator
+
+__all__ = ["chain_parts", "how_found"]
+
+_BY_STRATEGY = {
+    Strategy.NEXT: "a run takes the next that fits; of a repetition the next within it goes first",
+    Strategy.PARTITION: "a run ends at the first document of its key that does not fit",
+    Strategy.STRICT: "a run ends at the first document of its streams that does not fit",
+}
+
+
+def how_found(decision: RunDecision | ChainDecision) -> str:
+    """Return in which way runs are found, and what bounds their number."""
+    if isinstance(decision, ChainDecision):
+        return _BY_STRATEGY[decision.strategy]
+    if decision.is_next:
+        return "a run takes the next element that fits, and each of its beginnings is one"
+    if decision.counting is not None:
+        drawn = "drawn as graphs" if decision.counting.has_steps else "counted"
+        return f"every choice of elements is a run: they are {drawn}, and none is listed"
+    if decision.speaks_of_neighbours:
+        return "every choice of elements is a run: they are counted before they are listed"
+    return "every choice of elements is a run, and they are found one by one"
+
+
+def chain_parts(node: Node) -> tuple[list[Node], list[Absence]]:
+    """Return the units and repetitions of a chain in order, and what must be absent."""
+    match node:
+        case Absence(operand=operand):
+            parts, absences = chain_parts(operand)
+            return parts, [*absences, node]
+        case Operator(left=left, right=right):
+            parts, absences = chain_parts(left)
+            return [*parts, right], absences
+    return [node], []
