@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from templates.derived import as_derived
 from xscl.path import Literal, Parameter
 from xscl.pattern import INEQUALITIES, WORD_TESTS, Constant, DataTest
 from xscl.positions import TURNED
-from xscl.query import Call, Derived, Operand, Residual
+from xscl.query import Call, Derived, Disjunct, Operand, Query, Residual, operand_parameters
 
-__all__ = ["data_test", "word_test"]
+__all__ = ["data_test", "without_data", "word_test"]
 
 
 def data_test(residual: Residual, texts: Collection[str]) -> tuple[Derived, DataTest] | None:
@@ -37,6 +38,27 @@ def word_test(call: Call) -> tuple[Derived, DataTest] | None:
             value = as_derived(operand)
             return None if value is None else (value, DataTest(function, given))
     return None
+
+
+def without_data(query: Query, asked: Disjunct) -> tuple[Disjunct, Disjunct]:
+    """Split a conjunction into what boxes test or no parameter is in, and the rest."""
+    texts = {name for name, kind in query.parameters if kind not in ("number", "duration")}
+    residuals = [
+        each
+        for each in asked.residuals
+        if _has_parameter(each.left, each.right) and data_test(each, texts) is None
+    ]
+    tests = [each for each in asked.tests if _has_parameter(each) and word_test(each) is None]
+    here = replace(
+        asked,
+        residuals=tuple(each for each in asked.residuals if each not in residuals),
+        tests=tuple(each for each in asked.tests if each not in tests),
+    )
+    return here, Disjunct(residuals=tuple(residuals), tests=tuple(tests))
+
+
+def _has_parameter(*operands: Operand) -> bool:
+    return any(True for each in operands for _ in operand_parameters(each))
 
 
 def _text(operand: Operand, texts: Collection[str]) -> Constant | None:

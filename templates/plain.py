@@ -27,6 +27,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from templates.datatests import without_data
 from templates.decision import DecisionKind
 from templates.elements import (
     operand_with_elements,
@@ -39,7 +40,7 @@ from templates.ordered import (
     Repeated,
 )
 from templates.outcome import with_outcome
-from templates.plainnodes import Around, ImpossibleError, PlainNodes
+from templates.plainnodes import Around, ImpossibleError, PlainNodes, PlainPart
 from templates.predicates import (
     Disjuncts,
 )
@@ -52,6 +53,7 @@ from xscl.query import (
     Disjunct,
     From,
     Operand,
+    Operator,
     Query,
     Repetition,
     Row,
@@ -140,6 +142,8 @@ class _Statement:
                 return Kept(node, self._nodes.all_of(kept, where))
             case Chained() | Ordered() | Repeated() if _is_decided(part.node):
                 return Kept(part.node, where)
+        part, behind = self._without_data(part)
+        where = self._nodes.all_of(where, (behind,))
         operands = (self._nodes.source(part, around),)
         settled = Ordered(
             len(self._nodes.origins),
@@ -151,6 +155,20 @@ class _Statement:
             INFINITE_US,
         )
         return Kept(settled, where)
+
+    def _without_data(self, part: PlainPart) -> tuple[PlainPart, Disjunct]:
+        """Return a part without what it compares with data, and that, to be asked behind it.
+
+        Each tuple is decided by itself, so one decision serves all data.  What boxes test stays.
+        """
+        node = part.node
+        own = node.disjuncts if isinstance(node, Operator) else part.conditions
+        if not self.query.parameters or len(own) != 1 or not isinstance(node, (int, Operator)):
+            return part, Disjunct()
+        here, behind = without_data(self.query, own[0])
+        if isinstance(node, int):
+            return replace(part, conditions=(here,)), behind
+        return replace(part, node=replace(node, disjuncts=(here,))), behind
 
     def behind(self) -> Query:
         """Return the query with what rows and limits read, `UNBOUND` where it is not bound here."""

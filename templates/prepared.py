@@ -31,13 +31,12 @@ from xscl.query import (
     OperatorKind,
     Query,
     Repetition,
-    SelectKind,
     Window,
     operand_parameters,
 )
-from xscl.sequence import Unit, absences_at, children, is_chain, nodes_below
+from xscl.sequence import Unit, absences_at, children, decides, is_chain, nodes_below
 
-__all__ = ["is_prepared", "may_be_prepared"]
+__all__ = ["is_decided_alone", "is_prepared", "may_be_prepared"]
 
 
 def may_be_prepared(query: Query) -> bool:
@@ -47,17 +46,30 @@ def may_be_prepared(query: Query) -> bool:
     """
     if query.is_plain:
         return True
-    is_asked_more = bool(query.tables) or query.rows is not None or query.limit is not None
     if query.learns or (query.is_lossy and any(_lengths_of_factors(query))):
         return False
     return not (
-        is_asked_more
-        or query.kind is not SelectKind.ALL
-        or any(
-            isinstance(node, From) and _is_length_of_more(query, node)
-            for node in nodes_below(query.root)
+        (
+            not is_decided_alone(query)
+            and any(
+                isinstance(node, From) and _is_length_of_more(query, node)
+                for node in nodes_below(query.root)
+            )
         )
         or any(_lengths_decided(query.root))
+    )
+
+
+def is_decided_alone(query: Query) -> bool:
+    """Return whether nothing competes in a query: joins, whose tuples are asked more of.
+
+    Then assignments that begin at different documents have the same decisions.
+    """
+    return query.is_settled and not (
+        query.has_runs
+        or query.has_chains
+        or query.is_lossy
+        or any(map(decides, nodes_below(query.root)))
     )
 
 

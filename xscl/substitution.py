@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
@@ -10,7 +10,7 @@ from xscl.opaque import put_values
 from xscl.path import Literal, Opaque, Parameter, Position
 from xscl.query import Absence, Delay, From, Limit, Operator, Query, Repetition, Rows, Window
 
-__all__ = ["substitute"]
+__all__ = ["parameters_in", "substitute"]
 
 T = TypeVar("T")
 
@@ -36,6 +36,18 @@ def substitute(
         confidence=_number(query.confidence, literals),
         parameters=(),
     )
+
+
+def parameters_in(value: object) -> Iterator[str]:
+    """Yield the names of the parameters in a part of a query."""
+    if isinstance(value, Parameter):
+        yield value.name
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from parameters_in(each)
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from parameters_in(getattr(value, field.name))
 
 
 def _put(value: T, values: Mapping[str, Any], into_opaque: bool) -> T:

@@ -167,7 +167,7 @@ def ordered_case(chooser: Chooser) -> str:
     return case_with_reader(chooser, Statements(chooser).statement(), one_in=5)
 
 
-def case_with_reader(chooser: Chooser, first: str, *, one_in: int = 6) -> str:
+def case_with_reader(chooser: Chooser, first: str, *, one_in: int = 6, assigned: int = 2) -> str:
     """Return the text of a case of a statement; in one of so many another one reads its matches."""
     queries = [f"query q\n    {first}"]
     if chooser.integer(0, one_in - 1) == 0:
@@ -175,7 +175,7 @@ def case_with_reader(chooser: Chooser, first: str, *, one_in: int = 6) -> str:
             first = f"SELECT * FROM {first}"
         reader = Statements(chooser).statement().replace("T//", "P//")
         queries = [f"query q\n    {first} PUBLISH P", f"query r\n    {reader}"]
-    return case_text(chooser, queries)
+    return case_text(chooser, queries, assigned)
 
 
 def case_text(chooser: Chooser, queries: list[str], assigned: int = 2) -> str:

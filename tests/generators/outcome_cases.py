@@ -108,4 +108,4 @@ class _Outcomes(Statements):
 
 def outcome_case(chooser: Chooser) -> str:
     """Return the text of a case: a statement with an outcome, perhaps its reader, documents."""
-    return case_with_reader(chooser, _Outcomes(chooser).outcome())
+    return case_with_reader(chooser, _Outcomes(chooser).outcome(), assigned=4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xscl
 from generators.choosers import Chooser
+from generators.ordered_cases import assignments
 from xscl.files import check_set
 
 __all__ = ["rule_case"]
@@ -17,13 +18,14 @@ query u
 
 def _unit(chooser: Chooser, name: str, stream: str) -> str:
     """Return a block that binds a key and its node."""
-    return f"{stream}//{chooser.choice('ab')}->{name}[k->{name}k]"
+    own = chooser.choice([*[""] * 7, "[k = $key]", "[p >= $least]"])
+    return f"{stream}//{chooser.choice('ab')}{own}->{name}[k->{name}k]"
 
 
 def _source(chooser: Chooser, stream: str) -> tuple[str, list[str]]:
     """Return a from, and the names of its nodes."""
     x, y, z = (_unit(chooser, name, stream) for name in "xyz")
-    window = chooser.choice(["2 s", "4 s", "9 s"])
+    window = chooser.choice([*["2 s", "4 s", "9 s"] * 3, "$within"])
     match chooser.integer(0, 10):
         case 9:
             v = _unit(chooser, "v", stream)
@@ -78,6 +80,9 @@ def _guard(chooser: Chooser, names: list[str]) -> str:
             f"u[t[{key}].s].n = 0",
             f"(t[{key}].n = 0 OR {name}/p = 2)",
             f"{name}/p = t[{key}].n",
+            f"t[{key}].n <= $least",
+            f"t[{key}].n {chooser.choice(['<', '>', '>=', '=', '!='])} $least",
+            "t[$key].n = 0",
         ]
     )
 
@@ -97,6 +102,8 @@ def _action(chooser: Chooser, names: list[str]) -> str:
             f"SET u[{key}].n = 0",
             f"DELETE t[{key}]",
             f"DELETE u[{key}]",
+            f"SET t[{key}].n = $least",
+            "SET u[$key].n = u[$key].n + 1",
         ]
     )
 
@@ -129,15 +136,15 @@ def _statement(chooser: Chooser, stream: str, published: str, grace: str) -> str
 
 def _limit(chooser: Chooser, keys: list[str]) -> str:
     by = f" BY {chooser.choice(keys)}" if keys and chooser.integer(0, 1) else ""
-    length = chooser.choice(["1 s", "3 s", "6 s"])
-    return f" LIMIT {chooser.choice(['1', '1', '2'])} PER {length}{by}"
+    length = chooser.choice([*["1 s", "3 s", "6 s"] * 2, "$long"])
+    return f" LIMIT {chooser.choice([*'1112', '$most'])} PER {length}{by}"
 
 
 def _rows(chooser: Chooser, source: str, names: list[str], *, acts: bool, grace: str) -> str:
     """Return a statement of rows, in which HAVING asks tables and rows act."""
     name = chooser.choice(names)
     key = chooser.choice([f"{name}k", f"{name}/k", ""])
-    text = f"SELECT * FROM {source} WINDOW {chooser.choice(['0 s', '2 s', '5 s', '20 s'])}"
+    text = f"SELECT * FROM {source} WINDOW {chooser.choice(['0 s', '2 s', '5 s', '20 s', '$long'])}"
     text += f" BY {key}" if key else ""
     row = key or chooser.choice([f"first({name}k)", "'x'", f"collect(distinct {name}k)"])
     asked = [
@@ -148,6 +155,8 @@ def _rows(chooser: Chooser, source: str, names: list[str], *, acts: bool, grace:
         f"empty(u[{row}])",
         f"count(distinct {name}k) = 1",
         f"count() >= {chooser.integer(1, 3)}",
+        "count() >= $least",
+        f"t[{row}].n < $least",
         f"(t[{row}].s = 'no' OR count({name}/p) > 1)",
     ]
     if chooser.integer(0, 3):
@@ -193,7 +202,9 @@ def rule_case(chooser: Chooser) -> str:
         texts = [text.replace("P0//", "S//").replace("P1//", "S//") for text in texts]
         texts = [text.replace("P2//", "S//") for text in texts]
     lines = [TABLES, f"lateness {chooser.choice([2, 5, 100, 100])} s"]
-    lines += [f"query q{number}\n    {text}" for number, text in enumerate(texts)]
+    for number, text in enumerate(texts):
+        query = f"query q{number}\n    {text}"
+        lines += [query, *dict.fromkeys(assignments(chooser, query, 4))]
     count = chooser.integer(5, 12)
     times = sorted(chooser.integer(10, 10 + chooser.choice([4, 12])) for _ in range(count))
     for _ in range(chooser.choice([0, 0, 1, 3])):

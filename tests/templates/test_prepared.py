@@ -73,6 +73,15 @@ def prepared(text: str) -> bool:
         "(S//a[k = $k] | S//c) FOLLOWED BY {, 1 h} S//b SAME (//k) MATCH PARTITION",
         "S//a[k = $k] FOLLOWED BY {, 1 h} S//b+ UNLESS S//c MATCH STRICT",
         "S//a FOLLOWED BY {, $within} S//b MATCH ANY",
+        # What is made of matches, and asked of tables, has no part in what is compiled.
+        "S//a[k = $k][n > $n] LIMIT $most PER $long",
+        "SELECT DISJOINT * FROM S//a[k = $k] FOLLOWED BY {, $within} S//b WITHIN 1 h",
+        "S//a[k->x] FOLLOWED BY {x = y, 1 h} S//b[k->y] WITHIN $within LIMIT 1 PER 1 h BY x",
+        "S//a[n->x] FOLLOWED BY {x > $n * y, 1 h} S//b[n->y] LIMIT 1 PER 1 h",
+        "S//a[k->x] WITHIN $within WINDOW $long BY x HAVING count() > $least LIMIT $most PER $long",
+        "(S//a[k->x] NEXT {x = y, 1 h} S//b[k->y][n > $n]) JOIN {, $within} S//c WINDOW $long",
+        "S//a[k->x] WHERE t[x].n > $n AND t[$k].n = $n ON MATCH SET t[x].n = $m",
+        "S//a[k = $k][k->x] NEXT {, 1 h} S//b WHERE t[x].n > $n LIMIT $most PER 1 h",
         # Words that look like a parameter where it is written down are none.
         "S//a[contains(k, 'Parameter(')][k = $k]",
     ],

@@ -76,7 +76,6 @@ class Giving:
         self._noted: list[Note] = []
         self._learned: list[Note] = []
         self._held: list[Note] = []
-        self._topics: dict[str, dict[MatchSource, list[Topic]]] = {}
         self._attempt = _Attempt()
 
     def give(self, stratum: int, build: Build) -> Iterator[BuiltMatches]:
@@ -130,10 +129,9 @@ class Giving:
     ) -> list[FoundWindow]:
         """Return the rows that are given of the matches of a transaction, as they are decided."""
         query = topic.query
-        if query.id not in self._topics:
-            self._topics[query.id] = self._outcomes.by_source(query)
         source = source_of(topic)
-        asking = self._outcomes.asking_of(source, self._topics[query.id][source])
+        asking = self._outcomes.asking_of(source)
+        assert asking is not None
         own = self._outcomes.rows_of(source)
         self._attempt.taken.append((own, matches, asking.rows))
         found = own.take(matches, asking, is_known=False, beside=beside)
@@ -155,10 +153,11 @@ class Giving:
     def _rows(self, query: Query, found: dict[MatchSource, list[Matched]]) -> Iterator[BuiltMatch]:
         tally = self._accounts.of(query.id)
         builder = RowBuilder(self._tree_of)
-        by_source = self._outcomes.by_source(query)
         held = self._outcomes.held if query.guards_of_matches else None
         for source, matches in sorted(found.items()):
-            asking = self._outcomes.asking_of(source, by_source[source])
+            asking = self._outcomes.asking_of(source)
+            if asking is None:
+                continue
             own = self._outcomes.rows_of(source)
             if held is not None:
                 matches = held.holding(matches, self._queries.revision(query.id))
@@ -172,9 +171,10 @@ class Giving:
         self, query: Query, found: dict[MatchSource, list[Matched]]
     ) -> Iterator[BuiltMatch]:
         tally = self._accounts.of(query.id)
-        by_source = self._outcomes.by_source(query)
         for source, matches in sorted(found.items()):
-            (topic,) = by_source[source]
+            topic = self._outcomes.topic_of(source)
+            if topic is None:
+                continue
             own = self._outcomes.graphs_of(source, topic)
             for each in own.take(matches, is_known=self._is_known):
                 if each.matches[0].docid < tally.limit:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from hashlib import blake2b
+from dataclasses import dataclass, field
 
 from broker.matching.queries.handedon import HandedOn
 from broker.matching.queries.registration import Assignment, RegisteredQuery
-from broker.matching.uses import Use
+from broker.matching.uses import Topic, Use
 from templates.clause import Alternative, Clause
 from xscl.path import Parameter
-from xscl.query import INFINITE_US, Query, Window
+from xscl.query import INFINITE_US, Query, SelectKind
+from xscl.substitution import parameters_in
 
-__all__ = ["Member", "Shared", "fit", "name_of", "retention_of", "source_of"]
+__all__ = ["Member", "Shared", "SourceTopics", "fit", "name_of", "retention_of"]
 
 
 @dataclass(slots=True)
@@ -25,6 +25,14 @@ class Shared:
     names: set[str] = field(default_factory=set)
 
 
+@dataclass(slots=True, eq=False)
+class SourceTopics:
+    """Who asks for what is made of one source, by name; `changes` grows with each change."""
+
+    topics: dict[str, Topic] = field(default_factory=dict)
+    changes: int = 0
+
+
 @dataclass(slots=True)
 class Member:
     """A registered query, compiled once if it is `prepared`, else once for each assignment.
@@ -32,8 +40,9 @@ class Member:
     Where something is decided it is compiled once for each registration point of assignments
     (`shared`), or once for each assignment.  `uses`, those of roots, and `compiled` are by the name
     of an assignment (`name_of`); what the inner operators of all assignments use is `handed_on`.
-    `sources` are those compiled for assignments by the name of what they find (`source_of`), which
-    several may share.  A `number` is never given twice; `changes` grows with each change of `uses`.
+    `sources` are those compiled for assignments by the name of what they find (`found_by`), which
+    several may share.  A `number` is never given twice.  `askers` has who asks for the rows, or
+    graphs, of each source; `has_moved` says that alternatives have come or gone.
     """
 
     query: Query
@@ -47,10 +56,46 @@ class Member:
     shared: dict[int, Shared] = field(default_factory=dict)
     alternatives: list[Alternative] = field(default_factory=list)
     uses: dict[str, list[Use]] = field(default_factory=dict)
-    changes: int = 0
     compiled: dict[str, list[Alternative]] = field(default_factory=dict)
     sources: dict[str, list[Alternative]] = field(default_factory=dict)
+    askers: dict[str, SourceTopics] = field(default_factory=dict)
     grace_us: int = 0
+    has_moved: bool = False
+    matching: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.matching = matching_parameters(self.query)
+
+    def found_by(self, values: Assignment, point: int) -> str:
+        """Name the matches of an assignment, whatever rows and SELECT make of them."""
+        own = {name: value for name, value in values.items() if name in self.matching}
+        return f"{self.query.version} {point} {name_of(own)}"
+
+    def source(self, values: Assignment, point: int) -> str:
+        """Name what an assignment has rows or graphs of, `""` where it has none."""
+        query = self.query
+        if query.rows is not None and not query.tables:
+            return self.found_by(values, point)
+        if query.rows is not None or query.kind is SelectKind.COMPRESSED:
+            return f"{query.version} {point} {name_of(values)}"
+        return ""
+
+    def ask(self, topic: Topic) -> None:
+        """Have a topic ask for what is made of its source."""
+        if topic.source:
+            asking = self.askers.setdefault(topic.source, SourceTopics())
+            asking.topics[name_of(topic.parameters)] = topic
+            asking.changes += 1
+
+    def ask_no_more(self, topic: Topic) -> None:
+        """Undo one `ask`, unless another topic with these values has asked since."""
+        asking = self.askers.get(topic.source)
+        name = name_of(topic.parameters) if asking is not None else ""
+        if asking is not None and asking.topics.get(name) is topic:
+            del asking.topics[name]
+            asking.changes += 1
+            if not asking.topics:
+                del self.askers[topic.source]
 
     def all_uses(self) -> Iterator[Use]:
         """Yield the uses of roots and of inner operators."""
@@ -94,6 +139,8 @@ class Member:
         alternatives = self.prepared_for(values)
         if points := self.points(values):
             is_shared = alternatives is not None or not self.hands_on()
+            # What rows and limits have found is found anew from another point on.
+            is_shared = is_shared and not self.query.is_settled
             return points == {point} or (is_shared and max(points) <= point)
         return (
             alternatives is not None
@@ -152,12 +199,17 @@ def fit(alternatives: Sequence[Alternative], values: Assignment) -> bool:
     )
 
 
-def source_of(query: Query, point: int) -> str:
-    """Name the matches of a query without parameters, whatever it makes of them."""
+def matching_parameters(query: Query) -> frozenset[str]:
+    """Return the parameters on which it depends which matches a query has.
+
+    What is asked of its rows has no part in that, nor has what they show.
+    """
     rows = query.rows
-    asked = None if rows is None else replace(rows, length=Window(0), having=None)
-    plain = replace(query, rows=asked, limit=query.limit if rows is None else None)
-    return blake2b(repr((point, plain)).encode(), digest_size=16).hexdigest()
+    asked = None if rows is None else (rows.keys, rows.aggregates)
+    behind = (query.limit, query.kind) if rows is None else asked
+    return frozenset(
+        parameters_in((query.blocks, query.root, query.actions, query.confidence, behind))
+    )
 
 
 _spell = json.JSONEncoder(sort_keys=True).encode

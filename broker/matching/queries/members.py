@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 
 from broker.matching.fanout import FanOut
 from broker.matching.limits import MatchingLimits
-from broker.matching.queries.member import Member
+from broker.matching.queries.member import Member, SourceTopics
 from broker.matching.uses import Topic
 from broker.tables.groups import Group
 from broker.tables.users import TableUsers
@@ -69,17 +69,10 @@ class Members:
             if member.uses and self.stratum_of(name) == stratum
         )
 
-    def topics(self, query_id: str) -> Iterator[Topic]:
-        """Yield the topics of a query that have matches."""
+    def askers(self, query_id: str, source: str) -> SourceTopics | None:
+        """Return who asks for what a query makes of a source, None where nobody does."""
         member = self._members.get(query_id)
-        for uses in member.uses.values() if member is not None else ():
-            if uses:
-                yield uses[0].topic
-
-    def topics_version(self, query_id: str) -> tuple[int, int]:
-        """Return what changes with the topics of a query."""
-        member = self._members.get(query_id)
-        return (-1, 0) if member is None else (member.number, member.changes)
+        return None if member is None else member.askers.get(source)
 
     def topic_retention_us(self, topic: Topic) -> int:
         """Return how far the oldest document may lie behind the end of a match of a topic."""

@@ -18,7 +18,7 @@ from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.mrules import MRule
 from broker.matching.queries.classuses import Classes, ClassUses
 from broker.matching.queries.handedon import HandedOn
-from broker.matching.queries.member import Member, Shared, fit, name_of, retention_of, source_of
+from broker.matching.queries.member import Member, Shared, fit, name_of, retention_of
 from broker.matching.queries.members import Members
 from broker.matching.queries.registration import (
     Assignment,
@@ -29,9 +29,9 @@ from broker.matching.queries.registration import (
 from broker.matching.uses import Topic, Use
 from templates.clause import Alternative, Published
 from templates.compiler import compile_query
-from templates.prepared import is_prepared, may_be_prepared
+from templates.prepared import is_decided_alone, is_prepared, may_be_prepared
 from xpath_eval.catalog import Definition, EvaluationPlan, Numbering, PatternCatalog
-from xscl.query import Query, SelectKind
+from xscl.query import Query
 from xscl.substitution import substitute
 
 __all__ = ["InForce", "QuerySet"]
@@ -107,7 +107,8 @@ class QuerySet(Members):
         self._compile(member)
         for values, point in registered.pointed():
             self._assign(member, values, point)
-        member.handed_on.settle()
+        self._settle_assigned(member)
+        member.has_moved = False
         self._settle(query.publish)
         self._settle_tables(query)
 
@@ -145,8 +146,8 @@ class QuerySet(Members):
                 self._follow_assignments(self._members[query_id], registered)
         for query_id, values, point in change.assigned:
             self._follow_assignment(self._members[query_id], values, point)
-        for query_id in {query_id for query_id, _, _ in change.assigned}:
-            self._members[query_id].handed_on.settle()
+        for query_id in dict.fromkeys(query_id for query_id, _, _ in change.assigned):
+            self._settle_assigned(self._members[query_id])
 
     def _follow_assignments(self, member: Member, registered: RegisteredQuery) -> None:
         wanted = {name_of(values): (values, point) for values, point in registered.pointed()}
@@ -154,7 +155,7 @@ class QuerySet(Members):
             self._unassign(member, name)
         for values, point in wanted.values():
             self._follow_assignment(member, values, point)
-        member.handed_on.settle()
+        self._settle_assigned(member)
 
     def _follow_assignment(self, member: Member, values: Assignment, point: int | None) -> None:
         if point is None:
@@ -194,38 +195,19 @@ class QuerySet(Members):
         name = name_of(values)
         if name in member.uses:
             return
-        topic = Topic(member.query, values, point)
-        if member.query.rows is not None and not member.query.tables:
-            source = source_of(substitute(member.query, values), point)
-            topic = replace(topic, source=source)
-        elif member.query.rows is not None or member.query.kind is SelectKind.COMPRESSED:
-            topic = replace(topic, source=f"{source_of(member.query, point)} {name_of(values)}")
+        topic = Topic(member.query, values, point, member.source(values, point))
         alternatives = member.prepared_for(values) or self._shared(member, values, point)
         if alternatives is None:
-            plain = substitute(member.query, values)
-            if plain.tables:
-                member.grace_us = self._grace_us(plain)
-                plain = replace(plain, grace=member.grace_us)
-            # Without parameters there is one assignment, which shares with no other.
-            source = source_of(plain, point) if member.query.parameters else ""
+            source = member.found_by(values, point)
             alternatives = member.sources.get(source)
             if alternatives is None:
-                alternatives = compile_query(
-                    plain,
-                    point,
-                    self.catalog,
-                    self._streams,
-                    self._lateness_us,
-                    shares=self._shares,
-                )
-                member.alternatives += alternatives
-                member.sources[source] = alternatives
-                self._plan = None
+                plain = substitute(member.query, values)
+                alternatives = member.sources[source] = self._compiled(member, plain, point)
             member.compiled[name] = alternatives
         elif self._plans_only and member.prepared is not None:
             return
         uses = member.uses[name] = []
-        member.changes += 1
+        member.ask(topic)
         enter = partial(self._uses.enter, member.number)
         for alternative in alternatives:
             for clause, above in alternative.above:
@@ -243,25 +225,46 @@ class QuerySet(Members):
         member = self._members[query_id]
         if name_of(values) in member.uses:
             self._unassign(member, name_of(values))
+        self._settle_assigned(member)
+
+    def _settle_assigned(self, member: Member) -> None:
+        """Bring everything up to date with assignments that have come and gone.
+
+        Where these are compiled by themselves, the last one that goes takes the query's stratum
+        with it, and the next one brings another.
+        """
         member.handed_on.settle()
+        if member.has_moved:
+            member.has_moved = False
+            self._settle(member.query.publish)
+            self._settle_tables(member.query)
 
     def _compile(self, member: Member) -> None:
         """Compile a parameterised query once for all assignments, where that is possible."""
-        if not member.query.parameters or not may_be_prepared(member.query):
+        query = member.query
+        if not query.parameters or not may_be_prepared(query):
             return
-        if not member.query.is_plain:
+        if not query.is_plain and not is_decided_alone(query):
             member.may_share = True
             return
-        point = member.registration_point
-        alternatives = compile_query(
-            member.query, point, self.catalog, self._streams, shares=self._shares
-        )
-        member.alternatives += alternatives
+        alternatives = self._compiled(member, query, member.registration_point)
         if is_prepared(alternatives):
             member.prepared = alternatives
-            self._plan = None
         else:
             self._release(member, alternatives)
+
+    def _compiled(self, member: Member, query: Query, point: int) -> list[Alternative]:
+        """Compile a member's query, with values in the place of parameters or as it is."""
+        if query.tables:
+            member.grace_us = self._grace_us(query)
+            query = replace(query, grace=member.grace_us)
+        alternatives = compile_query(
+            query, point, self.catalog, self._streams, self._lateness_us, shares=self._shares
+        )
+        member.alternatives += alternatives
+        member.has_moved = True
+        self._plan = None
+        return alternatives
 
     def _shared(self, member: Member, values: Assignment, point: int) -> list[Alternative] | None:
         """Return the alternatives for all assignments from a point on, None if they do not fit.
@@ -272,11 +275,7 @@ class QuerySet(Members):
             return None
         shared = member.shared.get(point)
         if shared is None:
-            alternatives = compile_query(
-                member.query, point, self.catalog, self._streams, self._lateness_us
-            )
-            member.alternatives += alternatives
-            self._plan = None
+            alternatives = self._compiled(member, member.query, point)
             if not (is_prepared(alternatives) and fit(alternatives, values)):
                 member.may_share = is_prepared(alternatives)
                 self._release(member, alternatives)
@@ -288,7 +287,6 @@ class QuerySet(Members):
         return shared.alternatives
 
     def _unassign(self, member: Member, name: str) -> None:
-        member.changes += 1
         self._undo(member, member.uses.pop(name), member.compiled.pop(name, []))
 
     def _undo(self, member: Member, uses: list[Use], compiled: list[Alternative]) -> None:
@@ -296,6 +294,7 @@ class QuerySet(Members):
         if not uses:
             return
         given = uses[0].topic
+        member.ask_no_more(given)
         shared = None if compiled else member.shared.get(given.registration_point)
         alternatives = compiled or (shared.alternatives if shared else member.prepared or [])
         for alternative in alternatives:
@@ -320,6 +319,7 @@ class QuerySet(Members):
             self.catalog.unwant(alternative.edges, alternative.valued)
             for pattern in alternative.patterns:
                 self.catalog.remove(pattern)
+        member.has_moved = True
         self._plan = None
 
     # -- published streams

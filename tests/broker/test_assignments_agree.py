@@ -1,0 +1,54 @@
+"""Assignments that come and go have what each would have alone: of rows, limits and tables too."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from generators.choosers import RandomChooser
+from generators.outcome_cases import outcome_case
+from generators.rule_cases import rule_case
+from support.assigned import Stay, given_by_engine, given_by_oracle, stays_of
+from support.examples import examples, size
+from support.kit import parse_case
+
+RULE_LEFT_ALONE = """
+query t
+    CREATE TABLE t (id KEY, n DEFAULT 0)
+lateness 5 s
+query q
+    S//a NEXT S//b NEXT S//c WITHIN $within GRACE 0 s ON MATCH SET t['x'].n = 1
+parameters q {"within": "1 h"}
+query r
+    S//d WHERE t['x'].n = 2 GRACE 0 s
+document 1 S 00:00:10 arrival=01:00  <a/>
+document 2 TABLE.t 00:00:11 arrival=01:00  <rows><row id="x"><n type="number">2</n></row></rows>
+document 3 S 00:00:12 arrival=01:00  <d/>
+tick 4 00:10:00
+----
+"""
+
+
+@pytest.mark.parametrize("kind", [outcome_case, rule_case])
+def test_they_are_given_what_the_oracle_says(kind: Callable[[RandomChooser], str]) -> None:
+    wrong: list[int] = []
+    seeds = (seed for seed in range(10_000) if "$" in kind(RandomChooser(seed)))
+    for seed in [next(seeds) for _ in range(size(3, examples(8)))]:
+        case = parse_case(kind(RandomChooser(seed)))
+        stays, cut = stays_of(case, seed), random.Random(seed)
+        cuts = range(0, len(case.lines), cut.choice([1, 2, 4, 50]))
+        restarts = [cut.randint(1, len(case.lines))] if cut.random() < 0.3 else []
+        found = given_by_engine(case, stays, cuts, restarts, cut.choice([1, 1, 1, 3]))
+        if found != given_by_oracle(case, stays):
+            wrong.append(seed)
+    assert not wrong
+
+
+def test_a_table_is_loaded_also_when_nobody_asks_for_a_rule_any_more() -> None:
+    case = parse_case(RULE_LEFT_ALONE)
+    [values] = case.assignments["q"]
+    stays = [Stay("q", values, 0, 1)]
+    expected = given_by_oracle(case, stays)
+    assert expected[-1] == "('t', 'x') {'n': 2.0}"
+    assert given_by_engine(case, stays, [1, 2, 3], [], 1) == expected
