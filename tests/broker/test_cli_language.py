@@ -68,7 +68,9 @@ def test_check_warns_of_what_is_not_run_and_the_verbs_that_run_queries_refuse_it
 
 
 def test_estimates_leave_out_what_is_not_run(tmp_path: Path) -> None:
-    (tmp_path / "a.xscl").write_text("S//a->x JOIN {x = y, 1 h} T//b->y; S//a MATCH NEXT GRACE 1 h")
+    (tmp_path / "a.xscl").write_text(
+        "S//a->x JOIN {x = y, 1 h} T//b->y; SELECT DISJOINT * FROM S//a WINDOW 1 h GRACE 1 h"
+    )
     line = '{"stream": "S", "time": "2026-01-01T00:00:00Z", "xml": "<a/>"}'
     (tmp_path / "documents.jsonl").write_text(f"{line}\n")
     done = xscl("check", tmp_path / "a.xscl", "--statistics", tmp_path / "documents.jsonl")
