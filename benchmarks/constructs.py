@@ -81,7 +81,16 @@ WORKLOADS = {
     "WINDOW: a bound in HAVING": Workload(
         "S//i->a WINDOW 10 min BY a/author HAVING count() > $x GRACE 0 s", _bound
     ),
-    "LIMIT: a constant": Workload(f"{MINE} LIMIT 1 PER 1 h GRACE 0 s", _name, most=10_000),
+    "WINDOW: a constant": Workload(f"{MINE} WINDOW 10 min GRACE 0 s", _name),
+    "WINDOW: its length": Workload(
+        "S//i->a WINDOW $x BY a/author HAVING count() > 1000 GRACE 0 s",
+        lambda i: {"x": 600_000_000 + i},
+    ),
+    "LIMIT: a constant": Workload(f"{MINE} LIMIT 1 PER 1 h GRACE 0 s", _name),
+    "LIMIT: its length": Workload(
+        f"S//gone->a FOLLOWED BY {LINKED} S//i->b LIMIT 1 PER $x GRACE 0 s",
+        lambda i: {"x": 600_000_000 + i},
+    ),
     "a table: a bound on its cell": Workload(
         "CREATE TABLE t (id KEY, n DEFAULT 0); S//i[author->a] WHERE t[a].n > $x GRACE 0 s",
         _bound,
@@ -91,7 +100,6 @@ WORKLOADS = {
         "CREATE TABLE t (id KEY, n DEFAULT 0);"
         " S//i[author = $x][link->a] WHERE t[a].n > 0 GRACE 0 s",
         _name,
-        most=10_000,
     ),
     "LOSS: a constant": Workload(
         f"{MINE} FOLLOWED BY {{a/next = b/link, 1 h}} S//gone->b LOSS 0.1 DELAY uniform(0 s, 1 min)"

@@ -16,6 +16,7 @@ from support.kit import CASES, Case, cases, check, parse_case
 from support.runners import SOME_ENGINES, EngineName, lines, run_engine, run_oracle
 
 from broker.matching.match import Match
+from broker.matching.outcomes import asking
 from broker.pipeline.shards import Join
 
 ALL = dict(cases(CASES / "outcomes"))
@@ -68,9 +69,10 @@ def test_it_gives_what_the_oracle_gives(kind: Callable[[RandomChooser], str]) ->
 @pytest.mark.parametrize("operator", ["=", "!=", "<", "<=", ">", ">="])
 @pytest.mark.parametrize("windows", [("1 h", "20 m"), tuple(f"{n} m" for n in range(10, 40, 3))])
 def test_of_many_who_compare_what_a_row_counts_each_has_its_own_rows(
-    operator: str, windows: tuple[str, ...]
+    operator: str, windows: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = f"count() {operator} $n AND avg(a/p) >= $m"
+    monkeypatch.setattr(asking, "BLOCK", 2)
+    asked = f"count() {operator} $n AND avg(a/p) >= $m AND count() < 9"
     of_whom = "\n".join(
         f'parameters q {{"n": {n}, "m": {m}, "w": "{w}"}}'
         for n, m, w in product((1, 2, 3), (0, 6), windows)

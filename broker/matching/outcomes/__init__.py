@@ -3,6 +3,7 @@
     gathered  matches with what rows and limits read of them
     series    the matches of one key by their end, and aggregates over any stretch of them
     columns   aggregates that are kept up to date: every stretch by two searches
+    asking    WINDOW: who asks for the rows of a source, looked up by windows and numbers
     rows      WINDOW: which rows there are, and what is in them
     kept      LIMIT and DISJOINT: what has been given, which decides what is given further
     held      WINDOW behind a WHERE that asks tables: which matches held, for a restart

@@ -9,12 +9,13 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from broker.matching.outcomes.asking import Asking
 from broker.matching.outcomes.gathered import MatchSource
 from broker.matching.outcomes.graphs import GraphSource
 from broker.matching.outcomes.held import HeldMatches
 from broker.matching.outcomes.kept import Note, Notes
 from broker.matching.outcomes.learned import Learned, Learning
-from broker.matching.outcomes.rows import Asking, RowSource
+from broker.matching.outcomes.rows import RowSource
 from broker.matching.queries.member import SourceTopics
 from broker.matching.queries.queryset import QuerySet
 from broker.matching.uses import Topic
