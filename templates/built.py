@@ -10,7 +10,7 @@ from templates.clause import Clause
 from templates.clausecompiler import Compiler
 from templates.decision import Decision
 from templates.rundecision import RunDecision
-from xscl.pattern import TreePattern, VariablePair
+from xscl.pattern import TreePattern, TuplePattern, VariablePair
 
 __all__ = ["Built"]
 
@@ -22,7 +22,7 @@ class Built:
     decision: Decision | RunDecision | ChainDecision
     clauses: tuple[Clause, ...]
     deciding: tuple[Clause, ...]
-    patterns: list[TreePattern]
+    patterns: list[TreePattern | TuplePattern]
     edges: list[VariablePair]
     valued: list[int]
     compared: frozenset[str]

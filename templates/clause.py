@@ -23,7 +23,7 @@ from templates.lengths import NO_LENGTH, LongestSum
 from templates.queryclass import QueryClass
 from xscl.evaluation import Condition
 from xscl.path import Parameter
-from xscl.pattern import WORD_TESTS, Constant, TreePattern, VariablePair
+from xscl.pattern import WORD_TESTS, Constant, TreePattern, TuplePattern, VariablePair
 from xscl.query import Call, Operand, Residual, Row, SimilarityJoin
 from xscl.table import Action
 
@@ -236,7 +236,7 @@ class Alternative:
     """
 
     clauses: tuple[Clause, ...]
-    patterns: tuple[TreePattern, ...]
+    patterns: tuple[TreePattern | TuplePattern, ...]
     edges: tuple[VariablePair, ...]
     valued: tuple[int, ...]
     above: tuple[tuple[Clause, LongestSum], ...] = field(init=False, compare=False)

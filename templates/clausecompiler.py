@@ -29,12 +29,11 @@ from templates.ordered import PlainNode, blocks_of
 from templates.queryclass import QueryClass
 from templates.template import template_of
 from xscl.evaluation import compile_condition
-from xscl.path import Axis, NodeTest, Parameter
+from xscl.path import Parameter
 from xscl.pattern import (
-    DOCUMENT,
     DataTest,
-    PatternNode,
     TreePattern,
+    TuplePattern,
     VariablePair,
     term_variable,
     tree_pattern,
@@ -62,7 +61,7 @@ __all__ = ["Catalog", "Compiler", "Side", "tested_below"]
 class Catalog(Protocol):
     """Where the patterns of all queries are, and what is wanted of their variables."""
 
-    def add(self, pattern: TreePattern) -> tuple[int, ...]:
+    def add(self, pattern: TreePattern | TuplePattern) -> tuple[int, ...]:
         """Return the variable of each node of a pattern, in the pattern's order."""
 
     def want(self, edges: Iterable[VariablePair], valued: Iterable[int]) -> None:
@@ -148,7 +147,7 @@ class Compiler:
     catalog: Catalog
     published: Mapping[str, Published]
     choice: Mapping[int, Disjunct]
-    patterns: list[TreePattern] = field(default_factory=list)
+    patterns: list[TreePattern | TuplePattern] = field(default_factory=list)
     edges: list[VariablePair] = field(default_factory=list)
     valued: list[int] = field(default_factory=list)
     clauses: list[Clause] = field(default_factory=list)
@@ -391,9 +390,6 @@ class Compiler:
             tested = dict.fromkeys([*(test.place for test in clause.box), SPAN])
             clause = replace(clause, tested=tuple(tested))
         stream = _stream(clause, self.query, self.point)
-        names = [*clause.carried, *clause.tested_terms]
-        steps = [PatternNode(DOCUMENT, Axis.CHILD, NodeTest("tuple"))]
-        steps += [PatternNode(0, Axis.CHILD, NodeTest(t), terms=(t,)) for t in names]
-        pattern = TreePattern(stream, tuple(steps))
+        pattern = TuplePattern(stream, (*clause.carried, *clause.tested_terms))
         self.patterns.append(pattern)
         return replace(clause, stream=stream, tuple_variables=self.catalog.add(pattern))

@@ -19,7 +19,7 @@ from templates.clause import Alternative, Clause, Measured
 from templates.decision import Conjunction, Decided, Decision, DecisionKind
 from templates.rundecision import DecidedRuns
 from xscl.path import Parameter, condition_parameters
-from xscl.pattern import INEQUALITIES, PatternNode
+from xscl.pattern import INEQUALITIES, PatternNode, TreePattern
 from xscl.query import (
     INFINITE_US,
     Absence,
@@ -131,7 +131,11 @@ def is_prepared(alternatives: Sequence[Alternative]) -> bool:
     Then an assignment needs no compiling: it is a row of constants and windows.
     """
     return not any(
-        any(map(_has_parameter, (n for p in alternative.patterns for n in p.nodes)))
+        any(
+            any(map(_has_parameter, pattern.nodes))
+            for pattern in alternative.patterns
+            if isinstance(pattern, TreePattern)
+        )
         or any(map(_tests_parameter, alternative.clauses[:-1]))
         or any(map(_takes_by_score, alternative.clauses[:-1]))
         or any(map(_decides_by_parameter, alternative.clauses))

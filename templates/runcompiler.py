@@ -35,8 +35,7 @@ from templates.template import template_of
 from xscl.comparison import Elements, operands_below
 from xscl.counting import is_counted
 from xscl.evaluation import compile_condition
-from xscl.path import Axis, NodeTest
-from xscl.pattern import DOCUMENT, PatternNode, TreePattern
+from xscl.pattern import TuplePattern
 from xscl.query import (
     Disjunct,
     Operand,
@@ -227,9 +226,7 @@ def handed_on(
     tuples, `box` what is tested of them against data.
     """
     stream = f"#{blake2b(repr(decided).encode(), digest_size=16).hexdigest()}"
-    steps = [PatternNode(DOCUMENT, Axis.CHILD, NodeTest("tuple"))]
-    steps += [PatternNode(0, Axis.CHILD, NodeTest(t), terms=(t,)) for t in decided.terms]
-    pattern = TreePattern(stream, tuple(steps))
+    pattern = TuplePattern(stream, decided.terms)
     compiler.patterns.append(pattern)
     variables = compiler.catalog.add(pattern)
     named = replace(decided, stream=stream, variables=variables)

@@ -22,7 +22,7 @@ from operator import itemgetter
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
-from xscl.pattern import DOCUMENT, PatternNode, TreePattern, VariablePair
+from xscl.pattern import DOCUMENT, PatternNode, TreePattern, TuplePattern, VariablePair
 
 __all__ = ["ANY_STREAM", "Definition", "EvaluationPlan", "Numbering", "PatternCatalog"]
 
@@ -98,13 +98,28 @@ class Numbering:
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[object, ...], int] = {}
+        self._tuples: dict[str, int] = {}
+        self._next = 0
         self._steps: dict[tuple[object, ...], _Step] = {}
         self._lock = Lock()
 
     def number(self, key: tuple[object, ...]) -> int:
         """Return the number of a definition; a node's is larger than that of the node above it."""
         with self._lock:
-            return self._numbers.setdefault(key, len(self._numbers))
+            number = self._numbers.get(key)
+            if number is None:
+                number = self._numbers[key] = self._next
+                self._next += 1
+        return number
+
+    def tuples(self, pattern: TuplePattern) -> tuple[int, ...]:
+        """Return the numbers of the root and of each term of tuples; those of a stream are one."""
+        with self._lock:
+            first = self._tuples.get(pattern.stream)
+            if first is None:
+                first = self._tuples[pattern.stream] = self._next
+                self._next += 1 + len(pattern.terms)
+        return tuple(range(first, first + 1 + len(pattern.terms)))
 
     def step(self, node: PatternNode) -> _Step:
         """Return what a node has in common with all that have an equal step."""
@@ -118,22 +133,38 @@ class Numbering:
         return step
 
 
+@dataclass(slots=True)
+class _TupleVariables:
+    """The variables of the tuples of a stream, and how often they are used."""
+
+    pattern: TuplePattern
+    variables: tuple[int, ...]
+    uses: int = 0
+
+
 @dataclass
 class PatternCatalog:
-    """All definitions in use, with how often each is used."""
+    """All definitions in use, with how often each is used.
+
+    Tuples that operators hand on have variables and no definitions: they are not looked for in
+    documents.
+    """
 
     numbering: Numbering = field(default_factory=Numbering)
     definitions: dict[int, Definition] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     _ids: dict[tuple[object, ...], int] = field(default_factory=dict)
+    _tuples: dict[str, _TupleVariables] = field(default_factory=dict)
     _uses: Counter[int] = field(default_factory=Counter)
     _edges: Counter[VariablePair] = field(default_factory=Counter)
     _valued: Counter[int] = field(default_factory=Counter)
     _digest: int = 0
     _plan: EvaluationPlan | None = None
 
-    def add(self, pattern: TreePattern) -> tuple[int, ...]:
+    def add(self, pattern: TreePattern | TuplePattern) -> tuple[int, ...]:
         """Return the variable of each node of a pattern, in the pattern's order."""
+        if isinstance(pattern, TuplePattern):
+            return self._add_tuples(pattern)
         root = self._use(DOCUMENT, pattern.stream, None)
         variables: list[int] = []
         for node in pattern.nodes:
@@ -143,8 +174,30 @@ class PatternCatalog:
                 self.names.setdefault(variables[-1], node.terms[0])
         return tuple(variables)
 
-    def remove(self, pattern: TreePattern) -> None:
+    def _add_tuples(self, pattern: TuplePattern) -> tuple[int, ...]:
+        held = self._tuples.get(pattern.stream)
+        if held is None:
+            held = _TupleVariables(pattern, self.numbering.tuples(pattern))
+            self._tuples[pattern.stream] = held
+        held.uses += 1
+        return held.variables
+
+    def tuple_names(self) -> dict[int, str]:
+        """Return what the variables of tuples are called: after the term, or `tuple`."""
+        return {
+            variable: name
+            for held in self._tuples.values()
+            for variable, name in zip(held.variables, ("tuple", *held.pattern.terms), strict=True)
+        }
+
+    def remove(self, pattern: TreePattern | TuplePattern) -> None:
         """Undo one `add` of an equal pattern."""
+        if isinstance(pattern, TuplePattern):
+            held = self._tuples[pattern.stream]
+            held.uses -= 1
+            if not held.uses:
+                del self._tuples[pattern.stream]
+            return
         variables = list(self._find(pattern))
         for variable in reversed(variables):
             self._release(variable)

@@ -120,9 +120,15 @@ def values_of_optional(text: str) -> Values:
 def compile_condition(residuals: Sequence[Residual], tests: Sequence[Call] = ()) -> Condition:
     """Return what tells whether all of these hold for a tuple."""
     parts = [*map(_comparison, residuals), *map(compile_test, tests)]
+    if not parts:
+        return _always
     if len(parts) == 1:
         return parts[0]
     return lambda reading: all(part(reading) for part in parts)
+
+
+def _always(_: Reading) -> bool:
+    return True
 
 
 def _comparison(residual: Residual) -> Condition:

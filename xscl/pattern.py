@@ -59,6 +59,7 @@ __all__ = [
     "DataTest",
     "PatternNode",
     "TreePattern",
+    "TuplePattern",
     "VariablePair",
     "derivation",
     "term_variable",
@@ -130,6 +131,17 @@ class TreePattern:
     def node_of(self, term: str) -> int:
         """Return the index of the node that binds a needed term."""
         return next(i for i, node in enumerate(self.nodes) if term in node.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class TuplePattern:
+    """The tuples of an operator as instances of a stream: a root, and a node below for each term.
+
+    No document has that stream, so nothing is to be found there.
+    """
+
+    stream: str
+    terms: tuple[str, ...]
 
 
 def term_variable(operand: Derived | PathFrom) -> str:

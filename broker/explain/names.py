@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from broker.explain.model import VariableView
 from broker.explain.spelling import spell_filters, spell_operand, spell_test
-from xpath_eval.catalog import Definition
+from xpath_eval.catalog import Definition, PatternCatalog
 from xscl.path import Axis
 from xscl.pattern import PatternNode
 
@@ -19,17 +19,18 @@ __all__ = ["name_variables"]
 
 
 def name_variables(
-    definitions: Mapping[int, Definition], uses: Mapping[int, Sequence[tuple[str, str]]]
+    catalog: PatternCatalog, uses: Mapping[int, Sequence[tuple[str, str]]]
 ) -> dict[int, VariableView]:
     """Return every variable but the document nodes, in the order in which they were defined."""
     taken: set[str] = set()
+    definitions, of_tuples = catalog.definitions, catalog.tuple_names()
     views: dict[int, VariableView] = {}
-    for number, definition in sorted(definitions.items(), key=lambda item: item[0]):
-        if definition.step is None:
+    for number in sorted({*definitions, *of_tuples}):
+        if number in of_tuples:
+            views[number] = VariableView(number, of_tuples[number], "", ())
             continue
-        if definition.stream.startswith("#"):
-            name = definition.step.test.name
-            views[number] = VariableView(number, name, "", ())
+        definition = definitions[number]
+        if definition.step is None:
             continue
         called = tuple(dict.fromkeys(uses.get(number, ())))
         above = views.get(definition.parent)

@@ -158,7 +158,7 @@ class _Surveyor:
         ]
         return Survey(
             tuple(views),
-            name_variables(self.catalog.definitions, uses),
+            name_variables(self.catalog, uses),
             tuple(
                 ClassView(c.number, c.template, key, c.window_us, tuple(c.members))
                 for key, c in self.classes.items()

@@ -68,7 +68,7 @@ class SurveyedQuery:
         operands = [operand for disjunct in self.disjuncts for operand in disjunct.operands()]
         derived = [*operands, *(each for operand in operands for each in operand_terms(operand))]
         self.labels |= {term(each): spell_operand(each, self.labels) for each in derived}
-        self.patterns = [p for p in self.alternative.patterns if not p.stream.startswith("#")]
+        self.patterns = [p for p in self.alternative.patterns if isinstance(p, TreePattern)]
         self.operators = list(self.plain.operators())
 
     def clauses(self, number: int) -> tuple[ClauseView, ...]:
