@@ -14,7 +14,7 @@ channel; Hong 2009, chapter 5).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -41,6 +41,7 @@ __all__ = [
     "Place",
     "Published",
     "Test",
+    "terms_tested",
 ]
 
 
@@ -106,6 +107,11 @@ class Test(NamedTuple):
     def is_of_numbers(self) -> bool:
         """Whether a parameter here must be given a number, or a length of time."""
         return self.place == BAR
+
+
+def terms_tested(tested: Sequence[Place | Measured]) -> tuple[str, ...]:
+    """Return what the values at tested places are called in tuples; no block has such a name."""
+    return tuple([f"${i}" for i in range(len(tested))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +200,8 @@ class Clause:
 
     @property
     def tested_terms(self) -> tuple[str, ...]:
-        """What the values at `tested` are called in tuples; no block has such a name."""
-        return tuple(f"${i}" for i in range(len(self.tested)))
+        """What the values at `tested` are called in tuples."""
+        return terms_tested(self.tested)
 
     def window_under(self, values: Mapping[str, object]) -> int:
         """Return the window under an assignment."""

@@ -17,9 +17,11 @@ from templates.clause import (
     Alternative,
     Clause,
     ClauseSource,
+    Measured,
     Place,
     Published,
     Test,
+    terms_tested,
 )
 from templates.datatests import data_test, word_test
 from templates.derived import as_derived
@@ -75,19 +77,19 @@ def _blocks(source: ClauseSource) -> tuple[int, ...]:
     return (source.block,)
 
 
-def _stream(clause: Clause, query: Query, point: int) -> str:
+def _stream(clause: Clause, tested: tuple[Place | Measured, ...], owner: object | None) -> str:
     """Name the stream of a clause's tuples by all that decides which these are.
 
     The stratum does not: they stay where a stream gets a publisher, or loses it.  Of a common
     stream (`_is_common`) data do not, either: whose a tuple is, is told by the values that it
-    carries.  Of another one that of a query with parameters has the query in it: what a query
-    meets, and is stopped for, must not depend on the data of others.
+    carries, and it has no `owner`.  Of another one that of a query with parameters has the query in
+    it: what a query meets, and is stopped for, must not depend on the data of others.
     """
-    owner: object = (query.id, query.version, point) if query.parameters else point
+    is_common = owner is None
     content = (
-        "common" if clause.is_common else owner,
-        None if clause.is_common else clause.window_us,
-        [test[:2] for test in clause.box] if clause.is_common else clause.box,
+        "common" if is_common else owner,
+        None if is_common else clause.window_us,
+        [test[:2] for test in clause.box] if is_common else clause.box,
         clause.query_class.in_no_stratum(),
         [(s.block, s.below and s.below.stream) for s in clause.sources],
         sorted(clause.places.items()),
@@ -95,7 +97,7 @@ def _stream(clause: Clause, query: Query, point: int) -> str:
         clause.tests,
         sorted(clause.compared),
         clause.carried,
-        clause.tested,
+        tested,
     )
     return f"#{blake2b(repr(content).encode(), digest_size=16).hexdigest()}"
 
@@ -385,11 +387,23 @@ class Compiler:
 
     def with_tuples(self, clause: Clause) -> Clause:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
-        clause = replace(clause, is_common=self.shares and _is_common(clause))
-        if self.query.parameters or clause.is_common:
-            tested = dict.fromkeys([*(test.place for test in clause.box), SPAN])
-            clause = replace(clause, tested=tuple(tested))
-        stream = _stream(clause, self.query, self.point)
-        pattern = TuplePattern(stream, (*clause.carried, *clause.tested_terms))
+        tested: tuple[Place | Measured, ...] = ()
+        is_common = self.shares and _is_common(clause)
+        if self.query.parameters or is_common:
+            tested = tuple(dict.fromkeys([*(test.place for test in clause.box), SPAN]))
+        owner = None if is_common else self._owner()
+        stream = _stream(clause, tested, owner)
+        pattern = TuplePattern(stream, (*clause.carried, *terms_tested(tested)))
         self.patterns.append(pattern)
-        return replace(clause, stream=stream, tuple_variables=self.catalog.add(pattern))
+        return replace(
+            clause,
+            is_common=is_common,
+            tested=tested,
+            stream=stream,
+            tuple_variables=self.catalog.add(pattern),
+        )
+
+    def _owner(self) -> object:
+        """Return what tells tuples of the query from others, where they are not common."""
+        query = self.query
+        return (query.id, query.version, self.point) if query.parameters else self.point

@@ -64,8 +64,8 @@ class QueryClass:
 
     def __post_init__(self) -> None:
         # Each use of a class looks it up, and it is large.
-        own = tuple([getattr(self, each.name) for each in fields(self) if each.compare])
-        object.__setattr__(self, "_hash", hash(own))
+        own = (self.template, self.row, self.is_symmetric, self.stratum)
+        object.__setattr__(self, "_hash", hash((own, self.decided, self.similar, self.apart)))
 
     def __hash__(self) -> int:
         return self._hash

@@ -17,10 +17,10 @@ that differ in variables only are not searched again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from templates.joingraph import LEFT, GraphNode, JoinGraph, NodeRef, ResidualEdge
 
@@ -71,33 +71,46 @@ class TemplateRow:
 
 def template_of(graph: JoinGraph) -> tuple[Template, TemplateRow, dict[NodeRef, int]]:
     """Return a minor's template, its row, and the meta-variable of each of its nodes."""
-    orders = _canonical_orders(_form(graph))
-    search = _Search(graph)
-    if orders is None:
-        template, row, order = next(search.results())
-    else:
-        template, row, order = search.result(min(orders, key=search.variables))
-    return template, row, {node: i for i, node in enumerate(order)}
+    parents = tuple([tuple([node.parent for node in side]) for side in graph.sides])
+    form = _canonical_form(parents, graph.value_joins, graph.residuals)
+    if form is None:
+        template, row, order = next(_Search(graph).results())
+        return template, row, {node: i for i, node in enumerate(order)}
+    each = [_variables(graph, order) for order in form.orders]
+    least = min(each)
+    return form.template, TemplateRow(least), dict(form.places[each.index(least)])
 
 
-def _form(graph: JoinGraph) -> JoinGraph:
-    """Return a graph without its variables: many queries have the same."""
-    return JoinGraph(
-        tuple(tuple(GraphNode(0, node.parent) for node in side) for side in graph.sides),
-        graph.value_joins,
-        graph.residuals,
-    )
+def _variables(graph: JoinGraph, order: list[NodeRef]) -> tuple[int, ...]:
+    """Return the variables of the nodes in an order."""
+    sides = graph.sides
+    return tuple([sides[s][i].variable for s, i in order])
+
+
+class _CanonicalForm(NamedTuple):
+    """The template of a form, every order of nodes that gives it, and the places of the nodes."""
+
+    template: Template
+    orders: tuple[list[NodeRef], ...]
+    places: tuple[Mapping[NodeRef, int], ...]
 
 
 @lru_cache(maxsize=_FORMS_KEPT)
-def _canonical_orders(form: JoinGraph) -> tuple[list[NodeRef], ...] | None:
-    """Return every order of nodes that gives a form its template, None where they are too many."""
-    search = _Search(form)
+def _canonical_form(
+    parents: tuple[tuple[int, ...], ...],
+    value_joins: tuple[tuple[int, int], ...],
+    residuals: tuple[ResidualEdge, ...],
+) -> _CanonicalForm | None:
+    """Return what graphs come to that differ in variables, None where there are too many orders."""
+    sides = tuple(tuple(GraphNode(0, parent) for parent in side) for side in parents)
+    search = _Search(JoinGraph(sides, value_joins, residuals))
     results = list(search.results())
     if search.is_bounded:
         return None
     best = min((template for template, _, _ in results), key=repr)
-    return tuple(order for template, _, order in results if template == best)
+    orders = tuple(order for template, _, order in results if template == best)
+    places = tuple({node: i for i, node in enumerate(order)} for order in orders)
+    return _CanonicalForm(best, orders, places)
 
 
 class _Search:
@@ -165,10 +178,6 @@ class _Search:
             if self.is_bounded:
                 return
 
-    def variables(self, order: list[NodeRef]) -> tuple[int, ...]:
-        """Return the variables of the nodes in an order."""
-        return tuple(self._graph.sides[s][i].variable for s, i in order)
-
     def result(self, order: list[NodeRef]) -> tuple[Template, TemplateRow, list[NodeRef]]:
         """Return the template and the row that an order of the nodes gives, and the order."""
         place = {node: i for i, node in enumerate(order)}
@@ -184,7 +193,7 @@ class _Search:
             tuple(dict.fromkeys(joins)),
             tuple(residuals),
         )
-        row = TemplateRow(self.variables(order))
+        row = TemplateRow(_variables(self._graph, order))
         return template, row, order
 
 

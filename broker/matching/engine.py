@@ -46,6 +46,7 @@ from broker.matching.outcomes.kept import Note
 from broker.matching.outcomes.learned import DEFAULT_LEARNING, Learning
 from broker.matching.outcomes.standing import Outcomes
 from broker.matching.publications import Publications
+from broker.matching.queries.collecting import without_collecting
 from broker.matching.queries.queryset import QuerySet
 from broker.matching.queries.registration import RegisteredQuery, SetChange, publishers_first
 from broker.matching.rendering.leaf import Leaf
@@ -133,8 +134,9 @@ class Engine:
         self._schedule = schedule
         self._trace = trace
         self._outcomes = Outcomes(self._queries, lateness_us, learning)
-        for registered in publishers_first(queries):
-            self._queries.add(registered)
+        with without_collecting():
+            for registered in publishers_first(queries):
+                self._queries.add(registered)
 
     def follow(self, change: SetChange) -> bool:
         """Change the queries between two batches; return False if state is missing for that.

@@ -17,6 +17,7 @@ from functools import partial
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.mrules import MRule
 from broker.matching.queries.classuses import Classes, ClassUses
+from broker.matching.queries.collecting import without_collecting
 from broker.matching.queries.handedon import HandedOn
 from broker.matching.queries.member import Member, Shared, fit, name_of, retention_of
 from broker.matching.queries.members import Members
@@ -126,6 +127,10 @@ class QuerySet(Members):
 
     def follow(self, change: SetChange) -> None:
         """Make a change: remove and add the queries and assignments that differ, and no others."""
+        with without_collecting():
+            self._follow(change)
+
+    def _follow(self, change: SetChange) -> None:
         for query_id in change.gone:
             if query_id in self._members:
                 self.remove(query_id)
