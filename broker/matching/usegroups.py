@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.boxes.index import Box
-from broker.matching.uses import Use
+from broker.matching.uses import Topic, Use
 from templates.clause import SPAN, Clause
 from xscl.pattern import INEQUALITIES
 
@@ -120,10 +119,13 @@ class GroupColumns:
 class UseGroup:
     """The uses of a common stream that ask for the same strings, one of a query at most."""
 
+    __slots__ = ("_columns", "_uses", "stream", "strings")
+
     def __init__(self, clause: Clause, strings: Strings) -> None:
         self.stream = clause.stream
         self.strings = strings
         self._uses: dict[Use, None] = {}
+        self._columns: GroupColumns | None = None
 
     def __len__(self) -> int:
         return len(self._uses)
@@ -131,16 +133,21 @@ class UseGroup:
     def add(self, use: Use) -> None:
         """Add a use."""
         self._uses[use] = None
-        self.__dict__.pop("columns", None)
+        self._columns = None
 
     def remove(self, use: Use) -> None:
         """Undo one `add`."""
         del self._uses[use]
-        self.__dict__.pop("columns", None)
+        self._columns = None
 
-    @cached_property
+    @property
     def columns(self) -> GroupColumns:
         """The uses in columns."""
+        if self._columns is None:
+            self._columns = self._in_columns()
+        return self._columns
+
+    def _in_columns(self) -> GroupColumns:
         bounds = [_bounds(use.asked) for use in self._uses]
         return GroupColumns(
             np.array([use.holder for use in self._uses], np.int64),
@@ -152,18 +159,17 @@ class UseGroup:
     def use(self) -> CommonUse:
         """The use that stands for all of them."""
         first = next(iter(self._uses))
+        if len(self) == 1:
+            # Of a million strings each has its group, so nothing is made that nobody reads.
+            return self._standing(first, first.asked, first.topic)
         span, docid, *below = self.columns.bounds.max(axis=0).tolist()
         point = -docid - 1
         box = replace(first.asked, window_us=span, point=point, bounds=tuple(map(float, below)))
-        return CommonUse(
-            first.query_class,
-            first.clause,
-            span,
-            replace(first.topic, registration_point=point),
-            first.kept_us,
-            box,
-            group=self,
-        )
+        return self._standing(first, box, replace(first.topic, registration_point=point))
+
+    def _standing(self, first: Use, box: Box, topic: Topic) -> CommonUse:
+        given = first.query_class, first.clause, box.window_us, topic, first.kept_us, box
+        return CommonUse(*given, group=self)
 
 
 @dataclass(slots=True, eq=False)
