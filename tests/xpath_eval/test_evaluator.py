@@ -16,7 +16,7 @@ import xscl
 from xpath_eval.catalog import PatternCatalog
 from xpath_eval.evaluator import Evaluator
 from xpath_eval.limits import EvaluatorLimits
-from xscl.pattern import tree_pattern
+from xscl.pattern import TuplePattern, tree_pattern
 from xscl.query import Block
 
 
@@ -143,6 +143,25 @@ def test_removing_every_pattern_leaves_the_catalog_as_new() -> None:
         one.remove()
     assert catalog.plan() == PatternCatalog().plan()
     assert catalog.names == {}
+
+
+def test_tuples_of_operators_have_variables_and_nothing_to_be_found_in_documents() -> None:
+    catalog = PatternCatalog()
+    first = TuplePattern("#1", ("a/t", "$0"))
+    variables = catalog.add(first)
+    assert catalog.add(TuplePattern("#1", ("a/t", "$0"))) == variables
+    other = catalog.add(TuplePattern("#2", ("b",)))
+    assert len({*variables, *other}) == len(variables) + len(other) == 5
+    assert catalog.tuple_names() == dict(
+        zip((*variables, *other), ("tuple", "a/t", "$0", "tuple", "b"), strict=True)
+    )
+    assert catalog.plan() == PatternCatalog().plan()
+    catalog.remove(first)
+    assert variables[0] in catalog.tuple_names()
+    catalog.remove(first)
+    catalog.remove(TuplePattern("#2", ("b",)))
+    assert catalog.tuple_names() == {}
+    assert catalog.add(first) == variables
 
 
 def test_equal_definitions_are_one_variable_whatever_they_are_called() -> None:
