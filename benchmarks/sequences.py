@@ -15,6 +15,7 @@ Last comes *the next item of the same feed* over recorded news, in the order of 
 from __future__ import annotations
 
 import argparse
+import gc
 import multiprocessing
 import time
 from collections.abc import Callable
@@ -166,6 +167,7 @@ def decide(all_decided: list[Decided], rows: pa.Table, rows_each: int) -> float:
     for start in range(0, rows.num_rows, BATCH):
         if start == BATCH:
             # What is sought of the plan was put in order when the first rows asked.
+            gc.collect()
             started = time.process_time()
         clock = clock.next_batch()
         batch = DecidingBatch(clock, lambda: 0)

@@ -14,7 +14,7 @@ from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.places import Places
 from joins.memory.slots import Ints, Layouts, ranges
 
-__all__ = ["EMPTY", "HashValues", "Hashes", "InstanceTable", "hash_values"]
+__all__ = ["EMPTY", "HashValues", "Hashes", "InstanceTable", "hash_values", "mixed"]
 
 Hashes = npt.NDArray[np.uint64]
 HashValues = Callable[[pa.Array], tuple[Hashes, Hashes]]
@@ -23,6 +23,9 @@ EMPTY = np.uint64(0)
 """Stands for the empty string, which joins nothing; no other value has it."""
 
 _DIGEST_BYTES = 16
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(29)
 
 _FIRST = 1
 
@@ -54,6 +57,12 @@ def hash_values(values: pa.Array) -> tuple[Hashes, Hashes]:
     first[(first == EMPTY) | (first == ~EMPTY)] = 1
     first[empty] = other[empty] = EMPTY
     return first, other
+
+
+def mixed(hashes: Hashes, values: Hashes) -> Hashes:
+    """Return hashes with values mixed in, in which the order matters."""
+    product: Hashes = (hashes ^ values) * _MIX
+    return product ^ (product >> _SHIFT)
 
 
 class InstanceTable:

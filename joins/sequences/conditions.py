@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from joins.memory.instancetable import EMPTY, Hashes, hash_values
+from joins.memory.instancetable import EMPTY, Hashes, hash_values, mixed
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 from joins.sequences.contenders import Contenders
@@ -26,9 +26,6 @@ from joins.similarity.textsets import TextSets
 from templates.rule import values_in_lists
 
 __all__ = ["RowView", "RuleConditions", "mixed"]
-
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT = np.uint64(29)
 
 
 class RuleConditions:
@@ -210,12 +207,6 @@ class RuleConditions:
             slots = np.where(places >= 0, first + places, slots)
         assert (slots >= 0).all(), "a term is on no side"
         return slots
-
-
-def mixed(keys: Hashes, values: Hashes) -> Hashes:
-    """Return hashes with values mixed in, in which the order matters."""
-    product: Hashes = (keys ^ values) * _MIX
-    return product ^ (product >> _SHIFT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ from __future__ import annotations
 import numpy as np
 
 from joins.memory.durations import UNBOUNDED
-from joins.memory.instancetable import Hashes
+from joins.memory.instancetable import Hashes, mixed
 from joins.memory.limits import MemoryLimits
 from joins.memory.ordering import order_by
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.sequences.columns import Columns
-from joins.sequences.conditions import RuleConditions, mixed
+from joins.sequences.conditions import RuleConditions
 from joins.sequences.contenders import Contenders
 from joins.sequences.planning.plan import Plan
 from joins.sequences.steps import LOWEST, PairHeights

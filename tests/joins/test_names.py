@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from joins.sequences.planning import names
-from joins.sequences.planning.names import StreamNames
+from joins.sequences.planning.names import StreamNames, hashes_of
 
 
 def known(count: int) -> StreamNames:
@@ -33,7 +34,14 @@ def test_names_that_come_later_are_found() -> None:
 
 
 def test_names_of_equal_hashes_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names, "hash", len, raising=False)
+    monkeypatch.setattr(names, "hashes_of", lambda found: np.zeros(len(found), np.uint64))
     streams = known(2_000)
     wanted = [f"stream {i}" for i in range(3_000)]
     assert streams.find(pa.array(wanted)).tolist() == [*range(2_000), *[-1] * 1_000]
+
+
+def test_names_are_hashed_by_their_ends_alone() -> None:
+    texts = ["", "a", "b", "ab", "stream", "12345678", "x12345678", "1234567890123456", "y" * 40]
+    alone = [hashes_of(pa.array([text]))[0] for text in texts]
+    assert len({*alone}) == len(texts)
+    assert hashes_of(pa.array(["before", *texts, "behind"])[1:-1]).tolist() == alone

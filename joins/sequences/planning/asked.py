@@ -34,9 +34,9 @@ class AskedRules:
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
         self._rules = Columns(
-            dict.fromkeys(("joins", "join_count", "comparisons", "comparison_count"), np.int64)
+            dict.fromkeys(("joins", "join_count", "comparisons", "comparison_count"), np.int32)
             | {"has_condition": np.bool_, "is_found_by_words": np.bool_, "has_score": np.bool_}
-            | dict.fromkeys(("list", "listed", "held_on", "similar"), np.int64)
+            | {"list": np.int64, "listed": np.int64, "held_on": np.int8, "similar": np.int32}
         )
         self._similar = Columns(
             dict.fromkeys(("left_term", "right_term", "left_kind", "right_kind"), np.int64)
@@ -161,6 +161,8 @@ class AskedRules:
 
     def conditions(self, rules: Ints, holds: Flags) -> Iterator[tuple[int, Condition]]:
         """Yield which of the rules that hold have a condition beside these, and the condition."""
+        if not self._conditions:
+            return
         for i in np.flatnonzero(self._rules["has_condition"][rules] & holds).tolist():
             yield i, self._conditions[int(rules[i])]
 

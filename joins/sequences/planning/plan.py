@@ -71,16 +71,16 @@ class Plan:
         times = ("window_us", "within_us", "grace_us", "retention_us")
         self.decisions = Columns(
             {"kind": np.int8, **dict.fromkeys((*times, "span_us"), np.int64)}
-            | dict.fromkeys(("whole", "grades", "grade_count"), np.int64)
+            | dict.fromkeys(("whole", "grades", "grade_count"), np.int32)
             | {
-                "stratum": np.int64,
+                "stratum": np.int32,
                 "is_used": np.bool_,
                 "is_served": np.bool_,
                 "is_whole": np.bool_,
                 "ascent": np.int8,
                 "bars": np.int8,
-                "cases": np.int64,
-                "case_count": np.int64,
+                "cases": np.int32,
+                "case_count": np.int32,
             }
             | {"has_numbers": np.bool_, "has_texts": np.bool_}
         )
@@ -92,8 +92,8 @@ class Plan:
         self._scored: dict[int, list[tuple[int, Callable[[float], Rule]]]] = defaultdict(list)
         self._least: dict[int, float] = {}
         self.cases = Columns(
-            dict.fromkeys(("rule", "window_us", "left_blocks", "right_blocks"), np.int64)
-            | {"taking": np.int8, **dict.fromkeys(("beside", "beside_count"), np.int64)}
+            {"rule": np.int32, "window_us": np.int64, "taking": np.int8}
+            | dict.fromkeys(("left_blocks", "right_blocks", "beside", "beside_count"), np.int32)
         )
         self._beside = Columns({"stream": np.int64})
         self._readers: dict[int, SeatReaders] = {}

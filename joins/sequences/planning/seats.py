@@ -30,7 +30,7 @@ class Role(enum.IntEnum):
     ABSENT = 2
 
 
-class _Numbers:
+class _BlockNumbers:
     """Numbers of things, in the order in which they come."""
 
     def __init__(self) -> None:
@@ -47,15 +47,15 @@ class Seats:
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
         self._columns = Columns(
-            {"decision": np.int64, "role": np.int8, "operand": np.int64, "blocks": np.int64}
-            | {"rules": np.int64, "rule_count": np.int64, "is_deciding": np.bool_}
-            | dict.fromkeys(("layout", "keys", "key_count", "threshold", "held"), np.int64)
-            | dict.fromkeys(("chosen", "chosen_count", "stream"), np.int64)
+            {"decision": np.int32, "role": np.int8, "operand": np.int32, "blocks": np.int32}
+            | {"rules": np.int32, "rule_count": np.int32, "is_deciding": np.bool_}
+            | dict.fromkeys(("layout", "keys", "key_count", "threshold", "held"), np.int32)
+            | dict.fromkeys(("chosen", "chosen_count", "stream"), np.int32)
         )
         self._keys = Columns({"place": np.int64})
         self._chosen = Columns({"place": np.int64})
         self._rules = Columns({"rule": np.int64})
-        self._blocks = _Numbers()
+        self._blocks = _BlockNumbers()
         self._streams = StreamNames()
 
     def __len__(self) -> int:
@@ -124,11 +124,13 @@ class Seats:
 
     def keys_of(self, seats: Ints) -> Iterator[tuple[Ints, Ints]]:
         """Yield the keys of some seats, one of each at a time: which seats, and their places."""
-        yield from _each(self._keys, self["keys"][seats], self["key_count"][seats])
+        if len(self._keys):
+            yield from _each(self._keys, self["keys"][seats], self["key_count"][seats])
 
     def chosen_of(self, seats: Ints) -> Iterator[tuple[Ints, Ints]]:
         """Yield the chosen terms of some seats, as `keys_of` their keys."""
-        yield from _each(self._chosen, self["chosen"][seats], self["chosen_count"][seats])
+        if len(self._chosen):
+            yield from _each(self._chosen, self["chosen"][seats], self["chosen_count"][seats])
 
 
 def _each(places: Columns, first: Ints, count: Ints) -> Iterator[tuple[Ints, Ints]]:
