@@ -18,6 +18,7 @@ from templates.chaindecision import DecidedChains
 from templates.clause import Alternative, Clause, Measured
 from templates.decision import Conjunction, Decided, Decision, DecisionKind
 from templates.rundecision import DecidedRuns
+from xscl.counting import is_counted
 from xscl.path import Parameter, condition_parameters
 from xscl.pattern import INEQUALITIES, PatternNode, TreePattern
 from xscl.query import (
@@ -46,6 +47,8 @@ def may_be_prepared(query: Query) -> bool:
     """
     if query.is_plain:
         return True
+    if is_counted(query):
+        return False  # a graph of runs stands for all that begin, whatever their data are
     if query.learns or (query.is_lossy and any(_lengths_of_factors(query))):
         return False
     return not (

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from generators.choosers import RandomChooser
+from generators.counted_cases import counted_case
 from generators.outcome_cases import outcome_case
 from generators.rule_cases import rule_case
 from support.assigned import Stay, given_by_engine, given_by_oracle, stays_of
@@ -30,7 +31,7 @@ tick 4 00:10:00
 """
 
 
-@pytest.mark.parametrize("kind", [outcome_case, rule_case])
+@pytest.mark.parametrize("kind", [outcome_case, counted_case, rule_case])
 def test_they_are_given_what_the_oracle_says(kind: Callable[[RandomChooser], str]) -> None:
     wrong: list[int] = []
     seeds = (seed for seed in range(10_000) if "$" in kind(RandomChooser(seed)))

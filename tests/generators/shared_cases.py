@@ -105,13 +105,22 @@ STATEMENTS = (
 )
 
 
+OUTCOMES = (
+    " LIMIT $most PER $long",
+    " WINDOW $long",
+    " WINDOW 5 s HAVING count() >= $most",
+)
+"""What may be asked of the matches."""
+
+
 def shared_case(chooser: Chooser) -> str:
     """Return a case of a statement and its assignments."""
     text = chooser.choice(STATEMENTS)
     while "W}" in text:
         text = text.replace("W}", f"{chooser.integer(1, 9)} s}}", 1)
     grace = chooser.choice(["", " GRACE 0 s", " GRACE 2 s"])
-    queries = [f"query q\n    {text}{grace}"]
+    given = chooser.choice([*[""] * 4, *OUTCOMES])
+    queries = [f"query q\n    {text}{given}{grace}"]
     if chooser.integer(0, 3) == 0:
         # What is published has an interval, and is decided of in the batch in which it is found.
         published = "query p\n    SELECT * FROM S//a FOLLOWED BY {, 5 s} S//b PUBLISH P"

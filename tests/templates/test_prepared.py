@@ -135,6 +135,8 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
         "S//a->a FOLLOWED BY {a/n > $n, 1 h} S//b+ MATCH NEXT",
         "S//a FOLLOWED BY {, $within} S//b+ MATCH STRICT",
         "S//a FOLLOWED BY {, 1 h} S//b+ UNLESS S//c[k = $k] MATCH STRICT",
+        "S//a[k = $k] FOLLOWED BY {, 1 h} S//b+ WINDOW 1 h HAVING count() > $least",
+        "SELECT COMPRESSED FROM S//a[k = $k] FOLLOWED BY {, 1 h} S//b+",
         # A condition of two values and a parameter is tested at the root alone.
         "S//a[n->x] JOIN {x > $k * y, 1 h} S//b[n->y] JOIN {, 1 h} S//c",
     ],

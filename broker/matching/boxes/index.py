@@ -243,12 +243,17 @@ class BoxIndex:
         return _Leading(kind, next(opposites, _NO_BOUND)), leads
 
     def _find(self, run: _SortedBoxes, asks: Asks) -> Iterator[tuple[Ints, Ints]]:
-        starts = np.searchsorted(run.keys, asks.keys, "left")
-        stops = np.searchsorted(run.keys, asks.keys, "right")
-        some = np.flatnonzero(stops > starts)
+        # In the order of the keys one search finds in the cache what the one before has read, and
+        # only for the few keys that somebody has it is looked where they end.
+        order = np.argsort(asks.keys)
+        starts = np.empty(len(asks), np.int64)
+        starts[order] = np.searchsorted(run.keys, asks.keys[order], "left")
+        is_there = run.keys[np.minimum(starts, len(run.keys) - 1)] == asks.keys
+        some = np.flatnonzero(is_there)
         if not len(some):
             return
-        starts, stops = starts[some], stops[some]
+        starts = starts[some]
+        stops = np.searchsorted(run.keys, asks.keys[some], "right")
         # A key of another form may be the same by chance; `_hold` tells them apart.
         forms = asks.forms[some].tolist()
         kinds = [run.leading.get(form, _ALONE) for form in forms]

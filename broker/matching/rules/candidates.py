@@ -107,6 +107,7 @@ class RuleCandidates:
         topics = [use.topic for use in hits.uses]
         owns = [self._by_query.setdefault(each.query.id, {}) for each in topics]
         are_guarded = [each.query.has_candidates for each in topics]
+        are_judged = [each.query.is_judged_together for each in topics]
         has_runs = np.flatnonzero(hits.by_clause(bool(terms.runs) for terms in hits.clauses))
         runs = dict(zip(has_runs.tolist(), with_runs(hits, has_runs), strict=True))
         places = places_of(hits, np.arange(len(hits))).T.tolist()
@@ -125,7 +126,7 @@ class RuleCandidates:
                 _, actions = self._compiled_of(terms.clause)
                 candidate = own[place] = RuleCandidate(topic, order, form, behind, numbers, actions)
                 begun.append(hit)
-                if topic.query.is_judged_together:
+                if are_judged[use]:
                     reader = self._reader(terms)
                     candidate.matched = self._gathered.match(
                         places[hit], behind, numbers, topic, reader, form
