@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from broker.tables.locks import Lock
 from broker.tables.store import Cell, Place, TableVersions
@@ -20,28 +20,22 @@ from xscl.comparison import (
     operands_in,
     term,
 )
-from xscl.evaluation import Reading, UnboundError, Values, compile_operand, key_reader
-from xscl.rowvalues import RowReading
+from xscl.evaluation import (
+    Reading,
+    StepReading,
+    UnboundError,
+    Values,
+    compile_operand,
+    key_reader,
+)
+from xscl.runvalues import RunAtHand
 from xscl.table import Action, SetCell
 
-__all__ = ["Actions", "Beside", "LockReader", "beside", "values_of"]
-
-
-def beside(
-    tuple_: Reading,
-    tables: TableVersions,
-    place: Place,
-    *,
-    setting: tuple[Row, str] | None = None,
-) -> Beside:
-    """Return a tuple, or a row of WINDOW, beside tables."""
-    if isinstance(tuple_, RowReading):
-        return BesideOfRow(tuple_, tables, place, setting=setting)
-    return Beside(tuple_, tables, place, setting=setting)
+__all__ = ["Actions", "Beside", "LockReader", "values_of"]
 
 
 class Beside:
-    """A tuple beside the tables as they are at its place; see `xscl.evaluation.TableReading`.
+    """A tuple, or a row of WINDOW, beside the tables as they are at its place (`TableReading`).
 
     `setting` is the row that is being set, with its key.
     """
@@ -50,6 +44,7 @@ class Beside:
         "_place",
         "_setting",
         "_tables",
+        "_tuple",
         "end_us",
         "parameters",
         "start_us",
@@ -67,9 +62,15 @@ class Beside:
         self.start_us, self.end_us = tuple_.start_us, tuple_.end_us
         self.parameters = tuple_.parameters
         self.value = tuple_.value
+        self._tuple = tuple_
         self._tables = tables
         self._place = place
         self._setting = setting
+
+    @property
+    def run(self) -> RunAtHand:
+        """The keys and aggregates of a row of WINDOW; a tuple has none."""
+        return cast(StepReading, self._tuple).run
 
     def cell(self, table: str, key: str, column: str) -> Cell:
         """Return a cell."""
@@ -82,23 +83,6 @@ class Beside:
     def bound_key(self, row: Row) -> str | None:
         """Return the key of the row that is being set."""
         return self._setting[1] if self._setting is not None and self._setting[0] == row else None
-
-
-class BesideOfRow(Beside):
-    """A row of WINDOW beside the tables: its keys and aggregates are a run's values."""
-
-    __slots__ = ("run",)
-
-    def __init__(
-        self,
-        tuple_: RowReading,
-        tables: TableVersions,
-        place: Place,
-        *,
-        setting: tuple[Row, str] | None = None,
-    ) -> None:
-        super().__init__(tuple_, tables, place, setting=setting)
-        self.run = tuple_.run
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +132,13 @@ class Actions:
         """Do the actions for some choices, one action after the other."""
         for action in self._compiled:
             for choice in choices:
-                now = beside(choice, tables, place)
+                now = Beside(choice, tables, place)
                 for key in _known(action.keys, now):
                     if action.value is None:
                         tables.delete(action.row.table, key, place)
                     else:
                         setting = (action.row, key)
-                        at_row = beside(choice, tables, place, setting=setting)
+                        at_row = Beside(choice, tables, place, setting=setting)
                         values = _known(action.value, at_row)
                         if not values:
                             continue

@@ -36,7 +36,7 @@ class Candidate(Protocol):
         """Return what it reads, and what it may write."""
 
     def ask(self, tables: TableVersions) -> Sequence[Acts]:
-        """Return what is a match of it, by what tables say before its transaction."""
+        """Return the matches of it that act, by what tables say before its transaction."""
 
 
 C = TypeVar("C", bound=Candidate)

@@ -6,7 +6,7 @@ are never shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -14,19 +14,20 @@ import numpy as np
 import pyarrow as pa
 
 from broker.matching.boxes.columns import Ints
+from broker.matching.clauseterms import ClauseTerms
 from broker.matching.confidences import known_of, times_of
 from broker.matching.hits import Hits, TupleReading
-from broker.matching.rendering.form import MatchForm
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.lines import Behind, MatchLines
-from broker.matching.rendering.matchrows import MatchRows, places_of, with_runs
+from broker.matching.rendering.matchnodes import MatchNodes, nodes_of
+from broker.matching.rendering.matchrows import MatchRows, places_of
 from broker.matching.uses import Topic
 from templates.clause import Clause
 from templates.rungraphs import CountedRuns
 from xscl.comparison import Call, Operand, operand_terms, term
 from xscl.evaluation import UnboundError, Values, compile_operand
 
-__all__ = ["Asked", "ClauseReader", "Gathered", "MatchSource", "Matched", "Rows"]
+__all__ = ["Asked", "Gathered", "MatchSource", "Matched", "Rows"]
 
 Asked = tuple[Values, ...]
 """The values of one key or aggregate: of each argument."""
@@ -97,19 +98,15 @@ class Matched:
     def __init__(
         self,
         place: Sequence[int],
-        leaves: tuple[int, ...],
-        visible: tuple[int, ...],
+        nodes: MatchNodes,
         topic: Topic,
         clause: ClauseReader,
         documents: _Documents,
-        form: MatchForm | None,
         counted: CountedRuns | None = None,
     ) -> None:
-        self.form = form
+        self.leaves, self.visible, self.form = nodes
         self.counted = counted
         self.docid, self.newest, self.depth, self.watermark_us, self.start_us, self.end_us = place
-        self.leaves = leaves
-        self.visible = visible
         self.topic = topic
         self.clause = clause
         self.readings: list[TupleReading] = []
@@ -190,7 +187,7 @@ class Gathered:
 
     def __init__(self, long: int) -> None:
         self._long = long
-        self._found: dict[MatchSource, dict[tuple[Any, ...], Matched]] = {}
+        self._found: dict[MatchSource, dict[Hashable, Matched]] = {}
         self._documents = _Documents()
         self._pieces: list[Hits] = []
         self._readers: dict[Clause, ClauseReader] = {}
@@ -200,11 +197,7 @@ class Gathered:
         begun = []
         piece = len(self._pieces)
         self._pieces.append(hits)
-        visible = hits.numbers([terms.visible for terms in hits.clauses]).tolist()
-        leaves, lengths = (each.tolist() for each in hits.leaves)
         places = places_of(hits, np.arange(len(hits))).T.tolist()
-        has_runs = np.flatnonzero(hits.by_clause(bool(terms.runs) for terms in hits.clauses))
-        runs = dict(zip(has_runs.tolist(), with_runs(hits, has_runs), strict=True))
         times, known = dict(times_of(hits)), known_of(hits)
         of_uses = [
             (self._found.setdefault(source_of(use.topic), {}), use.topic, terms)
@@ -212,20 +205,15 @@ class Gathered:
         ]
         readings = self._readings(hits)
         graphs = self._graphs(hits)
-        for hit, use in enumerate(hits.which.tolist()):
+        for hit, (use, nodes) in enumerate(zip(hits.which.tolist(), nodes_of(hits), strict=True)):
             own, topic, terms = of_uses[use]
-            behind = tuple(leaves[hit][: lengths[hit]])
-            form, nodes = terms.form, visible[hit][: len(terms.visible)]
             counted = graphs.get(hit)
-            if counted is None and form is None:
-                form, nodes, _ = runs[hit]
-            seen = tuple(nodes)
-            key = (piece, hit) if form is None else (behind, seen, form.branches, form.units)
+            key = nodes.key if counted is None else (piece, hit)
             match = own.get(key)
             if match is None:
-                reader = self._readers[terms.clause]
+                reader = self._reader(terms)
                 match = own[key] = Matched(
-                    places[hit], behind, seen, topic, reader, self._documents, form, counted
+                    places[hit], nodes, topic, reader, self._documents, counted
                 )
                 match.times = times.get(hit, match.times)
                 match.known = known.get(hit, match.known)
@@ -235,16 +223,16 @@ class Gathered:
         return np.array(begun, np.int64)
 
     def match(
-        self,
-        place: Sequence[int],
-        leaves: tuple[int, ...],
-        visible: tuple[int, ...],
-        topic: Topic,
-        clause: ClauseReader,
-        form: MatchForm,
+        self, place: Sequence[int], nodes: MatchNodes, topic: Topic, terms: ClauseTerms
     ) -> Matched:
         """Return a match of this batch that is not gathered: its tuples have to be asked first."""
-        return Matched(place, leaves, visible, topic, clause, self._documents, form)
+        return Matched(place, nodes, topic, self._reader(terms), self._documents)
+
+    def _reader(self, terms: ClauseTerms) -> ClauseReader:
+        reader = self._readers.get(terms.clause)
+        if reader is None:
+            reader = self._readers[terms.clause] = ClauseReader(terms.clause, terms.names)
+        return reader
 
     def read(self, matches: Iterable[Matched], rows: Rows) -> None:
         """Read the documents of matches, which may be shown or compared then."""
@@ -262,10 +250,7 @@ class Gathered:
 
     def _readings(self, hits: Hits) -> list[TupleReading]:
         """Return what keys and aggregates read of hits."""
-        for terms in hits.clauses:
-            if terms.clause not in self._readers:
-                self._readers[terms.clause] = ClauseReader(terms.clause, terms.names)
-        readers = [self._readers[terms.clause] for terms in hits.clauses]
+        readers = [self._reader(terms) for terms in hits.clauses]
         counts = hits.by_clause(len(reader.at) for reader in readers)
         flat = [hits.by_clause(_at(reader, k) for reader in readers) for k in range(counts.max())]
         columns = []

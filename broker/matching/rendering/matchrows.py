@@ -21,11 +21,12 @@ from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.confidences import confidences
 from broker.matching.hits import Hits
 from broker.matching.rendering.form import MatchForm
+from broker.matching.rendering.matchnodes import with_runs
 from broker.matching.uses import Topic
 from joins import ranges
-from xscl.runvalues import Run, read_run, shown_value
+from xscl.runvalues import shown_value
 
-__all__ = ["WITNESSES_MAX", "FoundRow", "MatchRows", "Reader", "places_of", "with_runs"]
+__all__ = ["WITNESSES_MAX", "FoundRow", "MatchRows", "Reader", "places_of"]
 
 WITNESSES_MAX = 1_000
 """Witness tuples listed in a match; the rest is counted (semantics, section 6)."""
@@ -326,19 +327,6 @@ def _ranked(similar: Ints, texts: Sequence[str]) -> Ints:
     found = ["" if place < 0 else texts[place] for place in distinct.tolist()]
     ranks = {text: rank for rank, text in enumerate(sorted(set(found)))}
     return np.array([ranks[text] for text in found], np.int64)[inverse]
-
-
-def with_runs(hits: Hits, some: Ints) -> Iterator[tuple[MatchForm, list[int], list[Run]]]:
-    """Yield, of some tuples with runs, the form, the visible nodes, and the runs."""
-    all_terms = [hits.terms[use] for use in hits.which[some].tolist()]
-    asked = np.array([place for terms in all_terms for place in terms.runs], np.int64)
-    texts = iter(hits.texts(np.repeat(some, [len(terms.runs) for terms in all_terms]), asked))
-    for terms, nodes in zip(all_terms, hits.nodes[some].tolist(), strict=True):
-        assert terms.forms is not None
-        own = [next(texts) for _ in terms.runs]
-        runs = [read_run(text) for text in own if text is not None]
-        form = terms.forms.of(terms.clause.blocks, runs)
-        yield form, form.numbers(dict(zip(terms.names, nodes, strict=False)), runs), runs
 
 
 def places_of(hits: Hits, some: Ints) -> Ints:

@@ -105,9 +105,11 @@ class Acting:
         if self._trace is not None:
             turns = (each for some in transactions for each in some if each.is_asked)
             asked = [candidate for each in turns for candidate in each.candidates]
-            leaves = self._leaves_of({leaf for each in asked for leaf in each.leaves})
+            leaves = self._leaves_of({leaf for each in asked for leaf in each.nodes.leaves})
             for each in asked:
-                self._trace(each, [leaves[number].docid for number in each.leaves], self._tables)
+                self._trace(
+                    each, [leaves[number].docid for number in each.nodes.leaves], self._tables
+                )
 
     def _live(self, transactions: Sequence[Sequence[AnyTurn]]) -> list[Sequence[AnyTurn]]:
         """Return transactions without the queries that stop before them."""
@@ -130,10 +132,10 @@ class Acting:
             [candidate for turn in some if turn.is_acting for candidate in turn.candidates]
             for some in transactions
         ]
-        leaves = self._leaves_of({n for some in acting for each in some for n in each.leaves})
+        leaves = self._leaves_of({n for some in acting for each in some for n in each.nodes.leaves})
         for some in acting:
             for each in some:
-                each.newest = max(leaves[number].docid for number in each.leaves)
+                each.newest = max(leaves[number].docid for number in each.nodes.leaves)
         together = (some for some in acting if len(some) > 1)
         self._candidates.give_names([each for some in together for each in some], leaves)
         return leaves

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from broker.matching.hits import TupleReading
 from broker.matching.outcomes.gathered import Matched
-from broker.matching.rendering.form import MatchForm
+from broker.matching.rendering.matchnodes import MatchNodes
 from broker.matching.uses import Topic
-from broker.tables.actions import Actions, LockReader, beside
+from broker.tables.actions import Actions, Beside, LockReader
 from broker.tables.locks import Lock, Locks
 from broker.tables.store import Order, Rank, TableVersions
 from templates.clause import Guard
@@ -38,16 +38,13 @@ class FoundTuple(NamedTuple):
 class RuleCandidate:
     """Tuples of one assignment of visible nodes; `matching` are those of which the guard holds.
 
-    `leaves` are its documents, `visible` the numbers of the visible nodes.  `newest`, its newest
-    document, and `name` order actions; candidates that act are given them.  `matched` is the match
-    that rows and limits are made of, where its statement has these.
+    `newest`, its newest document, and `name` order actions; candidates that act are given them.
+    `matched` is the match that rows and limits are made of, where its statement has these.
     """
 
     topic: Topic
     order: Order
-    form: MatchForm
-    leaves: tuple[int, ...]
-    visible: tuple[int, ...]
+    nodes: MatchNodes
     actions: Actions
     newest: int = 0
     tuples: list[FoundTuple] = field(default_factory=list)
@@ -56,9 +53,14 @@ class RuleCandidate:
     matched: Matched | None = None
 
     @property
+    def query(self) -> str:
+        """The id of its query."""
+        return self.topic.query.id
+
+    @property
     def rank(self) -> Rank:
         """Its place in its transaction."""
-        return self.newest, self.topic.query.id, self.name
+        return self.newest, self.query, self.name
 
     def guard_locks(self) -> list[Lock]:
         """Return what its guard reads."""
@@ -79,7 +81,7 @@ class RuleCandidate:
 
     def _holds(self, found: FoundTuple, tables: TableVersions) -> bool:
         guard = found.reads.guard
-        return guard is None or guard.condition(beside(found.reading, tables, (*self.order, ())))
+        return guard is None or guard.condition(Beside(found.reading, tables, (*self.order, ())))
 
     def act(self, tables: TableVersions) -> None:
         """Do its actions for the tuples that hold."""

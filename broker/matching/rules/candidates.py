@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from broker.matching.boxes.columns import Ints
-from broker.matching.clauseterms import ClauseTerms
 from broker.matching.hits import Hits
-from broker.matching.outcomes.gathered import ClauseReader, Gathered
+from broker.matching.outcomes.gathered import Gathered
 from broker.matching.outcomes.rows import FoundWindow
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.lines import Behind, MatchLines
-from broker.matching.rendering.matchrows import MatchRows, places_of, with_runs
+from broker.matching.rendering.matchnodes import nodes_of
+from broker.matching.rendering.matchrows import MatchRows, places_of
 from broker.matching.rules.candidate import FoundTuple, Reads, RuleCandidate
-from broker.matching.rules.judged import ActingMatch, ActingRow, JudgedTurn, Judging
+from broker.matching.rules.judged import ActingRow, JudgedTurn, Judging
 from broker.matching.uses import Topic
 from broker.tables.actions import Actions, LockReader
 from broker.tables.groups import Group
 from broker.tables.locks import Locks
-from broker.tables.store import Order, Rank, TableVersions
-from broker.tables.transactions import Acts
+from broker.tables.store import Order, TableVersions
 from templates.clause import Clause
 
 __all__ = ["AnyTurn", "RuleCandidates", "Turn", "rows_of"]
@@ -44,17 +42,12 @@ class Turn:
     @property
     def query(self) -> str:
         """The id of its query."""
-        return self.candidate.topic.query.id
+        return self.candidate.query
 
     @property
     def candidates(self) -> Sequence[RuleCandidate]:
         """The candidate alone."""
         return (self.candidate,)
-
-    @property
-    def rank(self) -> Rank:
-        """Its place in its transaction."""
-        return self.candidate.rank
 
     def locks(self) -> Locks:
         """Return what it reads and may write."""
@@ -65,16 +58,11 @@ class Turn:
         actions = candidate.action_locks(None if self.is_asked else candidate.matching)
         return Locks([*reads, *actions.reads], actions.writes)
 
-    def ask(self, tables: TableVersions) -> Sequence[Acts]:
-        """Return it, if it is a match."""
+    def ask(self, tables: TableVersions) -> Sequence[RuleCandidate]:
+        """Return the candidate, if it is a match and acts."""
         if self.is_asked:
             self.candidate.ask(tables)
-        return (self,) if self.candidate.matching else ()
-
-    def act(self, tables: TableVersions) -> None:
-        """Do its actions."""
-        if self.is_acting:
-            self.candidate.act(tables)
+        return self.candidates if self.is_acting and self.candidate.matching else ()
 
 
 AnyTurn = Turn | JudgedTurn
@@ -91,58 +79,39 @@ class RuleCandidates:
         self._long = long
         self._gathered = gathered
         self._judging = judging
-        self._by_query: dict[str, dict[tuple[Any, ...], RuleCandidate]] = {}
+        self._by_query: dict[str, dict[Hashable, RuleCandidate]] = {}
         self._compiled: dict[Clause, tuple[Reads, Actions]] = {}
         self._pieces: list[Hits] = []
-        self._readers: dict[Clause, ClauseReader] = {}
 
     def add(self, hits: Hits) -> Ints:
         """Add tuples; return the tuples that begin a candidate."""
         begun = []
         piece = len(self._pieces)
         self._pieces.append(hits)
-        visible = hits.numbers([terms.visible for terms in hits.clauses]).tolist()
-        leaves, lengths = (each.tolist() for each in hits.leaves)
         docids, which = hits.docids.tolist(), hits.which.tolist()
         topics = [use.topic for use in hits.uses]
         owns = [self._by_query.setdefault(each.query.id, {}) for each in topics]
         are_guarded = [each.query.has_candidates for each in topics]
         are_judged = [each.query.is_judged_together for each in topics]
-        has_runs = np.flatnonzero(hits.by_clause(bool(terms.runs) for terms in hits.clauses))
-        runs = dict(zip(has_runs.tolist(), with_runs(hits, has_runs), strict=True))
+        nodes = list(nodes_of(hits))
         places = places_of(hits, np.arange(len(hits))).T.tolist()
         for hit, terms, reading in hits.readings(np.arange(len(hits))):
-            use, form = which[hit], terms.form
-            nodes = visible[hit][: len(terms.visible)]
-            if form is None:
-                form, nodes, _ = runs[hit]
+            use = which[hit]
             topic, own = topics[use], owns[use]
-            behind = tuple(leaves[hit][: lengths[hit]])
-            numbers = tuple(nodes)
-            place = (id(topic), behind, numbers, form.branches, form.units)
-            candidate = own.get(place)
+            key = (id(topic), nodes[hit].key)
+            candidate = own.get(key)
             if candidate is None:
                 order = (docids[hit], reading.end_us)
                 _, actions = self._compiled_of(terms.clause)
-                candidate = own[place] = RuleCandidate(topic, order, form, behind, numbers, actions)
+                candidate = own[key] = RuleCandidate(topic, order, nodes[hit], actions)
                 begun.append(hit)
                 if are_judged[use]:
-                    reader = self._reader(terms)
-                    candidate.matched = self._gathered.match(
-                        places[hit], behind, numbers, topic, reader, form
-                    )
+                    candidate.matched = self._gathered.match(places[hit], nodes[hit], topic, terms)
             found = FoundTuple(self._compiled_of(terms.clause)[0], reading, piece, hit)
             candidate.tuples.append(found)
             if not are_guarded[use]:
                 candidate.matching.append(found)
         return np.array(begun, np.int64)
-
-    def _reader(self, terms: ClauseTerms) -> ClauseReader:
-        """Return what rows and limits read of the tuples of a clause."""
-        reader = self._readers.get(terms.clause)
-        if reader is None:
-            reader = self._readers[terms.clause] = ClauseReader(terms.clause, terms.names)
-        return reader
 
     def _compiled_of(self, clause: Clause) -> tuple[Reads, Actions]:
         """Return what a clause asks of tables, and what it does to them."""
@@ -174,11 +143,13 @@ class RuleCandidates:
         """Give candidates the ids of the matches that they would be."""
         lines: dict[tuple[int, int], MatchLines] = {}
         for each in candidates:
-            asked = id(each.topic), id(each.form)
+            form = each.nodes.form
+            assert form is not None, "what acts is not counted"
+            asked = id(each.topic), id(form)
             if asked not in lines:
-                lines[asked] = MatchLines(each.topic.parameters, each.form)
-            behind = Behind.of([leaves[number] for number in each.leaves], each.form)
-            each.name = lines[asked].id(MatchLines.identity(behind, each.visible))
+                lines[asked] = MatchLines(each.topic.parameters, form)
+            behind = Behind.of([leaves[number] for number in each.nodes.leaves], form)
+            each.name = lines[asked].id(MatchLines.identity(behind, each.nodes.visible))
 
     def matches(self, turns: Iterable[AnyTurn]) -> MatchRows:
         """Return the matches of turns, but for rows."""
@@ -206,4 +177,4 @@ def _matches(turn: AnyTurn) -> Sequence[RuleCandidate]:
         return ()
     if isinstance(turn, Turn):
         return turn.candidates
-    return [each.candidate for each in turn.given if isinstance(each, ActingMatch)]
+    return [each for each in turn.given if isinstance(each, RuleCandidate)]

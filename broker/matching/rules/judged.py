@@ -23,35 +23,14 @@ from broker.matching.outcomes.rowlines import place_of
 from broker.matching.outcomes.rows import FoundWindow
 from broker.matching.rules.candidate import RuleCandidate
 from broker.matching.uses import Topic
-from broker.tables.actions import Actions, beside
+from broker.tables.actions import Actions, Beside
 from broker.tables.locks import Lock, Locks
 from broker.tables.store import Order, Rank, TableVersions
 from broker.tables.transactions import Acts
 from xscl.query import Query
 from xscl.rowvalues import action_of_row
 
-__all__ = ["ActingMatch", "ActingRow", "JudgedTurn", "Judging"]
-
-
-@dataclass(eq=False, slots=True)
-class ActingMatch:
-    """A match that was kept, with the candidate that it was."""
-
-    candidate: RuleCandidate
-
-    @property
-    def query(self) -> str:
-        """The id of its query."""
-        return self.candidate.topic.query.id
-
-    @property
-    def rank(self) -> Rank:
-        """Its place in its transaction."""
-        return self.candidate.rank
-
-    def act(self, tables: TableVersions) -> None:
-        """Do its actions."""
-        self.candidate.act(tables)
+__all__ = ["ActingRow", "JudgedTurn", "Judging"]
 
 
 @dataclass(eq=False)
@@ -72,7 +51,7 @@ class ActingRow:
         """Its place in its transaction."""
         row = self.row
         newest = max(leaf.docid for match in row.matches for leaf in match.behind)
-        return newest, row.topic.query.id, outcome_id(place_of(row), "row", row.keys)
+        return newest, self.query, outcome_id(place_of(row), "row", row.keys)
 
     def act(self, tables: TableVersions) -> None:
         """Do its actions."""
@@ -87,7 +66,7 @@ class Judging:
 
     def __init__(self, giving: Giving) -> None:
         self.giving = giving
-        self.given: dict[tuple[int, Order], Sequence[ActingMatch | ActingRow]] = {}
+        self.given: dict[tuple[int, Order], Sequence[RuleCandidate | ActingRow]] = {}
         self._actions: dict[str, Actions] = {}
 
     def actions_of(self, query: Query) -> Actions:
@@ -113,7 +92,7 @@ class Judging:
         order: Order,
         candidates: Sequence[RuleCandidate],
         tables: TableVersions,
-    ) -> Sequence[ActingMatch | ActingRow]:
+    ) -> Sequence[RuleCandidate | ActingRow]:
         """Return what is given of candidates that hold, all of one transaction."""
         candidate_of: dict[Matched, RuleCandidate] = {}
         for candidate in candidates:
@@ -123,9 +102,9 @@ class Judging:
             candidate_of[matched] = candidate
         if topic.query.rows is None:
             kept = self.giving.kept(candidate_of)
-            return [ActingMatch(candidate_of[each]) for each in kept]
+            return [candidate_of[each] for each in kept]
         place = (*order, ())
-        rows = self.giving.rows(topic, [*candidate_of], lambda row: beside(row, tables, place))
+        rows = self.giving.rows(topic, [*candidate_of], lambda row: Beside(row, tables, place))
         return [ActingRow(row, order, self.actions_of(topic.query)) for row in rows]
 
 
@@ -146,7 +125,7 @@ class JudgedTurn:
         return self.topic.query.id
 
     @property
-    def given(self) -> Sequence[ActingMatch | ActingRow]:
+    def given(self) -> Sequence[RuleCandidate | ActingRow]:
         """What is given, once that is known."""
         return self.judging.given.get((id(self.topic), self.order), ())
 
@@ -187,7 +166,7 @@ class JudgedTurn:
                 yield Locks(actions.reads.locks(reading), actions.writes.locks(reading))
 
     def ask(self, tables: TableVersions) -> Sequence[Acts]:
-        """Return what is given of it."""
+        """Return what is given of it, if that acts."""
         if self.is_asked:
             held = [each for each in self.candidates if each.ask(tables)]
             judging = self.judging
