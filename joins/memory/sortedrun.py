@@ -55,24 +55,30 @@ class LookUps:
     """Under which variables values are looked up, by the variable that they are a value of.
 
     A look-up is a pair of variables, and `codes` are the look-ups in order; `rows` has the place of
-    each among those given.
+    each among those given, and `starts` where those of a variable start.  Most entries of a value
+    are under variables that nobody looks for: `filter` has the codes, mixed.
     """
 
     codes: Hashes
     rows: Ints
+    starts: Ints
+    filter: RunFilter
 
     @classmethod
     def of(cls, mine: Ints, other: Ints) -> LookUps:
         """Return look-ups of the values of `mine[i]` under `other[i]`, each there once."""
         codes = _codes(mine, _latter_halves(other))
         rows = np.argsort(codes)
-        return cls(codes[rows], rows)
+        codes = codes[rows]
+        every = np.arange(int(mine.max(initial=-1)) + 3)
+        starts = np.searchsorted(codes, _codes(every, np.uint64(0)), "left")
+        return cls(codes, rows, starts, RunFilter.of(codes * _MIX))
 
     def of_values(self, variables: Ints) -> tuple[Ints, Ints]:
         """Return where the look-ups of values of some variables start, and how many they are."""
-        nothing = np.uint64(0)
-        starts = np.searchsorted(self.codes, _codes(variables, nothing), "left")
-        return starts, np.searchsorted(self.codes, _codes(variables + 1, nothing), "left") - starts
+        places = np.minimum(variables, len(self.starts) - 2)
+        starts = self.starts[places]
+        return starts, self.starts[places + 1] - starts
 
     def latter_halves(self, places: Ints) -> Hashes:
         """Return what the variables of some look-ups change in a hash."""
@@ -84,9 +90,11 @@ class LookUps:
         An entry is given by what its variable has changed in the hash of the value.
         """
         codes = _codes(variables, latter_halves)
+        maybe = self.filter.may_have(codes * _MIX)
+        codes = codes[maybe]
         places = np.minimum(np.searchsorted(self.codes, codes, "left"), len(self.codes) - 1)
         found = np.flatnonzero(self.codes[places] == codes)
-        return found, places[found]
+        return maybe[found], places[found]
 
 
 def _codes(variables: Ints, latter_halves: Hashes | np.uint64) -> Hashes:
@@ -170,13 +178,11 @@ class IndexRun:
     def find_under(
         self, hashes: Hashes, variables: Ints, look_ups: LookUps
     ) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
-        """Yield values that are here, the look-up of each, where it starts, how often it occurs."""
-        asked = np.arange(len(hashes)) if self.filter is None else self.filter.may_have(hashes)
-        starts = np.searchsorted(self.keys, hashes[asked] & ~_LATTER_HALF, "left")
-        first = self.keys[np.minimum(starts, len(self.keys) - 1)]
-        hit = np.flatnonzero((first ^ hashes[asked]) <= _LATTER_HALF)
-        asked, starts = asked[hit], starts[hit]
-        counts = np.searchsorted(self.keys, hashes[asked] | _LATTER_HALF, "right") - starts
+        """Yield values that are here, the look-up of each, where it starts, how often it occurs.
+
+        The values ascend.
+        """
+        asked, starts, counts = self._of_values(hashes)
         places, variables_each = look_ups.of_values(variables[asked])
         are_few = counts <= variables_each
         few, many = np.flatnonzero(are_few), np.flatnonzero(~are_few)
@@ -197,6 +203,21 @@ class IndexRun:
             at = ranges(places[many], variables_each[many])
             found, begin, listed = self.find(hashes[which] ^ look_ups.latter_halves(at))
             yield which[found], look_ups.rows[at[found]], begin, listed
+
+    def _of_values(self, hashes: Hashes) -> tuple[Ints, Ints, Ints]:
+        """Return which of sorted values are here, and where the entries of each start; how many."""
+        # A node has its value under several variables, so a value is looked for once.
+        firsts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))[: len(hashes)]
+        distinct, repeats = hashes[firsts], np.diff(np.append(firsts, len(hashes)))
+        asked = np.arange(len(distinct)) if self.filter is None else self.filter.may_have(distinct)
+        starts = np.searchsorted(self.keys, distinct[asked] & ~_LATTER_HALF, "left")
+        first = self.keys[np.minimum(starts, len(self.keys) - 1)]
+        hit = np.flatnonzero((first ^ distinct[asked]) <= _LATTER_HALF)
+        asked, starts = asked[hit], starts[hit]
+        counts = np.searchsorted(self.keys, distinct[asked] | _LATTER_HALF, "right") - starts
+        repeats = repeats[asked]
+        which = ranges(firsts[asked], repeats)
+        return which, np.repeat(starts, repeats), np.repeat(counts, repeats)
 
     def shared(self, hashes: Hashes, owners: Ints, own_entries: int) -> Flags:
         """Return which of sorted values may have an entry of another instance than their owner."""

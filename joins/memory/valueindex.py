@@ -45,10 +45,9 @@ class ValueIndex:
     def add(self, keys: Hashes, instances: Ints, base: int, are_there: AreThere) -> None:
         """Add entries as a run; entries of instances that are not there may be dropped.
 
-        No instance below `base` is there.
+        No instance below `base` is there.  Instances are added in their order.
         """
-        while self._runs and self._runs[0].last < base:
-            del self._runs[0]
+        self.drop(base)
         if not len(keys):
             return
         self._runs.append(IndexRun.of(keys, instances, self._limits))

@@ -8,6 +8,7 @@ from joins.budget.groups import ClassGroup
 from joins.budget.probe import ValueJoin
 from joins.memory.durations import CLOSED
 from joins.memory.slots import Ints
+from joins.memory.sortedrun import LookUps
 from joins.memory.times import Flags
 
 __all__ = ["NONE", "NO_VARIABLE", "AnchorTable"]
@@ -39,6 +40,7 @@ class AnchorTable:
         self._look_ups: Ints = np.full((5, _ROWS_MIN), NO_VARIABLE, np.int64)
         self._rows: dict[ValueJoin, int] = {}
         self._free_rows: list[int] = []
+        self._asked: tuple[Ints, LookUps] | None = None
 
     def __len__(self) -> int:
         return len(self._anchors)
@@ -46,6 +48,13 @@ class AnchorTable:
     def value_join(self, anchor: int) -> ValueJoin:
         """Return the value join that an anchor is."""
         return self._value_joins[anchor]
+
+    def asked(self) -> tuple[Ints, LookUps]:
+        """Return the rows in use, and the look-ups that they are, in the same order."""
+        if self._asked is None:
+            rows = np.flatnonzero(self.mine != NO_VARIABLE)
+            self._asked = rows, LookUps.of(self.mine[rows], self.other[rows])
+        return self._asked
 
     @property
     def mine(self) -> Ints:
@@ -117,6 +126,7 @@ class AnchorTable:
             self._write_look_up(mine, other)
 
     def _write_look_up(self, mine: int, other: int) -> None:
+        self._asked = None
         as_right = self._anchors.get((other, mine), NONE)
         as_left = self._anchors.get((mine, other), NONE)
         if as_right == as_left == NONE:

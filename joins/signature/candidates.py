@@ -34,7 +34,7 @@ from joins.classes import ClassRegistry
 from joins.memory.remembered import HashValues, Remembered, hash_values
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, Layouts
-from joins.memory.sortedrun import LookUps, SortedRunHits
+from joins.memory.sortedrun import SortedRunHits
 from joins.memory.times import (
     Flags,
     Pairs,
@@ -45,7 +45,7 @@ from joins.memory.times import (
     pair_codes,
 )
 from joins.signature.anchoring import Anchoring
-from joins.signature.anchortable import NO_VARIABLE, NONE, AnchorTable
+from joins.signature.anchortable import NONE, AnchorTable
 from joins.signature.batch import Batch
 from joins.signature.compared import SharedSlots
 from joins.signature.joinedvalues import JoinedValues, NewValues
@@ -243,10 +243,9 @@ class Candidates:
         self, values: NewValues, anchors: AnchorTable
     ) -> tuple[NewValues, Ints, list[SortedRunHits]]:
         """Return new values that others have, the row of anchors that each serves, and where."""
-        are_there = np.flatnonzero(anchors.mine != NO_VARIABLE)
+        are_there, look_ups = anchors.asked()
         if not len(are_there):
             return values.take(are_there), are_there, []
-        look_ups = LookUps.of(anchors.mine[are_there], anchors.other[are_there])
         _, counts = look_ups.of_values(values.variables)
         values = values.take(np.flatnonzero(counts))
         found = self.values.index.find_under(values.values, values.variables, look_ups)
