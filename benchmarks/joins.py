@@ -1,7 +1,7 @@
 """The join alone: documents per second against subscriptions, batch size and state.
 
     python -m benchmarks joins [news] [pairs] [growth] [xml] [latency] [registration]
-                               [--documents N]
+                               [remembered] [--documents N]
 
 Stage 1 is done before the clock starts; what is timed is: remember a batch, find its tuples (for
 each pair of documents the query classes that match, hence the set of subscriptions of each), and
@@ -14,6 +14,9 @@ forget what is too old.  Matches are not written out per subscriber.
             three fields uniform over 1,000 values, B FOLLOWED BY {1 to 3 equalities, 1 to 10 s} G
     growth  the same with 10 times the state, and with 10 times the matches
     xml     the pairs workload as XML documents and XSCL texts: stage 1 and the join
+    remembered
+            items of four values (300,000 authors, 300 feeds, links and titles that few share), five
+            queries with infinite windows, with 10,000 and 1,000,000 of them remembered
     latency news as XML, one document at a time through stage 1 and the join, 100,000 subscriptions
     registration
             queries that come and go while documents flow, beside 1,000 and 25,000 query classes
@@ -46,7 +49,14 @@ from templates.template import template_of
 from xpath_eval.structure import parse_xml
 
 DAY_US = 86_400_000_000
-PARTS = ["news", "pairs", "growth", "xml", "latency", "registration"]
+PARTS = ["news", "pairs", "growth", "xml", "remembered", "latency", "registration"]
+KEPT_QUERIES = (
+    "a/link = b/link",
+    "a/title = b/title",
+    "a/author = b/author AND a/feed = b/feed",
+    "a/title = b/link AND a/feed = b/feed",
+    "a/author = b/title",
+)
 LEAVES = ("link", "feed", "title", "published", "author")
 
 
@@ -219,6 +229,41 @@ def joined(engine: Engine, documents: Sequence[Document]) -> int:
     return tuples
 
 
+def kept_item(number: int) -> Document:
+    """Return an item whose author one in 300,000 has, and whose feed one in 300."""
+    chance = random.Random(number)
+    xml = (
+        f"<i><author>author {chance.randrange(300_000)}</author>"
+        f"<feed>feed {chance.randrange(300)}</feed>"
+        f"<link>link {number}</link><title>title {number}</title></i>"
+    )
+    times = (number * 1_000_000,) * 3
+    return Document(number, "S", str(number), *times, times[0] - 1, xml.encode())
+
+
+def remembered() -> None:
+    """Print the rate with more and more that is kept for ever: matches are few."""
+    texts = [f"S//i->a FOLLOWED BY {{{each}, INF}} S//i->b" for each in KEPT_QUERIES]
+    queries = [xscl.parse(text, id=f"q{i}")[0] for i, text in enumerate(texts)]
+    engine = Engine([RegisteredQuery(query) for query in queries], lateness_us=0)
+
+    def take(first: int) -> tuple[float, int]:
+        witnesses = engine.evaluate(map(kept_item, range(first, first + 1_000)))
+        began = time.process_time()
+        step = engine.process(witnesses, lambda ids: {i: kept_item(i).xml for i in ids})
+        return time.process_time() - began, len(step.matches)
+
+    print(f"{'remembered':>12} {'documents/s':>12} {'matches/doc':>12}")
+    there = 1
+    for kept in (10_000, 1_000_000):
+        for first in range(there, kept, 1_000):
+            take(first)
+        found = [take(kept + 1 + n * 1_000) for n in range(20)]
+        there = kept + 20_001
+        seconds, matches = (sum(each) for each in zip(*found, strict=True))
+        print(f"{kept:>12,} {20_000 / seconds:>12,.0f} {matches / 20_000:>12.3f}", flush=True)
+
+
 def latency(documents: int, subscriptions: int = 100_000, timed: int = 1_000) -> None:
     print(f"latency: one news item at a time, {subscriptions:,} subscriptions, stage 1 and join")
     engine = subscribed(subscriptions, news_query, lateness_us=DAY_US)
@@ -336,6 +381,8 @@ def main() -> None:
             latency(arguments.documents)
         elif part == "registration":
             registration()
+        elif part == "remembered":
+            remembered()
         else:
             growth(min(arguments.documents, 50_000))
 

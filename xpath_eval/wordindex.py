@@ -7,6 +7,13 @@ two.  The cost of a text is its length and the words found in it, not the words 
 An automaton cannot grow, so new words wait in a small one, which is built again for each change
 that is followed by a search, until there are as many of them as of the old; a removed word stays
 in its automaton with nobody interested in it.  So adding words one by one costs O(log n) each.
+
+When the automaton is built, states at which words end change places with those that were made
+first, one after the other, and then the circles that come of it are followed from each of their
+members.  Where nearly every state ends a word, as with words that begin each other, there are few
+circles and they are long: 100,000 words took 4 s, a million 500.  So a word that no text has stands
+in front, whose states are as many as there may be circles: with an eighth of the words, each is
+followed eight steps or so, and a million words take half a second.
 """
 
 from __future__ import annotations
@@ -14,6 +21,12 @@ from __future__ import annotations
 from ahocorasick_rs import AhoCorasick
 
 __all__ = ["WordIndex"]
+
+
+_IN_NO_TEXT = "\0"
+"""A character that XML has no way to write."""
+
+_WORDS_A_STATE = 8
 
 
 class _Word:
@@ -105,4 +118,5 @@ class WordIndex:
 
 def _automaton(words: dict[str, _Word]) -> tuple[AhoCorasick, list[_Word]]:
     alive = {word: entry for word, entry in words.items() if word and entry}
-    return AhoCorasick(alive), list(alive.values())
+    in_front = _IN_NO_TEXT * (1 + len(alive) // _WORDS_A_STATE)
+    return AhoCorasick([in_front, *alive]), [_Word(), *alive.values()]

@@ -55,6 +55,14 @@ def test_many_words_added_one_by_one_are_all_found() -> None:
     assert found_in(index, "<0> <2899> <2900>") == {2900}
 
 
+def test_words_that_begin_each_other_are_all_found_and_what_stands_before_them_never() -> None:
+    index = WordIndex()
+    for number in range(3_000):
+        index.add("contains", f"nobody {number}", number)
+    assert found_in(index, "nobody 2999") == {2, 29, 299, 2999}
+    assert found_in(index, "\0" * 3_000 + "nobody 0") == {0}
+
+
 CONSTANTS = st.one_of(
     st.sampled_from(["", "a", "1", "01", "1.0", "x", " 2 ", "INF"]),
     st.sampled_from([0.0, 1.0, 2.0, -1.5]),
