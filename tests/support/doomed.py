@@ -25,7 +25,7 @@ import pyarrow.dataset as ds  # noqa: F401 - pyarrow imports it at first use, as
 
 import xscl
 from broker.documents.disk import Disk
-from broker.documents.document import DocumentLine
+from broker.documents.document import DocumentLine, tick
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
 from broker.matching.engine import Engine, RegisteredQuery
@@ -57,6 +57,9 @@ def document_lines(count: int) -> list[DocumentLine]:
         lines.append(DocumentLine("S", xml.encode(), time_us, time_us, key=f"k{again}"))
     return lines
 
+
+TICKS = {15: 1020 * SECOND_US, 30: 1034 * SECOND_US, 40: 1100 * SECOND_US}
+"""The times at which a clock ticks behind so many documents; the ones that come next are late."""
 
 DECIDING = {
     "next": "S//d->a NEXT {a/v = b/v, 30 s} S//d->b GRACE 3 s",
@@ -132,6 +135,10 @@ def run(
     lines = document_lines(40)
     for start in range(0, len(lines), chunk):
         ingest.append(lines[start : start + chunk], registry_version=1)
+        tick_us = TICKS.get(start + chunk)
+        # A clock that has ticked does not tick again when everything is published again.
+        if tick_us is not None and spool.watermark_us < tick_us:
+            ingest.append([tick(tick_us)], registry_version=1)
         for _ in pipeline.drain():
             spool.compact(through=pipeline.through, documents_max=16)
     outbox.close()
