@@ -113,7 +113,7 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
         AbsentElement(each.step, reading.elements(each.unit, each.keys), each.asked, each.window_us)
         for each in node.absences
     ]
-    is_contiguous = node.strategy is not Strategy.NEXT
+    is_contiguous = node.strategy in (Strategy.PARTITION, Strategy.STRICT)
     decision = ChainDecision(
         node.strategy,
         tuple(links),

@@ -59,7 +59,12 @@ class ChainDecision:
     @property
     def is_contiguous(self) -> bool:
         """Whether a run goes from one document to the next."""
-        return self.strategy is not Strategy.NEXT
+        return self.strategy in (Strategy.PARTITION, Strategy.STRICT)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every choice of elements is a run: nothing is decided."""
+        return self.strategy is Strategy.ANY
 
     @property
     def is_partitioned(self) -> bool:

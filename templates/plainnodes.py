@@ -47,7 +47,6 @@ from xscl.query import (
     OperatorKind,
     Query,
     Repetition,
-    Strategy,
     Unit,
     Window,
 )
@@ -56,12 +55,15 @@ from xscl.sequence import absences_at, blocks_below, decides, is_chain, nodes_be
 __all__ = ["Around", "ImpossibleError", "PlainNodes", "PlainPart", "decided_nodes"]
 
 
-def decided_nodes(root: Node) -> list[Node]:
+def decided_nodes(query: Query) -> list[Node]:
     """Return the nodes of a source at which something is decided, or repeated, in their order."""
     return [
         node
-        for node in nodes_below(root)
-        if decides(node) or isinstance(node, Repetition) or is_chain(node)
+        for node in nodes_below(query.root)
+        if decides(node)
+        or isinstance(node, Repetition)
+        or is_chain(node)
+        or (node is query.root and query.is_open_chain)
     ]
 
 
@@ -98,7 +100,7 @@ class PlainNodes:
     bound: frozenset[str]
 
     def __post_init__(self) -> None:
-        decided = decided_nodes(self.query.root)
+        decided = decided_nodes(self.query)
         self.origins = {id(node): origin for origin, node in enumerate(decided)}
         self._fresh = fresh_paths(self.query)
         self.units = repeated_units(self.query)
@@ -153,7 +155,7 @@ class PlainNodes:
             source.within or around.within,
             (*around.keys, *source.keys),
             min(around.within_us, length_us(source.within)),
-            None if source.strategy in (None, Strategy.ANY) else source,
+            source if is_chain(source) or self._is_open_chain(source) else None,
         )
         part = self.part(source.node, inside)
         where = (Disjunct(),) if source.where is None else self.binding.predicate(source.where)
@@ -163,6 +165,9 @@ class PlainNodes:
         elif source.where is None:
             return part
         return self._kept(part, where)
+
+    def _is_open_chain(self, source: From) -> bool:
+        return source is self.query.root and self.query.is_open_chain
 
     def _kept(self, part: PlainPart, where: Disjuncts) -> PlainPart:
         """Return a part of whose tuples more is asked."""

@@ -157,6 +157,11 @@ class RunDecision:
         return self.retention_us
 
     @property
+    def is_open(self) -> bool:
+        """Whether nothing is decided: every choice of elements is a run, as soon as it is there."""
+        return not (self.is_next or self.absences or self.counting is not None)
+
+    @property
     def is_leading(self) -> bool:
         """Whether nothing stands before the runs."""
         return self.begins[0].left is None

@@ -56,6 +56,7 @@ from xscl.sequence import (
     Window,
     decides,
     is_chain,
+    is_open_chain,
     nodes_below,
     operators_below,
     units_of,
@@ -284,8 +285,19 @@ class Query:
 
     @property
     def has_chains(self) -> bool:
-        """Whether a whole chain is decided: MATCH but for ANY."""
-        return any(map(is_chain, nodes_below(self.root)))
+        """Whether a whole chain is found at once, under MATCH."""
+        return any(map(is_chain, nodes_below(self.root))) or self.is_open_chain
+
+    @property
+    def is_open_chain(self) -> bool:
+        """Whether it is a chain under MATCH ANY of which nothing is listed before it is complete.
+
+        Subscriptions that differ in data share what is joined, and similar texts are looked up.
+        """
+        if not is_open_chain(self.root) or self.parameters or self.is_settled or self.is_lossy:
+            return False
+        asked = (each for node in operators_below(self.root) for each in node.disjuncts)
+        return not any(each.similarity_joins for each in asked)
 
     @property
     def is_lossy(self) -> bool:
@@ -313,7 +325,7 @@ class Query:
     @property
     def is_plain(self) -> bool:
         """Whether it is joins alone: nothing is decided, and nothing repeated."""
-        return not self.is_ordered and not self.has_runs
+        return not self.is_ordered and not self.has_runs and not self.has_chains
 
     @property
     def is_ordered(self) -> bool:

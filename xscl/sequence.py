@@ -44,6 +44,7 @@ __all__ = [
     "decides",
     "documents_of",
     "is_chain",
+    "is_open_chain",
     "nodes_below",
     "operators_below",
     "units_of",
@@ -257,6 +258,25 @@ def absences_at(node: Node) -> tuple[list[Absence], Node]:
 def is_chain(node: Node) -> bool:
     """Return whether a from is decided as a whole: under MATCH NEXT, PARTITION or STRICT."""
     return isinstance(node, From) and node.strategy not in (None, Strategy.ANY)
+
+
+def is_open_chain(node: Node) -> bool:
+    """Return whether a from is a chain whose tuples are found once they are complete.
+
+    It has MATCH ANY, and three blocks, or repetitions of one, or more.
+    """
+    if not isinstance(node, From) or node.strategy is not Strategy.ANY:
+        return False
+    steps, below = 1, node.node
+    while isinstance(below, Operator):
+        if below.kind is not OperatorKind.FOLLOWED_BY or not _is_step(below.right):
+            return False
+        steps, below = steps + 1, below.left
+    return steps > 2 and _is_step(below)
+
+
+def _is_step(node: Node) -> bool:
+    return isinstance(node.unit if isinstance(node, Repetition) else node, int)
 
 
 def operators_below(node: Node) -> Iterator[Operator]:

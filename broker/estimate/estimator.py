@@ -130,7 +130,7 @@ class _Estimator:
         known = [matches for matches in roots if matches is not None]
         matches = total(known) if len(known) == len(roots) and roots else None
         paused = ""
-        if self.query.is_ordered or self.query.has_runs:
+        if self.query.is_ordered or self.query.has_runs or self.query.has_chains:
             for view in self.view.readings:
                 operators += map(self._decision, view.decisions)
             matches, paused = matches_of(

@@ -139,7 +139,7 @@ class _View:
         plain: Sequence[Ordered | Repeated | Chained],
     ) -> None:
         self._labels = {variable.name: variable.label for variable in query.variables}
-        self._nodes = decided_nodes(query.root)
+        self._nodes = decided_nodes(query)
         self._numbers = numbers
         self._origin = origin
         self._plain = [each for each in plain if isinstance(each, Ordered)]
@@ -190,8 +190,7 @@ class _View:
             others=tuple(users),
             repeated=tuple(self._repeated()),
             how=how_found(decision),
-            is_open=isinstance(decision, RunDecision)
-            and not (decision.is_next or decision.absences or decision.counting),
+            is_open=decision.is_open,
         )
 
     def _before(self, node: Node) -> tuple[list[Absence], Operator] | None:

@@ -10,6 +10,7 @@ from xscl.sequence import Absence, Node, Operator
 __all__ = ["chain_parts", "how_found"]
 
 _BY_STRATEGY = {
+    Strategy.ANY: "every choice of elements is a run; none is listed before it is complete",
     Strategy.NEXT: "a run takes the next that fits; of a repetition the next within it goes first",
     Strategy.PARTITION: "a run ends at the first document of its key that does not fit",
     Strategy.STRICT: "a run ends at the first document of its streams that does not fit",

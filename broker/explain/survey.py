@@ -191,7 +191,8 @@ class _Surveyor:
             return self._lossy(query, plain, alternatives, uses)
         statements = zip(plain_statements(plain), plain_statements(query), strict=True)
         read = [(each, choice) for each in statements for choice in choices(each[0].root)]
-        kind = SurveyedDecisions if query.is_ordered or query.has_runs else SurveyedQuery
+        has_runs = query.has_runs or query.has_chains
+        kind = SurveyedDecisions if query.is_ordered or has_runs else SurveyedQuery
         numbers = decision_numbers(alternatives)
         views = tuple(
             kind(self.catalog, self.use, *statement, alternative, choice, uses, numbers).clauses(

@@ -24,9 +24,7 @@ and the runs of `+` beside them (`docs/repetition.md`):
     rungraph    runs under ANY as the paths of a graph: counted, then listed
     graphruns   one repetition in such graphs
     counting    a room: runs that are counted, or drawn as graphs, and never listed
-    chainparts  runs over chains as far as they have come, and where they wait
-    chainsteps  what a run may take in each step of a chain
-    chains      one chain under MATCH, batch by batch
+    chained     a room: runs over a whole chain under MATCH
     absentunits what UNLESS takes runs away for
     runrows     runs as instances of the join
     repetitions all of them, by class

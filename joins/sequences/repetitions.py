@@ -17,7 +17,8 @@ from joins.memory.instance import read_instances
 from joins.memory.shapes import tuple_edges
 from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.sequences.batch import DecidingBatch
-from joins.sequences.chains import ChainEvaluation
+from joins.sequences.chained.anychains import AnyChainEvaluation
+from joins.sequences.chained.chains import ChainEvaluation
 from joins.sequences.counting.counted import CountedRunEvaluation
 from joins.sequences.graphruns import GraphRunEvaluation
 from joins.sequences.runrows import ChainRows, FoundRows, GraphRows, RunRows
@@ -30,7 +31,7 @@ __all__ = ["Repetitions"]
 
 AnyRuns = DecidedRuns | DecidedChains
 AnyDecision = RunDecision | ChainDecision
-AnyEvaluation = RunEvaluation | ChainEvaluation
+AnyEvaluation = RunEvaluation | ChainEvaluation | AnyChainEvaluation
 
 
 def _rows_of(number: int, runs: AnyRuns) -> FoundRows[Any]:
@@ -43,6 +44,8 @@ def _rows_of(number: int, runs: AnyRuns) -> FoundRows[Any]:
 
 def _evaluation_of(decision: AnyDecision, lateness_us: int, limits: RunLimits) -> AnyEvaluation:
     if isinstance(decision, ChainDecision):
+        if decision.is_open:
+            return AnyChainEvaluation(decision, lateness_us, limits)
         return ChainEvaluation(decision, lateness_us, limits)
     if decision.counting is not None:
         return CountedRunEvaluation(decision, lateness_us, limits)
@@ -119,7 +122,7 @@ class Repetitions:
         for runs in self._classes.values():
             evaluation = self._evaluations[runs.decision]
             if isinstance(runs, DecidedChains):
-                assert isinstance(evaluation, ChainEvaluation)
+                assert isinstance(evaluation, (ChainEvaluation, AnyChainEvaluation))
                 for step, each in enumerate(runs.steps):
                     if each.stream is not None:
                         evaluation.read(step, each.stream)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
@@ -50,7 +50,18 @@ class Part:
         return self.docid, self.depth, self.match_id
 
 
-def is_remembered(one: Part, other: Part, retention_us: int) -> bool:
+class Placed(Protocol):
+    """A tuple, as section 1.1 asks for it: where it stands, when it ends, and `W` when it came."""
+
+    @property
+    def position(self) -> tuple[int, int, str]: ...
+    @property
+    def end_us(self) -> int: ...
+    @property
+    def watermark_us(self) -> int: ...
+
+
+def is_remembered(one: Placed, other: Placed, retention_us: int) -> bool:
     """Return whether the earlier of two was still remembered when the later came (section 1.1).
 
     `retention_us` has the lateness in it.

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from joins.memory.instance import INSTANCE_SCHEMA
 from joins.memory.tupletable import ClassTuple, TuplePosition
-from joins.sequences.chainparts import DecidedChain
+from joins.sequences.chained.chainparts import DecidedChain
 from joins.sequences.counting.counted import FoundGraph
 from joins.sequences.runparts import DecidedRun, Part, PartRow
 from templates.chaindecision import DecidedChains

@@ -5,7 +5,7 @@ from __future__ import annotations
 from generators.choosers import Chooser
 from generators.ordered_cases import Names, Statements, Unit, case_with_reader
 
-__all__ = ["run_case"]
+__all__ = ["open_chain_case", "run_case"]
 
 
 class _Elements:
@@ -257,10 +257,52 @@ class _Chains(_Runs):
         return self.where(units) if units else "dur() >= 2 s"
 
 
+class _OpenChains(_Chains):
+    """Makes statements with a chain under MATCH ANY that is listed once it is complete."""
+
+    def statement(self) -> str:
+        """Return a whole statement."""
+        chooser = self.chooser
+        units: list[Unit] = []
+        runs: list[_Elements] = []
+        text = ""
+        is_within = chooser.integer(0, 2) > 0
+        for number in range(chooser.choice([3, 3, 4])):
+            own: Unit | _Elements = Unit(chooser, self.names, may_be_several=False)
+            if chooser.integer(0, 2) == 0:
+                own = _Elements(chooser, self.names)
+            if number > 0:
+                window = (
+                    "" if is_within and chooser.integer(0, 1) else f", {chooser.choice('358')} s"
+                )
+                first = "" if chooser.integer(0, 2) else self.between(units, runs, own)
+                text += f" FOLLOWED BY {{{first}{window}}} " if first or window else " FOLLOWED BY "
+            if isinstance(own, Unit):
+                text += own.text
+                units.append(own)
+            else:
+                text += self.repetition(units, own, is_next=False)
+                runs.append(own)
+        if is_within:
+            text += f" WITHIN {chooser.choice([5, 9, 15])} s"
+        if chooser.integer(0, 3) == 0:
+            text += f" SAME ({chooser.choice(['/*/k', '//k'])})"
+        text += " MATCH ANY"
+        if chooser.integer(0, 3) == 0:
+            text += f" WHERE {self.of_whole(units, runs)}"
+        # What differs between subscriptions is joined.
+        return text.replace("$key", "'x'").replace("$least", "2").replace("$within", "3 s")
+
+
 def run_case(chooser: Chooser) -> str:
     """Return the text of a case: a statement with a repetition or a chain, and documents.
 
     Perhaps another statement reads what it publishes.
     """
-    maker = chooser.choice([_Runs, _Chains])(chooser)
+    maker = chooser.choice([_Runs, _Runs, _Chains, _Chains, _OpenChains])(chooser)
     return case_with_reader(chooser, maker.statement())
+
+
+def open_chain_case(chooser: Chooser) -> str:
+    """Return the text of a case of a chain under MATCH ANY, and documents."""
+    return case_with_reader(chooser, _OpenChains(chooser).statement())

@@ -112,11 +112,11 @@ class ChainHead(GrowingRun):
 
 @dataclass(frozen=True, slots=True)
 class DecidedChain:
-    """A run over a chain, decided at a document: its elements, and its runs by their terms."""
+    """A run over a chain, perhaps decided at a document: its elements, its runs by their terms."""
 
     steps: tuple[tuple[Part, ...], ...]
     runs: Mapping[str, RunAtHand]
-    docid: int
+    docid: int | None
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -25,8 +25,8 @@ from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
 from joins.sequences.absentunits import Key, KeyedElements
-from joins.sequences.chainparts import ChainHead, DecidedChain, WaitingHeads
-from joins.sequences.chainsteps import ChainAbsence, StepEvaluation
+from joins.sequences.chained.chainparts import ChainHead, DecidedChain, WaitingHeads
+from joins.sequences.chained.chainsteps import ChainAbsence, StepEvaluation
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.runparts import Part, Parts, Roles
 from templates.chaindecision import ChainDecision

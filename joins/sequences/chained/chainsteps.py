@@ -7,7 +7,7 @@ from itertools import product
 
 from joins.memory.durations import UNBOUNDED
 from joins.sequences.absentunits import AbsentTuples, Key
-from joins.sequences.chainparts import ChainHead
+from joins.sequences.chained.chainparts import ChainHead
 from joins.sequences.runparts import Part, is_remembered
 from templates.chaindecision import ChainDecision, ChainLink, chain_look_ups
 from templates.rundecision import (
@@ -136,7 +136,8 @@ class StepEvaluation:
             return None
         if is_further and part.end_us - last.end_us > self.link.gap_us:
             return None
-        if not is_remembered(head.first, part, self._retention_us):
+        is_open = self._decision.is_open
+        if not is_open and not is_remembered(head.first, part, self._retention_us):
             return None
         reading = self.reading(head, before, part)
         if not is_further and not self._first(reading):

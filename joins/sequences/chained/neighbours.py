@@ -1,0 +1,118 @@
+"""What two elements of a chain that stand next to each other say of themselves.
+
+Of what is asked of an element, what speaks of it and of the one before it is held against these
+two.  All else is left out: what fails here is no pair of any run, what holds may be none either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from typing import NamedTuple
+
+from joins.memory.durations import UNBOUNDED
+from joins.sequences.absentunits import Key
+from joins.sequences.chained.chainparts import ChainHead
+from joins.sequences.runparts import Part, is_remembered
+from templates.chaindecision import ChainDecision, chain_look_ups
+from templates.nearconditions import first_near, further_near
+from templates.rundecision import RunAtHand, RunReading, Values, compile_disjuncts, compile_values
+
+__all__ = ["Neighbours", "are_remembered"]
+
+
+class Neighbours:
+    """What a step asks of an element and the one before it, which is of the step or the last one.
+
+    `is_further` says of which.
+    """
+
+    def __init__(self, decision: ChainDecision, number: int) -> None:
+        link = decision.links[number]
+        self.is_repeated = link.is_repeated
+        self._before = decision.links[number - 1] if number else None
+        self._longest_us = (
+            min(link.window_us, decision.within_us),
+            min(link.gap_us, link.window_us if number else UNBOUNDED, decision.within_us),
+        )
+        first = first_near(link.first, self._before)
+        each = first_near(link.each, self._before)
+        self._first = [compile_disjuncts(first), compile_disjuncts(each)]
+        self._further = compile_disjuncts(further_near(link.each))
+        single = [b.run for b in (self._before,) if b is not None and len(b.elements) == 1]
+        equal = chain_look_ups(
+            first, frozenset([*single, None] if len(link.elements) == 1 else single)
+        )
+        # Of a repetition before it, all elements are asked: then nothing is looked up.
+        is_plain = self._before is not None and not self._before.is_repeated
+        self._keys = [
+            (compile_values(left), compile_values(right)) for left, right in equal if is_plain
+        ]
+
+    def longest_us(self, *, is_further: bool) -> int:
+        """Return how far apart both may end."""
+        return self._longest_us[is_further]
+
+    def keys_of_one(self, part: Part, *, is_further: bool) -> list[Key]:
+        """Return the values under which what stands before is looked up."""
+        if is_further or not self._keys:
+            return [()]
+        reading = self._reading(part, None, is_further=False)
+        return _choices(left(reading) for left, _ in self._keys)
+
+    def keys_of_other(self, part: Part, *, is_further: bool) -> list[Key]:
+        """Return the values that what stands before an element must have one of."""
+        if is_further or not self._keys:
+            return [()]
+        run = RunAtHand((), part.element, {})
+        reading = RunReading({}, part.start_us, part.end_us, run)
+        return _choices(right(reading) for _, right in self._keys)
+
+    def may_follow(self, one: Part, other: Part, *, is_further: bool) -> bool:
+        """Return whether an element may come behind another, as far as both say."""
+        reading = self._reading(one, other, is_further=is_further)
+        if is_further:
+            return self._further(reading)
+        return all(test(reading) for test in self._first)
+
+    def _reading(self, one: Part, other: Part | None, *, is_further: bool) -> RunReading:
+        assert one.element is not None
+        end_us = one.end_us if other is None else other.end_us
+        candidate = None if other is None else other.element
+        before = RunAtHand((one.element,), None, {})
+        if is_further or self._before is None:
+            return RunReading({}, one.start_us, end_us, RunAtHand((one.element,), candidate, {}))
+        run = RunAtHand((), candidate, {})
+        return RunReading({}, one.start_us, end_us, run, {self._before.run: before})
+
+
+def _choices(sides: Iterable[Values]) -> list[Key]:
+    texts = [[str(value) for value in side if value] for side in sides]
+    return list(dict.fromkeys(tuple(choice) for choice in product(*texts)))
+
+
+class _LeftSide(NamedTuple):
+    """What stands before an element, as section 1.1 asks for it."""
+
+    position: tuple[int, int, str]
+    end_us: int
+    watermark_us: int
+
+
+def are_remembered(
+    head: ChainHead, longer: ChainHead, decision: ChainDecision, lateness_us: int
+) -> bool:
+    """Return whether an operator's operands were remembered with each other (section 1.1).
+
+    An operator has on its left all that stands before the step; a run that nothing precedes has
+    its first element.
+    """
+    link = decision.links[longer.step]
+    parts = [part for step in longer.steps()[: longer.step] for part in step]
+    if not parts:
+        retention_us = decision.within_us + lateness_us
+        return head.first is longer.part or is_remembered(head.first, longer.part, retention_us)
+    window_us = link.window_us if link.window_us < UNBOUNDED else decision.within_us
+    newest = max(parts, key=lambda part: part.position)
+    left = _LeftSide(newest.position, parts[-1].end_us, newest.watermark_us)
+    return is_remembered(left, longer.part, window_us + lateness_us)

@@ -1,0 +1,60 @@
+"""What conditions of a chain say of an element and the one before it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from templates.chaindecision import ChainLink
+from templates.rundecision import Disjuncts
+from xscl.comparison import Call, operands_below
+from xscl.query import Disjunct, Elements, Operand
+
+__all__ = ["first_near", "further_near"]
+
+
+def further_near(disjuncts: Disjuncts) -> Disjuncts:
+    """Return what is asked of a further element, without what speaks of more than the one before.
+
+    What is returned holds wherever all holds.
+    """
+    return _near(disjuncts, lambda each: each.run is None and each.function in _OF_TWO)
+
+
+def first_near(disjuncts: Disjuncts, before: ChainLink | None) -> Disjuncts:
+    """Return what is asked of a first element, without what speaks of more than the one before.
+
+    That is the last element of the step before, if there is one.
+    """
+
+    def is_near(operand: Elements) -> bool:
+        if operand.run is None:
+            return operand.function == "candidate"
+        if before is None or operand.run != before.run:
+            return False
+        return operand.function == "last" or (operand.function == "all" and not before.is_repeated)
+
+    return _near(disjuncts, is_near)
+
+
+_OF_TWO = ("candidate", "prev")
+
+
+def _near(disjuncts: Disjuncts, is_near: Callable[[Elements], bool]) -> Disjuncts:
+    def are_near(*operands: Operand) -> bool:
+        return all(_is(each, is_near) for operand in operands for each in operands_below(operand))
+
+    return tuple(
+        Disjunct(
+            residuals=tuple(r for r in each.residuals if are_near(r.left, r.right)),
+            tests=tuple(t for t in each.tests if are_near(*t.arguments)),
+        )
+        for each in disjuncts
+    )
+
+
+def _is(operand: Operand, is_near: Callable[[Elements], bool]) -> bool:
+    if isinstance(operand, Call):
+        return operand.function not in ("start", "end", "dur")
+    if not isinstance(operand, Elements):
+        return True
+    return operand.operand is not None and is_near(operand)
