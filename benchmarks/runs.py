@@ -6,7 +6,9 @@ The template is a run of prices of one symbol that begins where the price is a m
 is followed by a low volume, with nothing more asked (p1), rising prices (p2), or prices above an
 aggregate of those before (p3), under MATCH PARTITION and NEXT (Zhang, Diao and Immerman, SIGMOD
 2014).  Documents are evaluated before the clock starts; matches are listed, with their output.
-Last comes what a statement costs that is paused: 40 rising values under MATCH ANY.
+Then come five feeds that carry a link within six hours, over the recorded news, rows over
+windows of 1,000 lengths, and what a statement costs that is paused: 40 rising values under MATCH
+ANY.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Iterator
 
 import xscl
 from benchmarks._experiments import LATENESS_US, stream
+from benchmarks.sequences import news
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 
@@ -81,7 +84,14 @@ def found(
 ) -> tuple[float, int, int]:
     """Return the seconds that statements take, how many matches there are, and their documents."""
     queries = [xscl.parse(text, id=f"q{i}")[0] for i, text in enumerate(texts)]
-    engine = Engine([RegisteredQuery(each) for each in queries], lateness_us=LATENESS_US)
+    return processed([RegisteredQuery(each) for each in queries], documents, batch)
+
+
+def processed(
+    queries: list[RegisteredQuery], documents: list[Document], batch: int
+) -> tuple[float, int, int]:
+    """Return what `found` does, of queries that were registered."""
+    engine = Engine(queries, lateness_us=LATENESS_US)
     xml = {document.docid: document.xml for document in documents}
     parts = [engine.evaluate(documents[i : i + batch]) for i in range(0, len(documents), batch)]
     matches = listed = 0
@@ -132,6 +142,33 @@ def many(events: int, statements: int) -> None:
     print(f"one {events / one:,.0f}, all {events / several:,.0f}")
 
 
+def burst(items: int) -> None:
+    """Print what five feeds cost that carry a link within six hours, over recorded items."""
+    documents = news(items)
+    text = (
+        "FROM news//item->i WINDOW 6 hours BY i/link HAVING count(distinct i/feed) >= 5"
+        " LIMIT 1 PER 1 day BY i/link GRACE 1 hour"
+    )
+    seconds, matches, _ = found([f"SELECT <burst>{{i/link}}</burst> {text}"], documents, 10_000)
+    print(f"five feeds carry a link within 6 h, {items:,} recorded items: items/s")
+    print(f"{items / seconds:,.0f} ({matches:,} matches)")
+
+
+def windows(events: int, statements: int) -> None:
+    """Print what rows over windows of many lengths cost beside those over one."""
+    documents = stream(walk(events))
+    text = (
+        "SELECT <n>{{sum(s/price)}}</n> FROM S//stock->s WINDOW {} s BY s/symbol"
+        " HAVING sum(s/price) < 0 GRACE 0 s"
+    )
+    one = found([text.format(statements)], documents)[0]
+    [query] = xscl.parse(text.format(1).replace("WINDOW 1 s", "WINDOW $long"), id="q")
+    values = tuple({"long": n * 1_000_000} for n in range(1, statements + 1))
+    several = processed([RegisteredQuery(query, assignments=values)], documents, BATCH)[0]
+    print(f"WINDOW of {statements:,} lengths, {events:,} events: times the cost of one")
+    print(f"{several / one:.2f}")
+
+
 def paused() -> None:
     """Print what the document costs at which a statement is paused that would explode."""
     text = "S//a[v->v]+ {v > prev(v)} WITHIN 1 h MATCH ANY"
@@ -151,8 +188,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--statements", type=int, default=1_000)
+    parser.add_argument("--items", type=int, default=70_110)
     options = parser.parse_args()
     paused()
+    burst(options.items)
+    windows(options.events // 10, options.statements)
     template(options.events)
     chains(options.events // 5)
     many(options.events // 50, options.statements)

@@ -103,7 +103,7 @@ class AnyChainEvaluation:
         """Return the runs that are complete with the elements of the batch."""
         new = [(part, step) for step, parts in enumerate(self._parts) for part in parts.take_new()]
         new.sort(key=lambda each: (each[0].position, each[1]))
-        found: list[DecidedChain] = []
+        found: list[ChainHead] = []
         docid, begun, looked_at = 0, 0, 0
         for part, number in new:
             if part.docid != docid:
@@ -116,7 +116,7 @@ class AnyChainEvaluation:
             for head, is_complete in self._with(_StepNode(part, number, same)):
                 looked_at += 1
                 if is_complete:
-                    found.append(self._decided(head))
+                    found.append(head)
                 if (
                     len(found) - begun > self._limits.runs
                     or looked_at > self._limits.heads
@@ -125,7 +125,7 @@ class AnyChainEvaluation:
                     self.limit = docid
                     del found[begun:]
                     break
-        return found
+        return list(map(self._decided, found))
 
     def _decided(self, head: ChainHead) -> DecidedChain:
         return DecidedChain(head.steps(), self._steps[head.step].complete(head), None)

@@ -107,12 +107,13 @@ def are_remembered(
     An operator has on its left all that stands before the step; a run that nothing precedes has
     its first element.
     """
-    link = decision.links[longer.step]
-    parts = [part for step in longer.steps()[: longer.step] for part in step]
-    if not parts:
-        retention_us = decision.within_us + lateness_us
-        return head.first is longer.part or is_remembered(head.first, longer.part, retention_us)
+    link, part = decision.links[longer.step], longer.part
+    if not longer.step:
+        return is_remembered(head.first, part, decision.within_us + lateness_us)
     window_us = link.window_us if link.window_us < UNBOUNDED else decision.within_us
-    newest = max(parts, key=lambda part: part.position)
+    if part.docid > head.docid:
+        return longer.left_us >= part.watermark_us - window_us - lateness_us
+    parts = [part for step in longer.steps()[: longer.step] for part in step]
+    newest = max(parts, key=lambda each: each.position)
     left = _LeftSide(newest.position, parts[-1].end_us, newest.watermark_us)
-    return is_remembered(left, longer.part, window_us + lateness_us)
+    return is_remembered(left, part, window_us + lateness_us)
