@@ -40,6 +40,7 @@ from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.results import Results
 from broker.pipeline.slices import next_batch, slice_segments
 from broker.pipeline.snapshot import Snapshot
+from joins.files.witnessfile import compacted
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
 __all__ = ["Pipeline", "PipelineError", "StepSummary"]
@@ -239,10 +240,10 @@ def _log_dead_letters(dead_letters: Sequence[tuple[int, str]]) -> None:
 
 
 def _rows_of(witnesses: pa.Table, first_docid: int, last_docid: int) -> pa.Table:
-    docids = witnesses.column("docid")
-    rows = witnesses.filter(
-        pc.and_(pc.greater_equal(docids, first_docid), pc.less_equal(docids, last_docid))
-    )
+    docids = witnesses.column("docid").to_numpy()
+    kept = (docids >= first_docid) & (docids <= last_docid)
+    # Rows that are committed may have spelled out shapes that the others have.
+    rows = witnesses if kept.all() else compacted(witnesses, kept)
     if rows.num_rows != last_docid - first_docid + 1:
         raise PipelineError(
             f"{rows.num_rows} of the documents {first_docid} to {last_docid} have been evaluated"

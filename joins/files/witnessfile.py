@@ -94,7 +94,7 @@ _EDGES = WITNESS_SCHEMA.get_field_index("edges")
 
 
 def compacted(witnesses: pa.Table, kept: npt.NDArray[np.bool_]) -> pa.Table:
-    """Return some rows of a table that spells out each shape once; so does the result."""
+    """Return some rows of a table that spells out its shapes; the result does so once."""
     rows = np.flatnonzero(kept)
     edges = _flat(witnesses.column("edges"))
     spelled = np.flatnonzero(pc.is_valid(edges).to_numpy(zero_copy_only=False))

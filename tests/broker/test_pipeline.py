@@ -1,16 +1,19 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from support import doomed
-from support.standin import StandInEngine
+from support.standin import Documents, StandInEngine
 
 from broker.documents.disk import Disk
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
+from broker.matching.engine import Engine
+from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import PlanStore, evaluate_slices
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.slices import slice_segments
@@ -28,13 +31,11 @@ class Stand:
         self.pipeline = self.make_pipeline()
         self.pipeline.recover(1)
 
-    def make_pipeline(self) -> Pipeline:
-        return Pipeline(
-            Spool(self.directory / "spool"),
-            self.outbox,
-            lambda version: StandInEngine(query=f"v{version}"),
-            self.plans,
-        )
+    def make_pipeline(
+        self,
+        engines: Callable[[int], Any] = lambda version: StandInEngine(query=f"v{version}"),
+    ) -> Pipeline:
+        return Pipeline(Spool(self.directory / "spool"), self.outbox, engines, self.plans)
 
     def accept(self, start: int, stop: int, *, version: int = 1) -> None:
         lines = doomed.document_lines(stop)[start:stop]
@@ -72,6 +73,29 @@ def test_of_a_batch_that_is_partly_committed_the_rest_is_processed(stand: Stand)
     stand.pipeline.step(stand.witnesses(0, 1))
     [summary] = stand.pipeline.step(stand.witnesses(0, 2))
     assert (summary.documents, summary.through) == (4, 2)
+
+
+def test_of_a_batch_that_is_partly_committed_the_rest_spells_out_its_shapes(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process, given = Engine.process, list[pa.Table]()
+
+    def note(engine: Engine, witnesses: pa.Table, documents: Documents) -> StepResult:
+        given.append(witnesses)
+        return process(engine, witnesses, documents)
+
+    monkeypatch.setattr(Engine, "process", note)
+    stand.pipeline = stand.make_pipeline(doomed.deciding)
+    stand.pipeline.recover(1)
+    stand.accept(0, 6)
+    stand.accept(6, 11)
+    stand.pipeline.step(stand.witnesses(0, 1))
+    stand.pipeline.step(stand.witnesses(0, 2))
+    _, rest = given
+    shapes, edges = (rest.column(name).to_pylist() for name in ("shape", "edges"))
+    spelled = [shape for shape, own in zip(shapes, edges, strict=True) if own is not None]
+    assert len(rest) == 4
+    assert sorted(spelled) == sorted({*shapes})
 
 
 def test_a_batch_with_a_document_missing_is_refused(stand: Stand) -> None:
