@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 from lxml import etree
@@ -22,10 +23,11 @@ from broker.matching.rendering.matchlines import (
 )
 from broker.pipeline.matchlog import CommittedMatch
 
-__all__ = ["Summary", "SummaryPart", "read_part", "summarise"]
+__all__ = ["Summary", "SummaryGroup", "SummaryPart", "read_part", "summarise"]
 
 _TEXT_MAX = 400
 _VALUES_MAX = 8
+_LISTED_MAX = 30
 _NAMED = ("title", "link", "author", "source", "summary", "content")
 
 
@@ -33,7 +35,8 @@ _NAMED = ("title", "link", "author", "source", "summary", "content")
 class SummaryPart:
     """One document of a match, or its whole output where the query builds its own.
 
-    `html` is the publisher's, not to be trusted; `fields` are what has no place of its own.
+    `html` is the publisher's, not to be trusted; `fields` are what has no place of its own.  One
+    that `is_element` is one of several of a run, or of a row.
     """
 
     title: str = ""
@@ -43,6 +46,33 @@ class SummaryPart:
     html: str = ""
     time_us: int | None = None
     fields: tuple[tuple[str, str], ...] = ()
+    is_element: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryGroup:
+    """One document of a match, or several in a row that are a list; `omitted` more are not in it.
+
+    >>> parts = [SummaryPart(str(n), is_element=n > 0) for n in range(4)]
+    >>> [(len(each.parts), each.is_list) for each in SummaryGroup.of(parts)]
+    [(1, False), (3, True)]
+    """
+
+    parts: tuple[SummaryPart, ...]
+    is_list: bool = False
+    omitted: int = 0
+
+    @classmethod
+    def of(cls, parts: Iterable[SummaryPart]) -> tuple[SummaryGroup, ...]:
+        """Return parts in groups, in their order."""
+        found: list[SummaryGroup] = []
+        for is_list, some in groupby(parts, key=lambda part: part.is_element):
+            own = tuple(some)
+            if is_list:
+                found.append(cls(own[:_LISTED_MAX], is_list, max(0, len(own) - _LISTED_MAX)))
+            else:
+                found += [cls((part,)) for part in own]
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +86,11 @@ class Summary:
     joined: tuple[tuple[str, str], ...]
     apart: timedelta
     output: str
+
+    @property
+    def groups(self) -> tuple[SummaryGroup, ...]:
+        """Its parts, where those of a run are together."""
+        return SummaryGroup.of(self.parts)
 
 
 @lru_cache(maxsize=256)
@@ -88,8 +123,14 @@ def _parts(line: Mapping[str, Any]) -> Iterator[SummaryPart]:
         return
     children = list(root.iterchildren("*"))
     if _name(root) == "match" and len(children) == len(documents):
+        of_block = Counter(document.get("block") for document in documents)
         for child, document in zip(children, documents, strict=True):
-            yield _part(child, document["stream"], parse_time(document["time"]))
+            # A row has documents of no block.
+            is_element = of_block[document.get("block")] > 1 and (
+                "block" in document or not line["roots"]
+            )
+            part = _part(child, document["stream"], parse_time(document["time"]))
+            yield replace(part, is_element=is_element)
     else:
         yield _part(root, "", None)
 

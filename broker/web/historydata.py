@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 from lxml import etree
@@ -140,7 +141,10 @@ def one_match(backend: Backend, seq: int) -> dict[str, Any]:
     return {
         "match": found[0],
         "line": line,
-        "documents": _marked(backend, line),
+        "groups": [
+            (is_list, list(some))
+            for is_list, some in groupby(_marked(backend, line), key=itemgetter("is_element"))
+        ],
         "axis": axis_of(_text_of(backend, found[0]), line, backend.lateness_us),
         "subscriptions": _subscriptions_of(backend, found[0].query),
     }
@@ -174,12 +178,15 @@ def _marked(backend: Backend, line: Mapping[str, Any]) -> list[dict[str, Any]]:
         if isinstance(node, dict) and node.get("node") is not None:
             bound[node["block"]][node["node"]].add(name.partition("#")[0])
     shown = []
+    of_block = Counter(each.get("block") for each in line["documents"])
     for place, each in enumerate(line["documents"]):
         document = stored_document(backend.spool, each["docid"])
         block = each.get("block", place)
         shown.append(
             {
                 **each,
+                "is_element": of_block[each.get("block")] > 1
+                and ("block" in each or not line["roots"]),
                 "title": "" if document is None else title_of(document.xml),
                 "fields": [] if document is None else _fields(document.xml, bound[block]),
             }

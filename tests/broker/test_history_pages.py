@@ -166,6 +166,19 @@ async def test_a_document_in_another_encoding_is_shown_as_it_reads(house: House)
     assert "<by>Zoë</by>" in text.text_content()
 
 
+async def test_a_run_is_a_list_on_the_page_of_a_match(house: House) -> None:
+    one = match(1)
+    first, *_ = one.documents
+    run = [replace(first, docid=1 + n % 3, key=f"r{n}", block=1) for n in range(30)]
+    documents = (replace(first, block=0), *run)
+    roots = (0,) * len(documents)
+    await house.room.commit(replace(one, id="run", documents=documents, roots=roots, witnesses=()))
+    seq = house.room.outbox.matches.last_seq()
+    tree = await page(house, f"/matches/{seq}")
+    assert len(tree.xpath("//main//h3")) == 1
+    assert len(tree.xpath("//main//ol[@class='parts']/li")) == 30
+
+
 async def test_a_match_has_its_documents_side_by_side_with_what_is_bound(house: House) -> None:
     nodes = ({"a/title": MatchNode(0, 1, "Flood & fire"), "b/by": MatchNode(1, 2, "Flood")},)
     await house.room.commit(replace(match(1), id="marked", witnesses=nodes))

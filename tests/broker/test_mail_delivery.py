@@ -246,3 +246,32 @@ async def test_one_address_is_not_written_to_faster_than_its_bound(broker: Broke
             "ann@reader.example",
             "bob@reader.example",
         }
+
+
+@pytest.mark.parametrize("elements", [2, 30, 45])
+def test_a_run_is_a_list_under_what_stands_before_it(elements: int) -> None:
+    first = found(1)
+    run = [
+        replace(first.documents[1], docid=n, key=f"k{n}", block=1) for n in range(2, 2 + elements)
+    ]
+    output = "".join(item(n) for n in range(1, 2 + elements))
+    match = replace(
+        first,
+        documents=(replace(first.documents[0], block=0), *run),
+        roots=(0,) * (1 + elements),
+        output=f"<match>{output}</match>",
+    )
+    summary = summarise(CommittedMatch(elements, match.id, "Q1", "{}", 1, 1, render(match), 0))
+    assert [each.is_list for each in summary.groups] == [False, True]
+    assert summary.headline == f"Story {1 + elements}"
+    subscription = Subscription(
+        "sub_1", "Q1", parameters_key({}), Destination(DestinationKind.EMAIL, "a@b.example"), 0
+    )
+    committed = CommittedMatch(elements, match.id, "Q1", "{}", 1, 1, render(match), 0)
+    message = LETTERS.write(Attempt("msg_1", 1, subscription, [committed], 0), "")
+    page, text = (message.get_body((kind,)).get_content() for kind in ("html", "plain"))
+    assert page.count("font-size:18px") == 1
+    assert page.count("<li") == min(elements, 30) + (elements > 30)
+    assert ("and 15 more" in page) == ("- and 15 more" in text) == (elements == 45)
+    assert text.count("\n- Story ") == min(elements, 30)
+    assert "* Story 1\n" in text

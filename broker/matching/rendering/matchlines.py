@@ -15,19 +15,27 @@ __all__ = [
 ]
 
 _VALUE_MAX = 80
+_NAMES_MAX = 8
 
 
 def match_lines(match: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a match: its time and documents, then what was compared.
+
+    Of many documents the first ones are named, and the last.
 
     >>> witness = {"x": {"block": 0, "value": "Ann"}}
     >>> line = {"end": "2026-01-01T12:00:00Z", "witnesses": [witness]}
     >>> documents = [{"stream": "S", "key": "one"}, {"stream": "S", "key": "two"}]
     >>> list(match_lines({**line, "documents": documents}))
     ['2026-01-01T12:00:00Z  S one + S two', '  x = Ann']
+    >>> run = [{"stream": "S", "key": str(n)} for n in range(1, 31)]
+    >>> next(match_lines({**line, "documents": run}))
+    '2026-01-01T12:00:00Z  S 1 + S 2 + S 3 + 26 more + S 30'
     """
-    names = " + ".join(f"{each['stream']} {each['key']}" for each in match["documents"])
-    yield f"{match['end']}  {names}"
+    names = [f"{each['stream']} {each['key']}" for each in match["documents"]]
+    if len(names) > _NAMES_MAX:
+        names[3:-1] = [f"{len(names) - 4} more"]
+    yield f"{match['end']}  {' + '.join(names)}"
     witness = match["witnesses"][0] if match["witnesses"] else {}
     said = dict.fromkeys((name, node["value"] or "") for name, node in compared_in(witness))
     for name, value in said:
