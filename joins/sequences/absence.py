@@ -18,7 +18,7 @@ from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.sequences.conditions import RuleConditions
 from joins.sequences.contenders import Contenders
-from joins.sequences.pairs import DecidedTuples
+from joins.sequences.decidedtuples import DecidedTuples
 from joins.sequences.planning.ascents import Ascent, TakingKind
 from joins.sequences.planning.plan import KINDS, Plan
 from joins.sequences.steps import LOWEST, PairHeights, heights_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from joins.budget.pairs import Overrun
 from joins.sequences.clock import WatermarkSteps
-from joins.sequences.pairs import DecidedTuples
+from joins.sequences.decidedtuples import DecidedTuples
 from joins.sequences.takenvalues import TakenValues
 from templates.chaindecision import ChainDecision
 from templates.rundecision import RunDecision

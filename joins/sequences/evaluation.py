@@ -30,7 +30,8 @@ from joins.sequences.batch import DecidingBatch
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.conditions import RuleConditions
 from joins.sequences.contenders import DONE, Contenders, StreamRows
-from joins.sequences.pairs import ContenderPairs, DecidedTuples
+from joins.sequences.decidedtuples import DecidedTuples
+from joins.sequences.pairs import ContenderPairs
 from joins.sequences.planning.outputs import ClassOutputs
 from joins.sequences.planning.plan import KINDS, Plan
 from joins.sequences.planning.seats import Role

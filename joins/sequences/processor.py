@@ -28,8 +28,8 @@ from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.sequences.batch import DecidingBatch
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.contenders import StreamRows
+from joins.sequences.decidedtuples import DecidedTuples
 from joins.sequences.evaluation import Evaluation
-from joins.sequences.pairs import DecidedTuples
 from joins.sequences.planning.outputs import ClassOutput, ClassOutputs
 from joins.sequences.planning.plan import Plan
 from joins.sequences.repetitions import Repetitions
