@@ -252,7 +252,7 @@ EXPERIMENTS = (
         "plus 6",
         "SASE+, any runs, counted and not listed",
         "window",
-        (50, 100, 200, 500),
+        (50, 100, 200),
         {
             predicate: Way(
                 lambda window, p=predicate: any_runs(p, window, is_counted=True, events=3_000)
