@@ -182,7 +182,7 @@ class _Estimator:
             remembered=remembered,
             bytes=remembered and remembered * _OVERHEAD_BYTES,
             is_unbounded=decision.is_unbounded,
-            grace_us=None if decision.is_open else decision.grace_us,
+            grace_us=0 if decision.is_open else decision.grace_us,
         )
 
     def _single_matches(self) -> Interval | None:

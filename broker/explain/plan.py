@@ -291,7 +291,13 @@ def _is_symmetric(several: Sequence[Sequence[Use]]) -> bool:
 
 
 def _streams(uses: Iterable[Use]) -> set[str]:
-    return {use.topic.query.blocks[block].stream for use in uses for block in use.clause.blocks}
+    """Return the streams that uses read; STRICT and PARTITION read all documents of theirs."""
+    found: set[str] = set()
+    for use in uses:
+        streams = [block.stream for block in use.topic.query.blocks]
+        for block in use.clause.blocks:
+            found.update(streams[block : block + 1] or streams)
+    return found
 
 
 def render_plan(plan: QueryPlan) -> str:

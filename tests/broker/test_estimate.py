@@ -416,3 +416,19 @@ def test_documents_that_came_too_late_are_warned_of() -> None:
     documents = [replace(one, watermark_us=now) for one in items(["a", "b"] * 20)]
     [warning] = of(PAIR, documents).warnings
     assert warning.startswith("40 of the 40 documents are older than anything that can still be")
+
+
+@pytest.mark.parametrize("end", ["", " GRACE 0 s"])
+def test_runs_are_counted_in_a_sample_and_said_what_they_wait_for(end: str) -> None:
+    documents = items([str(n % 3) for n in range(60)])
+    operator = "NEXT" if end else "FOLLOWED BY"
+    text = f"S//item[k = '0'] {operator} {{, 90 min}} S//item[k->k]+ {{k = prev(k)}}{end}"
+    found = of(text, documents)
+    assert found.matches_per_day is not None
+    assert found.matches_per_day.low <= 8 <= found.matches_per_day.high
+    assert "an answer waits 0 seconds" in render_estimate(found)
+
+
+def test_of_runs_that_explode_it_is_said_that_they_would_be_paused() -> None:
+    found = of("S//item[k->k]+ WITHIN 30 h", items(["x"] * 40))
+    assert "it would be paused" in found.warnings[0]

@@ -65,6 +65,13 @@ def test_a_rule_fires_for_operators_that_differ_as_it_allows(
     assert rule not in fired(texts[0])
 
 
+def test_chains_that_read_all_documents_of_their_streams_have_a_plan() -> None:
+    strategies = ("STRICT", "PARTITION", "NEXT", "ANY")
+    texts = [REPEATED.replace("MATCH NEXT", f"SAME (//k) MATCH {each}") for each in strategies]
+    found = plan_of(queries(texts), lateness_us=LATENESS_US)
+    assert {op.reads for op in found.ops} == {("S",)}
+
+
 def test_every_rule_fires_or_says_why_it_never_does() -> None:
     assert fired(*ALL) | set(ABSENT) == set(MRule)
 
