@@ -6,13 +6,15 @@ whether these follow one another, within the windows, with the values that are c
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 
 from broker.whynot.reason import Reason
 from xscl.query import Absence, AbsenceKind, From, Node, Operator, OperatorKind, Query
-from xscl.sequence import children, nodes_below
+from xscl.sequence import Unit, children, nodes_below
 
-__all__ = ["among", "decision_reason", "open_form"]
+__all__ = ["among", "as_written", "decision_reason", "open_form"]
 
 
 def open_form(query: Query) -> Query | None:
@@ -36,6 +38,38 @@ def _read(node: Node) -> tuple[Node, ...]:
             child = child.node
         found.append(child)
     return tuple(found)
+
+
+def as_written(reason: Reason, query: Query) -> Reason:
+    """Return a reason of the open form of a query, with operators called what the query does."""
+    operators = (each for each in nodes_below(query.root) if isinstance(each, Operator))
+    return _renamed(reason, {a[1:-1]: b[1:-1] for each in operators for a, b in _names(each)})
+
+
+def _renamed(reason: Reason, names: Mapping[str, str]) -> Reason:
+    name, colon, rest = reason.text.partition(":")
+    is_known = reason.kind == "operator" and name in names
+    return replace(
+        reason,
+        text=f"{names[name]}{colon}{rest}" if is_known else reason.text,
+        parts=tuple(_renamed(part, names) for part in reason.parts),
+    )
+
+
+def _names(node: Node) -> Iterator[tuple[str, str]]:
+    """Yield what a node is called in the open form, and in the query; of a unit each block is."""
+    match node:
+        case int():
+            yield f"block {node}", f"block {node}"
+        case From(node=inner) | Absence(operand=inner):
+            yield from _names(inner)
+        case Unit(alternatives=blocks):
+            yield from (each for block in blocks for each in _names(block))
+        case Operator(kind=kind, left=left, right=right):
+            is_next = kind is OperatorKind.NEXT
+            opened = OperatorKind.FOLLOWED_BY if is_next else kind
+            for (a, x), (b, y) in product(_names(left), _names(right)):
+                yield f"({a} {opened.value} {b})", f"({x} {kind.value} {y})"
 
 
 def _open(node: Node) -> Node:

@@ -20,7 +20,7 @@ from typing import Any
 from broker.documents.document import Document
 from broker.whynot.attempts import Attempts
 from broker.whynot.cells import KnownRows, Rules, cell_reason, without_tables
-from broker.whynot.decided import among, decision_reason, open_form
+from broker.whynot.decided import among, as_written, decision_reason, open_form
 from broker.whynot.given import no_row, of_outcome, without_outcome
 from broker.whynot.lossy import lossy_reason, sure_among
 from broker.whynot.operators import StreamAt
@@ -133,6 +133,7 @@ def why_not(
                 registration_point=registration_point,
                 stream_at=stream_at,
             )
+            fits = as_written(fits, plain)
             if not fits.holds:
                 return fits
         if around is None:

@@ -8,6 +8,8 @@
     contenders  tuples of operands, as rows of numbers
     conditions  what is asked of rows, in columns
     pairs       the pairs of NEXT and of FOLLOWED BY ... UNLESS
+    decidedtuples
+                what is decided, as rows of numbers
     served      how far lefts are served, where not all rights compete
     steps       what a right serves where thresholds or windows are data
     absence     which decided tuples are taken away, and for which data
