@@ -6,5 +6,7 @@
     neighbours  what two elements that stand next to each other say of themselves
     chainparts  runs as far as they have come
 
+Invariant: which runs there are up to a position depends on the documents up to it, not on batches.
+
 Begin with `chains`.
 """
