@@ -22,6 +22,8 @@ from xscl.query import INFINITE_US, Query
 
 __all__ = ["HandedOn"]
 
+_NO_VALUES: Mapping[str, Any] = {}
+
 Enter = Callable[[Clause, int, Topic, int, Box], Use]
 
 
@@ -86,6 +88,10 @@ class _Shared:
     def loosest(self) -> tuple[Box, int]:
         """Return the box of all of them, and for how long instances are kept."""
         window_us, kept_us, negated, *bounds = self._bounds.row
+        own = self.box
+        is_own = (own.window_us, -own.point, *own.bounds) == (window_us, negated, *bounds)
+        if is_own and not own.taken:
+            return own, int(kept_us)
         # What is taken for one of them is not for another: the root says.
         box = Box(
             self.box.equal,
@@ -109,6 +115,8 @@ class HandedOn:
         self._leave = leave
         self._shared: dict[Hashable, _Shared] = {}
         self._changed: dict[_Shared, None] = {}
+        # Of a million strings the uses mostly begin at one point.
+        self._topic: Topic | None = None
 
     def uses(self) -> Iterator[Use]:
         """Yield the uses."""
@@ -157,7 +165,9 @@ class HandedOn:
         box, kept_us = shared.loosest()
         if before is not None and before.box == box and before.kept_us == kept_us:
             return
-        topic = Topic(self._query, {}, box.point)
+        if self._topic is None or self._topic.registration_point != box.point:
+            self._topic = Topic(self._query, _NO_VALUES, box.point)
+        topic = self._topic
         shared.use = self._enter(shared.clause, box.window_us, topic, kept_us, box)
         if before is not None:
             self._leave(before)
