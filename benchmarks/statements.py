@@ -1,12 +1,16 @@
 """What statements cost together that were written out one by one: processor time, driver alone.
 
     python -m benchmarks statements [--only WORD] [--counts 1 100 1000] [--different 1000 10000]
+                                    [--apart 1]
 
 Statements that are equal, or differ in data alone (windows, constants of a block), over one pattern
 of three blocks; statements with NEXT and UNLESS; and queries that have nothing in common but the
 documents (`different`): chains of three and four blocks rooted at three levels, with one to three
-equalities at each operator, over documents of 37 elements with 20,000 values.  The join and what
-becomes of its tuples are in the figure; the evaluation of documents and the first batch are not.
+equalities at each operator, over documents of 37 elements with 20,000 values that come `--apart`
+seconds after each other: windows are 10 to 100 minutes, so that says how many matches there are.
+The join and what becomes of its tuples are in the figure; the evaluation of documents and the first
+batch are not.  *One more* is a statement that is added behind all, with the document behind it:
+taken in, evaluated and joined.
 """
 
 from __future__ import annotations
@@ -17,12 +21,14 @@ import multiprocessing
 import os
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.queries.registration import SetChange
 
 SECOND_US = 1_000_000
 KEYS = 500
@@ -131,6 +137,7 @@ class Cost(NamedTuple):
     documents: int
     statement_us: float
     statement_bytes: float
+    one_more_ms: float
 
 
 def resident() -> int:
@@ -139,7 +146,24 @@ def resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def measure(name: str, statements: int, documents: int) -> Cost:
+def _apart(document: Document, times: float) -> Document:
+    """Return a document so many times later."""
+    start_us, end_us = (round(us * times) for us in (document.start_us, document.end_us))
+    return replace(
+        document, start_us=start_us, end_us=end_us, arrival_us=end_us, watermark_us=end_us - 1
+    )
+
+
+def _one_more(engine: Engine, text: str, xml: Mapping[int, bytes], document: Document) -> float:
+    """Return how long it takes until a statement that comes now has seen a document."""
+    (query,) = xscl.parse(text, id="one more")
+    began = time.process_time()
+    engine.follow(SetChange([RegisteredQuery(query, document.docid - 1)]))
+    engine.process(engine.evaluate([document]), lambda ids: {i: xml[i] for i in ids})
+    return time.process_time() - began
+
+
+def measure(name: str, statements: int, documents: int, apart: float = 1) -> Cost:
     """Return what so many statements cost."""
     workload = WORKLOADS[name]
     queries = [xscl.parse(workload.text(i), id=f"q{i}")[0] for i in range(statements)]
@@ -149,8 +173,9 @@ def measure(name: str, statements: int, documents: int) -> Cost:
     engine = Engine(registered, lateness_us=0)
     registering = time.process_time() - began
     size = resident() - before
-    stream = [workload.document(number) for number in range(1, documents + 1)]
+    stream = [_apart(workload.document(number), apart) for number in range(1, documents + 2)]
     xml = {each.docid: each.xml for each in stream}
+    last = stream.pop()
     spent, matches, counted = 0.0, 0, 0
     for start in range(0, documents, workload.batch):
         witnesses = engine.evaluate(stream[start : start + workload.batch])
@@ -167,6 +192,7 @@ def measure(name: str, statements: int, documents: int) -> Cost:
         counted,
         registering / statements * 1e6,
         size / statements,
+        _one_more(engine, workload.text(statements), xml, last) * 1e3,
     )
 
 
@@ -176,11 +202,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--counts", type=int, nargs="+", default=[1, 100, 1_000])
     parser.add_argument("--different", type=int, nargs="+", default=[1_000, 10_000])
     parser.add_argument("--documents", type=int, default=0)
+    parser.add_argument("--apart", type=float, default=1)
     given = parser.parse_args(arguments)
     print(f"load {os.getloadavg()[0]:.1f}")
     print(
         f"{'statements':<30}{'number':>8}{'µs/document':>13}{'documents/s':>13}"
-        f"{'matches':>10}{'µs each':>9}{'bytes':>8}"
+        f"{'matches':>10}{'µs each':>9}{'bytes':>8}{'one more, ms':>14}"
     )
     context = multiprocessing.get_context("fork")
     for name, workload in WORKLOADS.items():
@@ -189,10 +216,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for count in given.different if name == "different" else given.counts:
             with context.Pool(1) as pool:
                 documents = given.documents or workload.documents
-                cost = pool.apply(measure, (name, count, documents))
+                apart = given.apart if name == "different" else 1
+                cost = pool.apply(measure, (name, count, documents, apart))
             print(
                 f"{name:<30}{count:>8,}{cost.document_us:>13.1f}{1e6 / cost.document_us:>13,.0f}"
-                f"{cost.matches:>10,}{cost.statement_us:>9.0f}{cost.statement_bytes:>8,.0f}",
+                f"{cost.matches:>10,}{cost.statement_us:>9.0f}{cost.statement_bytes:>8,.0f}"
+                f"{cost.one_more_ms:>14.1f}",
                 flush=True,
             )
 
