@@ -29,12 +29,15 @@ class Anchoring:
 
     An anchor is changed for one that is several times rarer (`anchor_change`), so a look at recent
     values has to go through the value joins under each anchor, not through the classes, to see that
-    none is.
+    none is.  A look goes through `looked_at` anchors at a time, so that none holds up a batch.
     """
 
     def __init__(self, limits: SignatureLimits = DEFAULT_LIMITS) -> None:
         self.sample = InstanceSample(limits)
         self._change = limits.anchor_change
+        self._looked_at = limits.looked_at
+        self._waiting: list[ValueJoin] = []
+        self._counts = PairCounts([])
         self.anchor_of: dict[ValueJoins, ValueJoin] = {}
         self._classes: dict[ValueJoins, set[int]] = {}
         self._anchored: dict[ValueJoin, dict[ValueJoins, None]] = {}
@@ -73,13 +76,16 @@ class Anchoring:
 
     def follow_values(self) -> Iterator[Moved]:
         """Yield classes that get another anchor; most calls look at nothing and yield nothing."""
-        if not self.sample.is_due():
-            return
-        counts = self.sample.counts()
+        if not self._waiting:
+            if not self.sample.is_due():
+                return
+            self._waiting, self._counts = list(self._others), self.sample.counts()
+        counts, some = self._counts, self._waiting[-self._looked_at :]
+        del self._waiting[-self._looked_at :]
         moved = [
             (value_joins, anchor, best)
-            for anchor in list(self._others)
-            if self._is_beaten(anchor, counts)
+            for anchor in some
+            if anchor in self._others and self._is_beaten(anchor, counts)
             for value_joins in self._anchored[anchor]
             if (best := rarest(value_joins, counts, anchor, self._change)) != anchor
         ]
@@ -90,5 +96,6 @@ class Anchoring:
 
     def _is_beaten(self, anchor: ValueJoin, counts: PairCounts) -> bool:
         """Return whether some class that is anchored there has a much rarer value join."""
-        pairs, rarest_pairs = counts.of(anchor), min(map(counts.of, self._others[anchor]))
-        return pairs >= self._change and pairs >= self._change * (rarest_pairs + 1)
+        if len(self._others[anchor]) == 1 or (pairs := counts.of(anchor)) < self._change:
+            return False
+        return pairs >= self._change * (min(map(counts.of, self._others[anchor])) + 1)

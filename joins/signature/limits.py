@@ -70,6 +70,10 @@ class SignatureLimits:
     looks_apart: int = 8_192
     """New instances between two looks in the long run: one takes some 3 ms for 25 variables."""
 
+    looked_at: int = 512
+    """Anchors that are gone through at a time, some 20 ms: 50,000 different queries have thousands,
+    and all of them at once took 0.7 s."""
+
     anchor_change: int = 4
     """An anchor is changed for one that makes this many times fewer pairs, not for less."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from joins.signature.anchoring import Anchoring
 from joins.signature.anchortable import NONE, AnchorTable
+from joins.signature.limits import DEFAULT_LIMITS
 
 Anchored = tuple[int, tuple[int, int], int, bool]
 """A class: its number, its anchor, its window, and whether it is symmetric."""
@@ -89,3 +91,18 @@ def test_classes_move_to_what_has_become_rare_and_no_other_class_does() -> None:
     assert (set(classes), before, now) == ({7}, (2, 2), (1, 1))
     assert anchoring.leave(7, both) == (1, 1)
     assert anchoring.anchor_of == {alone: (1, 1)}
+
+
+def test_a_look_goes_through_some_anchors_at_a_time_and_comes_to_all() -> None:
+    anchoring = Anchoring(replace(DEFAULT_LIMITS, looked_at=2, sample_instances=100_000))
+    rare, frequent = range(1, 6), range(101, 106)
+    for variable in rare:
+        anchoring.sample.note(4_000, *values(variable, 4_000))
+    for number, both in enumerate(zip(rare, frequent, strict=True)):
+        anchoring.enter(number, tuple((variable, variable) for variable in both))
+    assert set(anchoring.anchor_of.values()) == {(each, each) for each in frequent}
+    for variable in frequent:
+        anchoring.sample.note(4_000, *values(variable, 10))
+    moved = [{each.now for each in anchoring.follow_values()} for _ in range(4)]
+    assert [len(each) for each in moved] == [2, 2, 1, 0]
+    assert set().union(*moved) == {(each, each) for each in rare}

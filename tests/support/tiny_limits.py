@@ -116,6 +116,7 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
         "anchor_change": (0, 4),
         "first_look": (1,),
         "looks_apart": (1,),
+        "looked_at": (1,),
         "compiled_sets": (0, 5),
     },
     ShardLimits: {
