@@ -191,7 +191,7 @@ class Decision:
         """The parameter that is asked of what is absent and of an operand, and which operand it is.
 
         All values of the operand that are held against it are known then: nothing else that is
-        absent takes a tuple away for those who have the tuple.
+        absent takes a tuple away for whoever has the tuple.
         """
         streams = [case.stream for absent in self.absences for case in absent.cases]
         taking = {name for each in streams if each.threshold for name, _ in each.equal}

@@ -50,7 +50,7 @@ class _Word:
 
 
 class WordIndex:
-    """Words, each with the numbers of those who look for it.
+    """Words, each with the numbers of all that look for it.
 
     Fewer than `fresh_min` of them are always built at once: 256 in about 0.1 ms.
     """

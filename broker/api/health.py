@@ -1,4 +1,4 @@
-"""`/healthz`, `/readyz` and `/metrics`: for those who watch the broker."""
+"""`/healthz`, `/readyz` and `/metrics`: for watching the broker."""
 
 from __future__ import annotations
 

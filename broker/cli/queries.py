@@ -41,7 +41,7 @@ def list_queries(context: click.Context, output: str) -> None:
 
 @click.command()
 @click.argument("query_id", metavar="[QUERY]", required=False)
-@click.option("--to", "destination", metavar="TEXT", help="Only those whose destination has it.")
+@click.option("--to", "destination", metavar="TEXT", help="Only where the destination has it.")
 @click.option(
     "--state",
     type=click.Choice(["active", "paused", "disabled"]),

@@ -76,7 +76,7 @@ def register(
 ) -> None:
     """Register the queries in files and directories (*.xscl), or new texts of them.
 
-    A query sees the documents that arrive after it was registered, or those that the broker
+    A query sees the documents that arrive after it was registered, or the ones that the broker
     retains from --since on.  What it will cost and match, by the newest documents, is said first.
 
     With --dry-run nothing is registered: the broker says from its newest documents what each

@@ -1,4 +1,4 @@
-"""What was sent, what was answered, and sending again: deliveries for those who look after them."""
+"""What was sent, what was answered, and sending again: deliveries as operators see them."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class KnownDocuments:
         return _found(self.rows.take(order))
 
     def with_content(self, content: bytes) -> Iterator[tuple[int, int]]:
-        """Yield the docids and revisions of those whose content has this hash."""
+        """Yield the docids and revisions of all whose content has this hash."""
         return _found(self.rows.take(np.flatnonzero(self.rows.contents == _numbers(content))))
 
 

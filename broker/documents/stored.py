@@ -1,4 +1,4 @@
-"""Documents of the spool as values, for those who ask about single ones."""
+"""Documents of the spool as values, for questions about single ones."""
 
 from __future__ import annotations
 

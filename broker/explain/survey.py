@@ -109,7 +109,7 @@ class _Surveyor:
     deciding: dict[AnyDecision, list[str]] = field(default_factory=dict)
 
     def compile(self, query: Query) -> tuple[Query, list[Alternative]]:
-        """Compile one query after those whose streams it reads.
+        """Compile one query after the publishers of the streams it reads.
 
         As in the engine, a query whose parameters are all data is compiled as it is.  In others
         something stands for each parameter.

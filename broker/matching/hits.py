@@ -1,4 +1,4 @@
-"""Which uses admit which tuples, in columns: what a table of tuples is to those who asked for it.
+"""Which uses admit which tuples, in columns: what a table of tuples is to the ones who asked.
 
 A hit is a tuple and a use.  Terms are numbered by clause (`clauseterms`), so what is read of hits
 of many clauses is one matrix: a row for each hit, a column for each number of a term.

@@ -142,7 +142,7 @@ class Lateness:
             self._published_graces[query.publish].add(asked.grace_us)
 
     def _grace_us(self, query: Query) -> int:
-        """Return what a query says, and at least the grace of those whose streams it reads."""
+        """Return what a query says, and at least the grace of what publishes its streams."""
         own_us = self._lateness_us if query.grace is None else query.grace
         read = {block.stream for block in query.blocks} & self._published_graces.keys()
         graces = (self._published_graces[stream].largest for stream in read)

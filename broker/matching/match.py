@@ -1,7 +1,7 @@
 """A match: as the row that is kept of it, and as what its line says.
 
 From the join to the outbox a match is a `FoundMatch`, a row with its line (`lines` spells it).
-`Match` is what a line is read into, by those who look at one.
+`Match` is what a line is read into where one is looked at.
 """
 
 from __future__ import annotations

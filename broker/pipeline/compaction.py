@@ -3,7 +3,7 @@
 A window without end over a rare stream needs the files of all times, and little of what is in them.
 So a file says how many documents of each stream it has, and how new the newest one is.  When half
 of its documents are needed no more, it is written anew without them, and then says since when it
-has all documents of a stream, for those who might need earlier ones one day.
+has all documents of a stream, for queries that may need earlier ones one day.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ plan that did not ask for all that some query needs of it, costs time and change
 Once half of a file's documents are needed no more, it is written anew without them (`compaction`).
 
 A query needs nothing of the documents up to its registration point.  So files stay good while
-queries come and go, except for those who look back (`SINCE`).
+queries come and go, except for queries that look back (`SINCE`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """When a match that was found is due: at once, behind its group, at a digest; in no quiet hour.
 
 A cadence is what of a subscription's options decides that, and nothing else is asked: `due_us` is a
-function of it and of the moment at which the match was found.  Times of day are those that clocks
+function of it and of the moment at which the match was found.  Times of day are what clocks
 in the cadence's time zone show; what a clock shows twice in autumn is quiet both times.
 
     >>> from datetime import UTC, datetime, tzinfo

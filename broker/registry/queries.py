@@ -193,7 +193,7 @@ class Registry:
         return stated
 
     def pause(self, pauses: Iterable[Pause]) -> list[RegisteredText]:
-        """Pause queries that went over their budget, and return those that were not yet.
+        """Pause queries that went over their budget, and return the ones that were not yet.
 
         One that has been stated anew since, paused or removed, is left as it is.
         """

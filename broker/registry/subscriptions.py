@@ -237,7 +237,7 @@ class Subscriptions:
             )
 
     def remove_ended(self, *, before_us: int) -> None:
-        """Remove those whose query was removed before then, whether or not they got what was left.
+        """Remove subscriptions of queries removed before then, even if they did not get all.
 
         `before_us` is compared with the time at which the query was removed.
         """

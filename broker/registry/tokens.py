@@ -8,7 +8,7 @@ A scope may be narrowed to names: `publish:news` is good for one stream, and wit
 token, which sees it and ends it; an admin names the subscriptions of other tokens when they are
 made.
 
-Invariant: a broker is closed to those who have no token.  Revoking the last one, or its end, opens
+Invariant: a broker is closed to whoever has no token.  Revoking the last one, or its end, opens
 nothing.
 """
 

@@ -2,7 +2,7 @@
 
 What a broker keeps is full of secrets: the keys that sign webhooks and links, passwords of feeds,
 matches themselves.  They are not encrypted: who can read the directory could read the key as well.
-So nobody but its owner can read it: directories have the mode 0700, files 0600, also those that
+So nobody but its owner can read it: directories have the mode 0700, files 0600, also ones that
 were there before.
 
 `Claim` is the broker's lock on the directory.  It is the first thing that a starting broker takes,

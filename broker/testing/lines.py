@@ -64,7 +64,7 @@ def read_lines(source: str) -> list[CaseLine]:
 
 
 def statements(lines: Sequence[CaseLine], flat: Sequence[str] = ()) -> Iterator[CaseStatement]:
-    """Yield the statements; those whose first word is in `flat` have nothing below them.
+    """Yield the statements; one whose first word is in `flat` has nothing below it.
 
     Between statements, empty lines and comments (`#`) say nothing; below one they belong to it.
     """

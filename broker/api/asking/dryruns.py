@@ -70,7 +70,7 @@ def dry_run_of(
     documents_max: int,
     seconds_max: float,
 ) -> DryRun:
-    """Return what is asked of the documents that are kept, with those whose streams it reads.
+    """Return what is asked of the documents that are kept, with the publishers of its streams.
 
     `parameters` is a JSON object with the values of a query that has some.  What cannot be
     registered beside the others ends the request with 422.

@@ -251,7 +251,7 @@ class Ledger:
         return self.note([names[k] for k in own.tolist()], by_query.sums[own])
 
     def note(self, names: Sequence[str], sums: Ints) -> list[str]:
-        """Add to the sums of queries; return those whose tallies have to be told.
+        """Add to the sums of queries; return the ones whose tallies have to be told.
 
         A row has the most tuples, bytes, matches and tuples handed on of a document, and the
         matches, those handed on included, and bytes kept of all.

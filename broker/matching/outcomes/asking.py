@@ -2,7 +2,7 @@
 
 Where these are many and HAVING compares aggregates with numbers, those are looked up whose number
 lets a row pass.  Windows that differ are looked up too: they reach back to one of few matches, and
-those that reach back to one match ask for one row.
+all that reach back to the same match ask for one row.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Asking:
         ]
 
     def _looked_up(self, series: Series, end_us: int, last: int) -> Iterator[tuple[int, int]]:
-        """Yield what `candidates` returns, of each window those whose number is looked up."""
+        """Yield what `candidates` returns, of each window the ones whose number is looked up."""
         assert self._compared is not None
         (leading, operator, _), *others = self._compared
         for length_us, who, numbers in self._steps:

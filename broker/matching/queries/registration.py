@@ -56,7 +56,7 @@ class SetChange:
 
 
 def publishers_first(queries: Iterable[RegisteredQuery]) -> Iterator[RegisteredQuery]:
-    """Yield every query after those whose published streams it reads."""
+    """Yield every query after the publishers of the streams it reads."""
     waiting = list(queries)
     while waiting:
         unfinished = {r.query.publish for r in waiting if r.query.publish is not None}

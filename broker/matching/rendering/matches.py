@@ -112,7 +112,7 @@ class _Spelled(NamedTuple):
 class _Shown(NamedTuple):
     """A row's matches with one output: how their lines end, and what each of them costs.
 
-    Those that are charged together with others are payers of `payment`.
+    Queries charged together with others are payers of `payment`.
     """
 
     output: Output

@@ -123,7 +123,7 @@ class Acting:
         return [some for some in live if some]
 
     def _rank(self, transactions: Sequence[Sequence[AnyTurn]]) -> dict[int, Leaf]:
-        """Give candidates what orders their actions; return the documents of those that act.
+        """Give candidates what orders their actions; return the documents of all that act.
 
         Their newest document may be a published one, which stands behind all that it is made of.
         Names are given where there are several in a transaction.

@@ -172,7 +172,7 @@ def rows_of(turns: Iterable[AnyTurn]) -> Iterator[FoundWindow]:
 
 
 def _matches(turn: AnyTurn) -> Sequence[RuleCandidate]:
-    """Return the candidates of a turn that became matches, but for those that rows are made of."""
+    """Return the candidates of a turn that became matches, unless rows are made of them."""
     if not turn.is_asked:
         return ()
     if isinstance(turn, Turn):

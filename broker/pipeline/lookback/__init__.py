@@ -4,7 +4,7 @@
 finds what a query that is registered to look back matches among documents from before; `dryrun`
 what one would have matched, in a process of its own, also at other `thresholds`.
 
-Invariant: matches are those that a broker would have found as the documents came.
+Invariant: a broker would have found the same matches as the documents came.
 
 Begin with `replay`.
 """

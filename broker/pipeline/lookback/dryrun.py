@@ -60,7 +60,7 @@ _PRIORITY = 10
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What is asked: a query as (id, text), those whose streams it reads, and the bounds.
+    """What is asked: a query as (id, text), the publishers of its streams, and the bounds.
 
     `parameters` are the canonical values of one assignment, where the query has parameters;
     `budget` are the bounds of `Budget` that are not the default.

@@ -1,6 +1,6 @@
 """Chains: runs over a whole chain under MATCH, from its first document to its last.
 
-    chains      under NEXT, PARTITION and STRICT: from one document to those that may come next
+    chains      under NEXT, PARTITION and STRICT: from one document to any that may come next
     anychains   under ANY: back from what completes them
     chainsteps  what a step asks of a run and an element, compiled
     neighbours  what two elements that stand next to each other say of themselves
