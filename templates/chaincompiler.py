@@ -19,12 +19,12 @@ from templates.chaindecision import (
     HandedOnStep,
 )
 from templates.clause import Clause, Test
-from templates.clausecompiler import tested_below
 from templates.conjunctions import compared_in, elements_behind
 from templates.elements import RepeatedUnit
 from templates.ordered import Chained, asked_of_elements
 from templates.runcompiler import compile_elements, handed_on
 from templates.rundecision import AbsentElement, ElementStream, FoldValue
+from templates.tuplestreams import tested_below
 from xscl.path import ANY, Axis, NodeTest, Path, Step
 from xscl.query import Block, Disjunct, Operand, Query, Strategy, Variable
 

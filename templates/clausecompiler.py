@@ -7,9 +7,8 @@ for each variable that is carried.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from typing import Protocol
 
 from templates.clause import (
@@ -30,6 +29,7 @@ from templates.measured import in_text, similar_pairs, split_measured, test_of
 from templates.ordered import PlainNode, blocks_of
 from templates.queryclass import QueryClass
 from templates.template import template_of
+from templates.tuplestreams import may_be_common, stream_name, tested_below
 from xscl.evaluation import compile_condition
 from xscl.path import Parameter
 from xscl.pattern import (
@@ -57,7 +57,7 @@ from xscl.query import (
     term,
 )
 
-__all__ = ["Catalog", "Compiler", "Side", "tested_below"]
+__all__ = ["Catalog", "Compiler", "Side"]
 
 
 class Catalog(Protocol):
@@ -75,56 +75,6 @@ def _blocks(source: ClauseSource) -> tuple[int, ...]:
         return source.below.blocks
     assert source.block is not None
     return (source.block,)
-
-
-def _stream(clause: Clause, tested: tuple[Place | Measured, ...], owner: object | None) -> str:
-    """Name the stream of a clause's tuples by all that decides which these are.
-
-    The stratum does not: they stay where a stream gets a publisher, or loses it.  Of a common
-    stream (`_is_common`) data do not, either: whose a tuple is, is told by the values that it
-    carries, and it has no `owner`.  Of another one that of a query with parameters has the query in
-    it: what a query meets, and is stopped for, must not depend on the data of others.
-    """
-    is_common = owner is None
-    content = (
-        "common" if is_common else owner,
-        None if is_common else clause.window_us,
-        [test[:2] for test in clause.box] if is_common else clause.box,
-        clause.query_class.in_no_stratum(),
-        [(s.block, s.below and s.below.stream) for s in clause.sources],
-        sorted(clause.places.items()),
-        clause.residuals,
-        clause.tests,
-        sorted(clause.compared),
-        clause.carried,
-        tested,
-    )
-    return f"#{blake2b(repr(content).encode(), digest_size=16).hexdigest()}"
-
-
-def _is_common(clause: Clause) -> bool:
-    """Return whether statements with other data may read the tuples of an operator.
-
-    They may where it tests but equalities and windows: then the tuples of one statement are as many
-    as if they were its own.
-    """
-    below = [source.below for source in clause.sources]
-    inherited = [test for s, each in enumerate(below) for test in tested_below(each, s)]
-    return all(each is None or each.is_common for each in below) and all(
-        test.operator == "=" for test in clause.box[len(inherited) :]
-    )
-
-
-def tested_below(below: Clause | None, side: int) -> Iterator[Test]:
-    """Yield what a clause below, and those below it, ask of the tuples that it hands on."""
-    if below is None or not below.tested:
-        return
-    first = 1 + len(below.carried)
-    position = {place: first + i for i, place in enumerate(below.tested)}
-    for test in below.box:
-        yield Test(Place(side, -1, position[test.place]), test.operator, test.data)
-    if below.window_us != INFINITE_US:
-        yield Test(Place(side, -1, position[SPAN]), "<=", below.window_us)
 
 
 @dataclass
@@ -388,11 +338,11 @@ class Compiler:
     def with_tuples(self, clause: Clause) -> Clause:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
         tested: tuple[Place | Measured, ...] = ()
-        is_common = self.shares and _is_common(clause)
+        is_common = self.shares and may_be_common(clause)
         if self.query.parameters or is_common:
             tested = tuple(dict.fromkeys([*(test.place for test in clause.box), SPAN]))
         owner = None if is_common else self._owner()
-        stream = _stream(clause, tested, owner)
+        stream = stream_name(clause, tested, owner)
         pattern = TuplePattern(stream, (*clause.carried, *terms_tested(tested)))
         self.patterns.append(pattern)
         return replace(

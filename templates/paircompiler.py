@@ -17,7 +17,6 @@ from templates.clause import (
     Place,
     Test,
 )
-from templates.clausecompiler import tested_below
 from templates.comparisons import held_against_data
 from templates.conjunctions import compared_in, conjunction_of, split
 from templates.datatests import data_test
@@ -42,6 +41,7 @@ from templates.ordered import (
 from templates.queryclass import QueryClass
 from templates.similarterms import at_zero, scored
 from templates.template import template_of
+from templates.tuplestreams import tested_below
 from xscl.evaluation import compile_condition
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from templates.built import Built
 from templates.chaindecision import DecidedChains
 from templates.clause import Clause, ClauseSource, Test
-from templates.clausecompiler import tested_below
 from templates.conjunctions import compared_in, elements_behind, split
 from templates.elements import of_candidate
 from templates.joingraph import GraphNode, JoinGraph
@@ -32,6 +31,7 @@ from templates.rundecision import (
     RunDecision,
 )
 from templates.template import template_of
+from templates.tuplestreams import tested_below
 from xscl.comparison import Elements, operands_below
 from xscl.counting import is_counted
 from xscl.evaluation import compile_condition

@@ -1,0 +1,61 @@
+"""What an operator hands on: the stream of its tuples, and what it has asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+
+from templates.clause import SPAN, Clause, Measured, Place, Test
+from xscl.query import INFINITE_US
+
+__all__ = ["may_be_common", "stream_name", "tested_below"]
+
+
+def stream_name(clause: Clause, tested: tuple[Place | Measured, ...], owner: object | None) -> str:
+    """Name the stream of a clause's tuples by all that decides which these are.
+
+    The stratum does not: they stay where a stream gets a publisher, or loses it.  Of a common
+    stream (`may_be_common`) data do not, either: whose a tuple is, is told by the values that it
+    carries, and it has no `owner`.  Of another one that of a query with parameters has the query in
+    it: what a query meets, and is stopped for, must not depend on the data of others.
+    """
+    is_shared = owner is None
+    content = (
+        "common" if is_shared else owner,
+        None if is_shared else clause.window_us,
+        [test[:2] for test in clause.box] if is_shared else clause.box,
+        clause.query_class.in_no_stratum(),
+        [(s.block, s.below and s.below.stream) for s in clause.sources],
+        sorted(clause.places.items()),
+        clause.residuals,
+        clause.tests,
+        sorted(clause.compared),
+        clause.carried,
+        tested,
+    )
+    return f"#{blake2b(repr(content).encode(), digest_size=16).hexdigest()}"
+
+
+def may_be_common(clause: Clause) -> bool:
+    """Return whether statements with other data may read the tuples of an operator.
+
+    They may where it tests but equalities and windows: then the tuples of one statement are as many
+    as if they were its own.
+    """
+    below = [source.below for source in clause.sources]
+    inherited = [test for s, each in enumerate(below) for test in tested_below(each, s)]
+    return all(each is None or each.is_common for each in below) and all(
+        test.operator == "=" for test in clause.box[len(inherited) :]
+    )
+
+
+def tested_below(below: Clause | None, side: int) -> Iterator[Test]:
+    """Yield what a clause below, and those below it, ask of the tuples that it hands on."""
+    if below is None or not below.tested:
+        return
+    first = 1 + len(below.carried)
+    position = {place: first + i for i, place in enumerate(below.tested)}
+    for test in below.box:
+        yield Test(Place(side, -1, position[test.place]), test.operator, test.data)
+    if below.window_us != INFINITE_US:
+        yield Test(Place(side, -1, position[SPAN]), "<=", below.window_us)
