@@ -105,6 +105,11 @@ SEARCHES = (
         "-m kills --minutes {cases} --seed {seed}",
     ),
     Search(
+        "small changes of the join, matching, the pipeline and delivery that no test notices",
+        50,
+        "tests/mutants/run.py --sample {cases} --seed {seed}",
+    ),
+    Search(
         "properties of the language, of paths and of the join, more examples of each",
         80,
         "-m pytest -q -n 2 -o timeout=0 -m hypothesis tests --hypothesis-seed {seed}",
