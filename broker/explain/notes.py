@@ -70,7 +70,8 @@ def _notes(
         names = ", ".join(f"${name}" for name, _ in query.parameters)
         yield SharingNote(
             "decided-parameters",
-            f"{names}: each assignment has decisions of its own, because something is decided",
+            f"{names}: each assignment has decisions of its own, because these values are needed to"
+            " decide, and not only to look up what was decided",
         )
     elif query.parameters:
         names = ", ".join(f"${name}" for name, _ in query.parameters)
