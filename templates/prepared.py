@@ -1,6 +1,7 @@
 """Which parameters of a query are data, so that it is compiled once for all its assignments.
 
-Where joins alone are asked for, a value is tested of a tuple that is there whatever the value is.
+Where joins alone are asked for, a value is tested of a tuple that is there whatever the value is;
+so it is where rows, limits or tables are made, or asked, of joins.
 Where something is decided, it may be tested of what is decided about: the left operand of an
 operator, or WHERE behind it.  What competes must be the same for all values, or fall into groups by
 what is equal to them, and serve one threshold, or window, step by step.  What takes away may be

@@ -23,7 +23,7 @@ from xscl.path import (
 from xscl.query import Query
 from xscl.sequence import units_of
 
-__all__ = ["notes_on"]
+__all__ = ["note_on_apart", "notes_on"]
 
 
 def notes_on(
@@ -67,18 +67,23 @@ def _notes(
     for decision in decisions:
         yield from _decision_notes(decision)
     if query.parameters and decisions and not are_together:
-        names = ", ".join(f"${name}" for name, _ in query.parameters)
-        yield SharingNote(
-            "decided-parameters",
-            f"{names}: each assignment has decisions of its own, because these values are needed to"
-            " decide, and not only to look up what was decided",
-        )
+        yield note_on_apart(query)
     elif query.parameters:
         names = ", ".join(f"${name}" for name, _ in query.parameters)
         yield SharingNote(
             "parameters",
             f"{names}: equal assignments are one; different ones share all but these values",
         )
+
+
+def note_on_apart(query: Query) -> SharingNote:
+    """Return the note on a query with parameters whose assignments share no decisions."""
+    names = ", ".join(f"${name}" for name, _ in query.parameters)
+    return SharingNote(
+        "decided-parameters",
+        f"{names}: each assignment has decisions of its own, because these values are needed to"
+        " decide, and not only to look up what was decided",
+    )
 
 
 def _sources(query: Query) -> str:

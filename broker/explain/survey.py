@@ -28,7 +28,7 @@ from broker.explain.model import (
     VariantView,
 )
 from broker.explain.names import name_variables
-from broker.explain.notes import notes_on
+from broker.explain.notes import note_on_apart, notes_on
 from broker.explain.spelling import (
     ParameterNumber,
     ParameterText,
@@ -239,9 +239,15 @@ class _Surveyor:
             view = self._query(own, own, list(islice(rest, count)), uses)
             title, factors = variant_title(query, variant), tuple(factor_lines(query, variant))
             found.append(VariantView(title, variant.lost, factors, view))
-        unasked = tuple(unasked_lines(query, plain))
+        notes = found[0].view.notes
+        if query.parameters and plain is not query:
+            notes = (*notes, note_on_apart(query))
         return replace(
-            found[0].view, parameters=query.parameters, variants=tuple(found), unasked=unasked
+            found[0].view,
+            parameters=query.parameters,
+            variants=tuple(found),
+            unasked=tuple(unasked_lines(query, plain)),
+            notes=notes,
         )
 
     def use(self, clause: Clause, member: ClassMember) -> int:

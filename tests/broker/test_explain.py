@@ -280,6 +280,12 @@ def test_tables_are_shown_with_who_reads_and_writes_them() -> None:
     assert "each match removes worker[h]" in mask.tables
 
 
+LOST = (
+    "S//i[k = $x]->a FOLLOWED BY {a/t = b/t, 1 h} S//j->b LOSS 0.1 DELAY %s"
+    " FOLLOWED BY {b/t = c/t, 1 h} S//k->c CONFIDENCE 0.01"
+)
+
+
 @pytest.mark.parametrize(
     ("text", "codes"),
     [
@@ -287,6 +293,8 @@ def test_tables_are_shown_with_who_reads_and_writes_them() -> None:
         ("S//i->a NEXT {a/n < b/n + $x, 1 h} S//i->b", {"decided-parameters", "no-value-join"}),
         ("S//i->a NEXT {similar(a/t, b/t) >= 0.5 OR a/n < b/n, 1 h} S//i->b", {"no-value-join"}),
         ("S//i->a NOT FOLLOWED BY {similar(a/t, b/t) >= 0.5, 1 h} S//i->b", set()),
+        (LOST % "uniform(0 s, 1 h)", {"parameters"}),
+        (LOST % "learned", {"decided-parameters"}),
     ],
 )
 def test_notes_say_what_a_decision_passes_over_and_for_whom_it_is(

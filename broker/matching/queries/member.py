@@ -37,9 +37,10 @@ class SourceTopics:
 class Member:
     """A registered query, compiled once if it is `prepared`, else once for each assignment.
 
-    Where something is decided it is compiled once for each registration point of assignments
-    (`shared`), or once for each assignment.  `uses`, those of roots, and `compiled` are by the name
-    of an assignment (`name_of`); what the inner operators of all assignments use is `handed_on`.
+    Where documents compete, as under NEXT, it is compiled once for each registration point of
+    assignments (`shared`), or once for each assignment.  `uses`, those of roots, and `compiled` are
+    by the name of an assignment (`name_of`); what the inner operators of all assignments use is
+    `handed_on`.
     `sources` are those compiled for assignments by the name of what they find (`found_by`), which
     several may share.  A `number` is never given twice.  `askers` has who asks for the rows, or
     graphs, of each source; `has_moved` says that alternatives have come or gone.
