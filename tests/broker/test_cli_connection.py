@@ -3,9 +3,11 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.verbs import xscl
@@ -108,7 +110,9 @@ def test_a_broker_that_does_not_listen_yet_is_waited_for(
             server = stack.enter_context(HTTPServer(("127.0.0.1", unused_tcp_port), _Refusing))
             threading.Thread(target=server.handle_request).start()
 
-        monkeypatch.setattr("broker.cli.connection.time.sleep", listen)
+        # Other threads of the process may sleep meanwhile.
+        clock = SimpleNamespace(sleep=listen, monotonic=time.monotonic)
+        monkeypatch.setattr("broker.cli.connection.time", clock)
         result = xscl("--config", str(path), "list")
     assert result.exit_code == 0
     assert "does not listen yet; waiting for it" in result.stderr
