@@ -10,9 +10,11 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.ports import free_ports
@@ -100,12 +102,19 @@ main(["run"])
     assert done.stdout == "True set()\n", done.stderr
 
 
+def clock_that(sleeps: Callable[[float], object]) -> SimpleNamespace:
+    """Return a module `time` for the module under test alone: other threads may sleep meanwhile."""
+    return SimpleNamespace(sleep=sleeps, monotonic=time.monotonic)
+
+
 def test_wait_ends_when_the_broker_is_ready(
     settings: Path, serve: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ready = (200, b'{"status": "ready"}')
     starting = (503, b'{"detail": "the broker is starting"}')
-    monkeypatch.setattr("broker.cli.wait.time.sleep", lambda _: serve(starting, starting, ready))
+    monkeypatch.setattr(
+        "broker.cli.wait.time", clock_that(lambda _: serve(starting, starting, ready))
+    )
     result = xscl("--config", str(settings), "wait")
     assert result.exit_code == 0, result.output
     said = re.sub(r"http://\S+", "URL", result.stderr).splitlines()
@@ -120,7 +129,7 @@ def test_wait_does_not_wait_for_a_broker_that_has_ended(
     settings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claim = Claim(settings.parent / "d")
-    monkeypatch.setattr("broker.cli.wait.time.sleep", lambda _: claim.release())
+    monkeypatch.setattr("broker.cli.wait.time", clock_that(lambda _: claim.release()))
     result = xscl("--config", str(settings), "wait")
     assert result.exit_code == 1
     assert "the broker has ended" in result.stderr
