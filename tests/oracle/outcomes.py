@@ -477,7 +477,8 @@ def _selected(values: Sequence[Atom]) -> Any:
     from decimal import Decimal
 
     def decimal(value: float) -> Any:
-        return Decimal(repr(value)) if math.isfinite(value) else value
+        # As numbers are written: `values.string`.
+        return Decimal(repr(value)) if 1e-6 <= abs(value) < 1e15 else value
 
     numbers = [v if isinstance(v, str) else _whole(v, float, decimal) for v in values]
     return numbers[0] if len(numbers) == 1 else numbers
