@@ -6,15 +6,17 @@ whether these follow one another, within the windows, with the values that are c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
+from broker.documents.document import Document
 from broker.whynot.reason import Reason
+from broker.whynot.surroundings import Surroundings, reason_among
 from xscl.query import Absence, AbsenceKind, From, Node, Operator, OperatorKind, Query
 from xscl.sequence import Unit, children, nodes_below
 
-__all__ = ["among", "as_written", "decision_reason", "open_form"]
+__all__ = ["as_written", "open_form", "reason_around"]
 
 
 def open_form(query: Query) -> Query | None:
@@ -89,7 +91,30 @@ def _open(node: Node) -> Node:
     return node
 
 
-def decision_reason(reason: Reason | None) -> Reason:
+def reason_around(
+    query: Query,
+    documents: Sequence[Document],
+    fits: Reason | None,
+    around: Surroundings | None,
+    *,
+    lateness_us: int,
+    registration_point: int,
+) -> Reason:
+    """Return what is said of documents, whose own reason is `fits`, among all that stand around."""
+    if around is None:
+        return _decision_reason(fits)
+    found = reason_among(
+        query,
+        documents,
+        around.documents,
+        lateness_us=lateness_us,
+        registration_point=registration_point,
+        is_cut=around.is_cut,
+    )
+    return _among(query.id, fits, found)
+
+
+def _decision_reason(reason: Reason | None) -> Reason:
     """Return what is left to say where documents fit, or where their times cannot be told."""
     hint = "name them by number among all: `--documents FILE`, or ask the running broker"
     if reason is None:
@@ -102,7 +127,7 @@ def decision_reason(reason: Reason | None) -> Reason:
     return Reason("decision", False, text, hint, dict(reason.facts), (reason,), 1.0)
 
 
-def among(query_id: str, fits: Reason | None, found: Reason | None) -> Reason:
+def _among(query_id: str, fits: Reason | None, found: Reason | None) -> Reason:
     """Return what is known of documents among all others: that they fit, and what was decided."""
     own = fits.parts if fits is not None else ()
     facts = dict(fits.facts) if fits is not None else {}

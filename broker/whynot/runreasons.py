@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from broker.documents.document import Document
 from broker.whynot.blockattempts import BlockAttempts
-from broker.whynot.decided import among, decision_reason
+from broker.whynot.decided import reason_around
 from broker.whynot.reason import Reason
 from broker.whynot.runs import RunAttempts
 from broker.whynot.runsteps import stepped
-from broker.whynot.surroundings import Surroundings, match_alone, reason_among
+from broker.whynot.surroundings import Surroundings, match_alone
 from templates.plain import plain_statements
 from xscl.query import Query
 
@@ -53,17 +53,14 @@ def reason_of_runs(
     if not query.is_ordered:
         text = f"{query.id} matches"
         return replace(fits, holds=True, text=text, progress=1.0) if holds else fits
-    if around is None:
-        return decision_reason(fits)
-    found = reason_among(
+    return reason_around(
         query,
         documents,
-        around.documents,
+        fits,
+        around,
         lateness_us=lateness_us,
         registration_point=registration_point,
-        is_cut=around.is_cut,
     )
-    return among(query.id, fits, found)
 
 
 def _own_reason(

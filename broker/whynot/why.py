@@ -20,13 +20,13 @@ from typing import Any
 from broker.documents.document import Document
 from broker.whynot.attempts import Attempts
 from broker.whynot.cells import KnownRows, Rules, cell_reason, without_tables
-from broker.whynot.decided import among, as_written, decision_reason, open_form
+from broker.whynot.decided import as_written, open_form, reason_around
 from broker.whynot.given import no_row, of_outcome, without_outcome
 from broker.whynot.lossy import lossy_reason, sure_among
 from broker.whynot.operators import StreamAt
 from broker.whynot.reason import Reason
 from broker.whynot.runreasons import reason_of_runs
-from broker.whynot.surroundings import Surroundings, reason_among
+from broker.whynot.surroundings import Surroundings
 from templates.plain import plain_statements
 from xscl.query import (
     Query,
@@ -136,17 +136,14 @@ def why_not(
             fits = as_written(fits, plain)
             if not fits.holds:
                 return fits
-        if around is None:
-            return decision_reason(fits)
-        found = reason_among(
+        return reason_around(
             plain,
             documents,
-            around.documents,
+            fits,
+            around,
             lateness_us=lateness_us,
             registration_point=registration_point,
-            is_cut=around.is_cut,
         )
-        return among(query.id, fits, found)
     best: Reason | None = None
     for statement in plain_statements(plain):
         attempt = Attempts(statement, lateness_us, registration_point, stream_at)
