@@ -1,7 +1,7 @@
 """robots.txt, for feeds that are told to heed it.
 
 No reader of subscribed feeds does by default, because a subscription is a person's choice and
-not a crawl; the option is there for who wants it (`robots = true`).
+not a crawl; the option is there for anyone who wants it (`robots = true`).
 """
 
 from __future__ import annotations

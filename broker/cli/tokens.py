@@ -26,7 +26,7 @@ _COLUMNS = ["name", "scopes", "subscriptions", "expires", "used", "created"]
 
 @click.group()
 def tokens() -> None:
-    """Make tokens for who may use the broker, and revoke them.
+    """Make tokens for users of the broker, and revoke them.
 
     Every request needs one.  Verbs take theirs from --token, XSCL_TOKEN, the file that
     `http.token_file` names, or else admin-token in the data directory.

@@ -1,4 +1,4 @@
-"""Why documents are no run: the first of them that a run of those before it cannot take.
+"""Why documents are no run: the first one that the run before it cannot take.
 
 Documents stand in the order of their ends, and each is an element of a step (`runsteps`).  Where
 they could be divided among the steps in several ways, the one that comes furthest is told.  What

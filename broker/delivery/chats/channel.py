@@ -100,7 +100,7 @@ class ChatChannel:
         return self._service.url(destination, delivery_id)
 
     def _judged(self, outcome: Outcome) -> Outcome:
-        """Return what an answer means to who knows the service."""
+        """Return what an answer means to someone who knows the service."""
         words = _words(outcome.detail)
         if any((outcome.status, word) in self._service.ends for word in words):
             return replace(outcome, kind=OutcomeKind.GONE)

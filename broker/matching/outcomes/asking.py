@@ -25,10 +25,10 @@ from xscl.rowvalues import numbered_aggregate, of_row
 __all__ = ["Asking"]
 
 MANY = 8
-"""Of so many assignments those are looked up whose windows, or numbers, let a row pass."""
+"""From so many assignments on, the ones are looked up whose window, or number, lets a row pass."""
 
 BLOCK = 256
-"""So many numbers have one entry by which they are passed over."""
+"""How many numbers are passed over at once, by the least and the greatest of them."""
 
 _SCALAR: dict[str, Callable[[float, float], bool]] = {
     "=": operators.eq,
@@ -59,7 +59,7 @@ class _ComparedAggregate(NamedTuple):
 
 
 class _Threshold(NamedTuple):
-    """Those who have one window, in the order of the numbers that they compare first."""
+    """Topics with one window, in the order of the numbers that they compare first."""
 
     length_us: int
     who: Ints
@@ -180,7 +180,7 @@ class Asking:
 
 
 class _ByLength:
-    """Those who have many windows, in the order of these, and what they compare."""
+    """Topics with many windows, in the order of these, and what they compare."""
 
     def __init__(self, lengths_us: Ints, compared: Sequence[_ComparedAggregate]) -> None:
         order = np.argsort(lengths_us, kind="stable")

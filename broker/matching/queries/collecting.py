@@ -1,7 +1,7 @@
 """Many queries at once, for which nobody looks for cycles of objects.
 
 What a query is made of stays, and hardly any of it is in a cycle.  A quarter of the time of
-registering ten thousand went into looking through those before it again and again.
+registering ten thousand went into looking through all that came before, again and again.
 """
 
 from __future__ import annotations
