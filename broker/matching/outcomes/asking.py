@@ -136,7 +136,7 @@ class Asking:
         """Return who may have a row that ends at a time, each with the place where it begins."""
         if len(self.topics) < MANY:
             places = [series.first_from(end_us - each) for each in self._lengths]
-            return [(i, at) for i, at in enumerate(places) if self._may_hold(series, i, at, last)]
+            return [(i, at) for i, at in enumerate(places) if self.may_hold(series, i, at, last)]
         if self._steps:
             return sorted(self._looked_up(series, end_us, last))
         if self._by_length is not None:
@@ -171,7 +171,7 @@ class Asking:
                 some = some[_COMPARISONS[compared](value, own[some]) & (value == value)]
             yield from ((each, first) for each in some.tolist())
 
-    def _may_hold(self, series: Series, who: int, first: int, last: int) -> bool:
+    def may_hold(self, series: Series, who: int, first: int, last: int) -> bool:
         """Return whether comparisons with numbers hold of matches `[first, last)`."""
         for aggregate, operator, numbers in self._compared or ():
             if not _SCALAR[operator](_number(series, aggregate, first, last), numbers[who]):

@@ -29,6 +29,9 @@ from xscl.evaluation import UnboundError, Values, compile_operand
 
 __all__ = ["Asked", "Gathered", "MatchSource", "Matched", "Rows"]
 
+CERTAIN = Fraction(1)
+"""How sure documents are of which nothing else is known."""
+
 Asked = tuple[Values, ...]
 """The values of one key or aggregate: of each argument."""
 
@@ -112,7 +115,7 @@ class Matched:
         self.readings: list[TupleReading] = []
         self.hits: list[tuple[int, int]] = []
         self.times: dict[str, int] = {}
-        self.known = Fraction(1)
+        self.known = CERTAIN
         self.confidence: Fraction | None = None
         self._documents = documents
         self._asked: dict[int, Asked] = {}

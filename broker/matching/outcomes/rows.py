@@ -151,13 +151,18 @@ class RowSource:
             oldest_us = self._oldest_us(watermark_us, length_us)
             if end_us < oldest_us:
                 continue
-            some = Series(asking.rows.aggregates, len(keys))
-            stretch = slice(series.first_from(end_us - length_us), series.first_behind(end_us))
-            for match in series.matches[stretch]:
-                if match.docid == docid or match.end_us >= oldest_us:
-                    some.add(match)
+            first, last = series.first_from(end_us - length_us), series.first_behind(end_us)
+            some = series
+            if series.ends[first] < oldest_us:
+                some = Series(asking.rows.aggregates, len(keys))
+                for match in series.matches[first:last]:
+                    if match.docid == docid or match.end_us >= oldest_us:
+                        some.add(match)
+                first, last = 0, len(some)
+            if not asking.may_hold(some, who, first, last):
+                continue
             place = docid, end_us, watermark_us
-            found = _row(asking, who, place, keys, some, 0, len(some), beside)
+            found = _row(asking, who, place, keys, some, first, last, beside)
             if found is not None:
                 yield found
 
