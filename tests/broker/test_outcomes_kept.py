@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
 
 import pytest
 from support.crashing_broker import POINTS, Crash, CrashAt, CrashingBroker
-from support.examples import size, some
+from support.examples import some
 
 import xscl
 from broker.documents.document import Document, DocumentLine, tick
 from broker.explain.survey import survey
-from broker.matching.engine import Engine, RegisteredQuery
-from broker.matching.match import Match
 from broker.pipeline.lookback.backfill import LookBackError, check_unread
 from broker.whynot import why_not
 
@@ -97,50 +95,6 @@ def test_what_limits_cannot_look_back(tmp_path: Path, name: str) -> None:
         check_unread(broker.registry, query)
 
 
-# -- many lengths ------------------------------------------------------------------------------
-
-MANY = "S//i->a[k->k] WINDOW $long BY k HAVING count() >= $least AND sum(a/p) > 2 GRACE 0 s"
-
-
-def documents() -> list[Document]:
-    found = []
-    for number in range(1, 60):
-        at_us = number * 3 * SECOND_US
-        xml = f"<i><k>{'xy'[number % 2]}</k><p>{number % 7 / 10}</p></i>".encode()
-        found.append(Document(number, "S", str(number), at_us, at_us, at_us, at_us - 3, xml))
-    return found
-
-
-def given(assignments: list[dict[str, float | int]]) -> dict[str, list[tuple[int, ...]]]:
-    """Return by its assignment the documents of each row."""
-    [query] = xscl.parse(MANY, id="q")
-    engine = Engine([RegisteredQuery(query, 0, tuple(assignments))], lateness_us=0)
-    found = documents()
-    xml = {document.docid: document.xml for document in found}
-    rows: dict[str, list[tuple[int, ...]]] = {}
-    for start in range(0, len(found), 10):
-        step = engine.process(
-            engine.evaluate(found[start : start + 10]), lambda ids: {i: xml[i] for i in ids}
-        )
-        for row in step.matches:
-            match = Match.read(row.line)
-            rows.setdefault(row.parameters, []).append(tuple(d.docid for d in match.documents))
-    return rows
-
-
-def test_rows_of_many_lengths_are_those_of_each_alone() -> None:
-    every: list[dict[str, float | int]] = [
-        {"long": long * SECOND_US, "least": float(least)}
-        for long in range(0, 200, 12)
-        for least in (1, 4)
-    ]
-    asked = some(every, 7)
-    together = given(asked)
-    assert len(together) >= size(5, 20)
-    alone = {name: rows for each in asked for name, rows in given([each]).items()}
-    assert together == alone
-
-
 # -- for people --------------------------------------------------------------------------------
 
 
@@ -156,8 +110,15 @@ def test_an_explanation_says_what_is_given_of_the_matches() -> None:
     )
 
 
+def documents() -> Iterator[Document]:
+    for number in (1, 2):
+        at_us = number * SECOND_US
+        xml = b"<i><k>x</k></i>"
+        yield Document(number, "S", str(number), at_us, at_us, at_us, at_us - 1, xml)
+
+
 def test_why_not_speaks_of_the_source_and_then_of_what_is_given() -> None:
-    first, second, *_ = documents()
+    first, second = documents()
     [query] = xscl.parse("S//i->a LIMIT 1 PER 1 h GRACE 0 s", id="q")
     found = why_not(query, [second], lateness_us=0)
     assert found.kind == "given"

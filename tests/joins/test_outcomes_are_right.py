@@ -16,7 +16,7 @@ from support.kit import CASES, Case, cases, check, parse_case
 from support.runners import SOME_ENGINES, EngineName, lines, run_engine, run_oracle
 
 from broker.matching.match import Match
-from broker.matching.outcomes import asking
+from broker.matching.outcomes import compared
 from broker.pipeline.shards import Join
 
 ALL = dict(cases(CASES / "outcomes"))
@@ -71,7 +71,7 @@ def test_it_gives_what_the_oracle_gives(kind: Callable[[RandomChooser], str]) ->
 def test_of_many_who_compare_what_a_row_counts_each_has_its_own_rows(
     operator: str, windows: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "BLOCK", 2)
+    monkeypatch.setattr(compared, "BLOCK", 2)
     asked = f"count() {operator} $n AND avg(a/p) >= $m AND count() < 9"
     of_whom = "\n".join(
         f'parameters q {{"n": {n}, "m": {m}, "w": "{w}"}}'

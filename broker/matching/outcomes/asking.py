@@ -7,17 +7,22 @@ all that reach back to the same match ask for one row.
 
 from __future__ import annotations
 
-import operator as operators
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.boxes.columns import Ints
+from broker.matching.outcomes.compared import (
+    COMPARISONS,
+    HOLDS,
+    ByLength,
+    ComparedAggregate,
+    number_of,
+)
 from broker.matching.outcomes.series import Series
 from broker.matching.uses import Topic, length_under
 from xscl.evaluation import Condition, Reading, compile_conjunction
-from xscl.functions import to_double
 from xscl.path import Literal, Parameter
 from xscl.query import INFINITE_US, Rows
 from xscl.rowvalues import numbered_aggregate, of_row
@@ -27,35 +32,7 @@ __all__ = ["Asking"]
 MANY = 8
 """From so many assignments on, the ones are looked up whose window, or number, lets a row pass."""
 
-BLOCK = 256
-"""How many numbers are passed over at once, by the least and the greatest of them."""
-
-_SCALAR: dict[str, Callable[[float, float], bool]] = {
-    "=": operators.eq,
-    # Of what is no number nothing holds.
-    "!=": lambda a, b: a < b or a > b,
-    "<": operators.lt,
-    "<=": operators.le,
-    ">": operators.gt,
-    ">=": operators.ge,
-}
-_COMPARISONS = {
-    "=": np.equal,
-    "!=": np.not_equal,
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-}
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
-
-
-class _ComparedAggregate(NamedTuple):
-    """A comparison of an aggregate with a number for each assignment."""
-
-    aggregate: int
-    operator: str
-    numbers: np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
 class _Threshold(NamedTuple):
@@ -85,15 +62,15 @@ class Asking:
         self._compared = self._in_columns()
         is_looked_up = len(topics) >= MANY and bool(self._compared)
         self._steps = self._in_steps() if is_looked_up else []
-        self._by_length: _ByLength | None = None
+        self._by_length: ByLength | None = None
         if is_looked_up and not self._steps:
-            self._by_length = _ByLength(self.lengths_us, self._compared or [])
+            self._by_length = ByLength(self.lengths_us, self._compared or [])
 
     def holds(self, reading: Reading) -> bool:
         """Return whether HAVING holds of a row."""
         return self._conditions is None or any(each(reading) for each in self._conditions)
 
-    def _in_columns(self) -> list[_ComparedAggregate] | None:
+    def _in_columns(self) -> list[ComparedAggregate] | None:
         """Return HAVING as comparisons of aggregates with numbers, None where it is not that."""
         having = self.rows.having
         if having is None or len(having) != 1:
@@ -101,7 +78,7 @@ class Asking:
         (asked,) = having
         if asked.value_joins or asked.similarity_joins or asked.tests:
             return None
-        found: list[_ComparedAggregate] = []
+        found: list[ComparedAggregate] = []
         for each in asked.residuals:
             for one, other, operator in (
                 (each.left, each.right, each.operator),
@@ -109,14 +86,14 @@ class Asking:
             ):
                 number = numbered_aggregate(one, self.rows)
                 values = self._numbers(other)
-                if number is not None and values is not None and self._is_number(number):
-                    found.append(_ComparedAggregate(number, operator, values))
+                if number is not None and values is not None and self._isnumber_of(number):
+                    found.append(ComparedAggregate(number, operator, values))
                     break
             else:
                 return None
         return found
 
-    def _is_number(self, aggregate: int) -> bool:
+    def _isnumber_of(self, aggregate: int) -> bool:
         numeric = ("count", "count distinct", "sum", "avg", "min", "max")
         return self.rows.aggregates[aggregate].function in numeric
 
@@ -144,6 +121,33 @@ class Asking:
         all_places = series.all_from(end_us - self.lengths_us)
         return list(enumerate(all_places.tolist()))
 
+    def late_candidates(
+        self, series: Series, end_us: int, last: int, before_us: int
+    ) -> Iterator[tuple[int, int, bool]]:
+        """Yield who may have a row that ends before a time, the place where it begins, and more.
+
+        Of what ends before that time by more than the window not all must be remembered: the last
+        says that no such match is in the row.  Of a row with one it is not asked what it is of.
+        """
+        if len(self.topics) < MANY:
+            for who, length_us in enumerate(self._lengths):
+                if end_us >= before_us - length_us:
+                    first = series.first_from(end_us - length_us)
+                    is_whole = series.ends[first] >= before_us - length_us
+                    if not is_whole or self.may_hold(series, who, first, last):
+                        yield who, first, is_whole
+            return
+        places = series.all_from(end_us - self.lengths_us)
+        are_whole = series.ends_at(places) >= before_us - self.lengths_us
+        found = [(*each, True) for each in self.candidates(series, end_us, last)]
+        # A window that begins so late has no row.
+        others = np.flatnonzero(~are_whole & (end_us >= before_us - self.lengths_us)).tolist()
+        whole: list[bool] = are_whole.tolist()
+        yield from sorted(
+            [each for each in found if whole[each[0]]]
+            + [(who, int(places[who]), False) for who in others]
+        )
+
     def _in_steps(self) -> list[_Threshold]:
         """Return who has each window, by what they compare first; nothing if that is no order."""
         lengths = np.unique(self.lengths_us)
@@ -164,103 +168,19 @@ class Asking:
         (leading, operator, _), *others = self._compared
         for length_us, who, numbers in self._steps:
             first = series.first_from(end_us - length_us)
-            value = _number(series, leading, first, last)
+            value = number_of(series, leading, first, last)
             some = who[_between(numbers, operator, value)]
             for aggregate, compared, own in others if len(some) else ():
-                value = _number(series, aggregate, first, last)
-                some = some[_COMPARISONS[compared](value, own[some]) & (value == value)]
+                value = number_of(series, aggregate, first, last)
+                some = some[COMPARISONS[compared](value, own[some]) & (value == value)]
             yield from ((each, first) for each in some.tolist())
 
     def may_hold(self, series: Series, who: int, first: int, last: int) -> bool:
         """Return whether comparisons with numbers hold of matches `[first, last)`."""
         for aggregate, operator, numbers in self._compared or ():
-            if not _SCALAR[operator](_number(series, aggregate, first, last), numbers[who]):
+            if not HOLDS[operator](number_of(series, aggregate, first, last), numbers[who]):
                 return False
         return True
-
-
-class _ByLength:
-    """Topics with many windows, in the order of these, and what they compare."""
-
-    def __init__(self, lengths_us: Ints, compared: Sequence[_ComparedAggregate]) -> None:
-        order = np.argsort(lengths_us, kind="stable")
-        self._who = order
-        self._lengths = lengths_us[order]
-        by_length = [each._replace(numbers=each.numbers[order]) for each in compared]
-        # What is the same for all is asked once of a stretch.
-        self._alike = [each for each in by_length if _are_alike(each.numbers)]
-        self._numbers = [_Numbers(each) for each in by_length if not _are_alike(each.numbers)]
-
-    def candidates(self, series: Series, end_us: int, last: int) -> Iterator[tuple[int, int]]:
-        """Yield who may have a row that ends at a time, each with the place where it begins."""
-        oldest = series.first_from(end_us - int(self._lengths[-1]))
-        distances = end_us - np.array(series.ends[oldest:last], np.int64)
-        own = np.flatnonzero(np.diff(distances, prepend=-1))
-        lows = np.searchsorted(self._lengths, distances[own])
-        highs = np.append(len(self._lengths), lows[:-1])
-        for at, low, high in zip(own.tolist(), lows.tolist(), highs.tolist(), strict=True):
-            if low < high:
-                first = oldest + at
-                yield from ((who, first) for who in self._holding(series, low, high, first, last))
-
-    def _holding(self, series: Series, low: int, high: int, first: int, last: int) -> list[int]:
-        """Return of whom between two ranks HAVING may hold, of the matches `[first, last)`."""
-        for aggregate, operator, numbers in self._alike:
-            if not _SCALAR[operator](_number(series, aggregate, first, last), float(numbers[0])):
-                return []
-        if not self._numbers:
-            everyone: list[int] = self._who[low:high].tolist()
-            return everyone
-        leading, *others = self._numbers
-        some = leading.between(low, high, leading.value(series, first, last))
-        for each in others if len(some) else ():
-            some = some[each.hold(some, each.value(series, first, last))]
-        found: list[int] = self._who[some].tolist()
-        return found
-
-
-class _Numbers:
-    """Numbers that are compared with an aggregate, and the extremes of each block of them."""
-
-    def __init__(self, compared: _ComparedAggregate) -> None:
-        self._aggregate, self._operator, self._all = compared
-        starts = np.arange(0, len(self._all), BLOCK)
-        self._least = np.fmin.reduceat(self._all, starts)
-        self._most = np.fmax.reduceat(self._all, starts)
-
-    def value(self, series: Series, first: int, last: int) -> float:
-        """Return the aggregate of the matches `[first, last)`, NaN where it has no value."""
-        return _number(series, self._aggregate, first, last)
-
-    def hold(self, some: Ints, value: float) -> Flags:
-        """Return with which of some numbers a value compares so."""
-        held: Flags = _COMPARISONS[self._operator](value, self._all[some]) & (value == value)
-        return held
-
-    def between(self, low: int, high: int, value: float) -> Ints:
-        """Return the places from `low` to `high` of the numbers with which a value compares so."""
-        blocks = np.arange(low // BLOCK, (high - 1) // BLOCK + 1)
-        least, most = self._least[blocks], self._most[blocks]
-        if self._operator in ("<", "<="):
-            blocks = blocks[_COMPARISONS[self._operator](value, most)]
-        elif self._operator in (">", ">="):
-            blocks = blocks[_COMPARISONS[self._operator](value, least)]
-        elif self._operator == "=":
-            blocks = blocks[(least <= value) & (value <= most)]
-        places = (blocks[:, None] * BLOCK + np.arange(BLOCK)).ravel()
-        places = places[(places >= low) & (places < high)]
-        found: Ints = places[self.hold(places, value)]
-        return found
-
-
-def _are_alike(numbers: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bool:
-    return bool((numbers == numbers[0]).all())
-
-
-def _number(series: Series, aggregate: int, first: int, last: int) -> float:
-    """Return an aggregate of the matches `[first, last)`, NaN where it has no value."""
-    found = series.value(aggregate, first, last)
-    return to_double(found[0]) if found else np.nan
 
 
 def _between(

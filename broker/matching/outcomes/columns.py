@@ -4,26 +4,50 @@
 Sums are exact, in integers, and are rounded once: they do not depend on where the sequence began.
 `min` and `max` are those of the matches that no later one undercuts (a monotone stack, which is the
 deque of the sliding minimum for all lengths at once): a stretch that ends with the newest match
-costs one search.  What is left (`count distinct`, `first`, `collect`, ...) looks at the stretch.
+costs one search.  `count distinct` adds up which matches are the last to have a value.  What is
+left (`first`, `collect`, ...) looks at the stretch.
+
+All stretches that end at one place are bounded in one step each: by doubles, and by how far these
+may be from what is exact.
 """
 
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from xscl.evaluation import Values
 from xscl.functions import Atom, spell, to_double
 
-__all__ = ["AggregateColumn", "aggregated", "column_of"]
+__all__ = ["AggregateColumn", "Bounds", "aggregated", "column_of"]
 
 COLLECTED_MAX = 100
 """The most values that `collect` gives (semantics, section 18)."""
 
+EXACT = 1 << 52
+"""Doubles of smaller integers, and of their differences, are exact."""
+
+ERROR = 2.0**-49
+"""More than the relative error of a difference of two sums in doubles, and of its rounding."""
+
+_SMALLEST = 1e-300
+
 Asked = tuple[Values, ...]
+
+Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
+
+
+class Bounds(NamedTuple):
+    """Between what an aggregate of some stretches lies; NaN where it has no value, or is none."""
+
+    low: Floats
+    high: Floats
 
 
 class AggregateColumn(Protocol):
@@ -35,11 +59,19 @@ class AggregateColumn(Protocol):
     def between(self, first: int, last: int) -> Values | None:
         """Return the aggregate of matches `[first, last)`, None where it has to be looked at."""
 
+    def bounds(self, first: int, last: int) -> Bounds | None:
+        """Return the bounds of the stretches from each place in `[first, last)` to `last`.
+
+        None says that nothing is known.
+        """
+
 
 def column_of(function: str, count: int) -> AggregateColumn | None:
     """Return an empty column for an aggregate of so many arguments, None where there is none."""
     if function == "count":
         return _Count() if count else None
+    if function == "count distinct":
+        return _Distinct()
     if function in ("sum", "avg"):
         return _Sum(function == "avg")
     if function in ("min", "max"):
@@ -49,13 +81,48 @@ def column_of(function: str, count: int) -> AggregateColumn | None:
 
 class _Count:
     def __init__(self) -> None:
-        self._prefix = [0]
+        self._prefix = array("q", [0])
 
     def append(self, asked: Asked) -> None:
         self._prefix.append(self._prefix[-1] + len(asked[0]))
 
     def between(self, first: int, last: int) -> Values:
         return (float(self._prefix[last] - self._prefix[first]),)
+
+    def bounds(self, first: int, last: int) -> Bounds:
+        prefix = np.frombuffer(self._prefix, np.int64)
+        counts = (prefix[last] - prefix[first:last]).astype(np.float64)
+        return Bounds(counts, counts)
+
+
+class _Distinct:
+    """How many values each match is the last to have: stretches that end with the newest match."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}
+        self._counts = array("q")
+
+    def append(self, asked: Asked) -> None:
+        at = len(self._counts)
+        values = _distinct(asked[0])
+        self._counts.append(len(values))
+        for value in values:
+            before = self._last.get(value)
+            if before is not None:
+                self._counts[before] -= 1
+            self._last[value] = at
+
+    def between(self, first: int, last: int) -> Values | None:
+        if last != len(self._counts):
+            return None
+        return (float(np.frombuffer(self._counts, np.int64)[first:].sum()),)
+
+    def bounds(self, first: int, last: int) -> Bounds | None:
+        if last != len(self._counts):
+            return None
+        newest_first = np.frombuffer(self._counts, np.int64)[first:][::-1]
+        counts = newest_first.cumsum()[::-1].astype(np.float64)
+        return Bounds(counts, counts)
 
 
 class _Sum:
@@ -65,8 +132,10 @@ class _Sum:
         self._is_average = is_average
         self._scale = 0
         self._prefix = [0]
-        self._counts = [0]
+        self._counts = array("q", [0])
         self._strange: list[int] = []
+        self._doubles = array("d")
+        self._largest = 0
 
     def append(self, asked: Asked) -> None:
         total = self._prefix[-1]
@@ -80,6 +149,7 @@ class _Sum:
             if bits > self._scale:
                 more = bits - self._scale
                 self._prefix = [each << more for each in self._prefix]
+                self._largest <<= more
                 total <<= more
                 self._scale = bits
             total += numerator << (self._scale - bits)
@@ -96,6 +166,35 @@ class _Sum:
         count = self._counts[last] - self._counts[first]
         return (total / count,) if count else ()
 
+    def bounds(self, first: int, last: int) -> Bounds | None:
+        for total in self._prefix[len(self._doubles) :]:
+            self._doubles.append(_rounded(total, 1 << self._scale))
+            self._largest = max(self._largest, abs(total))
+        largest = _rounded(self._largest, 1 << self._scale)
+        if math.isinf(largest):
+            return None
+        totals = np.frombuffer(self._doubles)
+        low = high = totals[last] - totals[first:last]
+        if self._largest >= EXACT:
+            error = largest * ERROR + _SMALLEST
+            low, high = low - error, high + error
+        if self._is_average:
+            prefix = np.frombuffer(self._counts, np.int64)
+            counts = prefix[last] - prefix[first:last]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                low, high = (np.where(counts, each / counts, np.nan) for each in (low, high))
+        return self._but_strange(Bounds(low, high), first, last)
+
+    def _but_strange(self, bounds: Bounds, first: int, last: int) -> Bounds:
+        """Return bounds that say nothing of the stretches with what is not finite."""
+        at = bisect_left(self._strange, last)
+        count = self._strange[at - 1] + 1 - first if at else 0
+        if count <= 0:
+            return bounds
+        low, high = bounds.low.copy(), bounds.high.copy()
+        low[:count], high[:count] = -np.inf, np.inf
+        return Bounds(low, high)
+
 
 class _Extreme:
     """The least values of stretches that end with the newest match; `sign` turns the order."""
@@ -103,8 +202,8 @@ class _Extreme:
     def __init__(self, sign: int) -> None:
         self._sign = sign
         self._length = 0
-        self._places: list[int] = []
-        self._values: list[float] = []
+        self._places = array("q")
+        self._values = array("d")
         self._strange = -1
 
     def append(self, asked: Asked) -> None:
@@ -128,12 +227,24 @@ class _Extreme:
         at = bisect_left(self._places, first)
         return (self._sign * self._values[at],) if at < len(self._places) else ()
 
+    def bounds(self, first: int, last: int) -> Bounds | None:
+        if last != self._length:
+            return None
+        at = bisect_left(self._places, first)
+        places = np.frombuffer(self._places, np.int64)[at:]
+        counts = np.diff(places, prepend=first - 1)
+        values = np.full(last - first, np.nan)
+        known = np.repeat(np.frombuffer(self._values)[at:], counts)
+        values[: len(known)] = self._sign * known
+        values[: max(0, self._strange + 1 - first)] = np.nan
+        return Bounds(values, values)
+
 
 def _rounded(numerator: int, denominator: int) -> float:
     try:
         return numerator / denominator
     except OverflowError:
-        return math.copysign(math.inf, numerator)
+        return math.inf if numerator > 0 else -math.inf
 
 
 def aggregated(function: str, matches: Sequence[Asked]) -> Values:

@@ -147,22 +147,21 @@ class RowSource:
     ) -> Iterator[FoundWindow]:
         """Yield rows that begin so late that not all their matches must be remembered."""
         series = self._series[keys]
-        for who, length_us in enumerate(asking.lengths_us.tolist()):
-            oldest_us = self._oldest_us(watermark_us, length_us)
-            if end_us < oldest_us:
-                continue
-            first, last = series.first_from(end_us - length_us), series.first_behind(end_us)
-            some = series
-            if series.ends[first] < oldest_us:
-                some = Series(asking.rows.aggregates, len(keys))
+        last = series.first_behind(end_us)
+        place = docid, end_us, watermark_us
+        before_us = watermark_us - self._lateness_us
+        for who, first, is_whole in asking.late_candidates(series, end_us, last, before_us):
+            own, stretch = series, (first, last)
+            if not is_whole:
+                own = Series(asking.rows.aggregates, len(keys))
+                oldest_us = self._oldest_us(watermark_us, int(asking.lengths_us[who]))
                 for match in series.matches[first:last]:
                     if match.docid == docid or match.end_us >= oldest_us:
-                        some.add(match)
-                first, last = 0, len(some)
-            if not asking.may_hold(some, who, first, last):
-                continue
-            place = docid, end_us, watermark_us
-            found = _row(asking, who, place, keys, some, first, last, beside)
+                        own.add(match)
+                stretch = 0, len(own)
+                if not asking.may_hold(own, who, *stretch):
+                    continue
+            found = _row(asking, who, place, keys, own, *stretch, beside)
             if found is not None:
                 yield found
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from broker.matching.boxes.columns import Ints
-from broker.matching.outcomes.columns import AggregateColumn, aggregated, column_of
+from broker.matching.outcomes.columns import AggregateColumn, Bounds, aggregated, column_of
 from broker.matching.outcomes.gathered import Matched
 from xscl.comparison import Call
 from xscl.evaluation import Values
@@ -79,6 +79,10 @@ class Series:
         """Return the place of the first match that ends behind a time."""
         return bisect_right(self.ends, time_us)
 
+    def ends_at(self, places: Ints) -> Ints:
+        """Return when the matches at some places end."""
+        return np.frombuffer(self.ends, np.int64)[places]
+
     def all_from(self, times_us: Ints) -> Ints:
         """Return the place of the first match from each of some times on."""
         # A view of the array forbids that it grows: it must not outlive this call.
@@ -105,6 +109,20 @@ class Series:
             if found is not None:
                 return found
         return aggregated(call.function, self._asked(number, first, last))
+
+    def bounds(self, number: int, first: int, last: int) -> Bounds | None:
+        """Return the bounds of an aggregate of the matches from each place of a stretch to its end.
+
+        None says that nothing is known.
+        """
+        call = self._aggregates[number]
+        if call.function == "count" and not call.arguments:
+            if self._counts is not None:
+                return None
+            counts = np.arange(last - first, 0.0, -1)
+            return Bounds(counts, counts)
+        column = self._column(number)
+        return None if column is None else column.bounds(first, last)
 
     def _asked(self, number: int, first: int, last: int) -> list[tuple[Values, ...]]:
         place = self._first + number
