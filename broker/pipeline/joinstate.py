@@ -20,6 +20,7 @@ from broker.documents.head import Segment
 from broker.documents.spool import Spool
 from broker.matching.costs.budget import Spent
 from broker.matching.outcomes.kept import Note
+from broker.matching.queries.collecting import take_back
 from broker.matching.queries.queryset import InForce, QuerySet
 from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import evaluate_documents
@@ -125,7 +126,14 @@ class EngineState:
         """
         with self._is_here:
             current, self._current = self._current, None
-        return self._entered(current, registry_version)
+        if current is not None and self._is_brought_to(registry_version, current):
+            return current.engine
+        # The memory of the one before is free before another is made.
+        del current
+        take_back()
+        engine = self._engines(registry_version)
+        self._roll_forward(engine)
+        return engine
 
     def put_back(self, registry_version: int, engine: JoinEngine) -> None:
         """Take an engine whose state is that of the commit."""
@@ -145,15 +153,10 @@ class EngineState:
             assert self._current is not None
             return self._current.registry_version, self._current.engine.queries.in_force()
 
-    def _entered(self, current: _Current | None, registry_version: int) -> JoinEngine:
-        if current is not None and (
-            current.registry_version == registry_version
-            or self._follow(current.engine, registry_version)
-        ):
-            return current.engine
-        engine = self._engines(registry_version)
-        self._roll_forward(engine)
-        return engine
+    def _is_brought_to(self, registry_version: int, current: _Current) -> bool:
+        """Return whether an engine is that of a registry version, or could follow to it."""
+        is_same = current.registry_version == registry_version
+        return is_same or self._follow(current.engine, registry_version)
 
     def _roll_forward(self, engine: JoinEngine) -> None:
         done = self._done()

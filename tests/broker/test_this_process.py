@@ -31,7 +31,7 @@ def printed(program: str) -> str:
 
 
 def test_a_verb_collects_less_often_than_python_does_by_itself() -> None:
-    assert printed(VERB) == "(10000, 10, 10)"
+    assert printed(VERB) == "(100000, 10, 10)"
 
 
 def test_pandas_is_left_out_where_it_is_installed() -> None:
