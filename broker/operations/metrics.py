@@ -93,12 +93,15 @@ class Stages:
         if self._traces is not None:
             self._traces.accepted(seconds, receipts)
 
-    def evaluated(self, seconds: float) -> None:
-        """Note that a batch has just been evaluated; what it is made of comes with `committed`."""
-        self._taken_up_us = self._now_us() - round(seconds * 1e6)
+    def evaluated(self, seconds: float, waited_s: float) -> None:
+        """Note that a batch was evaluated, and has just been taken up by the join.
+
+        What it is made of comes with `committed`, before the next call.
+        """
+        self._taken_up_us = self._now_us() - round((seconds + waited_s) * 1e6)
         self.histograms["evaluation_seconds"].observe(seconds)
         if self._traces is not None:
-            self._traces.evaluated(seconds)
+            self._traces.evaluated(seconds, waited_s)
 
     def committed(self, step: StepSummary) -> None:
         """Note that a step was committed just now."""

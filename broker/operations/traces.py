@@ -95,10 +95,10 @@ class Traces:
             if is_new and docid is not None and self._is_traced(docid):
                 self._end("accepted", docid, now_us - round(seconds * 1e6), now_us, {})
 
-    def evaluated(self, seconds: float) -> None:
-        """Note that a batch was evaluated just now; its documents come with `committed`."""
-        now_us = self._now_us()
-        self._evaluated_us = (now_us - round(seconds * 1e6), now_us)
+    def evaluated(self, seconds: float, waited_s: float) -> None:
+        """Note that a batch was evaluated so long ago; its documents come with `committed`."""
+        ended_us = self._now_us() - round(waited_s * 1e6)
+        self._evaluated_us = (ended_us - round(seconds * 1e6), ended_us)
 
     def committed(self, step: StepSummary) -> None:
         """Note that a step was committed just now: the ways of its documents are at their end."""

@@ -106,6 +106,7 @@ class EngineState:
         # Held where the engine is taken and put back, and while another thread reads of it.
         self._is_here = threading.Condition()
         self._figures: Mapping[str, int] = {}
+        self._horizon_us = FIRST_WATERMARK_US
 
     @property
     def figures(self) -> Mapping[str, int]:
@@ -113,10 +114,13 @@ class EngineState:
         return self._figures
 
     def horizon_us(self) -> int:
-        """Return the oldest event time that documents still to be processed can need."""
+        """Return the oldest event time that documents still to be processed can need.
+
+        While the engine is taken, as in a full stream nearly always, it is the time before that.
+        """
         current = self._current
         if current is None:
-            return FIRST_WATERMARK_US
+            return self._horizon_us
         return current.engine.horizon_us(watermark_us(self._done()))
 
     def take(self, registry_version: int) -> JoinEngine:
@@ -125,6 +129,8 @@ class EngineState:
         From here on it may be ahead of the commit: it is this state's again with `put_back`.
         """
         with self._is_here:
+            if self._current is not None:
+                self._horizon_us = self.horizon_us()
             current, self._current = self._current, None
         if current is not None and self._is_brought_to(registry_version, current):
             return current.engine

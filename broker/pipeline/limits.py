@@ -24,9 +24,10 @@ class PipelineLimits:
 
     witness_bytes: int = 128 << 20
     """Bytes of nodes and values that are passed from the evaluation of one batch to the join, by
-    all tasks together: they are in the JVM and in this process at once.  What is beyond is
-    evaluated where it is joined.  Values of nested elements make many times the bytes of their
-    documents; shapes are left out of account, since each task spells them out once."""
+    all tasks together: they are in the JVM and in this process at once, and here beside those of
+    the batch that is being joined.  What is beyond is evaluated where it is joined.  Values of
+    nested elements make many times the bytes of their documents; shapes are left out of account,
+    since each task spells them out once."""
 
     sub_batch_bytes: int = 64 << 20
     """Bytes of witnesses that are joined at a time, of those that are evaluated where they are

@@ -3,9 +3,10 @@
 The source is the spool.  An offset is a segment number; a batch `(start, end]` is cut into even
 slices, one task each; a task evaluates its slices inside `mapInArrow` and passes the witnesses on
 as Arrow streams in a binary column, so the JVM carries bytes and never converts them.
-`foreachBatch` gathers the witnesses of the batch in the driver and hands them to `step`, which
-commits.  After that Spark writes its own checkpoint, and that one decides nothing: it may be behind
-or lost, and where it is ahead of what was committed it is thrown away.
+`foreachBatch` gathers the witnesses of the batch in the driver and hands them over to `step`, which
+commits, while Spark evaluates the next batch (`inflight`).  Spark writes its own checkpoint, and
+that one decides nothing: it may be behind or lost, and where it is ahead of what was committed, as
+where the broker was killed before it had joined what was evaluated, it is thrown away.
 
 Where the join is spread over shards, `step` asks for them in jobs of their own: one task for each
 shard.  The partitions of a cached, empty dataset stand for the shards, so that Spark prefers the
@@ -28,7 +29,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyspark
@@ -42,6 +43,7 @@ from pyspark.util import PythonEvalType
 
 from broker.pipeline.checkpoint import is_ahead
 from broker.pipeline.evaluation import evaluation_task, read_witnesses
+from broker.pipeline.inflight import InFlight
 from broker.pipeline.jvm import Java, Jvm, find_java, start_jvm, worker_environment
 from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.querystart import started
@@ -49,7 +51,7 @@ from broker.pipeline.shards import ShardTask, carry_out
 from broker.pipeline.spoolsource import FORMAT, SLICE_SCHEMA, SpoolSource
 from joins.shards.orders import Answer
 
-__all__ = ["Records", "Spark", "SparkError", "SparkQuery", "StreamSource"]
+__all__ = ["OnEvaluated", "Records", "Spark", "SparkError", "SparkQuery", "StreamSource"]
 
 _SETTINGS = {
     # Otherwise workers of a stream have another environment than those of the warming up, and with
@@ -73,6 +75,9 @@ _SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.hadoop.fs.permissions.umask-mode": "077",  # Hadoop heeds no other umask
 }
+
+OnEvaluated = Callable[[float, float], None]
+"""Hears for how many seconds a batch was evaluated, and has waited since to be joined."""
 
 _WITNESSES = StructType().add("witnesses", BinaryType())
 
@@ -179,11 +184,11 @@ class Spark:
         *,
         checkpoint: Path,
         interval_s: float = 0.0,
-        on_evaluated: Callable[[float], None] = lambda seconds: None,
+        on_evaluated: OnEvaluated = lambda seconds, waited_s: None,
     ) -> SparkQuery:
         """Start the streaming query.  `step` gets the witnesses of each batch, in docid order.
 
-        Before it `on_evaluated` gets the seconds that their evaluation took.
+        It is called while the next batch is evaluated, and right after `on_evaluated`.
         """
         if is_ahead(checkpoint, source.through):
             shutil.rmtree(checkpoint)
@@ -204,10 +209,10 @@ class Spark:
     ) -> SparkQuery:
         """Start a streaming query over records from elsewhere; `take` gets those of each batch.
 
-        It may get records again: all behind the last batch that is in the checkpoint.  Raises
-        `SparkError` where Spark does not know the format.
+        It may get records again: all behind the last batch that is in the checkpoint, which Spark
+        writes when `take` has returned.  Raises `SparkError` where Spark does not know the format.
         """
-        query = SparkQuery(take, read=lambda batch: batch.toArrow())
+        query = SparkQuery(take, read=lambda batch: batch.toArrow(), is_overlapping=False)
         reader = self._session.readStream.format(records.format).options(**records.options)
         try:
             rows = reader.load().select(*records.columns)
@@ -260,22 +265,32 @@ class Spark:
         self._jvm.stop()
 
 
+class _Batch(NamedTuple):
+    rows: pa.Table
+    evaluation_s: float
+    ended: float
+
+
 class SparkQuery:
-    """A running streaming query."""
+    """A running streaming query; if it `is_overlapping`, `step` is called beside the next batch."""
 
     def __init__(
         self,
         step: Callable[[pa.Table], object],
-        on_evaluated: Callable[[float], None] = lambda seconds: None,
+        on_evaluated: OnEvaluated = lambda seconds, waited_s: None,
         *,
         read: Callable[[DataFrame], pa.Table] | None = None,
+        is_overlapping: bool = True,
     ) -> None:
         self._step = step
         self._read = read or (lambda batch: read_witnesses(batch.toArrow()))
         self._on_evaluated = on_evaluated
+        self._is_overlapping = is_overlapping
         self._query: StreamingQuery | None = None
         self._failure: BaseException | None = None
-        self._stepping = threading.Lock()
+        self._in_flight = InFlight(self._take, self._fail)
+        self._handling = threading.Lock()
+        self._is_stopping = False
 
     def start(self, rows: DataFrame, checkpoint: Path, interval_s: float) -> None:
         """Have Spark run it over rows; batches begin `interval_s` apart at the least."""
@@ -287,28 +302,47 @@ class SparkQuery:
 
     def handle(self, batch: DataFrame, batch_id: int) -> None:
         """Take one batch from Spark.  Its id decides nothing."""
-        try:
-            with self._stepping:
-                started = time.perf_counter()
-                rows = self._read(batch)
-                self._on_evaluated(time.perf_counter() - started)
-                self._step(rows)
-        except BaseException as error:
-            self._failure = error
-            raise
+        with self._handling:
+            if self._is_stopping:
+                # To return would tell Spark that the batch was taken.
+                raise SparkError("the streaming query is being stopped")
+            try:
+                self._hand_over(batch)
+            except BaseException as error:
+                self._fail(error)
+                raise
+
+    def _hand_over(self, batch: DataFrame) -> None:
+        began = time.perf_counter()
+        rows = self._read(batch)
+        ended = time.perf_counter()
+        self._in_flight.hand_over(_Batch(rows, ended - began, ended))
+        if not self._is_overlapping:
+            self._in_flight.wait()
+
+    def _take(self, batch: _Batch) -> None:
+        self._on_evaluated(batch.evaluation_s, time.perf_counter() - batch.ended)
+        self._step(batch.rows)
+
+    def _fail(self, error: BaseException) -> None:
+        """Keep what made a batch fail: the query ends with the next one."""
+        self._failure = self._failure or error
 
     @property
     def is_running(self) -> bool:
         """Whether the query takes batches."""
-        return self._query is not None and bool(self._query.isActive)
+        return self._failure is None and self._query is not None and bool(self._query.isActive)
 
     def check(self) -> None:
         """Raise `SparkError` if the query has failed."""
         assert self._query is not None
-        if self._failure is not None:
-            raise SparkError(f"the pipeline has failed: {self._failure}") from self._failure
+        self._check_batches()
         if not self._query.isActive and (error := self._query.exception()) is not None:
             raise SparkError(str(error))
+
+    def _check_batches(self) -> None:
+        if self._failure is not None:
+            raise SparkError(f"the pipeline has failed: {self._failure}") from self._failure
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for the query to end; return whether it has.  Raises `SparkError` if it failed."""
@@ -322,17 +356,20 @@ class SparkQuery:
         return is_ended
 
     def finish(self) -> None:
-        """Process all that the spool holds, wait for Spark's checkpoint, then end the query."""
+        """Process all that the spool holds, wait for Spark's checkpoint too, then end the query."""
         assert self._query is not None
         self._query.processAllAvailable()
         self.stop()
+        self._check_batches()
 
     def stop(self) -> None:
-        """Finish the batch in hand, then end the query."""
-        # Spark interrupts a running batch; what is being committed here is finished first.
-        with self._stepping:
-            if self._query is not None and self._query.isActive:
-                self._query.stop()
+        """Finish the batches in flight, then end the query."""
+        # Spark interrupts a running batch; what is evaluated here is finished first.
+        with self._handling:
+            self._is_stopping = True
+        self._in_flight.close()
+        if self._query is not None and self._query.isActive:
+            self._query.stop()
 
 
 def _warm_up(session: SparkSession) -> None:

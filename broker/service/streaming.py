@@ -11,7 +11,7 @@ import pyarrow as pa
 from broker.documents.ingest_thread import Submit
 from broker.pipeline.kafka import RecordTaker, checkpoint_of, records_of
 from broker.pipeline.shards import ShardTask
-from broker.pipeline.spark import Spark, SparkQuery, StreamSource
+from broker.pipeline.spark import OnEvaluated, Spark, SparkQuery, StreamSource
 from broker.service.startup import apart
 from broker.settings.config import KafkaSettings, Settings
 from joins.shards.orders import Answer
@@ -42,7 +42,7 @@ class Streaming:
         source: StreamSource,
         step: Callable[[pa.Table], object],
         *,
-        on_evaluated: Callable[[float], None],
+        on_evaluated: OnEvaluated,
     ) -> SparkQuery:
         """Start to evaluate the documents of the spool; `step` gets the witnesses of each batch."""
         query = await asyncio.to_thread(

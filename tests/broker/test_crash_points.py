@@ -87,6 +87,34 @@ def test_a_kill_at_a_commit_point_changes_no_cell_and_nothing_that_is_learned(
     assert contents_after_a_kill(forks, tmp_path, point, visit, "rules") == ruled
 
 
+@pytest.mark.parametrize(("point", "visit"), some(product(doomed.POINTS, [1, 2, 5]), 6))
+def test_a_kill_while_a_batch_is_joined_and_the_next_one_evaluated_changes_nothing(
+    forks: Forks, tmp_path: Path, undisturbed: list[tuple[object, ...]], point: str, visit: int
+) -> None:
+    how = ("stand-in", doomed.OVERLAPPING)
+    assert contents_after_a_kill(forks, tmp_path, point, visit, *how) == undisturbed
+
+
+@pytest.mark.parametrize(("point", "visit"), some(product(doomed.POINTS[3:6], [2, 5]), 2))
+@pytest.mark.parametrize(("engine", "left"), [("real", "decided"), ("rules", "ruled")])
+def test_a_kill_while_batches_overlap_changes_nothing_that_is_decided(
+    forks: Forks,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    engine: str,
+    left: str,
+    point: str,
+    visit: int,
+) -> None:
+    found = contents_after_a_kill(forks, tmp_path, point, visit, engine, doomed.OVERLAPPING)
+    assert unnumbered(found) == unnumbered(request.getfixturevalue(left))
+
+
+def unnumbered(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    """Return rows without the numbers of published documents, which batches decide."""
+    return sorted(((row[0], *row[2:]) if row[0] == "published" else row for row in rows), key=repr)
+
+
 def test_a_broker_that_is_killed_again_and_again_gets_there(
     forks: Forks, tmp_path: Path, undisturbed: list[tuple[object, ...]]
 ) -> None:

@@ -177,3 +177,22 @@ def test_a_document_that_is_not_xml_is_a_dead_letter_with_its_reason(stand: Stan
     [letter] = stand.outbox.dead_letters()
     assert letter.docid == 2
     assert letter.reason
+
+
+def test_while_a_batch_is_joined_what_is_still_needed_is_what_was_before(stand: Stand) -> None:
+    asked: list[int] = []
+
+    class Asking(StandInEngine):
+        def process(self, witnesses: pa.Table, documents: Documents) -> StepResult:
+            asked.append(pipeline.horizon_us())
+            return super().process(witnesses, documents)
+
+    pipeline = stand.make_pipeline(lambda version: Asking(window_us=1))
+    pipeline.recover(1)
+    after = []
+    for segment in range(3):
+        after.append(pipeline.horizon_us())
+        stand.accept(4 * segment, 4 * segment + 4)
+        pipeline.step(stand.witnesses(segment, segment + 1))
+    assert asked == after
+    assert len(set(asked)) == 3

@@ -191,6 +191,56 @@ def test_a_batch_that_was_never_committed_is_processed_again(
     assert doomed.contents(tmp_path) == expected
 
 
+def test_spark_evaluates_on_while_a_batch_is_joined_and_nothing_is_lost_where_that_fails(
+    spark: Spark, tmp_path: Path, lines: list[DocumentLine], expected: list[tuple[object, ...]]
+) -> None:
+    from broker.pipeline.spark import SparkError
+
+    class JoinError(Exception):
+        pass
+
+    checkpoint = tmp_path / "checkpoint"
+
+    class Dying(Stand):
+        def step(self, witnesses: pa.Table) -> None:
+            # Spark believes that this batch is done, and has begun the next one.
+            while not ((checkpoint / "commits/0").exists() and (checkpoint / "offsets/1").exists()):
+                time.sleep(0.01)
+            raise JoinError("out of memory")
+
+    dying = Dying(tmp_path)
+    dying.accept(lines)
+    query = dying.stream(spark)
+    with pytest.raises(SparkError, match="out of memory"):
+        query.wait(60)
+    query.stop()
+    dying.close()
+    assert doomed.contents(tmp_path) != expected
+    restarted = Stand(tmp_path)
+    assert restarted.pipeline.through == 0
+    restarted.run(spark)
+    restarted.close()
+    assert doomed.contents(tmp_path) == expected
+
+
+def test_what_made_the_last_batch_fail_is_told_though_no_other_comes(
+    spark: Spark, tmp_path: Path, lines: list[DocumentLine]
+) -> None:
+    from broker.pipeline.spark import SparkError
+
+    class Dying(Stand):
+        def step(self, witnesses: pa.Table) -> None:
+            raise OSError("the disk is full")
+
+    stand = Dying(tmp_path)
+    stand.accept(lines[:1], size=1)
+    query = stand.stream(spark)
+    with pytest.raises(SparkError, match="the disk is full"):
+        query.finish()
+    assert not query.is_running
+    stand.close()
+
+
 @pytest.mark.parametrize(
     "lost", some(["", "checkpoint", "checkpoint/commits", "checkpoint/offsets"], 1)
 )

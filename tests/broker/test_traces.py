@@ -59,8 +59,9 @@ class Way:
         self.now_us = NOON_US + 1 * SECOND_US
         self.stages.written(0.5, receipts)
         self.stages.fetched(1, "news", NOON_US)
-        self.now_us = NOON_US + 4 * SECOND_US
-        self.stages.evaluated(2.0)
+        # The batch before it was joined for a while.
+        self.now_us = NOON_US + 5 * SECOND_US
+        self.stages.evaluated(2.0, 1.0)
         self.now_us = NOON_US + 8 * SECOND_US
         self.stages.committed(STEP)
         for number, kind in ((1, DeliveryEventKind.FAILED), (2, DeliveryEventKind.DELIVERED)):

@@ -2,8 +2,9 @@
 
 Everything that a broker meets is drawn from the seed: what publishers send and send again, late
 documents and a clock that steps back, its ticks, changes of queries, how documents are grouped,
-batches that Spark repeats, a disk that is full or loses power between any two of its steps, and the
-moments at which the process dies.  At the end everybody gets what they wait for, and the outbox
+batches that are evaluated before the one before them is joined, batches that Spark repeats, a disk
+that is full or loses power between any two of its steps, and the moments at which the process dies.
+At the end everybody gets what they wait for, and the outbox
 must hold exactly the matches of the documents that were acknowledged, and the rows that these have
 left.
 
@@ -57,6 +58,7 @@ from xpath_eval.witnesses import WITNESS_SCHEMA
 Kind = Callable[[Path], Queries]
 
 DOCUMENTS = 24
+IN_FLIGHT_MAX = 2
 DEDUP_HORIZON_US = 1 << 40
 
 
@@ -148,6 +150,7 @@ class Process:
         fate = Fate(world.chosen, crash_rate)
         directory = world.directory
         self._world = world
+        self._in_flight: list[tuple[int, pa.Table]] = []
         self._outbox = UnsafeOutbox(directory / "outbox.db", world.chosen)
         try:
             self._open(fate, directory)
@@ -239,13 +242,30 @@ class Process:
             )
 
     def _process(self) -> None:
-        size = self._world.chosen.randrange(1, 9)
-        last = min(self._spool.last, self._pipeline.through + size)
-        if last > self._pipeline.through:
-            self._step(self._pipeline.through, last)
+        """Evaluate the next batch, and join the oldest of those in flight, now or later."""
+        if len(self._in_flight) < IN_FLIGHT_MAX:
+            self._evaluate_next()
+        if len(self._in_flight) == IN_FLIGHT_MAX or self._world.chosen.random() < 0.5:
+            self._join_next()
+
+    def _evaluate_next(self) -> None:
+        after = self._in_flight[-1][0] if self._in_flight else self._pipeline.through
+        last = min(self._spool.last, after + self._world.chosen.randrange(1, 9))
+        if last > after:
+            self._in_flight.append((last, self._evaluate(after, last)))
+
+    def _join_next(self) -> None:
+        """Join the oldest batch in flight; with one that fails the others are dropped."""
+        if self._in_flight:
+            _, witnesses = self._in_flight.pop(0)
+            try:
+                self._pipeline.step(witnesses)
+            except sqlite3.OperationalError:
+                self._in_flight.clear()
 
     def _repeat(self) -> None:
         """Step on a batch that begins behind the commit, as Spark does from an old checkpoint."""
+        self._in_flight.clear()
         oldest = self._spool.all_segments()[0].first - 1 if self._spool.last else 0
         if oldest < self._spool.last:
             after = self._world.chosen.randrange(oldest, self._spool.last)
@@ -255,11 +275,8 @@ class Process:
                 segments = self._spool.segments(after, through)
                 for version in sorted({segment.registry_version for segment in segments}):
                     self._pipeline.prepare(version)
-                self._step(after, through)
-
-    def _step(self, after: int, through: int) -> None:
-        with suppress(sqlite3.OperationalError):
-            self._pipeline.step(self._evaluate(after, through))
+                with suppress(sqlite3.OperationalError):
+                    self._pipeline.step(self._evaluate(after, through))
 
     def _evaluate(self, after: int, through: int) -> pa.Table:
         spool = Spool(self._spool.directory)

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds  # noqa: F401 - pyarrow imports it at first use, as each fork would
 
 import xscl
@@ -30,13 +31,16 @@ from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.outcomes.learned import Learning
-from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.evaluation import PlanStore, evaluated
+from broker.pipeline.inflight import InFlight
 from broker.pipeline.limits import PipelineLimits
 from broker.pipeline.outbox import Outbox
+from broker.pipeline.slices import slice_segments
 from broker.pipeline.snapshot import Snapshot
 from broker.pipeline.steps import Pipeline
 from broker.pipeline.thisprocess import set_up_process
 from support.standin import StandInEngine
+from xpath_eval.witnesses import WITNESS_SCHEMA
 
 POINTS = (
     *("file written", "file renamed", "file durable", "evaluated", "processed", "committed"),
@@ -110,10 +114,19 @@ ENGINES: dict[str, Callable[[int], Any]] = {
 }
 
 
+OVERLAPPING = "overlapping"
+"""Says that a batch is evaluated while the one before it is joined."""
+
+
 def run(
-    directory: Path, reached: Callable[[str], None], engine: str = "stand-in", *, chunk: int = 5
+    directory: Path,
+    reached: Callable[[str], None],
+    engine: str = "stand-in",
+    how: str = "",
+    *,
+    chunk: int = 5,
 ) -> None:
-    """Accept and process everything, in chunks."""
+    """Accept and process everything, in chunks; of batches that overlap all is accepted first."""
     directory.mkdir(exist_ok=True)
     outbox = Outbox(directory / "outbox.db", now_us=lambda: 0)
     disk = Disk(is_durable=False, reached=reached)
@@ -139,10 +152,28 @@ def run(
         # A clock that has ticked does not tick again when everything is published again.
         if tick_us is not None and spool.watermark_us < tick_us:
             ingest.append([tick(tick_us)], registry_version=1)
-        for _ in pipeline.drain():
+        for _ in () if how == OVERLAPPING else pipeline.drain():
             spool.compact(through=pipeline.through, documents_max=16)
+    if how == OVERLAPPING:
+        overlap(directory, spool, pipeline)
     outbox.close()
     spool.close()
+
+
+def overlap(directory: Path, spool: SpoolWriter, pipeline: Pipeline) -> None:
+    """Process everything as Spark's streaming query does: a batch is evaluated beside a join."""
+
+    def join(witnesses: pa.Table) -> None:
+        pipeline.step(witnesses)
+        spool.compact(through=pipeline.through, documents_max=16)
+
+    in_flight = InFlight(join)
+    plans = PlanStore(directory / "plans")
+    for after in range(pipeline.through, spool.last):
+        [slices] = slice_segments(Spool(spool.directory), after, after + 1, parallelism=1)
+        in_flight.hand_over(pa.Table.from_batches(evaluated(plans.get, slices), WITNESS_SCHEMA))
+    in_flight.wait()
+    in_flight.close()
 
 
 def contents(directory: Path) -> list[tuple[object, ...]]:
@@ -170,14 +201,14 @@ class KillAt:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def live(directory: str, engine: str = "stand-in") -> None:
+def live(directory: str, engine: str = "stand-in", how: str = "") -> None:
     """Run to the end."""
-    run(Path(directory), lambda point: None, engine)
+    run(Path(directory), lambda point: None, engine, how)
 
 
-def die_at(directory: str, point: str, visit: int, engine: str = "stand-in") -> None:
+def die_at(directory: str, point: str, visit: int, engine: str = "stand-in", how: str = "") -> None:
     """Run, to be killed at a commit point."""
-    run(Path(directory), KillAt(point, visit), engine)
+    run(Path(directory), KillAt(point, visit), engine, how)
 
 
 def die_after(directory: str, seconds: float) -> None:
