@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from templates.chaindecision import ChainDecision
-from templates.clause import Clause
-from templates.clausecompiler import Compiler
+from templates.clause import Clause, Test
+from templates.clausecompiler import Catalog, Compiler
 from templates.decision import Decision
 from templates.rundecision import RunDecision
 from xscl.pattern import TreePattern, TuplePattern, VariablePair
 
-__all__ = ["Built"]
+__all__ = ["Built", "once"]
+
+
+def once(clauses: Iterable[Clause]) -> tuple[Clause, ...]:
+    """Return each clause once, by the stream of its tuples, where it stands first."""
+    found: dict[str, Clause] = {}
+    for clause in clauses:
+        found.setdefault(clause.stream, clause)
+    return tuple(found.values())
 
 
 @dataclass
 class Built:
-    """A decision with the clauses that it reads; `is_taken` says that an alternative has them."""
+    """A decision with the clauses that it reads; `is_taken` says that an alternative has them.
+
+    It has each of them once, however many alternatives of its operands read them: what is decided
+    above reads it once for each of its own.  `bars` says for which thresholds of scores its tuples
+    are decided.
+    """
 
     decision: Decision | RunDecision | ChainDecision
     clauses: tuple[Clause, ...]
@@ -26,23 +40,28 @@ class Built:
     edges: list[VariablePair]
     valued: list[int]
     compared: frozenset[str]
+    bars: tuple[Test, ...] = ()
     is_taken: bool = False
 
     @classmethod
     def of(
         cls,
         decision: Decision | RunDecision | ChainDecision,
+        catalog: Catalog,
         compilers: Sequence[Compiler],
         deciding: Sequence[Clause],
         compared: Iterable[str],
     ) -> Built:
-        """Return a decision with what was compiled for it."""
+        """Return a decision with what was compiled for it; the catalog has each pattern once."""
+        added = Counter(each for compiler in compilers for each in compiler.patterns)
+        for pattern in (added - Counter(added.keys())).elements():
+            catalog.remove(pattern)
         return cls(
             decision,
-            tuple(clause for compiler in compilers for clause in compiler.clauses),
-            tuple(deciding),
-            [each for compiler in compilers for each in compiler.patterns],
-            [each for compiler in compilers for each in compiler.edges],
-            [each for compiler in compilers for each in compiler.valued],
+            once(clause for compiler in compilers for clause in compiler.clauses),
+            once(deciding),
+            list(added),
+            list(dict.fromkeys(each for compiler in compilers for each in compiler.edges)),
+            list(dict.fromkeys(each for compiler in compilers for each in compiler.valued)),
             frozenset(compared),
         )

@@ -126,7 +126,7 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
     compared = frozenset[str]().union(
         *(each.compared for each in node.steps), *(each.compared for each in node.absences)
     )
-    return Built.of(decision, reading.compilers, reading.deciding, compared)
+    return Built.of(decision, decisions.catalog, reading.compilers, reading.deciding, compared)
 
 
 def chain_clause(

@@ -66,6 +66,9 @@ class Catalog(Protocol):
     def add(self, pattern: TreePattern | TuplePattern) -> tuple[int, ...]:
         """Return the variable of each node of a pattern, in the pattern's order."""
 
+    def remove(self, pattern: TreePattern | TuplePattern) -> None:
+        """Undo one `add` of an equal pattern."""
+
     def want(self, edges: Iterable[VariablePair], valued: Iterable[int]) -> None:
         """Ask for pairs of variables and for the values of variables."""
 

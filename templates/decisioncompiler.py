@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from templates.built import Built
+from templates.built import Built, once
 from templates.chaincompiler import build_chain, chain_clause
 from templates.clause import (
     Alternative,
@@ -135,13 +135,12 @@ class Decisions:
         return self.built[origin]
 
     def _build(self, origin: int) -> Built:
-        nodes = [
-            (
-                statement,
-                next(each for each in ordered_nodes(statement.root) if each.origin == origin),
-            )
-            for statement in self.statements
-        ]
+        first: dict[Ordered | Repeated | Chained, Query] = {}
+        for statement in self.statements:
+            own = next(each for each in ordered_nodes(statement.root) if each.origin == origin)
+            # Statements that differ elsewhere decide the same here.
+            first.setdefault(own, statement)
+        nodes = [(statement, node) for node, statement in first.items()]
         runs = [(statement, node) for statement, node in nodes if isinstance(node, Repeated)]
         if runs:
             return build_runs(self, runs)
@@ -215,13 +214,9 @@ class DecisionCompiler(Compiler):
             factors=self.factors,
         )
         self.catalog.want(self.edges, self.valued)
-        found = Alternative(
-            tuple(self.clauses), tuple(self.patterns), tuple(self.edges), tuple(self.valued)
+        return Alternative(
+            once(self.clauses), tuple(self.patterns), tuple(self.edges), tuple(self.valued)
         )
-        clauses: dict[str, Clause] = {}
-        for clause in found.clauses:
-            clauses.setdefault(clause.stream, clause)
-        return replace(found, clauses=tuple(clauses.values()))
 
     def visible(self) -> tuple[str, ...]:
         """Return the visible variables of the alternative."""
@@ -256,16 +251,14 @@ class DecisionCompiler(Compiler):
         return clause
 
     def attach(self, origin: int) -> Built:
-        """Return a decision, with what it reads among the clauses of this alternative."""
+        """Return a decision; the first that reads it has what it reads among its clauses."""
         built = self.decisions.of(origin)
-        if built.is_taken:
-            for pattern in built.patterns:
-                self.catalog.add(pattern)
-        built.is_taken = True
-        self.clauses += built.clauses
-        self.patterns += built.patterns
-        self.edges += built.edges
-        self.valued += built.valued
+        if not built.is_taken:
+            built.is_taken = True
+            self.clauses += built.clauses
+            self.patterns += built.patterns
+            self.edges += built.edges
+            self.valued += built.valued
         return built
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,6 @@ from templates.ordered import (
     Ordered,
     blocks_of,
     choices,
-    ordered_nodes,
 )
 from templates.queryclass import QueryClass
 from templates.similarterms import at_zero, scored
@@ -111,7 +110,9 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
         decisions.grace_us,
         node.is_whole,
     )
-    return Built.of(decision, compilers, deciding, compared)
+    built = Built.of(decision, decisions.catalog, compilers, deciding, compared)
+    bars = dict.fromkeys(_bars((node for _, node in nodes), node.kind))
+    return replace(built, bars=tuple(bars))
 
 
 def _absent(
@@ -170,7 +171,7 @@ def pairs_clause(
             *_scores(fit, below),
             *_steps(decision, below),
             *_taking(decision, built.deciding),
-            *dict.fromkeys(_bars(decisions, decision, node.origin)),
+            *built.bars,
         ),
         residuals=residuals,
         tests=tests,
@@ -248,14 +249,11 @@ def _scores(fit: Disjunct, below: Sequence[Clause]) -> Iterator[Test]:
         yield test_of(join.residual, places.__getitem__)
 
 
-def _bars(decisions: Decisions, decision: Decision, origin: int) -> Iterator[Test]:
+def _bars(nodes: Iterable[Ordered], kind: DecisionKind) -> Iterator[Test]:
     """Yield for which thresholds a tuple was decided, by scores of pairs, or of what is absent."""
-    nodes = [each for s in decisions.statements for each in ordered_nodes(s.root)]
     for node in nodes:
-        if node.origin != origin or not isinstance(node, Ordered):
-            continue
         asked = [each for unit in node.absences for _, own in unit.blocks for each in own]
-        if decision.kind is DecisionKind.NEXT:
+        if kind is DecisionKind.NEXT:
             asked += node.disjuncts
         for join in filter(None, (scored(each)[1] for each in asked)):
             assert isinstance(join.threshold, Parameter)

@@ -115,7 +115,7 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
         counting,
     )
     compared = frozenset[str]().union(*(each.compared for each in node.absences))
-    return Built.of(decision, compilers, deciding, compared)
+    return Built.of(decision, decisions.catalog, compilers, deciding, compared)
 
 
 def _counting(decisions: Decisions, statement: Query) -> Counting:
