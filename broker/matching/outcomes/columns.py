@@ -25,7 +25,7 @@ import numpy as np
 from xscl.evaluation import Values
 from xscl.functions import Atom, spell, to_double
 
-__all__ = ["AggregateColumn", "Bounds", "aggregated", "column_of"]
+__all__ = ["AggregateBounds", "AggregateColumn", "aggregated", "column_of"]
 
 COLLECTED_MAX = 100
 """The most values that `collect` gives (semantics, section 18)."""
@@ -43,7 +43,7 @@ Asked = tuple[Values, ...]
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
-class Bounds(NamedTuple):
+class AggregateBounds(NamedTuple):
     """Between what an aggregate of some stretches lies; NaN where it has no value, or is none."""
 
     low: Floats
@@ -59,7 +59,7 @@ class AggregateColumn(Protocol):
     def between(self, first: int, last: int) -> Values | None:
         """Return the aggregate of matches `[first, last)`, None where it has to be looked at."""
 
-    def bounds(self, first: int, last: int) -> Bounds | None:
+    def bounds(self, first: int, last: int) -> AggregateBounds | None:
         """Return the bounds of the stretches from each place in `[first, last)` to `last`.
 
         None says that nothing is known.
@@ -89,10 +89,10 @@ class _Count:
     def between(self, first: int, last: int) -> Values:
         return (float(self._prefix[last] - self._prefix[first]),)
 
-    def bounds(self, first: int, last: int) -> Bounds:
+    def bounds(self, first: int, last: int) -> AggregateBounds:
         prefix = np.frombuffer(self._prefix, np.int64)
         counts = (prefix[last] - prefix[first:last]).astype(np.float64)
-        return Bounds(counts, counts)
+        return AggregateBounds(counts, counts)
 
 
 class _Distinct:
@@ -117,12 +117,12 @@ class _Distinct:
             return None
         return (float(np.frombuffer(self._counts, np.int64)[first:].sum()),)
 
-    def bounds(self, first: int, last: int) -> Bounds | None:
+    def bounds(self, first: int, last: int) -> AggregateBounds | None:
         if last != len(self._counts):
             return None
         newest_first = np.frombuffer(self._counts, np.int64)[first:][::-1]
         counts = newest_first.cumsum()[::-1].astype(np.float64)
-        return Bounds(counts, counts)
+        return AggregateBounds(counts, counts)
 
 
 class _Sum:
@@ -166,7 +166,7 @@ class _Sum:
         count = self._counts[last] - self._counts[first]
         return (total / count,) if count else ()
 
-    def bounds(self, first: int, last: int) -> Bounds | None:
+    def bounds(self, first: int, last: int) -> AggregateBounds | None:
         for total in self._prefix[len(self._doubles) :]:
             self._doubles.append(_rounded(total, 1 << self._scale))
             self._largest = max(self._largest, abs(total))
@@ -183,9 +183,9 @@ class _Sum:
             counts = prefix[last] - prefix[first:last]
             with np.errstate(divide="ignore", invalid="ignore"):
                 low, high = (np.where(counts, each / counts, np.nan) for each in (low, high))
-        return self._but_strange(Bounds(low, high), first, last)
+        return self._but_strange(AggregateBounds(low, high), first, last)
 
-    def _but_strange(self, bounds: Bounds, first: int, last: int) -> Bounds:
+    def _but_strange(self, bounds: AggregateBounds, first: int, last: int) -> AggregateBounds:
         """Return bounds that say nothing of the stretches with what is not finite."""
         at = bisect_left(self._strange, last)
         count = self._strange[at - 1] + 1 - first if at else 0
@@ -193,7 +193,7 @@ class _Sum:
             return bounds
         low, high = bounds.low.copy(), bounds.high.copy()
         low[:count], high[:count] = -np.inf, np.inf
-        return Bounds(low, high)
+        return AggregateBounds(low, high)
 
 
 class _Extreme:
@@ -227,7 +227,7 @@ class _Extreme:
         at = bisect_left(self._places, first)
         return (self._sign * self._values[at],) if at < len(self._places) else ()
 
-    def bounds(self, first: int, last: int) -> Bounds | None:
+    def bounds(self, first: int, last: int) -> AggregateBounds | None:
         if last != self._length:
             return None
         at = bisect_left(self._places, first)
@@ -237,7 +237,7 @@ class _Extreme:
         known = np.repeat(np.frombuffer(self._values)[at:], counts)
         values[: len(known)] = self._sign * known
         values[: max(0, self._strange + 1 - first)] = np.nan
-        return Bounds(values, values)
+        return AggregateBounds(values, values)
 
 
 def _rounded(numerator: int, denominator: int) -> float:

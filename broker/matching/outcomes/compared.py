@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
-from broker.matching.outcomes.columns import Bounds, Floats
+from broker.matching.outcomes.columns import AggregateBounds, Floats
 from broker.matching.outcomes.series import Series
 from xscl.functions import to_double
 
@@ -82,7 +82,7 @@ class ByLength:
             if bounds is not None:
                 some = np.flatnonzero(are_open)
                 at = places[some] - oldest
-                own = Bounds(bounds.low[at], bounds.high[at])
+                own = AggregateBounds(bounds.low[at], bounds.high[at])
                 are_open[some] = numbers.are_passed(own, lows[some], highs[some])
         stretches = (each[are_open].tolist() for each in (places, lows, highs))
         for first, low, high in zip(*stretches, strict=True):
@@ -90,7 +90,7 @@ class ByLength:
 
     def _passing(
         self, series: Series, oldest: int, last: int
-    ) -> tuple[Ints, Sequence[Bounds | None]]:
+    ) -> tuple[Ints, Sequence[AggregateBounds | None]]:
         """Return from which places on aggregates may pass some number.
 
         With them come the bounds of the aggregates that are compared with different numbers.
@@ -102,7 +102,7 @@ class ByLength:
             bounds = series.bounds(aggregate, oldest, last)
             if bounds is not None:
                 passing &= _may_hold(bounds, operator, own[0], own[0])
-        known: list[Bounds | None] = []
+        known: list[AggregateBounds | None] = []
         for numbers in self._numbers:
             # What passes nothing that all ask needs no bounds of what each asks.
             bounds = numbers.bounds(series, oldest, last) if passing.any() else None
@@ -151,15 +151,15 @@ class _Numbers:
         """Return the aggregate of the matches `[first, last)`, NaN where it has no value."""
         return number_of(series, self._aggregate, first, last)
 
-    def bounds(self, series: Series, first: int, last: int) -> Bounds | None:
+    def bounds(self, series: Series, first: int, last: int) -> AggregateBounds | None:
         """Return the bounds of the aggregate from each place in `[first, last)` to `last`."""
         return series.bounds(self._aggregate, first, last)
 
-    def pass_any(self, bounds: Bounds) -> Flags:
+    def pass_any(self, bounds: AggregateBounds) -> Flags:
         """Return between which bounds an aggregate may pass one of all numbers."""
         return _may_hold(bounds, self._operator, *self._extremes)
 
-    def are_passed(self, bounds: Bounds, lows: Ints, highs: Ints) -> Flags:
+    def are_passed(self, bounds: AggregateBounds, lows: Ints, highs: Ints) -> Flags:
         """Return between which bounds an aggregate may pass a number of its ranks.
 
         The ranks `[low, high)` are not empty.
@@ -216,7 +216,7 @@ class _Extremes:
 
 
 def _may_hold(
-    bounds: Bounds, operator: str, least: Floats | np.float64, most: Floats | np.float64
+    bounds: AggregateBounds, operator: str, least: Floats | np.float64, most: Floats | np.float64
 ) -> Flags:
     """Return between which bounds something compares so with one of the numbers between others."""
     if operator in ("<", "<="):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from broker.matching.boxes.columns import Ints
-from broker.matching.outcomes.columns import AggregateColumn, Bounds, aggregated, column_of
+from broker.matching.outcomes.columns import AggregateBounds, AggregateColumn, aggregated, column_of
 from broker.matching.outcomes.gathered import Matched
 from xscl.comparison import Call
 from xscl.evaluation import Values
@@ -110,7 +110,7 @@ class Series:
                 return found
         return aggregated(call.function, self._asked(number, first, last))
 
-    def bounds(self, number: int, first: int, last: int) -> Bounds | None:
+    def bounds(self, number: int, first: int, last: int) -> AggregateBounds | None:
         """Return the bounds of an aggregate of the matches from each place of a stretch to its end.
 
         None says that nothing is known.
@@ -120,7 +120,7 @@ class Series:
             if self._counts is not None:
                 return None
             counts = np.arange(last - first, 0.0, -1)
-            return Bounds(counts, counts)
+            return AggregateBounds(counts, counts)
         column = self._column(number)
         return None if column is None else column.bounds(first, last)
 
