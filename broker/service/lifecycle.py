@@ -2,8 +2,8 @@
 
 open      the data directory's files; the spool's lock keeps a second broker out
 serve     the API answers from here on; what needs the pipeline waits
-recover   join state and plans are made again as they were at the last commit
-run       Spark, ingest, poller and delivery, until told to stop or until one of them fails
+recover   join state and plans are made again as they were at the last commit, while Spark starts
+run       Spark's query, ingest, poller and delivery, until told to stop or until one of them fails
 close     in the opposite order; what was accepted is on the disk, what was found is committed
 """
 
@@ -163,9 +163,11 @@ class Service:
         return True
 
     async def _start(self) -> SparkQuery:
-        # What is recovered may be joined in tasks.
-        await self._streaming.start()
-        await apart(self._recover)
+        if self._settings.shards > 1:  # what is recovered is joined in tasks
+            await self._streaming.start()
+            await apart(self._recover)
+        else:
+            await asyncio.gather(self._streaming.start(), apart(self._recover))
         return await self._streaming.documents(
             StreamSource(
                 self._data / "spool", self._plans.directory, through=self._pipeline.through
