@@ -13,7 +13,7 @@ Invariant: in a stream no two remembered documents have one key (`keys` says how
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -88,7 +88,9 @@ class AcceptedKeys:
         if arrival_us is not None:
             self._index.advance(arrival_us)
         identities = [each.hashes.identity for each in lines if each.hashes is not None]
-        return SegmentKeys(self, self._index.find(identities))
+        found: dict[bytes, KnownDocuments | None] = dict.fromkeys(identities)
+        found.update(self._index.find(identities))
+        return SegmentKeys(self, found)
 
     def remember(self, segment: Segment, rows: pa.RecordBatch) -> None:
         """Remember the documents of a segment that have a publisher's key."""
@@ -114,9 +116,14 @@ class AcceptedKeys:
             return self._docids_are_keys
         return revision > 0 or is_like_another(publisher_key)
 
-    def has(self, stream: str, key: str) -> bool:
-        """Return whether a document in the spool has a key."""
-        may_have = (docid for reading in readings(key) for docid in self._called(stream, *reading))
+    def has(self, stream: str, key: str, past: Mapping[bytes, KnownDocuments | None]) -> bool:
+        """Return whether a document in the spool has a key.
+
+        `past` are documents by the hashes of publisher's keys, as far as they were looked up.
+        """
+        may_have = (
+            docid for reading in readings(key) for docid in self._called(stream, *reading, past)
+        )
         return any(self.is_called(docid, stream, key) for docid in may_have)
 
     def is_called(self, docid: int, stream: str, key: str) -> bool:
@@ -127,13 +134,24 @@ class AcceptedKeys:
         """Return whether a document in the spool has this text."""
         return self._stored(docid, "xml") == xml
 
-    def _called(self, stream: str, name: str, revision: int) -> Iterator[int]:
+    def _called(
+        self,
+        stream: str,
+        name: str,
+        revision: int,
+        past: Mapping[bytes, KnownDocuments | None],
+    ) -> Iterator[int]:
         """Yield the documents that may have this publisher's key, or docid, and this revision."""
         docid = docid_of(name)
         if docid is not None:
             yield docid
-        for candidates in self._index.find([identity_hash(stream, name)]).values():
-            yield from (number for number, its in candidates.newest_first() if its == revision)
+        identity = identity_hash(stream, name)
+        if identity in past:
+            found = past[identity]
+        else:
+            found = self._index.find([identity]).get(identity)
+        if found is not None:
+            yield from (number for number, its in found.newest_first() if its == revision)
 
     def _stored(self, docid: int, column: str) -> object:
         segment = self._spool.segment_of(docid)
@@ -162,10 +180,11 @@ class _KnownDocuments:
 class SegmentKeys:
     """The keys of accepted documents, and of those in the segment that is put together.
 
-    `past` are the documents that may have the publisher's keys of its lines, by hash.
+    `past` are the documents that may have the publisher's keys of its lines, by hash; None where
+    there are none.
     """
 
-    def __init__(self, accepted: AcceptedKeys, past: dict[bytes, KnownDocuments]) -> None:
+    def __init__(self, accepted: AcceptedKeys, past: Mapping[bytes, KnownDocuments | None]) -> None:
         self._accepted = accepted
         self._past = past
         self._known: dict[tuple[str, str], _KnownDocuments] = {}
@@ -218,8 +237,12 @@ class SegmentKeys:
         """Return the first key from a revision on that no other document has; it is taken now."""
         text = document_key(line.key, docid, revision)
         if self._accepted.may_be_taken(line.key, revision):
-            while (line.stream, text) in self._keys or self._accepted.has(line.stream, text):
+            while self._is_taken(line.stream, text):
                 revision += 1
                 text = document_key(line.key, docid, revision)
         self._keys.add((line.stream, text))
         return DocumentKey(text, revision)
+
+    def _is_taken(self, stream: str, text: str) -> bool:
+        """Return whether another document has a key, in the segment in hand or in the spool."""
+        return (stream, text) in self._keys or self._accepted.has(stream, text, self._past)

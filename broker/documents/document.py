@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from xscl.lexer import is_name
@@ -45,6 +46,7 @@ _ENCODING = re.compile(r"^(\s*<\?xml[^>]*?)\s+encoding\s*=\s*(?:'[^']*'|\"[^\"]*
 """The declared encoding of XML that came as text: it spoke of bytes that no longer exist."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class DocumentError(ValueError):
@@ -119,12 +121,9 @@ def tick(time_us: int | None = None) -> DocumentLine:
 
 def parse_recorded_line(line: str | bytes) -> DocumentLine:
     """Read a line of a recorded stream: a document line, or a tick, `{"tick": TIME}`."""
-    try:
-        fields: Any = json.loads(line)
-    except ValueError as error:
-        raise DocumentError(f"not JSON: {error}") from error
-    if not isinstance(fields, dict) or fields.keys() != {"tick"}:
-        return parse_document_line(line)
+    fields = _fields(line)
+    if fields.keys() != {"tick"}:
+        return _document_line(fields)
     time_us = _optional_time(fields, "tick")
     if time_us is None:
         raise DocumentError("'tick' must be a time")
@@ -137,17 +136,26 @@ def parse_document_line(line: str | bytes, stream: str | None = None) -> Documen
     A line that names no stream is one of `stream`, where that is given.  A time before 1980 says
     nothing, as if it were left out.
     """
+    fields = _fields(line)
+    if stream is not None:
+        fields.setdefault("stream", stream)
+    return _document_line(fields)
+
+
+def _fields(line: str | bytes) -> dict[str, Any]:
     try:
         fields: Any = json.loads(line)
     except ValueError as error:
         raise DocumentError(f"not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise DocumentError("a document line is a JSON object")
+    return fields
+
+
+def _document_line(fields: dict[str, Any]) -> DocumentLine:
     if unknown := fields.keys() - _FIELDS:
         names = ", ".join(map(repr, sorted(unknown)))
         raise DocumentError(f"a document line has no {names}: its fields are {_SPELT_FIELDS}")
-    if stream is not None:
-        fields.setdefault("stream", stream)
     for name in ("stream", "xml"):
         if not isinstance(fields.get(name), str) or not fields[name]:
             raise DocumentError(f"a document line needs {name!r}, a string that is not empty")
@@ -170,12 +178,17 @@ def _optional_time(fields: dict[str, Any], name: str) -> int | None:
     if not isinstance(value, str):
         raise DocumentError(f"{name!r} must be an ISO 8601 string")
     try:
-        # Every verb reads this module, and all of feeds comes with this one.
-        from feeds.dates import usable
-
-        return usable(parse_time(value))
+        return _usable()(parse_time(value))
     except ValueError as error:
         raise DocumentError(f"{name!r} is not an ISO 8601 time: {value!r}") from error
+
+
+@cache
+def _usable() -> Callable[[int], int | None]:
+    # Every verb reads this module, and all of feeds comes with that one.
+    from feeds.dates import usable
+
+    return usable
 
 
 def parse_time(text: str) -> int:
@@ -187,7 +200,7 @@ def parse_time(text: str) -> int:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    return (moment - _EPOCH) // _MICROSECOND
 
 
 @lru_cache(maxsize=10_000)

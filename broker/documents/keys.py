@@ -16,6 +16,7 @@ __all__ = ["LIKE_DOCID", "docid_of", "document_key", "is_like_another", "reading
 LIKE_DOCID = r"^[1-9][0-9]{0,17}(#[1-9][0-9]*)?$"
 """What the keys of documents without a publisher's key match."""
 
+_DOCID = re.compile(r"[1-9][0-9]{0,17}")
 _LIKE_ANOTHER = re.compile(r"(.*#)?[1-9][0-9]*", re.DOTALL)
 
 
@@ -45,9 +46,9 @@ def readings(key: str) -> Iterator[tuple[str, int]]:
     ([('a#2', 0), ('a', 1)], [('a#1', 0)])
     """
     yield key, 0
-    name, _, ordinal = key.rpartition("#")
-    number = docid_of(ordinal)
-    if "#" in key and number is not None and number > 1:
+    name, mark, ordinal = key.rpartition("#")
+    number = docid_of(ordinal) if mark else None
+    if number is not None and number > 1:
         yield name, number - 1
 
 
@@ -57,4 +58,4 @@ def docid_of(key: str) -> int | None:
     >>> docid_of("7"), docid_of("07"), docid_of("7#2")
     (7, None, None)
     """
-    return int(key) if re.fullmatch(r"[1-9][0-9]{0,17}", key) else None
+    return int(key) if _DOCID.fullmatch(key) else None
