@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from templates.chaindecision import ChainLink
 from templates.rundecision import Disjuncts
 from xscl.comparison import Call, operands_below
 from xscl.query import Disjunct, Elements, Operand
 
-__all__ = ["first_near", "further_near"]
+__all__ = ["NOTHING_ASKED", "applying_to_first", "first_near", "further_near"]
+
+
+NOTHING_ASKED: Disjuncts = (Disjunct(),)
+"""Conditions that hold of everything."""
 
 
 def further_near(disjuncts: Disjuncts) -> Disjuncts:
@@ -34,6 +39,28 @@ def first_near(disjuncts: Disjuncts, before: ChainLink | None) -> Disjuncts:
         return operand.function == "last" or (operand.function == "all" and not before.is_repeated)
 
     return _near(disjuncts, is_near)
+
+
+def applying_to_first(disjuncts: Disjuncts) -> Disjuncts:
+    """Return what is asked of a first element of a step, without what does not apply to it.
+
+    A comparison with `prev(e)` does not: there is none before it.
+    """
+
+    def is_unbound(operand: Operand) -> bool:
+        if not isinstance(operand, Elements) or operand.run is not None:
+            return False
+        return operand.function == "prev" and operand.otherwise is None
+
+    return tuple(
+        replace(
+            each,
+            residuals=tuple(
+                r for r in each.residuals if not is_unbound(r.left) and not is_unbound(r.right)
+            ),
+        )
+        for each in disjuncts
+    )
 
 
 _OF_TWO = ("candidate", "prev")

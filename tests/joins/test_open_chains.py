@@ -14,18 +14,24 @@ from support.runners import lines, run_engine, run_oracle
 import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.stepresult import StepResult
 from broker.pipeline.shards import Join
+from joins import RunLimits
+from joins.memory.durations import UNBOUNDED
+from joins.sequences.chained.anychains import AnyChainEvaluation
 
 DAY_US = 86_400_000_000
 CHAIN = "S//a FOLLOWED BY S//b+ FOLLOWED BY S//c WITHIN 1 h MATCH ANY"
 
 
-def steps(text: str, kinds: list[str]) -> list[StepResult]:
+def steps(
+    text: str, kinds: list[str], limits: MatchingLimits = DEFAULT_MATCHING_LIMITS
+) -> list[StepResult]:
     """Return what is found with each document, a second behind the one before."""
     [query] = xscl.parse(text, id="q")
     assert query.is_open_chain
-    engine = Engine([RegisteredQuery(query)], lateness_us=DAY_US)
+    engine = Engine([RegisteredQuery(query)], lateness_us=DAY_US, limits=limits)
     found = []
     xml: dict[int, bytes] = {}
     for n, kind in enumerate(kinds, 1):
@@ -63,6 +69,48 @@ def test_open_chains_are_as_the_oracle_says() -> None:
         if lines(found) != lines(run_oracle(case)):
             wrong.append(seed)
     assert not wrong, "cases of open_chain_case(RandomChooser(seed)) with these seeds"
+
+
+def test_runs_that_are_counted_pause_where_they_do_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def found(case: Case, runs: int, batch_size: int) -> list[str]:
+        limits = MatchingLimits(runs=RunLimits(runs=runs))
+        return lines(run_engine(case, batch_size=batch_size, limits=limits))
+
+    paused = 0
+    for seed in range(examples(12)):
+        case = parse_case(open_chain_case(RandomChooser(seed)))
+        runs, batch_size = seed % 2, 1 + seed % 3
+        counted = found(case, runs, batch_size)
+        paused += counted != found(case, 10_000, batch_size)
+        with monkeypatch.context() as one_by_one:
+            one_by_one.setattr(AnyChainEvaluation, "_counted_from_us", lambda *_: UNBOUNDED)
+            assert counted == found(case, runs, batch_size), seed
+    assert paused
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "S//a FOLLOWED BY S//b FOLLOWED BY S//c WITHIN 1 h MATCH ANY",
+        "S//a FOLLOWED BY {, 9 s} S//b+ {count() < 2} FOLLOWED BY {, 5 s} S//c MATCH ANY",
+        "S//a FOLLOWED BY S//b+ {, 4 s} FOLLOWED BY S//c WITHIN 12 s MATCH ANY",
+        "S//a->x FOLLOWED BY S//b->y FOLLOWED BY S//c->z WITHIN 8 s MATCH ANY",
+    ],
+)
+@pytest.mark.parametrize("runs", [1, 4, 20])
+def test_a_chain_is_paused_with_the_first_document_that_completes_too_many(
+    text: str, runs: int
+) -> None:
+    kinds = random.Random(runs).choices("abbc", k=16)
+    free = [len(step.matches) for step in steps(text, kinds)]
+    too_many = [n for n, count in enumerate(free, 1) if count > runs]
+    limits = MatchingLimits(runs=RunLimits(runs=runs))
+    found = steps(text, kinds, limits)
+    assert [each.docid for step in found for each in step.pauses] == too_many[:1]
+    given = free[: too_many[0] - 1] if too_many else free
+    assert [len(step.matches) for step in found][: len(given)] == given
 
 
 LATE = """

@@ -7,6 +7,8 @@
     complete  with an element of the last step the runs are listed that end there: back over what
               is reached, then each from its beginning.  With one that came late, the runs through
               it; where no element of the last step is behind it, nothing is looked at
+    ways      on the way back the runs are counted of which nothing else is asked than what is
+              asked of neighbours: where they are too many, none is listed
     limit     a document with too many runs makes none, nor does a later one
 
 `docs/repetition.md` has the theory.
@@ -19,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import NamedTuple
 
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
@@ -51,6 +54,18 @@ class _StepNode:
 
 _END = attrgetter("end_us")
 
+
+class _TooManyRunsError(Exception):
+    """More runs end with an element than its document may make."""
+
+
+class _Onward(NamedTuple):
+    """What may lead to an element, with what it leads to; and the runs that begin there."""
+
+    steps: dict[_StepNode, dict[_StepNode, None]]
+    begun: list[tuple[ChainHead, _StepNode]]
+
+
 _Place = tuple[int, bool, Key]
 """A step, whether a further element of it is looked for, and the values that it must have."""
 
@@ -77,6 +92,10 @@ class AnyChainEvaluation:
         self._reached: list[list[_StepNode]] = [[] for _ in decision.links]
         self._unreached: list[_StepNode] = []
         self._unreached_us = -UNBOUNDED
+        windows = [link.window_us for link in decision.links]
+        self._shortest_us = min(decision.within_us, UNBOUNDED, *windows)
+        self._are_counted = all(each.is_all for each in self._neighbours)
+        self._newest_us = -UNBOUNDED
         self._size = 0
         self._swept = limits.swept_parts
         self.limit: int | None = None
@@ -113,18 +132,22 @@ class AnyChainEvaluation:
             same = self._steps[number].same(part)
             if same is None:
                 continue
-            for head, is_complete in self._with(_StepNode(part, number, same)):
-                looked_at += 1
-                if is_complete:
-                    found.append(head)
-                if (
-                    len(found) - begun > self._limits.runs
-                    or looked_at > self._limits.heads
-                    or head.size > self._limits.elements
+            try:
+                for head, is_complete in self._with(
+                    _StepNode(part, number, same), self._limits.runs - (len(found) - begun)
                 ):
-                    self.limit = docid
-                    del found[begun:]
-                    break
+                    looked_at += 1
+                    if is_complete:
+                        found.append(head)
+                    if (
+                        len(found) - begun > self._limits.runs
+                        or looked_at > self._limits.heads
+                        or head.size > self._limits.elements
+                    ):
+                        raise _TooManyRunsError
+            except _TooManyRunsError:
+                self.limit = docid
+                del found[begun:]
         return list(map(self._decided, found))
 
     def _decided(self, head: ChainHead) -> DecidedChain:
@@ -132,9 +155,13 @@ class AnyChainEvaluation:
 
     # -- what is reached -----------------------------------------------------------------------
 
-    def _with(self, node: _StepNode) -> Iterator[tuple[ChainHead, bool]]:
-        """Add an element; yield the runs that go through it, and whether they are complete."""
+    def _with(self, node: _StepNode, runs: int) -> Iterator[tuple[ChainHead, bool]]:
+        """Add an element; yield the runs that go through it, and whether they are complete.
+
+        `runs` are as many as may be.
+        """
         self._size += 1
+        self._newest_us = max(self._newest_us, node.part.watermark_us)
         if not self._is_reached(node):
             self._unreached.append(node)
             self._unreached_us = max(self._unreached_us, node.part.start_us)
@@ -145,7 +172,7 @@ class AnyChainEvaluation:
             self._reach_behind(node)
         ends = self._reached[last]
         if node.step == last or (ends and ends[-1].end_us > node.end_us):
-            yield from self._through(node)
+            yield from self._through(node, runs)
 
     def _is_reached(self, node: _StepNode) -> bool:
         if node.step == 0 and self._steps[0].begun(node.part, node.same) is not None:
@@ -208,23 +235,10 @@ class AnyChainEvaluation:
 
     # -- what is complete ----------------------------------------------------------------------
 
-    def _through(self, node: _StepNode) -> Iterator[tuple[ChainHead, bool]]:
+    def _through(self, node: _StepNode, runs: int) -> Iterator[tuple[ChainHead, bool]]:
         """Yield the runs through an element, and on the way all that might become one."""
-        onward: dict[_StepNode, dict[_StepNode, None]] = {node: {}}
-        stack = [node]
-        while stack:
-            each = stack.pop()
-            for before in self._before(each):
-                if before not in onward:
-                    onward[before] = {}
-                    stack.append(before)
-                onward[before][each] = None
         last = len(self._steps) - 1
-        heads: list[tuple[ChainHead, _StepNode]] = []
-        for each in onward:
-            head = self._steps[0].begun(each.part, each.same) if each.step == 0 else None
-            if head is not None:
-                heads.append((head, each))
+        onward, heads = self._onward(node, runs if node.step == last else None)
         while heads:
             head, at = heads.pop()
             head.has_gone_on = at is node or head.has_gone_on
@@ -237,6 +251,56 @@ class AnyChainEvaluation:
                 ):
                     longer.has_gone_on = head.has_gone_on
                     heads.append((longer, each))
+
+    def _onward(self, node: _StepNode, runs: int | None) -> _Onward:
+        """Return what may lead to an element; raise where certainly more than so many runs do."""
+        from_us = self._counted_from_us(node)
+        found = _Onward({node: {}}, [])
+        ways: dict[_StepNode, int] = {}
+        counts = [int(self._begin(node, found))]
+        stack = [(node, self._before(node))]
+        total = counts[0]
+        while stack:
+            at, befores = stack[-1]
+            for before in befores:
+                is_new = before not in found.steps
+                found.steps.setdefault(before, {})[at] = None
+                if is_new:
+                    stack.append((before, self._before(before)))
+                    is_begun = self._begin(before, found) and before.part.start_us >= from_us
+                    counts.append(int(is_begun))
+                    total += is_begun
+                    break
+                counts[-1] += ways[before]
+                total += ways[before]
+                if runs is not None and total > runs:
+                    raise _TooManyRunsError
+            else:
+                stack.pop()
+                ways[at] = counts.pop()
+                if stack:
+                    counts[-1] += ways[at]
+            if runs is not None and total > runs:
+                raise _TooManyRunsError
+        return found
+
+    def _begin(self, node: _StepNode, found: _Onward) -> bool:
+        """Return whether runs begin with an element; add the one that does."""
+        head = self._steps[0].begun(node.part, node.same) if node.step == 0 else None
+        if head is not None:
+            found.begun.append((head, node))
+        return head is not None
+
+    def _counted_from_us(self, node: _StepNode) -> int:
+        """Return from when on what leads to an element certainly is a run with it.
+
+        All windows reach so far, and all that lies there is remembered with each other.
+        """
+        if not self._are_counted:
+            return UNBOUNDED
+        if self._shortest_us >= UNBOUNDED:
+            return -UNBOUNDED
+        return max(node.end_us, self._newest_us - self._lateness_us) - self._shortest_us
 
     # -- what is kept --------------------------------------------------------------------------
 

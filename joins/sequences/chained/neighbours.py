@@ -6,7 +6,7 @@ two.  All else is left out: what fails here is no pair of any run, what holds ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import product
 from typing import NamedTuple
 
@@ -15,8 +15,20 @@ from joins.sequences.absentunits import Key
 from joins.sequences.chained.chainparts import ChainHead
 from joins.sequences.runparts import Part, is_remembered
 from templates.chaindecision import ChainDecision, chain_look_ups
-from templates.nearconditions import first_near, further_near
-from templates.rundecision import RunAtHand, RunReading, Values, compile_disjuncts, compile_values
+from templates.nearconditions import (
+    NOTHING_ASKED,
+    applying_to_first,
+    first_near,
+    further_near,
+)
+from templates.rundecision import (
+    Disjuncts,
+    RunAtHand,
+    RunReading,
+    Values,
+    compile_disjuncts,
+    compile_values,
+)
 
 __all__ = ["Neighbours", "are_remembered"]
 
@@ -24,7 +36,8 @@ __all__ = ["Neighbours", "are_remembered"]
 class Neighbours:
     """What a step asks of an element and the one before it, which is of the step or the last one.
 
-    `is_further` says of which.
+    `is_further` says of which.  `is_all` says that nothing else is asked of any element of the
+    step, but for times.
     """
 
     def __init__(self, decision: ChainDecision, number: int) -> None:
@@ -37,8 +50,14 @@ class Neighbours:
         )
         first = first_near(link.first, self._before)
         each = first_near(link.each, self._before)
-        self._first = [compile_disjuncts(first), compile_disjuncts(each)]
-        self._further = compile_disjuncts(further_near(link.each))
+        further = further_near(link.each)
+        self._first = _tests(first, each)
+        self._further = _tests(further)
+        self.is_all = (first, each, further) == (
+            link.first,
+            applying_to_first(link.each),
+            link.each if link.is_repeated else further,
+        )
         single = [b.run for b in (self._before,) if b is not None and len(b.elements) == 1]
         equal = chain_look_ups(
             first, frozenset([*single, None] if len(link.elements) == 1 else single)
@@ -70,10 +89,11 @@ class Neighbours:
 
     def may_follow(self, one: Part, other: Part, *, is_further: bool) -> bool:
         """Return whether an element may come behind another, as far as both say."""
+        tests = self._further if is_further else self._first
+        if not tests:
+            return True
         reading = self._reading(one, other, is_further=is_further)
-        if is_further:
-            return self._further(reading)
-        return all(test(reading) for test in self._first)
+        return all(test(reading) for test in tests)
 
     def _reading(self, one: Part, other: Part | None, *, is_further: bool) -> RunReading:
         assert one.element is not None
@@ -84,6 +104,11 @@ class Neighbours:
             return RunReading({}, one.start_us, end_us, RunAtHand((one.element,), candidate, {}))
         run = RunAtHand((), candidate, {})
         return RunReading({}, one.start_us, end_us, run, {self._before.run: before})
+
+
+def _tests(*asked: Disjuncts) -> list[Callable[[RunReading], bool]]:
+    """Return what tells whether conditions hold, of the ones that ask something."""
+    return [compile_disjuncts(each) for each in asked if each != NOTHING_ASKED]
 
 
 def _choices(sides: Iterable[Values]) -> list[Key]:
