@@ -176,12 +176,15 @@ class IndexRun:
         return (hit if asked is None else asked[hit]), starts, self._counts(needles, starts)
 
     def find_under(
-        self, hashes: Hashes, variables: Ints, look_ups: LookUps
+        self, hashes: Hashes, variables: Ints, look_ups: LookUps, oldest: Ints
     ) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
         """Yield values that are here, the look-up of each, where it starts, how often it occurs.
 
-        The values ascend.
+        The values ascend.  Entries of instances before the `oldest` of a value are left out where
+        that saves work.
         """
+        if not len(oldest) or self.last < oldest.min():
+            return
         asked, starts, counts = self._of_values(hashes)
         places, variables_each = look_ups.of_values(variables[asked])
         are_few = counts <= variables_each
@@ -189,6 +192,9 @@ class IndexRun:
         if len(few):
             which = np.repeat(asked[few], counts[few])
             entries = ranges(starts[few], counts[few])
+            # Those of one key ascend by their instances, so what is left of them stands together.
+            kept = np.flatnonzero(self.offsets[entries] >= (oldest - self.first)[which])
+            which, entries = which[kept], entries[kept]
             found, at = look_ups.find(variables[which], self.keys[entries] ^ hashes[which])
             # The entries of one key stand together.
             begins = np.ones(len(found), np.bool_)

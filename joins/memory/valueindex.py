@@ -133,20 +133,23 @@ class ValueIndex:
         ]
 
     def find_under(
-        self, hashes: Hashes, variables: Ints, look_ups: LookUps
+        self, hashes: Hashes, variables: Ints, look_ups: LookUps, oldest: Ints
     ) -> tuple[Ints, Ints, list[SortedRunHits]]:
         """Return values that are here, the look-up of each, and where they are, run by run.
 
         A value of `variables[i]` is looked up as `look_ups` say.  Hits are of the places in what is
-        returned; entries of instances that have been evicted may be among them.
+        returned; entries of instances that have been evicted may be among them, and not all of
+        instances before `oldest[i]`.
         """
         order = np.argsort(hashes)
-        hashes, variables = hashes[order], variables[order]
+        hashes, variables, oldest = hashes[order], variables[order], oldest[order]
         which, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         hits: list[SortedRunHits] = []
         first = 0
         for run in self._runs:
-            for values, asked, starts, counts in run.find_under(hashes, variables, look_ups):
+            for values, asked, starts, counts in run.find_under(
+                hashes, variables, look_ups, oldest
+            ):
                 places = np.arange(first, first + len(values))
                 hits.append(SortedRunHits(run, places, starts, counts))
                 which.append(order[values])

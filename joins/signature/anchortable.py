@@ -40,7 +40,7 @@ class AnchorTable:
         self._look_ups: Ints = np.full((5, _ROWS_MIN), NO_VARIABLE, np.int64)
         self._rows: dict[ValueJoin, int] = {}
         self._free_rows: list[int] = []
-        self._asked: tuple[Ints, LookUps] | None = None
+        self._asked: tuple[Ints, LookUps, Ints] | None = None
 
     def __len__(self) -> int:
         return len(self._anchors)
@@ -51,9 +51,26 @@ class AnchorTable:
 
     def asked(self) -> tuple[Ints, LookUps]:
         """Return the rows in use, and the look-ups that they are, in the same order."""
+        return self._in_use()[:2]
+
+    def reach_us(self, variables: Ints) -> Ints:
+        """Return how far before new instances, with values of some variables, partners may end.
+
+        A partner that has to come later ends behind the start of the new one: `CLOSED` stands for
+        variables whose values are looked up for such alone.
+        """
+        *_, reach = self._in_use()
+        return reach[np.minimum(variables, len(reach) - 1)]
+
+    def _in_use(self) -> tuple[Ints, LookUps, Ints]:
         if self._asked is None:
             rows = np.flatnonzero(self.mine != NO_VARIABLE)
-            self._asked = rows, LookUps.of(self.mine[rows], self.other[rows])
+            mine, as_right, as_left = (c[rows] for c in (self.mine, self.as_right, self.as_left))
+            reach = np.full(int(mine.max(initial=-1)) + 2, CLOSED)
+            np.maximum.at(reach, mine, self.window[as_right])
+            before = np.where(self.is_symmetric[as_left], self.window[as_left], CLOSED)
+            np.maximum.at(reach, mine, before)
+            self._asked = rows, LookUps.of(mine, self.other[rows]), reach
         return self._asked
 
     @property

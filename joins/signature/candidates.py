@@ -248,9 +248,17 @@ class Candidates:
             return values.take(are_there), are_there, []
         _, counts = look_ups.of_values(values.variables)
         values = values.take(np.flatnonzero(counts))
-        found = self.values.index.find_under(values.values, values.variables, look_ups)
+        found = self.values.index.find_under(
+            values.values, values.variables, look_ups, self._oldest(values, anchors)
+        )
         which, rows, hits = found
         return values.take(which), are_there[rows], hits
+
+    def _oldest(self, values: NewValues, anchors: AnchorTable) -> Ints:
+        """Return for each value an instance before which no partner by it is in time."""
+        ends, starts = (self._remembered.take(name, values.owners) for name in ("end_us", "start_us"))
+        reach = anchors.reach_us(values.variables)
+        return self._remembered.first_from(np.minimum(ends - reach, starts))
 
     def _shared_values(self, batch: Batch) -> NewValues:
         """Return the values of new instances that another one may have too."""
