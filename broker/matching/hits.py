@@ -12,9 +12,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.boxes.forms import of_value
+from broker.matching.boxes.operands import CodedTexts
 from broker.matching.boxes.points import Points
 from broker.matching.clauseterms import ClauseTerms
 from broker.matching.likenesses import spell_likenesses
@@ -28,6 +30,8 @@ __all__ = ["Hits", "TupleReading"]
 
 NOWHERE = -1
 """The place of the value of a term that has no node, or that a clause does not have."""
+
+_MADE: frozenset[Place | Measured] = frozenset((SPAN, WINDOW, BAR, TAKEN))
 
 
 @dataclass(frozen=True)
@@ -205,38 +209,56 @@ class Hits:
             texts[i] = self._instant(int(hits[i]), int(terms[i]))
         return texts
 
-    def tested(self) -> list[list[str | None]]:
-        """Return the values that boxes of clauses above test: of a span microseconds, else texts.
+    def coded(self, hits: Ints, terms: Ints) -> CodedTexts:
+        """Return the values of some terms of some hits."""
+        at = self.at[hits, terms]
+        if (at == NOWHERE).any():
+            return CodedTexts.of(pa.array(self.texts(hits, terms), pa.string()))
+        return self.points.operands.coded(at)
 
-        Of a measure it is its double.
+    def tested(self) -> tuple[Ints, CodedTexts]:
+        """Return how many values boxes of clauses above test of each hit, and all of these values.
+
+        Of a span it is microseconds, of a measure its double.
         """
         tested = [terms.clause.tested for terms in self.clauses]
         own, k, at = self._places([list(map(_read, places)) for places in tested])
-        texts = self.points.operands.texts(at)
-        spans, bars, taken = (
-            each[self.rows].tolist()
-            for each in (self.points.spans, self.points.bars, self.points.tuples.taken_or_none())
-        )
-        found: list[list[str | None]] = [[] for _ in range(len(self))]
-        measured: dict[Measured, list[tuple[int, int]]] = {}
-        _, of_hit = self._clauses
-        clauses = of_hit.tolist()
-        for hit, i, text in zip(own.tolist(), k.tolist(), texts, strict=True):
-            place = tested[clauses[hit]][i]
-            if isinstance(place, Measured):
-                measured.setdefault(place, []).append((hit, i))
-            if place in (SPAN, WINDOW):
-                text = str(spans[hit])
-            elif place == BAR:
-                text = spell(bars[hit])
-            elif place == TAKEN:
-                text = taken[hit]
-            found[hit].append(text)
-        for number, where in measured.items():
-            rows = self.rows[[hit for hit, _ in where]]
-            for (hit, i), value in zip(where, self.points.measured(number, rows), strict=True):
-                found[hit][i] = repr(float(value))
-        return found
+        places = [place for some in tested for place in some]
+        first = np.cumsum([0, *map(len, tested)])[:-1]
+        of_place = self.by_clause(first)[own] + k
+        made = [place in _MADE or isinstance(place, Measured) for place in places]
+        are_made = np.array(made, np.bool_)[of_place]
+        nodes, others = np.flatnonzero(~are_made), np.flatnonzero(are_made)
+        known = self.points.operands.coded(at[nodes])
+        values = self._made([places[i] for i in of_place[others].tolist()], own[others])
+        codes = np.empty(len(own), np.int64)
+        codes[nodes], codes[others] = known.codes, values.codes_behind(known.texts)
+        return np.bincount(own, minlength=len(self)), CodedTexts(codes, known.texts + values.texts)
+
+    def _made(self, places: list[Place | Measured], hits: Ints) -> CodedTexts:
+        """Return what the tuples of some hits have at places that are no nodes."""
+        rows = self.rows[hits]
+        found: dict[Place | Measured, list[int]] = {}
+        for i, place in enumerate(places):
+            found.setdefault(place, []).append(i)
+        codes, texts = np.empty(len(places), np.int64), list[str]()
+        for place, some in found.items():
+            values = self._values_of(place, rows[some])
+            codes[some] = values.codes_behind(texts)
+            texts += values.texts
+        return CodedTexts(codes, texts)
+
+    def _values_of(self, place: Place | Measured, rows: Ints) -> CodedTexts:
+        """Return what some tuples have at a place that is no node."""
+        points = self.points
+        if isinstance(place, Measured):
+            return CodedTexts.of(pa.array(map(repr, points.measured(place, rows).tolist())))
+        if place == BAR:
+            return CodedTexts.of(pa.array(map(spell, points.bars[rows].tolist())))
+        if place == TAKEN:
+            return CodedTexts.of(pa.array(points.tuples.taken_or_none()[rows], pa.string()))
+        spans, inverse = np.unique(points.spans[rows], return_inverse=True)
+        return CodedTexts(inverse, list(map(str, spans.tolist())))
 
     def bounds(self) -> Ints:
         """Return what groups of common streams hold tuples against (`GroupColumns`).

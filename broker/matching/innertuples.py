@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from broker.documents.sub_batches import in_sub_batches
 from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.boxes.operands import CodedTexts
 from broker.matching.hits import Hits
 from broker.matching.instances import UNNUMBERED
 from joins import ranges
@@ -116,9 +117,7 @@ class InnerTuples:
         flat = np.array([term for each in carried for term in each], np.int64)
         terms = flat[ranges(hits.by_clause(first), counts)]
         own = np.repeat(np.arange(len(hits)), counts)
-        is_tested = any(terms.clause.tested for terms in hits.clauses)
-        tested = hits.tested() if is_tested else []
-        more = np.array([*map(len, tested)] if tested else [0] * len(hits), np.int64)
+        more, tested = hits.tested()
         sizes = 1 + counts + more
         starts = np.cumsum(sizes) - sizes
         # What is only tested is no node: equal values of several nodes are one.
@@ -126,18 +125,15 @@ class InnerTuples:
         texts = np.full(len(nodes), _NO_TEXT)
         at = ranges(starts + 1, counts)
         nodes[at] = hits.nodes[own, terms]
-        texts[at] = self._spelled(hits.texts(own, terms))
-        behind = [text for each in tested for text in each]
-        texts[ranges(starts + 1 + counts, more)] = self._spelled(behind)
+        texts[at] = self._spelled(hits.coded(own, terms))
+        texts[ranges(starts + 1 + counts, more)] = self._spelled(tested)
         return _Lists(nodes, sizes), _Lists(texts, sizes)
 
-    def _spelled(self, texts: list[str | None]) -> Ints:
+    def _spelled(self, texts: CodedTexts) -> Ints:
         """Return the numbers of texts."""
         known = self._texts
-        numbers = [
-            _NO_TEXT if text is None else known.setdefault(text, len(known)) for text in texts
-        ]
-        return np.array(numbers, np.int64)
+        numbers = [known.setdefault(text, len(known)) for text in texts.texts]
+        return np.array([*numbers, _NO_TEXT], np.int64)[texts.codes]
 
     def tables(self, limit_of: Callable[[str], int], characters_max: int) -> Iterator[pa.Table]:
         """Yield the tuples below the limit of a query that has found them, as `UNNUMBERED`.

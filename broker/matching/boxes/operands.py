@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +17,27 @@ from xscl.functions import to_double
 from xscl.measures import WordSet, sets_of
 from xscl.query import Call
 
-__all__ = ["Operands"]
+__all__ = ["CodedTexts", "Operands"]
 
 _COLUMNS = [name for name in INSTANCE_SCHEMA.names if name not in ("instance", "shape")]
+
+
+class CodedTexts(NamedTuple):
+    """Texts of which many are equal: text `i` is `texts[codes[i]]`, and none where that is -1."""
+
+    codes: Ints
+    texts: list[str]
+
+    @classmethod
+    def of(cls, strings: pa.Array) -> CodedTexts:
+        """Return strings as texts."""
+        encoded = strings.dictionary_encode()
+        codes = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+        return cls(codes, encoded.dictionary.to_pylist())
+
+    def codes_behind(self, others: Sequence[str]) -> Ints:
+        """Return the codes that texts have behind others."""
+        return np.where(self.codes < 0, -1, self.codes + len(others))
 
 
 @dataclass(frozen=True)
@@ -83,6 +102,10 @@ class Operands:
         """Return values at some places."""
         texts: list[str | None] = self.values.take(pa.array(places)).to_pylist()
         return texts
+
+    def coded(self, places: Ints) -> CodedTexts:
+        """Return values at some places."""
+        return CodedTexts.of(self.values.take(pa.array(places)))
 
     def are_equal(self, left: Ints, right: Ints) -> Flags:
         """Return where the values at two places are equal strings."""
