@@ -13,13 +13,14 @@ from broker.matching.costs.accounts import Accounts
 from broker.matching.costs.budget import Tally
 from broker.matching.costs.charges import FoundCharges, HandedOnCharges
 from broker.matching.costs.commoncounts import Counted
+from broker.matching.fewuses import HeldPairs, distinct_rows
 from broker.matching.hits import Hits
 from broker.matching.innertuples import InnerTuples
 from broker.matching.outcomes.gathered import Gathered
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rules.candidates import RuleCandidates
-from broker.matching.usegroups import CommonUse, GroupColumns, UseGroup
+from broker.matching.usegroups import CommonUse, GroupColumns
 from joins import UNBOUNDED
 from templates.clause import Clause
 from xscl.query import Query
@@ -35,7 +36,7 @@ class Collector:
     is gathered in `candidates`, and what has rows or limits in `gathered`.
 
     `matches` are those found, `leaves` the documents behind them that
-    have been read, by number; `long` is as in `MatchRows`.
+    have been read, by number; `long` is as in `MatchRows`, `held_pairs` as in `HeldPairs`.
     """
 
     def __init__(
@@ -46,12 +47,14 @@ class Collector:
         gathered: Gathered,
         *,
         long: int,
+        held_pairs: int,
     ) -> None:
         self._accounts = accounts
         self._candidates = candidates
         self._gathered = gathered
         self._is_known = accounts.is_known
         self._inner = InnerTuples(shape_of)
+        self._held_pairs = held_pairs
         self.matches = MatchRows(long)
         self.leaves: dict[int, Leaf] = {}
 
@@ -85,49 +88,29 @@ class Collector:
     def _take_common(self, hits: Hits) -> None:
         """Add tuples to the instances of common streams, each counted for whoever has it."""
         bounds = hits.bounds()
-        held = self._are_held_alone(hits, bounds)
-        for rows, group in _groups(hits):
+        pairs = HeldPairs.of(hits, bounds, self._accounts, self._held_pairs)
+        held = np.zeros(len(hits), np.bool_)
+        held[pairs.hits] = True
+        for rows, group in pairs.others:
             uses = group.columns
             held[rows] = uses.some_have(_own(bounds[rows], uses))
             held[rows] &= self._are_open(uses, _own(bounds[rows], uses), hits.docids[rows])
         held &= hits.are_true()
         held[held] = hits.take(held).satisfy()
-        rows = np.flatnonzero(held)
-        if not len(rows):
+        kept = np.flatnonzero(held)
+        if not len(kept):
             return
-        hits, bounds = hits.alone(rows), bounds[rows]
+        hits, bounds, place = hits.alone(kept), bounds[kept], np.cumsum(held) - 1
         are_new = self._inner.add_common(hits)
-        self._charge_alone(hits, are_new)
+        pairs.among(held).charge(hits, are_new, self._accounts)
         ones = np.ones(len(hits), np.int64)
         weights = np.stack([ones, are_new, hits.nbytes], axis=1)
-        for rows, group in _groups(hits):
-            uses = group.columns
-            where = hits.docids[rows], hits.docids_max[rows], weights[rows]
-            self._accounts.hand_on(Counted(group.stream, uses, _own(bounds[rows], uses), *where))
-
-    def _are_held_alone(self, hits: Hits, bounds: Ints) -> Flags:
-        """Return which hits are of groups of one use, which has them and is not stopped before."""
-        most = np.full((len(hits.uses), bounds.shape[1]), np.iinfo(np.int64).max)
-        limits = np.zeros(len(hits.uses), np.int64)
-        for i, group in _groups_of_one(hits):
-            uses = group.columns
-            most[i, : uses.bounds.shape[1]] = uses.bounds[0]
-            limits[i] = self._accounts.limit_of(uses.queries[0])
-        are_held: Flags = np.all(bounds <= most[hits.which], axis=1)
-        are_held &= hits.docids <= limits[hits.which]
-        return are_held
-
-    def _charge_alone(self, hits: Hits, are_new: Flags) -> None:
-        """Charge the queries of groups of one use with tuples of nodes, and what is handed on."""
-        numbers: dict[str, int] = {}
-        of_use = np.full(len(hits.uses), -1)
-        for i, group in _groups_of_one(hits):
-            of_use[i] = numbers.setdefault(group.columns.queries[0], len(numbers))
-        of_hit = of_use[hits.which]
-        own = np.flatnonzero(of_hit >= 0)
-        counted = _Counted(hits, self._accounts, list(numbers), of_hit)
-        counted.count(own, own[:0])
-        counted.hand_on(own[are_new[own]])
+        for rows, group in pairs.others:
+            own, uses = place[rows[held[rows]]], group.columns
+            if len(own):
+                where = hits.docids[own], hits.docids_max[own], weights[own]
+                counted = Counted(group.stream, uses, _own(bounds[own], uses), *where)
+                self._accounts.hand_on(counted)
 
     def _are_open(self, uses: GroupColumns, tuples: Ints, docids: Ints) -> Flags:
         """Return which tuples somebody has who is not stopped before they stand."""
@@ -205,28 +188,6 @@ def _queries(hits: Hits) -> tuple[list[str], Ints]:
     return list(numbers), np.array([numbers[name] for name in names], np.int64)
 
 
-def _groups(hits: Hits) -> Iterator[tuple[Ints, UseGroup]]:
-    """Yield the hits of each group that has several uses."""
-    alone = [i for i, _ in _groups_of_one(hits)]
-    are_alone = np.zeros(len(hits.uses), np.bool_)
-    are_alone[alone] = True
-    some = np.flatnonzero(~are_alone[hits.which])
-    order = some[np.argsort(hits.which[some], kind="stable")]
-    for rows in np.split(order, np.flatnonzero(np.diff(hits.which[order])) + 1):
-        if len(rows):
-            use = hits.uses[int(hits.which[rows[0]])]
-            assert isinstance(use, CommonUse)
-            yield rows, use.group
-
-
-def _groups_of_one(hits: Hits) -> Iterator[tuple[int, UseGroup]]:
-    """Yield the groups that have one use, each with its number among the uses of hits."""
-    for i, use in enumerate(hits.uses):
-        assert isinstance(use, CommonUse)
-        if len(use.group) == 1:
-            yield i, use.group
-
-
 def _own(bounds: Ints, uses: GroupColumns) -> Ints:
     """Return the columns of what tuples are held against that a group has."""
     own: Ints = bounds[:, : uses.bounds.shape[1]]
@@ -265,7 +226,7 @@ class _Counted:
     def count(self, own: Ints, begun: Ints) -> None:
         """Count some hits; the hits of `begun` begin a match."""
         hits = self._hits
-        keys, inverse = _distinct(
+        keys, inverse = distinct_rows(
             [column[own] for column in (self._queries, hits.docids, hits.docids_max)]
         )
         # A load costs nobody's budget.
@@ -288,22 +249,9 @@ class _Counted:
         of_use = np.array([numbers[stream] for stream in streams], np.int64)
         hits = self._hits
         columns = (self._queries, hits.docids, hits.docids_max, of_use[hits.which])
-        keys, inverse = _distinct([column[handed_on] for column in columns])
+        keys, inverse = distinct_rows([column[handed_on] for column in columns])
         which, docids, newest, of_stream = keys
         counts, streams = np.bincount(inverse), list(numbers)
         self._accounts.charge(
             HandedOnCharges(self._all, which, docids, newest, streams, of_stream, counts)
         )
-
-
-def _distinct(columns: Sequence[Ints]) -> tuple[list[Ints], Ints]:
-    """Return the different rows of some columns, and which of them each row is."""
-    inverse = np.zeros(len(columns[0]), np.int64)
-    first = inverse
-    for column in columns:
-        values, codes = np.unique(column, return_inverse=True)
-        # There are at most as many rows as hits, so the product of two counts fits.
-        _, first, inverse = np.unique(
-            inverse * max(1, len(values)) + codes, return_index=True, return_inverse=True
-        )
-    return [column[first] for column in columns], inverse

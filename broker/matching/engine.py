@@ -325,6 +325,7 @@ class Engine:
             batch.candidates,
             batch.gathered,
             long=self._limits.shared_characters,
+            held_pairs=self._limits.held_pairs,
         )
         for part in in_tables(self._processor.tuples(stratum), self._limits.tuples):
             accounts.stop_overrun()

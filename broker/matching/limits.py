@@ -30,6 +30,10 @@ class MatchingLimits:
     boxes: int = 1_000_000
     """Boxes that are listed at a time for tuples, unless one tuple alone has more: 24 MB."""
 
+    held_pairs: int = 256
+    """Tuples times uses of a group up to which each tuple is listed with who has it.  Where there
+    are more they are counted for all uses at once."""
+
     characters: int = 64 << 20
     """Characters of documents that are evaluated at a time, and of tuples that become instances."""
 

@@ -19,6 +19,7 @@ from support.examples import is_searching, size, some
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.costs.budget import Budget
 from broker.matching.engine import RegisteredQuery
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS
 from broker.matching.queries.queryset import QuerySet
 from broker.matching.usegroups import GroupColumns
 from joins import ClassRegistry
@@ -83,7 +84,8 @@ CASES = [(seed, budget) for seed, budget in product(range(40), BUDGETS)]
 def test_no_statement_minds_the_others(seed: int, budget: Budget) -> None:
     texts, stream = statements(seed), documents(seed)
     points = {name: seed % 3 * int(name[1:]) for name in texts}
-    found = Running(texts, budget, points=points).feed(stream, 7)
+    way = Way(limits=replace(DEFAULT_MATCHING_LIMITS, held_pairs=[0, 256][seed % 2]))
+    found = Running(texts, budget, way, points).feed(stream, 7)
     for name, text in some(texts.items(), 2):
         alone = Running({name: text}, budget, Way(shards=2), points).feed(stream, 40)
         assert paused(found).get(name) == paused(alone).get(name)
@@ -95,7 +97,9 @@ def test_shards_share_no_tuples_and_find_the_same(seed: int, budget: Budget) -> 
     texts, stream = statements(seed), documents(seed)
     expected = Running(texts, budget, Way(shards=2)).feed(stream, 40)
     for batch in [1, 9, 40] if is_searching() else [[1, 9][seed % 2], 40]:
-        found = Running(texts, budget).feed(stream, batch)
+        held_pairs = [0, 5, 256][(seed + batch) % 3]
+        way = Way(limits=replace(DEFAULT_MATCHING_LIMITS, held_pairs=held_pairs))
+        found = Running(texts, budget, way).feed(stream, batch)
         assert paused(found) == paused(expected)
         assert sorted(found.lines) == sorted(expected.lines)
     assert spent(found) == spent(expected)

@@ -142,6 +142,7 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
     MatchingLimits: {
         "tuples": (1, 3),
         "boxes": (1, 3),
+        "held_pairs": (0, 3),
         "characters": (1, 10),
         "large_bytes": (0, 5),
         "read_bytes": (1, 20),

@@ -1,0 +1,140 @@
+"""Groups of a common stream that have few uses or tuples: who has which tuple, for all at once.
+
+Where most statements differ, most groups have a use or two and a tuple or two in a batch.  To count
+the tuples of each by itself (`commoncounts`) would cost by groups, so those of small groups are
+listed: each tuple with every use that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.costs.accounts import Accounts
+from broker.matching.costs.charges import FoundCharges, HandedOnCharges
+from broker.matching.hits import Hits
+from broker.matching.usegroups import CommonUse, UseGroup
+from joins import UNBOUNDED, ranges
+
+__all__ = ["HeldPairs", "distinct_rows", "group_of"]
+
+
+@dataclass(frozen=True)
+class HeldPairs:
+    """Hits of small groups, each with every use that has it and is not stopped before.
+
+    Pair `i` is of the hit `hits[i]`, and the query `queries[which[i]]`.  `others` are the groups
+    that are not listed, each with its hits.
+    """
+
+    hits: Ints
+    queries: Sequence[str]
+    which: Ints
+    others: Sequence[tuple[Ints, UseGroup]]
+
+    @classmethod
+    def of(cls, hits: Hits, bounds: Ints, accounts: Accounts, held_pairs: int) -> HeldPairs:
+        """Return who has hits, which are held against `bounds` (`Hits.bounds`).
+
+        Listed are groups of one use, and those with at most so many `held_pairs`.
+        """
+        groups = list(map(group_of, hits.uses))
+        sizes = np.array([*map(len, groups)], np.int64)
+        tuples = np.bincount(hits.which, minlength=len(groups))
+        are_listed = (sizes == 1) | (sizes * tuples <= held_pairs)
+        others = list(_apart(hits, groups, ~are_listed))
+        listed = [groups[i] for i in np.flatnonzero(are_listed).tolist()]
+        if not listed:
+            nothing = np.zeros(0, np.int64)
+            return cls(nothing, [], nothing, others)
+        columns = [group.columns for group in listed]
+        sizes[~are_listed] = 0
+        starts = np.cumsum(sizes) - sizes
+        counts = sizes[hits.which]
+        own, use = np.repeat(np.arange(len(hits)), counts), ranges(starts[hits.which], counts)
+        held = np.all(bounds[own] <= _most([each.bounds for each in columns], bounds)[use], axis=1)
+        own, use = own[held], use[held]
+        holders = np.concatenate([each.holders for each in columns])
+        _, first, of_use = np.unique(holders, return_index=True, return_inverse=True)
+        names = [name for each in columns for name in each.queries]
+        queries = [names[i] for i in first.tolist()]
+        pairs = cls(own, queries, of_use[use], others)
+        return pairs._below(hits.docids, accounts)
+
+    def _below(self, docids: Ints, accounts: Accounts) -> HeldPairs:
+        """Return the pairs of tuples that stand where their queries are not stopped yet."""
+        if not (stopped := accounts.stopped()):
+            return self
+        limits = np.array([stopped.get(name, UNBOUNDED) for name in self.queries], np.int64)
+        return self._take(docids[self.hits] <= limits[self.which])
+
+    def _take(self, some: Flags) -> HeldPairs:
+        return HeldPairs(self.hits[some], self.queries, self.which[some], self.others)
+
+    def among(self, kept: Flags) -> HeldPairs:
+        """Return the pairs of some of the hits, which are counted anew."""
+        found = self._take(kept[self.hits])
+        places = np.cumsum(kept) - 1
+        return HeldPairs(places[found.hits], found.queries, found.which, self.others)
+
+    def charge(self, hits: Hits, are_new: Flags, accounts: Accounts) -> None:
+        """Charge queries with tuples of nodes, and with what is handed on first."""
+        docids, newest = hits.docids[self.hits], hits.docids_max[self.hits]
+        keys, inverse = distinct_rows([self.which, docids, newest])
+        tuples = np.bincount(inverse)
+        nbytes = np.bincount(inverse, hits.nbytes[self.hits]).astype(np.int64)
+        accounts.charge(FoundCharges(self.queries, *keys, tuples, nbytes, np.zeros_like(tuples)))
+        streams = {terms.clause.stream: i for i, terms in enumerate(hits.clauses)}
+        of_clause = [streams[terms.clause.stream] for terms in hits.clauses]
+        of_stream = hits.by_clause(of_clause)[self.hits]
+        first = np.flatnonzero(are_new[self.hits])
+        columns = (self.which, docids, newest, of_stream)
+        keys, inverse = distinct_rows([column[first] for column in columns])
+        which, docids, newest, streams_of = keys
+        names = [terms.clause.stream for terms in hits.clauses]
+        given = (self.queries, which, docids, newest, names, streams_of)
+        accounts.charge(HandedOnCharges(*given, np.bincount(inverse)))
+
+
+def group_of(use: object) -> UseGroup:
+    """Return the group that a use stands for."""
+    assert isinstance(use, CommonUse)
+    return use.group
+
+
+def _apart(
+    hits: Hits, groups: Sequence[UseGroup], are_apart: Flags
+) -> Iterator[tuple[Ints, UseGroup]]:
+    """Yield some of the groups, each with its hits."""
+    some = np.flatnonzero(are_apart[hits.which])
+    order = some[np.argsort(hits.which[some], kind="stable")]
+    for rows in np.split(order, np.flatnonzero(np.diff(hits.which[order])) + 1):
+        if len(rows):
+            yield rows, groups[int(hits.which[rows[0]])]
+
+
+def _most(parts: Sequence[Ints], bounds: Ints) -> Ints:
+    """Return the bounds of uses, one after the other; those without the last pass them."""
+    counts = np.array([len(part) for part in parts], np.int64)
+    widths = np.repeat([part.shape[1] for part in parts], counts)
+    most = np.full((len(widths), bounds.shape[1]), np.iinfo(np.int64).max)
+    rows = np.repeat(np.arange(len(widths)), widths)
+    flat = np.concatenate([part.ravel() for part in parts])
+    most[rows, ranges(np.zeros_like(widths), widths)] = flat
+    return most
+
+
+def distinct_rows(columns: Sequence[Ints]) -> tuple[list[Ints], Ints]:
+    """Return the different rows of some columns, and which of them each row is."""
+    inverse = np.zeros(len(columns[0]), np.int64)
+    first = inverse
+    for column in columns:
+        values, codes = np.unique(column, return_inverse=True)
+        # There are at most as many rows as hits, so the product of two counts fits.
+        _, first, inverse = np.unique(
+            inverse * max(1, len(values)) + codes, return_index=True, return_inverse=True
+        )
+    return [column[first] for column in columns], inverse
