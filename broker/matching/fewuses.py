@@ -83,19 +83,17 @@ class HeldPairs:
     def charge(self, hits: Hits, are_new: Flags, accounts: Accounts) -> None:
         """Charge queries with tuples of nodes, and with what is handed on first."""
         docids, newest = hits.docids[self.hits], hits.docids_max[self.hits]
-        keys, inverse = distinct_rows([self.which, docids, newest])
-        tuples = np.bincount(inverse)
-        nbytes = np.bincount(inverse, hits.nbytes[self.hits]).astype(np.int64)
-        accounts.charge(FoundCharges(self.queries, *keys, tuples, nbytes, np.zeros_like(tuples)))
-        streams = {terms.clause.stream: i for i, terms in enumerate(hits.clauses)}
-        of_clause = [streams[terms.clause.stream] for terms in hits.clauses]
-        of_stream = hits.by_clause(of_clause)[self.hits]
-        first = np.flatnonzero(are_new[self.hits])
-        columns = (self.which, docids, newest, of_stream)
-        keys, inverse = distinct_rows([column[first] for column in columns])
-        which, docids, newest, streams_of = keys
-        names = [terms.clause.stream for terms in hits.clauses]
-        given = (self.queries, which, docids, newest, names, streams_of)
+        own = [self.which, docids, newest]
+        (which, *where), inverse = distinct_rows(own)
+        tuples, nbytes = np.bincount(inverse), np.bincount(inverse, hits.nbytes[self.hits])
+        amounts = (tuples, nbytes.astype(np.int64), np.zeros_like(tuples))
+        accounts.charge(FoundCharges(self.queries, which, where[0], where[1], *amounts))
+        streams = [terms.clause.stream for terms in hits.clauses]
+        numbers = {stream: i for i, stream in enumerate(dict.fromkeys(streams))}
+        own.append(hits.by_clause(numbers[stream] for stream in streams)[self.hits])
+        first = are_new[self.hits]
+        (which, *where), inverse = distinct_rows([column[first] for column in own])
+        given = (self.queries, which, where[0], where[1], list(numbers), where[2])
         accounts.charge(HandedOnCharges(*given, np.bincount(inverse)))
 
 

@@ -197,14 +197,47 @@ class _Sorted:
         return self.order[self.bounds[k] : self.bounds[k + 1]]
 
 
+@dataclass(frozen=True)
+class _Entered:
+    """Charges as they have come, and the number of the query of each, -1 where it was told.
+
+    `numbers` are those of the queries in `by_query`, as they stand there, and in `order`.
+    """
+
+    charges: Charges
+    by_query: _Sorted
+    of_row: Ints
+    numbers: Ints
+    order: Ints
+
+    @classmethod
+    def of(cls, charges: Charges, by_query: _Sorted, numbers: Ints) -> _Entered:
+        """Return charges of queries that have numbers."""
+        of_row = np.empty(len(charges.which), np.int64)
+        of_row[by_query.order] = np.repeat(numbers, np.diff(by_query.bounds))
+        return cls(charges, by_query, of_row, numbers, np.argsort(numbers))
+
+    def tell(self, number: int, tally: Tally) -> None:
+        """Charge the tally of a query that has a number."""
+        place = int(np.searchsorted(self.numbers, number, sorter=self.order))
+        if place < len(self.order) and self.numbers[k := int(self.order[place])] == number:
+            self.charges.tell(tally, self.by_query.rows(k))
+
+
 @dataclass
 class _Untold:
-    """The charges of a batch that tallies have not been told, by query."""
+    """The charges of a batch that tallies have not been told, but those of the queries `told`."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     sums: Ints = field(default_factory=lambda: np.zeros((0, _PEAKS + 2), np.int64))
-    charges: list[tuple[Charges, _Sorted, Ints]] = field(default_factory=list)
-    of_query: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    charges: list[_Entered] = field(default_factory=list)
+    told: set[int] = field(default_factory=set)
+
+    def queries(self) -> Ints:
+        """Return the numbers of the queries that have some."""
+        parts = [each.numbers[each.numbers >= 0] for each in self.charges]
+        own = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
+        return own[~np.isin(own, list(self.told))]
 
 
 class Ledger:
@@ -233,22 +266,15 @@ class Ledger:
         """
         if not len(charges.which):
             return []
-        by_query, untold = _Sorted.of(charges), self._untold
+        by_query = _Sorted.of(charges)
         names = [charges.queries[i] for i in by_query.own.tolist()]
-        numbers = np.full(len(names), -1)
-        place = len(untold.charges)
-        for k, name in enumerate(names):
-            tally = tallies.get(name)
-            if tally is None:
-                numbers[k] = number = self._number(name)
-                untold.of_query.setdefault(number, []).append((place, k))
-            else:
-                charges.tell(tally, by_query.rows(k))
-        of_row = np.empty(len(charges.which), np.int64)
-        of_row[by_query.order] = np.repeat(numbers, np.diff(by_query.bounds))
-        untold.charges.append((charges, by_query, of_row))
+        numbers = np.array([-1 if name in tallies else self._number(name) for name in names])
+        for k in np.flatnonzero(numbers < 0).tolist():
+            charges.tell(tallies[names[k]], by_query.rows(k))
+        self._untold.charges.append(_Entered.of(charges, by_query, numbers))
         own = np.flatnonzero(numbers >= 0)
-        return self.note([names[k] for k in own.tolist()], by_query.sums[own])
+        near = self._add(numbers[own], by_query.sums[own])
+        return [names[k] for k in own[near].tolist()]
 
     def note(self, names: Sequence[str], sums: Ints) -> list[str]:
         """Add to the sums of queries; return the ones whose tallies have to be told.
@@ -257,9 +283,12 @@ class Ledger:
         matches, those handed on included, and bytes kept of all.
         """
         numbers = np.array([self._number(name) for name in names], np.int64)
+        return [names[k] for k in self._add(numbers, sums).tolist()]
+
+    def _add(self, numbers: Ints, sums: Ints) -> Ints:
+        """Add to the sums of queries; return the places of those that may be over a bound."""
         self._untold.sums[numbers] += sums
-        over = (self._untold.sums[numbers] > self._bounds).any(axis=1)
-        return [names[k] for k in np.flatnonzero(over).tolist()]
+        return np.flatnonzero((self._untold.sums[numbers] > self._bounds).any(axis=1))
 
     def _number(self, name: str) -> int:
         untold = self._untold
@@ -278,11 +307,10 @@ class Ledger:
         """Tell a query's tally all its charges, and forget them."""
         untold = self._untold
         number = untold.numbers.get(name)
-        if number is None:
-            return
-        for place, k in untold.of_query.pop(number, ()):
-            charges, by_query, _ = untold.charges[place]
-            charges.tell(tally, by_query.rows(k))
+        if number is not None and number not in untold.told:
+            untold.told.add(number)
+            for entered in untold.charges:
+                entered.tell(number, tally)
 
     def in_block(self, block: int) -> Mapping[str, dict[int, tuple[int, int]]]:
         """Return what queries that have not been told have in a block of positions.
@@ -293,9 +321,10 @@ class Ledger:
         untold = self._untold
         names = list(untold.numbers)
         is_told = np.ones(len(names) + 1, np.bool_)
-        is_told[list(untold.of_query)] = False
+        is_told[untold.queries()] = False
         found: dict[str, dict[int, tuple[int, int]]] = {name: {} for name in self.queries()}
-        for charges, _, of_row in untold.charges:
+        for entered in untold.charges:
+            charges, of_row = entered.charges, entered.of_row
             some = np.flatnonzero((blocks_of(charges.docids) == block) & ~is_told[of_row])
             amounts, newest = charges.amounts, blocks_of(charges.newest[some])
             matches = (amounts.matches + amounts.handed_on)[some]
@@ -313,7 +342,7 @@ class Ledger:
     def queries(self) -> list[str]:
         """Return the queries that have not been told what they are charged with."""
         names = list(self._untold.numbers)
-        return [names[number] for number in self._untold.of_query]
+        return [names[number] for number in self._untold.queries().tolist()]
 
 
 def _changes(column: Ints) -> Flags:
