@@ -80,7 +80,7 @@ class _Output:
 
     labels: NDArray[np.int32]
     is_valued: bool
-    nested: NestedOutput
+    nested: NestedOutput | None
     steps: tuple[AutomatonStep, ...]
     asked: tuple[StepVariable, ...]
     groups: tuple[StepGroup, ...]
@@ -110,9 +110,11 @@ class Evaluator:
         self.limits = limits
         self.plan = EvaluationPlan((), (), frozenset())
         self._counters = Counters()
-        self._automaton = Automaton(states_max=limits.states)
         self._tree = StepTree()
+        self._automaton = Automaton(self._tree.transitions, states_max=limits.states)
         self._nested = NestedPatterns(self._tree, limits.nested_bytes)
+        self._labels = np.empty(0, np.int32)
+        self._noted = np.empty(0, np.bool_)
         self._raw_shapes: dict[_RawKey, _RawShape] = {}
         self._edges_kept = 0
         self._detail = Detail.NAMES
@@ -145,6 +147,7 @@ class Evaluator:
         if self._tree.changed:
             self._automaton.forget(self._tree.changed)
             self._tree.changed.clear()
+        self._note()
         self._detail = self._tree.detail
         self._automaton.forget_outputs()
         self.forget_shapes()
@@ -170,6 +173,18 @@ class Evaluator:
         for variable in nested:
             variable.is_labelled = True
         self._nested.follow(nested)
+
+    def _note(self) -> None:
+        """Note by the numbers of steps what somebody wants to know of the elements they select."""
+        size = self._tree.transitions.size
+        self._labels = np.zeros(size, np.int32)
+        self._noted = np.zeros(size, np.bool_)
+        for number, step in self._tree.steps.items():
+            plain = step.plain
+            if plain is not None and plain.is_labelled:
+                self._labels[number] = plain.id + 1
+            if step.watched or step.filtered or (plain is not None and plain.is_asked):
+                self._noted[number] = True
 
     def _watch(self, high: int, low: StepVariable) -> None:
         """Have the nodes known of all steps that the walk composes between two variables."""
@@ -315,7 +330,9 @@ class Evaluator:
         valued = [element for element in places if outputs[element].is_valued]
         rows = [outputs[element].labels for element in places]
         if self._nested.variables:
-            found = self._nested.find(structure, [output.nested for output in outputs])
+            found = self._nested.find(
+                structure, [o.nested for o in outputs if o.nested is not None]
+            )
             places += [element for element, row in enumerate(found) if len(row)]
             rows += [row for row in found if len(row)]
         if not rows:
@@ -324,15 +341,21 @@ class Evaluator:
         return Labels(np.concatenate(rows), elements, valued)
 
     def _find_output(self, state: State) -> _Output:
-        plain = [step.plain for step in state.selected if step.plain is not None]
-        labels = sorted(v.id for v in plain if v.id in v.highs)
-        steps = tuple(step for step in state.selected if step.watched)
-        asked = tuple(v for v in plain if v.is_asked)
-        groups = tuple(g for step in state.selected for g in step.filtered if g.is_walked)
+        labels = self._labels[state.selected]
+        labels = np.sort(labels[labels > 0]) - 1
+        noted = state.selected[self._noted[state.selected]].tolist()
+        selected = [self._tree.steps[number] for number in noted]
+        plain = [step.plain for step in selected if step.plain is not None]
+        steps = tuple([step for step in selected if step.watched])
+        asked = tuple([variable for variable in plain if variable.is_asked])
+        groups = tuple([g for step in selected for g in step.filtered if g.is_walked])
+        nested = None
+        if self._nested.variables:
+            nested = self._nested.output(self._tree.transitions.flags(state.selected))
         output = state.output = _Output(
-            np.array(labels, np.int32),
-            not self.plan.valued.isdisjoint(labels),
-            self._nested.output(state),
+            labels,
+            not self.plan.valued.isdisjoint(labels.tolist()),
+            nested,
             steps,
             asked,
             groups,

@@ -32,8 +32,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xpath_eval.automaton import State
-from xpath_eval.nodesets import DOCUMENT, NodeSets, members, node_set
+from xpath_eval.nodesets import DOCUMENT, NodeSets, members
 from xpath_eval.steps import AutomatonStep, StepVariable
 from xpath_eval.steptree import StepTree
 from xpath_eval.structure import Structure
@@ -81,15 +80,16 @@ def _is_plain_step(step: Step) -> bool:
 class NestedOutput:
     """What a state says of nested paths.
 
-    `variables` are those that names select, and `needed` the guards on their way; `ends` and `own`
-    are the guards of which an element is an end, and at whose place it is.  `kept` are the
-    variables that pass, by those of the needed guards that hold.
+    `variables` are those that names select, a column of `guards` those on the way of one, `needed`
+    all of these; `ends` and `own` are the guards of which an element is an end, and at whose place
+    it is.  `kept` are the variables that pass, by those of the needed guards that hold.
     """
 
-    __slots__ = ("ends", "kept", "needed", "own", "variables")
+    __slots__ = ("ends", "guards", "kept", "needed", "own", "variables")
 
-    def __init__(self, variables: Numbers, needed: int, ends: int, own: int) -> None:
+    def __init__(self, variables: Ids, guards: Numbers, needed: int, ends: int, own: int) -> None:
         self.variables = variables
+        self.guards = guards
         self.needed = needed
         self.ends = ends
         self.own = own
@@ -144,30 +144,31 @@ class NestedPatterns:
         guards: dict[tuple[AutomatonStep, AutomatonStep], int],
         needed: Sequence[Sequence[int]],
     ) -> None:
-        self._variables_at: dict[AutomatonStep, list[int]] = {}
-        self._ends_at: dict[AutomatonStep, list[int]] = {}
-        self._own_at: dict[AutomatonStep, list[int]] = {}
         self._ids = np.array([variable.id for variable in self.variables], np.int32)
         self._number_of = np.zeros(max(self._ids, default=0) + 1, np.int32)
         self._number_of[self._ids] = np.arange(len(self._ids))
-        self._guards = [np.array(row, np.int64) for row in zip_longest(*needed, fillvalue=0)]
+        rows = list(zip_longest(*needed, fillvalue=0))
+        self._guards = np.array(rows, np.int64).reshape(len(rows), len(self._ids))
         self._octets = len(guards) // 8 + 1
-        for number, variable in enumerate(self.variables):
-            assert variable.step is not None
-            self._variables_at.setdefault(variable.step, []).append(number)
-        for (place, end), guard in guards.items():
-            self._ends_at.setdefault(end, []).append(guard)
-            self._own_at.setdefault(place, []).append(guard)
+        steps = [variable.step for variable in self.variables]
+        self._steps = np.array([step.number for step in steps if step is not None], np.int64)
+        # There is no step 0, where guard 0 would stand.
+        self._places = np.array([0, *(place.number for place, _ in guards)], np.int64)
+        self._ends = np.array([0, *(end.number for _, end in guards)], np.int64)
 
-    def output(self, state: State) -> NestedOutput:
-        """Return what it means for an element to be in a state."""
-        steps = state.selected
-        variables = sorted(v for step in steps for v in self._variables_at.get(step, ()))
-        needed = {int(guards[v]) for v in variables for guards in self._guards}
-        ends = [guard for step in steps for guard in self._ends_at.get(step, ())]
-        own = [guard for step in steps for guard in self._own_at.get(step, ())]
+    def output(self, selected: Flags) -> NestedOutput:
+        """Return what it means for an element that these steps select it."""
+        variables = np.flatnonzero(selected[self._steps])
+        guards = self._guards[:, variables]
+        guards = guards[guards.any(axis=1)]
+        needed = np.zeros(len(self._ends), np.bool_)
+        needed[guards] = True
         return NestedOutput(
-            np.array(variables, np.int64), node_set(needed), node_set(ends), node_set(own)
+            self._ids[variables],
+            guards,
+            _number_of(needed),
+            _number_of(selected[self._ends]),
+            _number_of(selected[self._places]),
         )
 
     def find(self, structure: Structure, outputs: Sequence[NestedOutput]) -> list[Ids]:
@@ -216,17 +217,14 @@ class NestedPatterns:
 
     def _keep(self, output: NestedOutput, holding: int) -> Ids:
         """Return the variables of an output that pass with these guards."""
-        flags = self._flags(holding)
-        passed = np.ones(len(output.variables), np.bool_)
-        for guards in self._guards:
-            passed &= flags[guards[output.variables]]
+        passed = self._flags(holding)[output.guards].all(axis=0)
         if self._kept_bytes > self._bytes_max:
             for each in self._outputs:
                 each.kept.clear()
             self._outputs, self._kept_bytes = [], 0
         if not output.kept:
             self._outputs.append(output)
-        kept = output.kept[holding] = self._ids[output.variables[passed]]
+        kept = output.kept[holding] = output.variables[passed]
         self._kept_bytes += ENTRY_BYTES + self._octets + kept.nbytes
         return kept
 
@@ -258,6 +256,10 @@ class NestedPatterns:
 
 
 _NOBODY = np.empty(0, np.int32)
+
+
+def _number_of(flags: Flags) -> int:
+    return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
 def _go_up(counts: Sequence[int], outputs: Sequence[NestedOutput]) -> list[int]:

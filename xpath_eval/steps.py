@@ -17,12 +17,11 @@ differ in their filters only.  A group keeps those filters by kind:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from xpath_eval.catalog import Definition
 from xpath_eval.conditions import Filters, needs_values
-from xpath_eval.nodesets import exact_name, matches_name
+from xpath_eval.nodesets import exact_name
 from xpath_eval.testindex import TestIndex
 from xscl.path import Axis, Condition, Exists, NodeTest, counts_positions
 
@@ -39,10 +38,6 @@ class AutomatonStep:
     """
 
     __slots__ = (
-        "_deep",
-        "_deep_wild",
-        "_named",
-        "_wild",
         "axis",
         "below",
         "filtered",
@@ -68,46 +63,6 @@ class AutomatonStep:
         self.is_followed: bool = parent is None or (
             parent.is_followed and self.axis is Axis.CHILD and not self.test.is_text
         )
-        self._named: dict[str, list[AutomatonStep]] = {}
-        self._deep: dict[str, list[AutomatonStep]] = {}
-        self._wild: list[AutomatonStep] = []
-        self._deep_wild: list[AutomatonStep] = []
-
-    @property
-    def has_deep(self) -> bool:
-        """Whether the automaton looks for something anywhere below."""
-        return bool(self._deep or self._deep_wild)
-
-    def link(self, step: AutomatonStep) -> None:
-        """Let the automaton go on to a step below."""
-        self._place(step).append(step)
-
-    def unlink(self, step: AutomatonStep) -> None:
-        """Undo `link`."""
-        place = self._place(step)
-        place.remove(step)
-        if not place and (name := exact_name(step.test)) is not None:
-            del (self._deep if step.is_deep else self._named)[name]
-
-    def _place(self, step: AutomatonStep) -> list[AutomatonStep]:
-        name = exact_name(step.test)
-        if name is None:
-            return self._deep_wild if step.is_deep else self._wild
-        return (self._deep if step.is_deep else self._named).setdefault(name, [])
-
-    def children(self, name: str) -> Iterator[AutomatonStep]:
-        """Yield the steps that an element of this name takes below this one's."""
-        yield from self._named.get(name, ())
-        for step in self._wild:
-            if matches_name(step.test, name):
-                yield step
-
-    def descendants(self, name: str) -> Iterator[AutomatonStep]:
-        """Yield the steps that an element of this name takes anywhere below this one's."""
-        yield from self._deep.get(name, ())
-        for step in self._deep_wild:
-            if matches_name(step.test, name):
-                yield step
 
 
 class StepVariable:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from xpath_eval.automaton import Transitions
 from xpath_eval.catalog import Definition, EvaluationPlan
 from xpath_eval.detail import detail_of
 from xpath_eval.steps import AutomatonStep, StepGroup, StepKey, StepVariable
@@ -23,9 +24,11 @@ class StepTree:
     def __init__(self) -> None:
         self.variables: dict[int, StepVariable] = {}
         self.roots: dict[str, StepVariable] = {}
+        self.steps: dict[int, AutomatonStep] = {}
+        self.transitions = Transitions()
         self.changed: set[AutomatonStep] = set()
         """Steps below which something has changed since this was last cleared."""
-        self._next = 0
+        self._free: list[int] = []
         self._details: Counter[Detail] = Counter()
 
     @property
@@ -96,8 +99,11 @@ class StepTree:
             self._release(step)
 
     def _new_step(self, parent: AutomatonStep | None, key: StepKey) -> AutomatonStep:
-        self._next += 1
-        return AutomatonStep(self._next, parent, key)
+        # Numbers of steps that are gone are given again, so that none is beyond what was needed.
+        number = self._free.pop() if self._free else len(self.steps) + 1
+        self.transitions.size = max(self.transitions.size, number + 1)
+        step = self.steps[number] = AutomatonStep(number, parent, key)
+        return step
 
     def add_path(self, step: AutomatonStep, path: Path) -> AutomatonStep:
         """Have the automaton follow a relative path from a step; return the step at its end."""
@@ -116,7 +122,7 @@ class StepTree:
             step = above.below[key] = self._new_step(above, key)
             above.uses += 1
             if step.is_followed:
-                above.link(step)
+                self.transitions.add(step)
                 self.changed.add(above)
         return step
 
@@ -125,11 +131,13 @@ class StepTree:
         above = step.parent
         if step.uses == 0:
             self.changed.add(step)
+            del self.steps[step.number]
+            self._free.append(step.number)
         if step.uses or above is None:
             return
         del above.below[step.axis, step.test, step.is_deep]
         if step.is_followed:
-            above.unlink(step)
+            self.transitions.remove(step)
             self.changed.add(above)
         self._release(above)
 
