@@ -63,6 +63,7 @@ _CONSTRUCTS = frozenset(
         FunctionCall,
         PartSyntax,
         RepetitionSyntax,
+        RowSyntax,
         SelectSyntax,
         UnitSyntax,
     }
@@ -118,11 +119,13 @@ def _constructs(statement: Statement) -> Iterator[tuple[str, Span]]:
         "GRACE": statement.grace_span,
     }
     yield from ((what, span) for what, span in clauses.items() if span is not None)
-    below = list(_below(statement))
-    yield from below
+    # Not into paths and expressions of SELECT: these are XPath.
+    below = [each for each in _walk(statement) if type(each) in _CONSTRUCTS]
+    for each in below:
+        yield from _own(each)
     yield from losses_not_run(statement)
-    rows = [each.span for each in _walk(statement) if isinstance(each, RowSyntax)]
-    learned = (each.loss for each in _walk(statement) if isinstance(each, BlockSyntax))
+    rows = [each.span for each in below if isinstance(each, RowSyntax)]
+    learned = (each.loss for each in below if isinstance(each, BlockSyntax))
     if rows and any(each is not None and each.delay == "learned" for each in learned):
         yield "learned beside a table", rows[0]
     select = statement.select
@@ -131,13 +134,6 @@ def _constructs(statement: Statement) -> Iterator[tuple[str, Span]]:
         yield "table beside COMPRESSED", rows[0]
     if statement.window is not None and kind is not None:
         yield "kind beside WINDOW", kind
-
-
-def _below(value: object) -> Iterator[tuple[str, Span]]:
-    """Go through syntax, but not into paths and expressions of SELECT: these are XPath."""
-    for each in _walk(value):
-        if type(each) in _CONSTRUCTS:
-            yield from _own(each)
 
 
 def _walk(value: object) -> Iterator[object]:
