@@ -141,6 +141,18 @@ def test_no_two_documents_of_a_stream_have_one_key(spool: SpoolWriter) -> None:
     assert receipts[-1] == Receipt(IngestOutcome.DUPLICATE, 8)
 
 
+@pytest.mark.parametrize("beside", ["a", "c"])
+def test_a_key_like_a_revision_is_passed_over_whatever_comes_with_it(
+    spool: SpoolWriter, beside: str
+) -> None:
+    ingest = Ingest(spool)
+    for xml in ("<v/>", "<w/>"):
+        ingest.append([line(xml, key="a")], arrival_us=1, registry_version=1)
+    lines = [line("<x/>", key=beside), line("<y/>", key="a#2")]
+    receipts = ingest.append(lines, arrival_us=1, registry_version=1)
+    assert [receipt.key for receipt in receipts] == [{"a": "a#3", "c": "c"}[beside], "a#2#2"]
+
+
 def test_keys_of_different_streams_do_not_meet(spool: SpoolWriter) -> None:
     lines = [line(key="a"), line(key="a", stream="T")]
     receipts = Ingest(spool).append(lines, arrival_us=1, registry_version=1)
