@@ -213,6 +213,49 @@ def test_all_matches_of_a_document_pay_once_for_reading_its_partner(
         assert len(found.pauses) == count
 
 
+OLD_AND_NEW = "S//i[old]->a FOLLOWED BY {a/c = b/c, 2 h} S//i[new]->b"
+
+
+def old_and_new(count: int, length: int = 200) -> list[Document]:
+    """Return documents of which the last one has a match with each of those before it."""
+    whole = f"<c>same</c><e>{'long ' * length}</e>"
+    return stream([*(f"<old/>{n}{whole}" for n in range(count)), f"<new/>{whole}"])
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[DocumentTree]:
+    """Return the documents that have been read for output."""
+    read: list[DocumentTree] = []
+
+    class Listening(DocumentTree):
+        def __init__(self, xml: bytes) -> None:
+            super().__init__(xml)
+            read.append(self)
+
+    monkeypatch.setattr(broker.matching.rendering.trees, "DocumentTree", Listening)
+    return read
+
+
+def test_all_copies_of_whole_documents_pay_once_for_reading_each(read: list[DocumentTree]) -> None:
+    documents = old_and_new(20)
+    assert len(run({"whole": OLD_AND_NEW}, UNLIMITED, documents).lines) == 20
+    copies = sum(tree.nbytes for tree in read) + 19 * read[1].nbytes
+    assert read[1].nbytes == len(documents[-1].xml)
+    values = 20 * (len("samesame") + TUPLE_COST)
+    most = sum(tree.cost for tree in read) + copies + values
+    for nbytes, count in ((most, 0), (most - 1, 1)):
+        budget = replace(UNLIMITED, bytes_per_document=nbytes)
+        found = run({"whole": OLD_AND_NEW}, budget, documents)
+        assert (len(found.lines) == 20, len(found.pauses)) == (not count, count)
+
+
+def test_whole_documents_that_are_over_the_budget_are_not_read(read: list[DocumentTree]) -> None:
+    budget = replace(UNLIMITED, bytes_per_document=500_000)
+    found = run({"whole": OLD_AND_NEW}, budget, old_and_new(100, 10_000))
+    assert [pause.docid for pause in found.pauses] == [101]
+    assert len(read) < 10
+
+
 def test_what_is_over_the_budget_is_not_written_first(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[int] = []
     serialised = xscl.output._serialised

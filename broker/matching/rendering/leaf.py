@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from json.encoder import encode_basestring, encode_basestring_ascii
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -15,8 +15,7 @@ __all__ = ["Leaf"]
 _READ = ("docid", "depth", "match_id", "stream", "key", "watermark_us", "end_us")
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(NamedTuple):
     """A document behind matches, without its values: what it is asked for, and its fragments.
 
     `instance` is its number in the join; `line` stands in match lines, `id` in what ids digest.
@@ -46,7 +45,7 @@ class Leaf:
             )
             name = f"[{encode_basestring_ascii(stream)},{encode_basestring_ascii(key)}]"
             own = (docid, depth, match_id, stream, key, watermark_us, end_us)
-            yield cls(number, *own, line, name)
+            yield cls._make((number, *own, line, name))
 
     @staticmethod
     def columns(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -77,6 +77,7 @@ class _Subscription:
         self.lines = MatchLines(self.given, self.form)
         self.parameters = parameters_key(self.given)
         self.is_constructed = isinstance(query.select, Constructor)
+        self.selects_all = isinstance(query.select, SelectAll)
         self.is_ordered = query.is_ordered
         self.has_confidence = query.has_confidence
         self.publishes = query.publish
@@ -154,6 +155,7 @@ class MatchBuilder:
         self._subscriptions: dict[int, _Subscription] = {}
         self._payments: list[Payment] = []
         self._making: dict[tuple[int, Account], _Making] = {}
+        self._bytes_max = 0
 
     def build(
         self, parts: Iterable[Sequence[FoundRow]], readers: Sequence[Reader], accounts: Accounts
@@ -163,6 +165,7 @@ class MatchBuilder:
         Rows of a part are charged together.  A document whose matches go over the budget stops the
         query; some of its matches may be there.
         """
+        self._bytes_max = accounts.bytes_max
         made = BuiltMatches([], [])
         for part in parts:
             for row in part:
@@ -292,8 +295,14 @@ class MatchBuilder:
     ) -> Output | None:
         """Return a match's output, made; None where its query cannot pay for it."""
         account, tally = Account(row.docid, row.newest), reader.tally
-        making = self._making.setdefault((reader.number, account), _Making())
-        left = accounts.bytes_max - making.spent if tally is None else tally.left(account)
+        making = self._making.get((reader.number, account))
+        if making is None:
+            making = self._making[reader.number, account] = _Making()
+        left = self._bytes_max - making.spent if tally is None else tally.left(account)
+        if tally is None and reader.selects_all and not any(row.visible):
+            copies = self._copies(row, behind, making, left)
+            if copies is not None:
+                return copies
         meter = Meter(left)
         trees: list[DocumentTree] = []
         readings: list[ReadingCost] = []
@@ -318,6 +327,20 @@ class MatchBuilder:
             return None
         making.spent += meter.spent
         return Output.of(text, error, meter.spent - read, readings)
+
+    def _copies(self, row: FoundRow, behind: Behind, making: _Making, left: int) -> Output | None:
+        """Return whole documents; None where one is not its own copy, or they cost too much."""
+        trees = [self._tree_of(leaf) for leaf in behind.leaves]
+        if not all(tree.is_verbatim for tree in trees):
+            return None
+        unread = {n: t.cost for n, t in zip(row.leaves, trees, strict=True) if n not in making.read}
+        output = Output.of_copies(trees)
+        spent = output.cost + sum(unread.values())
+        if spent > left:
+            return None
+        making.spent += spent
+        making.read.update(unread)
+        return output
 
     def _made(
         self, row: FoundRow, trees: Sequence[DocumentTree], meter: Meter, reader: _Subscription

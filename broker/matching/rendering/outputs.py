@@ -8,7 +8,6 @@ that gets it pays as if it had made it: a budget does not depend on what other q
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import NamedTuple
 
@@ -36,8 +35,7 @@ class ReadingCost(NamedTuple):
         return cls(tree.cost, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """An output of `nbytes`, `spelled` in JSON; `error` is why its constructor failed.
 
     `cost` is what making it spent, `readings` what its documents cost, one for each block, and
@@ -57,6 +55,16 @@ class Output:
         """Return what has been made of documents."""
         most = cost + sum([reading.first for reading in readings])
         return cls(text, encode_basestring(text), error, size(text), cost, readings, most)
+
+    @classmethod
+    def of_copies(cls, trees: Sequence[DocumentTree]) -> Output:
+        """Return copies of whole documents that are written as they were read."""
+        text = f"<match>{''.join([tree.text for tree in trees])}</match>"
+        spelled = f'"<match>{"".join([tree.spelled for tree in trees])}</match>"'
+        cost = sum([tree.nbytes for tree in trees])
+        readings = [ReadingCost(tree.cost, 0) for tree in trees]
+        most = cost + sum([tree.cost for tree in trees])
+        return cls(text, spelled, None, len("<match></match>") + cost, cost, readings, most)
 
 
 class Outputs:

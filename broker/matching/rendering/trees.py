@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import cached_property
+from json.encoder import encode_basestring
 
 from lxml import etree
 
@@ -39,15 +40,15 @@ class DocumentTree(NumberedTree):
     """A document's tree, and the cost of reading the document, in bytes.
 
     `nbytes` are the bytes of its text; `cost` adds its elements; `xpath_cost` is the further cost
-    where a constructor sees it.  It is parsed when something other than a copy of the whole is
-    asked for, or where a copy is not the text itself.
+    where a constructor sees it.  A document that `is_verbatim` is its own copy.  It is parsed when
+    something other than a copy of the whole is asked for, or where a copy is not the text itself.
     """
 
     def __init__(self, xml: bytes) -> None:
         super().__init__(None)
         self._xml = xml
-        self._is_verbatim = is_verbatim(xml)
-        elements = element_count(xml) if self._is_verbatim else _element_count(self.root)
+        self.is_verbatim = is_verbatim(xml)
+        elements = element_count(xml) if self.is_verbatim else _element_count(self.root)
         self.nbytes = len(xml)
         self.cost = len(xml) + ELEMENT_BYTES * elements
         self.xpath_cost = XPATH_ELEMENT_BYTES * elements
@@ -60,7 +61,12 @@ class DocumentTree(NumberedTree):
     @cached_property
     def text(self) -> str:
         """The root as XML."""
-        return self._xml.decode() if self._is_verbatim else super().text
+        return self._xml.decode() if self.is_verbatim else super().text
+
+    @cached_property
+    def spelled(self) -> str:
+        """The same as JSON has it within a string."""
+        return encode_basestring(self.text)[1:-1]
 
     @property
     def weight(self) -> int:
@@ -77,18 +83,27 @@ class Trees:
     def __init__(self, xml_of: Callable[[Leaf], bytes], cost_max: int) -> None:
         self._xml_of = xml_of
         self._cost_max = cost_max
-        self._trees: OrderedDict[int, tuple[DocumentTree, int]] = OrderedDict()
+        self._trees: OrderedDict[int, DocumentTree] = OrderedDict()
+        self._weights: dict[int, int] = {}
         self._weight = 0
 
     def tree(self, leaf: Leaf) -> DocumentTree:
         """Return the tree of a document."""
-        tree, weight = self._trees.pop(leaf.instance, (None, 0))
+        number = leaf.instance
+        tree = self._trees.get(number)
         if tree is None:
-            tree = DocumentTree(self._xml_of(leaf))
-        # It may have grown since it was used last.
-        self._weight += tree.weight - weight
-        self._trees[leaf.instance] = tree, tree.weight
-        while self._weight > self._cost_max and len(self._trees) > 1:
-            _, (_, weight) = self._trees.popitem(last=False)
-            self._weight -= weight
+            tree = self._trees[number] = DocumentTree(self._xml_of(leaf))
+            self._weigh(number, tree)
+        else:
+            self._trees.move_to_end(number)
+            if tree.xpath:  # it may have grown since it was used last
+                self._weigh(number, tree)
         return tree
+
+    def _weigh(self, number: int, tree: DocumentTree) -> None:
+        weight = tree.weight
+        self._weight += weight - self._weights.get(number, 0)
+        self._weights[number] = weight
+        while self._weight > self._cost_max and len(self._trees) > 1:
+            number, _ = self._trees.popitem(last=False)
+            self._weight -= self._weights.pop(number)
