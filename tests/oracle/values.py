@@ -90,7 +90,15 @@ def apply(function: str, arguments: Sequence[Sequence[Atom]]) -> list[Atom]:
 
 
 def calculate(operation: str, left: float, right: float) -> float:
-    """Return the result of an operation of arithmetic, as `xs:double`."""
+    """Return the result of an operation of arithmetic, as `xs:double`.
+
+    What `mod` gives has the sign of the dividend, and no number divided is none, as in XPath and
+    not in elementpath.
+    """
+    if math.isnan(left) or math.isnan(right):
+        return math.nan
+    if operation == "mod" and (left < 0 or right < 0):
+        return math.copysign(calculate(operation, abs(left), abs(right)), left)
     context = XPathContext(item=1, variables={"a": left, "b": right})
     return float(_operation(operation).evaluate(context))
 
