@@ -15,7 +15,8 @@ not show: engine, shards, batches, restarts, and bounds so small that everything
 
 With `--ordered` the queries are of NEXT, UNLESS and NOT (`tests/generators/ordered_cases.py`), with
 `--shared` their assignments are decided together (`tests/generators/shared_cases.py`),
-with `--repeated` they have runs (`tests/generators/run_cases.py`), with `--outcomes` WINDOW, LIMIT
+with `--repeated` they have runs (`tests/generators/run_cases.py`), with `--chains` chains that are
+stepped in columns (`tests/generators/column_cases.py`), with `--outcomes` WINDOW, LIMIT
 and DISJOINT (`tests/generators/outcome_cases.py`), with `--counted` they count runs
 (`tests/generators/counted_cases.py`), with `--lossy` LOSS
 (`tests/generators/loss_cases.py`), with `--rules` tables, whose rows are compared too
@@ -52,6 +53,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from generators.choosers import RandomChooser  # noqa: E402
 from generators.clause_coverage import Coverage  # noqa: E402
+from generators.column_cases import column_case  # noqa: E402
 from generators.counted_cases import counted_case  # noqa: E402
 from generators.loss_cases import loss_case  # noqa: E402
 from generators.ordered_cases import ordered_case  # noqa: E402
@@ -83,6 +85,7 @@ from broker.pipeline.shards import Join  # noqa: E402
 from broker.tables.locks import Granularity, Scheduler  # noqa: E402
 from broker.tables.transactions import Schedule  # noqa: E402
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits  # noqa: E402
+from joins.sequences.lockstep.compilation import compile_loops as compile_steps  # noqa: E402
 from joins.shards.limits import ShardLimits  # noqa: E402
 from joins.similarity import settable, textsets  # noqa: E402
 from joins.similarity.compilation import compile_loops  # noqa: E402
@@ -91,6 +94,7 @@ from templates.compiling import can_compile  # noqa: E402
 MEMORY = Path("/dev/shm")
 
 CASES: dict[str, Callable[[RandomChooser], str]] = {
+    "chains": column_case,
     "counted": counted_case,
     "lossy": loss_case,
     "rules": rule_case,
@@ -101,6 +105,7 @@ CASES: dict[str, Callable[[RandomChooser], str]] = {
     "similar": similar_case,
 }
 KINDS = {
+    "chains": "queries have chains that are stepped in columns",
     "counted": "queries count runs, or draw them",
     "lossy": "queries have LOSS",
     "rules": "queries read and write tables",
@@ -304,6 +309,8 @@ def main() -> None:
     of_kind = next((CASES[kind] for kind in KINDS if getattr(options, kind)), None)
     if options.similar and can_compile():
         compile_loops()
+    if can_compile():
+        compile_steps()
     run = Run(engines, options.dynamic, of_kind, options.coverage)
     seeds = range(options.seed, options.seed + options.cases)
     counts: Counter[str] = Counter()

@@ -29,5 +29,8 @@ class RunLimits:
     swept_parts: int = 1_000
     """The fewest elements and incomplete runs among which useless ones are looked for."""
 
+    in_columns: bool = True
+    """Whether runs over chains are stepped by compiled loops, where these are there."""
+
 
 DEFAULT_RUN_LIMITS = RunLimits()

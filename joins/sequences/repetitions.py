@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +21,12 @@ from joins.sequences.chained.anychains import AnyChainEvaluation
 from joins.sequences.chained.chains import ChainEvaluation
 from joins.sequences.counting.counted import CountedRunEvaluation
 from joins.sequences.graphruns import GraphRunEvaluation
+from joins.sequences.lockstep.compilation import LOOPS
+from joins.sequences.lockstep.runtable import ColumnChainEvaluation, RunTable
 from joins.sequences.runrows import ChainRows, FoundRows, GraphRows, RunRows
 from joins.sequences.runs import RunEvaluation
 from templates.chaindecision import ChainDecision, DecidedChains
+from templates.chainprograms import ChainProgram, compile_chain
 from templates.rundecision import DecidedRuns, RunDecision
 
 __all__ = ["Repetitions"]
@@ -31,7 +34,8 @@ __all__ = ["Repetitions"]
 
 AnyRuns = DecidedRuns | DecidedChains
 AnyDecision = RunDecision | ChainDecision
-AnyEvaluation = RunEvaluation | ChainEvaluation | AnyChainEvaluation
+RowEvaluation = RunEvaluation | ChainEvaluation | AnyChainEvaluation
+AnyEvaluation = RowEvaluation | ColumnChainEvaluation
 
 
 def _rows_of(number: int, runs: AnyRuns) -> FoundRows[Any]:
@@ -42,7 +46,7 @@ def _rows_of(number: int, runs: AnyRuns) -> FoundRows[Any]:
     return RunRows(number, runs)
 
 
-def _evaluation_of(decision: AnyDecision, lateness_us: int, limits: RunLimits) -> AnyEvaluation:
+def _evaluation_of(decision: AnyDecision, lateness_us: int, limits: RunLimits) -> RowEvaluation:
     if isinstance(decision, ChainDecision):
         if decision.is_open:
             return AnyChainEvaluation(decision, lateness_us, limits)
@@ -52,6 +56,10 @@ def _evaluation_of(decision: AnyDecision, lateness_us: int, limits: RunLimits) -
     if not decision.is_next and decision.speaks_of_neighbours:
         return GraphRunEvaluation(decision, lateness_us, limits)
     return RunEvaluation(decision, lateness_us, limits)
+
+
+def _is_of_table(evaluation: AnyEvaluation) -> TypeGuard[ColumnChainEvaluation]:
+    return isinstance(evaluation, ColumnChainEvaluation)
 
 
 class Repetitions:
@@ -66,7 +74,9 @@ class Repetitions:
         self._of_strata: dict[int, dict[int, None]] = {}
         self._kinds: dict[int, Counter[UseKind]] = {}
         self._evaluations: dict[AnyDecision, AnyEvaluation] = {}
-        self._read_by: dict[str, list[AnyEvaluation]] = {}
+        self._tables: list[RunTable] = []
+        self._read_by: dict[str, list[RowEvaluation]] = {}
+        self._read_by_tables: dict[str, list[RunTable]] = {}
         self._last_identity = 0
 
     def __len__(self) -> int:
@@ -75,7 +85,7 @@ class Repetitions:
     @property
     def waiting(self) -> int:
         """How many elements wait until they are settled."""
-        return sum(each.waiting for each in self._evaluations.values())
+        return sum(each.waiting for each in (*self._row_evaluations(), *self._tables))
 
     # -- classes -------------------------------------------------------------------------------
 
@@ -114,34 +124,63 @@ class Repetitions:
         known = self._evaluations
         wanted = dict.fromkeys(each.decision for each in self._classes.values())
         self._evaluations = {
-            each: known[each]
-            if each in known
-            else _evaluation_of(each, self._lateness_us, self._limits)
-            for each in wanted
+            each: known[each] if each in known else self._evaluation(each) for each in wanted
         }
+        in_use = [e.table for e in self._evaluations.values() if _is_of_table(e)]
+        self._tables = list(dict.fromkeys(in_use))
         for runs in self._classes.values():
             evaluation = self._evaluations[runs.decision]
             if isinstance(runs, DecidedChains):
-                assert isinstance(evaluation, (ChainEvaluation, AnyChainEvaluation))
+                assert not isinstance(evaluation, RunEvaluation)
                 for step, each in enumerate(runs.steps):
                     if each.stream is not None:
                         evaluation.read(step, each.stream)
             elif runs.left is not None:
                 assert isinstance(evaluation, RunEvaluation)
                 evaluation.read(runs.left)
-        self._read_by = {}
-        for evaluation in self._evaluations.values():
+        self._read_by, self._read_by_tables = {}, {}
+        for evaluation in self._row_evaluations():
             for stream in evaluation.streams:
                 self._read_by.setdefault(stream, []).append(evaluation)
+        for table in self._tables:
+            for stream in table.streams:
+                self._read_by_tables.setdefault(stream, []).append(table)
+
+    def _evaluation(self, decision: AnyDecision) -> AnyEvaluation:
+        """Return an evaluation that begins: in columns, where it can be and loops are compiled."""
+        if self._limits.in_columns and isinstance(decision, ChainDecision):
+            program = compile_chain(decision)
+            if program is not None and LOOPS.are_ready():
+                return ColumnChainEvaluation(decision, program, self._table(decision, program))
+        return _evaluation_of(decision, self._lateness_us, self._limits)
+
+    def _table(self, decision: ChainDecision, program: ChainProgram) -> RunTable:
+        """Return a table for a chain: one that reads the same elements, before these have come."""
+        for table in self._tables:
+            if not table.has_begun and table.reads_as(decision, program):
+                return table
+        self._tables.append(RunTable(decision, program, self._lateness_us, self._limits))
+        return self._tables[-1]
+
+    def _row_evaluations(self) -> Iterator[RowEvaluation]:
+        for each in self._evaluations.values():
+            if not isinstance(each, ColumnChainEvaluation):
+                yield each
 
     # -- a batch -------------------------------------------------------------------------------
 
     def absorb(self, instances: pa.Table, first: int) -> None:
         """Take instances, numbered from `first` on, as elements and as what stands before."""
-        if not self._read_by:
+        if not self._read_by and not self._read_by_tables:
             return
         streams = instances.column("stream").combine_chunks().dictionary_encode()
-        is_read = [name in self._read_by for name in streams.dictionary.to_pylist()]
+        names = streams.dictionary.to_pylist()
+        for i, name in enumerate(names):
+            if tables := self._read_by_tables.get(name):
+                own = instances.take(pa.array(np.flatnonzero(streams.indices.to_numpy() == i)))
+                for table in tables:
+                    table.absorb(name, own)
+        is_read = [name in self._read_by for name in names]
         rows = np.flatnonzero(np.array(is_read, np.bool_)[streams.indices.to_numpy()])
         if len(rows):
             taken = instances.take(pa.array(rows))
@@ -202,5 +241,5 @@ class Repetitions:
 
     def evict(self, horizon_us: int) -> None:
         """Forget what no run can take any more."""
-        for each in self._evaluations.values():
+        for each in (*self._row_evaluations(), *self._tables):
             each.evict(horizon_us)

@@ -14,6 +14,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 
 import numpy as np
 
@@ -26,9 +27,17 @@ _log = logging.getLogger(__name__)
 
 
 class Loops:
-    """The compiled loops of this process, and the process that compiles them."""
+    """The compiled loops of this process that do something, and the process that compiles them.
 
-    def __init__(self) -> None:
+    That is the main program of `module`; `are_missing` tells whether there is anything to compile,
+    and `otherwise` is what happens until it is.
+    """
+
+    def __init__(
+        self, module: str, do: str, otherwise: str, are_missing: Callable[[], bool]
+    ) -> None:
+        self._module, self._do, self._otherwise = module, do, otherwise
+        self._are_missing = are_missing
         self._are_ready = self._have_failed = False
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -37,7 +46,7 @@ class Loops:
         if not self._are_ready and not self._have_failed and can_compile():
             if self._process is not None:
                 self._follow(self._process)
-            elif _are_missing():
+            elif self._are_missing():
                 self._begin()
             else:
                 self._are_ready = True
@@ -45,12 +54,13 @@ class Loops:
 
     def _begin(self) -> None:
         _log.info(
-            "a process of its own compiles the loops that join by similarity; until they are there,"
-            " array operations do it"
+            "a process of its own compiles the loops that %s; until they are there, %s",
+            self._do,
+            self._otherwise,
         )
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "joins.similarity.compilation"],
+                [sys.executable, "-m", self._module],
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -64,18 +74,16 @@ class Loops:
         status = process.poll()
         self._are_ready = status == 0
         if status:
-            self._fail(f"status {status} of `python -m joins.similarity.compilation`")
+            self._fail(f"status {status} of `python -m {self._module}`")
 
     def _fail(self, why: object) -> None:
         self._have_failed = True
         _log.warning(
-            "the loops that join by similarity could not be compiled, so that array operations"
-            " do it: %s",
+            "the loops that %s could not be compiled, so that %s: %s",
+            self._do,
+            self._otherwise,
             why,
         )
-
-
-LOOPS = Loops()
 
 
 def _are_missing() -> bool:
@@ -83,6 +91,11 @@ def _are_missing() -> bool:
     from templates.wordkernels import sets_of_parts
 
     return any(map(lacks_code, (link, rare_words, similar_sets, sets_of_parts)))
+
+
+LOOPS = Loops(
+    "joins.similarity.compilation", "join by similarity", "array operations do it", _are_missing
+)
 
 
 def compile_loops() -> None:

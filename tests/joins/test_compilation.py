@@ -52,10 +52,9 @@ def test_array_operations_join_until_loops_are_compiled(tmp_path: Path) -> None:
 
 FAILING = """
 import logging, sys
-from joins.similarity.compilation import Loops
+from joins.similarity.compilation import LOOPS as loops
 
 logging.basicConfig(format="%(message)s")
-loops = Loops()
 python, sys.executable = sys.executable, EXECUTABLE
 assert not loops.are_ready()
 if loops._process is not None:

@@ -101,6 +101,7 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
     },
     RunLimits: {
         "swept_parts": (0, 3),
+        "in_columns": (False, True),
     },
     SignatureLimits: {
         "pairs": (1, 5),

@@ -1,0 +1,15 @@
+"""Runs over chains that step on together, in columns, by compiled loops.
+
+    layout       how elements, heads and programs stand in arrays
+    statements   chains of one table, and their programs (`templates.chainprograms`)
+    elements     rows of a stream as columns of numbers
+    kernels      the loops
+    parts        elements as parts of runs
+    runtable     all chains that read the same elements, batch by batch
+    compilation  has the loops compiled
+    sample       what they are compiled for
+
+Invariant: what is found is what `chained.chains` finds, which does what is no program.
+
+Begin with `runtable`.
+"""

@@ -1,0 +1,149 @@
+"""How elements, heads and conditions stand in arrays: what `kernels` and `runtable` agree on."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "NEVER_US",
+    "NO_LIMIT",
+    "ElementColumn",
+    "HeadColumn",
+    "LineColumn",
+    "Programs",
+    "Runs",
+    "Scratch",
+    "TableElements",
+]
+
+Ints = npt.NDArray[np.int64]
+Doubles = npt.NDArray[np.float64]
+
+NEVER_US = -(1 << 62)
+"""Until when a run waits that waits no more."""
+
+NO_LIMIT = (1 << 63) - 1
+"""The document with too many runs where there is none."""
+
+
+class ElementColumn(IntEnum):
+    """What an element has: a document of a chain's streams has the step behind the last one.
+
+    `ORDER` is its place among all instances, `DOCUMENT` the instance, `NUMBER` that of its docid in
+    the order in which they came.  `NEXT` is the next element of its document, `BATCH` the one in
+    which it entered.
+    """
+
+    START = 0
+    END = 1
+    DOCID = 2
+    ENTERED = 3
+    SETTLED = 4
+    WATERMARK = 5
+    ORDER = 6
+    KEY = 7
+    STEP = 8
+    DOCUMENT = 9
+    NUMBER = 10
+    BATCH = 11
+    NEXT = 12
+    CAME = 13
+    ROW = 14
+
+
+class HeadColumn(IntEnum):
+    """What a run has, as far as it has come: see `chainparts.ChainHead`.
+
+    `NEAR` is the newest entry of the list of elements that may be nearer, `UNTIL` until when an
+    element may begin that concerns it.
+    """
+
+    STATEMENT = 0
+    STEP = 1
+    ELEMENT = 2
+    BEFORE = 3
+    FIRST = 4
+    SIZE = 5
+    LEFT = 6
+    NUMBER = 7
+    GONE_ON = 8
+    NEAR = 9
+    UNTIL = 10
+
+
+class LineColumn(IntEnum):
+    """A line: elements of a step under one key, by end, somewhere in the room of all lines.
+
+    `NEW` is the first place that was filled in this batch, `LONGEST` the length of the longest.
+    """
+
+    AT = 0
+    SIZE = 1
+    ROOM = 2
+    NEW = 3
+    LONGEST = 4
+
+
+class Programs(NamedTuple):
+    """The programs of a table and their statements, as the loops read them."""
+
+    steps: int
+    is_contiguous: bool
+    is_partitioned: bool
+    repeated: npt.NDArray[np.bool_]
+    code: Ints
+    predicates: Ints
+    slots_at: Ints
+    slots: Ints
+    sorted_op: Ints
+    sorted_line: Ints
+    sorted_at: Ints
+    by_constant: Ints
+    sorted_constants: Doubles
+    programs_of: Ints
+    constants: Doubles
+    within_us: Ints
+    windows_us: Ints
+    gaps_us: Ints
+    retentions_us: Ints
+
+
+class TableElements(NamedTuple):
+    """TableElements and documents, in lines: what runs of a batch look at, and what is too many.
+
+    `numbers` are the docids by their numbers, `of_document` has the first element of each document.
+    `most` are the runs and heads with one newest document, and the elements of a run, that are not
+    too many, `limits` for each statement the document from which on there are.
+    """
+
+    e: Ints
+    v: Doubles
+    lines: Ints
+    arena: Ints
+    numbers: Ints
+    of_document: Ints
+    limits: Ints
+    most: Ints
+    batch: int
+
+
+class Runs(NamedTuple):
+    """Runs as far as they have come, what they keep, how many; what is near some, how much."""
+
+    h: Ints
+    slots: Doubles
+    size: int
+    near: Ints
+    nears: int
+
+
+class Scratch(NamedTuple):
+    """How many runs and heads have each newest document, and the stack of a program."""
+
+    runs: Ints
+    heads: Ints
+    stack: Doubles

@@ -1,0 +1,117 @@
+"""Elements as parts of runs: made of their rows when a run that has them is found."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from joins.memory.instance import read_instances
+from joins.memory.slots import Ints
+from joins.sequences.lockstep.layout import ElementColumn
+from joins.sequences.runparts import Part, Parts
+from templates.chaindecision import ChainLink
+from templates.decision import TupleStream
+
+__all__ = ["BatchRows", "ElementParts"]
+
+
+class BatchRows:
+    """The rows that came in one batch, by stream: what elements are made of when they are asked."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, list[pa.Table]] = defaultdict(list)
+        self._joined: dict[str, tuple[pa.Table, Ints]] = {}
+
+    def of(self, stream: str) -> tuple[pa.Table, Ints] | None:
+        """Return the rows of a stream, and their documents."""
+        if stream not in self._joined:
+            if stream not in self.tables:
+                return None
+            table = pa.concat_tables(self.tables.pop(stream)).combine_chunks()
+            leaves = table.column("leaves").combine_chunks().flatten().to_numpy()
+            self._joined[stream] = table, leaves
+        return self._joined[stream]
+
+
+class ElementParts:
+    """The rows of the elements of a chain's steps, by batch, and the parts made of them so far."""
+
+    def __init__(self, links: Sequence[ChainLink]) -> None:
+        self._links = links
+        self.roles: list[dict[str, TupleStream]] = [
+            {each.stream.name: each.stream for each in link.elements} for link in links
+        ]
+        self.rows: dict[int, BatchRows] = {}
+        self.parts: dict[int, Part] = {}
+        self._new = BatchRows()
+
+    @property
+    def have_come(self) -> bool:
+        """Whether there are rows."""
+        return bool(self.rows or self._new.tables)
+
+    def add(self, stream: str, rows: pa.Table) -> int:
+        """Take rows of the batch; return how many of the stream came in it before."""
+        known: int = sum(each.num_rows for each in self._new.tables.get(stream, ()))
+        if any(stream in role for role in self.roles):
+            self._new.tables[stream].append(rows)
+        return known
+
+    def end_batch(self, batch: int) -> None:
+        """Have the rows that came be those of a batch."""
+        if self._new.tables:
+            self.rows[batch], self._new = self._new, BatchRows()
+
+    def keep(self, kept: npt.NDArray[np.bool_], into: Ints, batches: Ints) -> None:
+        """Keep the parts of some elements, under new numbers, and the rows of some batches."""
+        self.parts = {int(into[each]): part for each, part in self.parts.items() if kept[each]}
+        came = set(np.unique(batches).tolist())
+        self.rows = {batch: rows for batch, rows in self.rows.items() if batch in came}
+
+    def make_parts(self, e: Ints, elements: Iterable[int]) -> None:
+        """Make parts of elements that have none yet."""
+        wanted = np.array([each for each in elements if each not in self.parts], np.int64)
+        came, steps = e[wanted, ElementColumn.CAME], e[wanted, ElementColumn.STEP]
+        for batch, step in set(zip(came.tolist(), steps.tolist(), strict=True)):
+            own = wanted[(came == batch) & (steps == step)]
+            for element, part in self._parts_of(
+                own, e[own, ElementColumn.ROW], self.rows[batch], step
+            ):
+                part.settled = int(e[element, ElementColumn.SETTLED])
+                part.entered = int(e[element, ElementColumn.ENTERED])
+                self.parts[element] = part
+
+    def _parts_of(
+        self, elements: Ints, at: Ints, rows: BatchRows, step: int
+    ) -> Iterator[tuple[int, Part]]:
+        """Yield elements of a step that came in one batch, each with the part that it is."""
+        (own,) = self._links[step].elements
+        table, documents = self._known_rows(rows, own.stream.name)
+        wanted = np.unique(documents[at])
+        parts = Parts(of_elements=True)
+        parts.takes_elements_of(own.stream)
+        by_node: dict[tuple[Any, ...], list[int]] = {}
+        for stream in self.roles[step].values():
+            known = rows.of(stream.name)
+            if known is None:
+                continue
+            some = np.flatnonzero(np.isin(known[1], wanted))
+            for row in read_instances(known[0].take(pa.array(some)), some.tolist()):
+                parts.add(stream, row)
+        first = table.take(pa.array(at))
+        for element, row in zip(elements.tolist(), read_instances(first, at.tolist()), strict=True):
+            nodes = tuple([row.nodes[1 + own.stream.terms.index(t)] for t in own.stream.chosen])
+            by_node.setdefault((row.leaves, nodes), []).append(element)
+        for part in parts.take_new():
+            for element in by_node.get((part.leaves, part.chosen), ()):
+                yield element, part
+
+    def _known_rows(self, rows: BatchRows, stream: str) -> tuple[pa.Table, Ints]:
+        known = rows.of(stream)
+        assert known is not None
+        return known

@@ -1,0 +1,487 @@
+"""Runs over chains in columns: all statements that read the same elements step on together.
+
+    elements  of all steps, and documents of the chain's streams, in columns, in which they stay
+              until no run can take them; they enter as `chained.chains` says
+    lines     elements of a step under one key, by end
+    heads     runs as far as they have come, each with the head that it has one element more than
+    programs  what is asked of an element: code over columns, and constants, which are data
+    parts     elements as others read them, made of those only that runs have which are complete
+
+A statement that comes when elements have come begins with a table of its own.
+`docs/repetition.md` has the theory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from joins.budget.limits import RunLimits
+from joins.memory.durations import UNBOUNDED
+from joins.memory.slots import Ints
+from joins.sequences.chained.chainparts import DecidedChain
+from joins.sequences.clock import WatermarkSteps
+from joins.sequences.lockstep.elements import ElementColumns, KeyCodes, read_elements
+from joins.sequences.lockstep.layout import (
+    NEVER_US,
+    NO_LIMIT,
+    ElementColumn,
+    HeadColumn,
+    LineColumn,
+    Programs,
+    Runs,
+    TableElements,
+)
+from joins.sequences.lockstep.parts import ElementParts
+from joins.sequences.lockstep.statements import TableChain, programs_of, what_is_read
+from templates.chaindecision import ChainDecision
+from templates.chainprograms import ChainProgram
+from templates.decision import TupleStream
+from templates.rundecision import ElementStream, RunAtHand
+
+__all__ = ["ColumnChainEvaluation", "RunTable"]
+
+Doubles = npt.NDArray[np.float64]
+
+_NOTHING_NEW = NO_LIMIT
+_ROOM = 64
+
+
+class RunTable:
+    """The elements of some chains that read the same ones, and the runs of each."""
+
+    def __init__(
+        self, first: ChainDecision, program: ChainProgram, lateness_us: int, limits: RunLimits
+    ) -> None:
+        self._reading = what_is_read(first, program)
+        self._links, self._documents = first.links, first.documents
+        self._is_partitioned = first.is_partitioned
+        self._is_contiguous = first.is_contiguous
+        self._grace_us, self._lateness_us = first.grace_us, lateness_us
+        self._most = np.array([limits.runs, limits.heads, limits.elements], np.int64)
+        self._statements: list[TableChain] = []
+        self._retained_us = 0
+        self._programs: Programs | None = None
+        self._parts = ElementParts(first.links)
+        self._codes = KeyCodes()
+        self._reads: list[tuple[int, ElementStream]] = [
+            (step, each) for step, link in enumerate(first.links) for each in link.elements
+        ]
+        self._reads += [(len(first.links), each) for each in first.documents]
+        self._batch = 0
+        self._advanced: WatermarkSteps | None = None
+        self._orders = 0
+        self._came: list[tuple[int, ElementColumns]] = []
+        self._e = np.empty((_ROOM, len(ElementColumn)), np.int64)
+        self._v = np.empty((_ROOM, 0))
+        self._size = 0
+        self._pending = np.zeros(0, np.int64)
+        self._docids, self._docids_seen = np.zeros(_ROOM, np.int64), 0
+        self._h = np.empty((_ROOM, len(HeadColumn)), np.int64)
+        self._slots = np.empty((_ROOM, 1))
+        self._heads = 0
+        self._waiting = np.zeros(0, np.int64)
+        self._near, self._nears = np.empty((_ROOM, 2), np.int64), 0
+        self._lines = np.zeros((0, len(LineColumn)), np.int64)
+        self._arena, self._used = np.empty(_ROOM, np.int64), 0
+        self._of_document, self._documents_seen = np.zeros(_ROOM, np.int64), 0
+        self._found: dict[int, Ints] = {}
+        self._swept = self._swept_least = limits.swept_parts
+        self.limits = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return self._size + len(self._waiting)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether elements have come: then no further statement may join."""
+        return bool(self._batch or self._came or self._parts.have_come)
+
+    @property
+    def waiting(self) -> int:
+        """How many elements wait until they are settled."""
+        return len(self._pending)
+
+    @property
+    def streams(self) -> set[str]:
+        """The names of the streams that are read."""
+        roles = {name for role in self._parts.roles for name in role}
+        return roles | {each.stream.name for each in self._documents}
+
+    def reads_as(self, decision: ChainDecision, program: ChainProgram) -> bool:
+        """Return whether a chain reads the elements of this table."""
+        return what_is_read(decision, program) == self._reading
+
+    def join(self, decision: ChainDecision, program: ChainProgram) -> int:
+        """Add a statement before any element has come; return its number."""
+        self._statements.append(TableChain(decision, program))
+        self._retained_us = max(self._retained_us, decision.retained_us)
+        self.limits = np.full(len(self._statements), NO_LIMIT)
+        self._programs = None
+        return len(self._statements) - 1
+
+    def read(self, step: int, stream: TupleStream) -> None:
+        """Have rows of a stream be rows of the elements of a step."""
+        self._parts.roles[step].setdefault(stream.name, stream)
+
+    # -- a batch -------------------------------------------------------------------------------
+
+    def absorb(self, stream: str, rows: pa.Table) -> None:
+        """Take rows of a stream, which are of one batch."""
+        known = self._parts.add(stream, rows)
+        for step, each in self._reads:
+            if each.stream.name == stream:
+                is_document = step == len(self._links)
+                operands = () if is_document else self._statements[0].program.columns[step]
+                keys = each.keys if not is_document or self._is_partitioned else ()
+                columns = read_elements(
+                    each.stream, keys, operands, rows, self._codes, are_documents=is_document
+                )
+                self._came.append((step, columns._replace(rows=columns.rows + known)))
+
+    def advance(self, clock: WatermarkSteps) -> None:
+        """Have all runs go on as far as they go in a batch, once."""
+        if self._advanced is clock:
+            return
+        self._advanced = clock
+        self._found = {}
+        self._batch += 1
+        self._take_new()
+        entering = self._entering(clock)
+        if len(entering):
+            self._go_on(entering)
+
+    def _take_new(self) -> None:
+        """Write the elements that came in the batch into columns."""
+        came, self._came = self._came, []
+        if not came:
+            return
+        self._parts.end_batch(self._batch)
+        docids = np.concatenate([each.docids for _, each in came])
+        documents = np.concatenate([each.documents for _, each in came])
+        sizes = [len(each.rows) for _, each in came]
+        first, self._size = self._size, self._size + len(docids)
+        width = max(each.values.shape[1] for _, each in came)
+        self._e = _with_room(self._e, self._size)
+        if width > self._v.shape[1]:
+            self._v = np.resize(np.empty(0), (len(self._v), width))
+        self._v = _with_room(self._v, self._size)
+        e = self._e[first : self._size]
+        e[:, ElementColumn.DOCID] = docids
+        e[:, ElementColumn.CAME] = self._batch
+        distinct, number = np.unique(docids, return_inverse=True)
+        e[:, ElementColumn.NUMBER] = self._docids_seen + number
+        self._docids = _longer(self._docids, self._docids_seen, distinct)
+        self._docids_seen += len(distinct)
+        distinct, number = np.unique(documents, return_inverse=True)
+        e[:, ElementColumn.DOCUMENT] = self._documents_seen + number
+        none = np.full(len(distinct), -1)
+        self._of_document = _longer(self._of_document, self._documents_seen, none)
+        self._documents_seen += len(distinct)
+        order, count = _orders([each for _, each in came], docids)
+        e[:, ElementColumn.ORDER] = self._orders + order
+        self._orders += count
+        at = first
+        for (step, each), size in zip(came, sizes, strict=True):
+            own, at = slice(at, at + size), at + size
+            self._e[own, ElementColumn.START] = each.starts_us
+            self._e[own, ElementColumn.END] = each.ends_us
+            self._e[own, ElementColumn.WATERMARK] = each.watermarks_us
+            self._e[own, ElementColumn.KEY] = each.keys
+            self._e[own, ElementColumn.STEP] = step
+            self._e[own, ElementColumn.ROW] = each.rows
+            self._v[own, : each.values.shape[1]] = each.values
+        e[:, ElementColumn.NEXT] = -1
+        self._pending = np.concatenate([self._pending, np.arange(first, self._size)])
+
+    def _entering(self, clock: WatermarkSteps) -> Ints:
+        """Return the elements that count from documents of the batch on, by end."""
+        ends_us = self._e[self._pending, ElementColumn.END]
+        is_settled = ends_us < clock.newest_us - self._grace_us
+        entering, self._pending = self._pending[is_settled], self._pending[~is_settled]
+        entering = entering[np.argsort(ends_us[is_settled], kind="stable")]
+        docids = self._e[entering, ElementColumn.DOCID]
+        settling = clock.settling(self._e[entering, ElementColumn.END] + self._grace_us)
+        # Of a late one it is not known which document settled its end, nor needed.
+        self._e[entering, ElementColumn.SETTLED] = np.where(settling >= docids, settling, 0)
+        self._e[entering, ElementColumn.ENTERED] = np.maximum(settling, docids)
+        self._e[entering, ElementColumn.BATCH] = self._batch
+        have_keys: Ints = entering[self._e[entering, ElementColumn.KEY] >= 0]
+        return have_keys
+
+    def _go_on(self, entering: Ints) -> None:
+        from joins.sequences.lockstep.kernels import begin, enter, step_on
+
+        if self._programs is None:
+            self._programs = programs_of(self._statements, self._lateness_us)
+            widest = int(np.diff(self._programs.slots_at).max())
+            self._slots = np.empty((len(self._h), max(widest, 1)))
+        programs, e = self._programs, self._e
+        steps, keys = e[entering, ElementColumn.STEP], e[entering, ElementColumn.KEY]
+        if self._is_contiguous:
+            is_document = steps == len(self._links)
+            lined = entering[is_document]
+            places = keys[is_document] if self._is_partitioned else np.zeros(len(lined), np.int64)
+            own = entering[~is_document]
+            lines = len(self._codes)
+            self._link(own)
+        else:
+            lined, places = entering, keys * len(self._links) + steps
+            lines = len(self._codes) * len(self._links)
+        self._more_lines(lines)
+        self._arena, self._used = enter(e, self._lines, self._arena, self._used, lined, places)
+        docids = self._docids[: self._docids_seen]
+        elements = TableElements(
+            e, self._v, self._lines, self._arena, docids, self._of_document, self.limits,
+            self._most, self._batch,
+        )  # fmt: skip
+        runs = Runs(self._h, self._slots, self._heads, self._near, self._nears)
+        begun = begin(programs, elements, runs, entering[steps == 0])
+        begun = begun[np.argsort(begun[:, 0], kind="stable")]
+        asked, waiting = self._asked(int(e[entering, ElementColumn.START].min()))
+        before = self._heads
+        runs = step_on(programs, elements, runs, asked, begun)
+        self._h, self._slots, self._heads, self._near, self._nears = runs
+        self._lines[places, LineColumn.NEW] = _NOTHING_NEW
+        new = np.arange(before, self._heads)
+        touched = np.concatenate([asked, new])
+        still = touched[self._h[touched, HeadColumn.UNTIL] > NEVER_US]
+        self._waiting = np.concatenate([waiting, still])
+        complete = new[self._h[new, HeadColumn.STEP] == len(self._links) - 1]
+        of = self._h[complete, HeadColumn.STATEMENT]
+        if len(complete):
+            order = np.argsort(of, kind="stable")
+            numbers, at = np.unique(of[order], return_index=True)
+            split = np.split(complete[order], at[1:])
+            self._found = dict(zip(numbers.tolist(), split, strict=True))
+
+    def _link(self, elements: Ints) -> None:
+        """Have elements be found by their documents."""
+        documents = self._e[elements, ElementColumn.DOCUMENT]
+        if len(np.unique(documents)) == len(documents):
+            self._e[elements, ElementColumn.NEXT] = self._of_document[documents]
+            self._of_document[documents] = elements
+            return
+        for element, document in zip(elements.tolist(), documents.tolist(), strict=True):
+            self._e[element, ElementColumn.NEXT] = self._of_document[document]
+            self._of_document[document] = element
+
+    def _more_lines(self, count: int) -> None:
+        if count > len(self._lines):
+            more = np.zeros((max(count, 2 * len(self._lines)), len(LineColumn)), np.int64)
+            more[:, LineColumn.NEW] = _NOTHING_NEW
+            more[: len(self._lines)] = self._lines
+            self._lines = more
+
+    def _asked(self, start_us: int) -> tuple[Ints, Ints]:
+        """Return the heads that what begins at a time or behind may concern, and the others."""
+        waiting = self._waiting
+        concerned = self._h[waiting, HeadColumn.UNTIL] >= start_us
+        asked = waiting[concerned]
+        of = self._h[asked, HeadColumn.STATEMENT]
+        return asked[np.argsort(of, kind="stable")], waiting[~concerned]
+
+    # -- what is found -------------------------------------------------------------------------
+
+    def decided(self, statement: int) -> list[DecidedChain]:
+        """Return the runs of a statement that are decided in the batch."""
+        heads = self._found.get(statement)
+        if heads is None:
+            return []
+        of_step = self._elements_of(heads)
+        self._parts.make_parts(self._e, {each for own in of_step for step in own for each in step})
+        newest = self._docids[self._h[heads, HeadColumn.NUMBER]]
+        settled = self._e[self._h[heads, HeadColumn.ELEMENT], ElementColumn.SETTLED]
+        docids = np.maximum(newest, settled).tolist()
+        return [self._chain(steps, docid) for steps, docid in zip(of_step, docids, strict=True)]
+
+    def _elements_of(self, heads: Ints) -> list[list[list[int]]]:
+        """Return the elements of each step of complete runs."""
+        before = self._h[: self._heads, HeadColumn.BEFORE]
+        element = self._h[: self._heads, HeadColumn.ELEMENT]
+        step = self._h[: self._heads, HeadColumn.STEP]
+        found: list[list[list[int]]] = []
+        for head in heads.tolist():
+            steps: list[list[int]] = [[] for _ in self._links]
+            while head >= 0:
+                steps[step[head]].append(int(element[head]))
+                head = before[head]
+            found.append([own[::-1] for own in steps])
+        return found
+
+    def _chain(self, steps: list[list[int]], docid: int) -> DecidedChain:
+        parts = tuple(tuple([self._parts.parts[each] for each in own]) for own in steps)
+        runs = {
+            link.run: RunAtHand([p.element for p in own if p.element is not None], None, {})
+            for link, own in zip(self._links, parts, strict=True)
+        }
+        return DecidedChain(parts, runs, docid)
+
+    # -- what is kept --------------------------------------------------------------------------
+
+    def evict(self, horizon_us: int) -> None:
+        """Forget, once there are enough, what no run can take any more, and runs that take none."""
+        if self._size + self._heads <= self._swept:
+            return
+        retained_us = self._retained_us
+        before_us = -UNBOUNDED if retained_us >= UNBOUNDED else horizon_us - retained_us
+        self._forget(before_us)
+        self._swept = max(self._swept_least, 2 * (self._size + self._heads))
+
+    def _forget(self, before_us: int) -> None:
+        kept = self._e[: self._size, ElementColumn.END] >= before_us
+        kept[self._pending] = True
+        into = _numbering(kept)
+        self._keep_heads(kept, into)
+        self._keep_near(into)
+        self._keep_elements(kept, into)
+        self._keep_lines(into)
+        self._keep_numbers()
+
+    def _keep_heads(self, kept: npt.NDArray[np.bool_], into: Ints) -> None:
+        """Keep the heads that wait and begin with what is kept, and what is before them."""
+        h = self._h[: self._heads]
+        is_kept = np.zeros(self._heads, np.bool_)
+        self._waiting = self._waiting[kept[h[self._waiting, HeadColumn.FIRST]]]
+        some = self._waiting
+        while len(some):
+            is_kept[some] = True
+            some = np.unique(h[some, HeadColumn.BEFORE])
+            some = some[some >= 0]
+            some = some[~is_kept[some]]
+        head_into = _numbering(is_kept)
+        h = h[is_kept]
+        for column in (HeadColumn.ELEMENT, HeadColumn.FIRST):
+            h[:, column] = into[h[:, column]]
+        before = h[:, HeadColumn.BEFORE]
+        h[:, HeadColumn.BEFORE] = np.where(before >= 0, head_into[before], -1)
+        self._waiting = head_into[self._waiting]
+        slots = self._slots[: self._heads][is_kept]
+        self._heads, self._found = len(h), {}
+        self._h, self._slots = (_with_room(each, max(_ROOM, len(h))) for each in (h, slots))
+
+    def _keep_near(self, into: Ints) -> None:
+        """Write the lists of what is near anew, without what is forgotten."""
+        near = np.empty((max(_ROOM, self._nears), 2), np.int64)
+        count = 0
+        heads = self._h[: self._heads, HeadColumn.NEAR]
+        for head in np.flatnonzero(heads >= 0).tolist():
+            each, heads[head] = int(heads[head]), -1
+            while each >= 0:
+                element, each = map(int, self._near[each])
+                if into[element] >= 0:
+                    near[count] = into[element], heads[head]
+                    heads[head] = count
+                    count += 1
+        self._near, self._nears = near, count
+
+    def _keep_elements(self, kept: npt.NDArray[np.bool_], into: Ints) -> None:
+        e = self._e[: self._size][kept]
+        nexts = e[:, ElementColumn.NEXT]
+        e[:, ElementColumn.NEXT] = np.where(nexts >= 0, into[nexts], -1)
+        self._pending = into[self._pending]
+        known = self._of_document[: self._documents_seen]
+        known[known >= 0] = into[known[known >= 0]]
+        self._parts.keep(kept, into, e[:, ElementColumn.CAME])
+        self._v = _with_room(self._v[: self._size][kept], max(_ROOM, len(e)))
+        self._size = len(e)
+        self._e = _with_room(e, _ROOM)
+
+    def _keep_lines(self, into: Ints) -> None:
+        """Write the lines anew, of the keys that are in use."""
+        keys = self._e[: self._size, ElementColumn.KEY]
+        codes = self._codes.keep(np.unique(keys[keys >= 0]))
+        each = 1 if self._is_contiguous else len(self._links)
+        used = np.flatnonzero(codes >= 0)
+        lines = np.zeros((len(codes) * each, len(LineColumn)), np.int64)
+        lines[:, LineColumn.NEW] = _NOTHING_NEW
+        known = self._lines[: len(lines)]
+        lines[: len(known)] = known
+        lines = lines.reshape(len(codes), each, len(LineColumn))[used].reshape(-1, len(LineColumn))
+        keys[keys >= 0] = codes[keys[keys >= 0]]
+        arena: list[Ints] = []
+        room = 0
+        for line in lines:
+            at, size = line[LineColumn.AT], line[LineColumn.SIZE]
+            own = into[self._arena[at : at + size]]
+            own = own[own >= 0]
+            line[LineColumn.AT] = room
+            line[LineColumn.SIZE] = line[LineColumn.ROOM] = len(own)
+            room += len(own)
+            arena.append(own)
+        self._lines = lines
+        self._arena, self._used = np.concatenate([*arena, np.empty(_ROOM, np.int64)]), room
+
+    def _keep_numbers(self) -> None:
+        """Number docids and documents anew, those of the elements that are there."""
+        e, h = self._e[: self._size], self._h[: self._heads]
+        used, number = np.unique(e[:, ElementColumn.NUMBER], return_inverse=True)
+        h[:, HeadColumn.NUMBER] = np.searchsorted(used, h[:, HeadColumn.NUMBER])
+        e[:, ElementColumn.NUMBER] = number
+        self._docids, self._docids_seen = self._docids[used], len(used)
+        used, number = np.unique(e[:, ElementColumn.DOCUMENT], return_inverse=True)
+        e[:, ElementColumn.DOCUMENT] = number
+        self._of_document, self._documents_seen = self._of_document[used], len(used)
+
+
+def _orders(came: Sequence[ElementColumns], docids: Ints) -> tuple[Ints, int]:
+    """Return the place of each element among the positions of all, and how many these are."""
+    if all(each.positions is None for each in came):
+        distinct, order = np.unique(docids, return_inverse=True)
+        return order.reshape(-1), len(distinct)
+    positions: list[tuple[int, int, str]] = []
+    for each in came:
+        positions += each.positions or [(docid, 0, "") for docid in each.docids.tolist()]
+    places = {position: i for i, position in enumerate(sorted(set(positions)))}
+    return np.array([places[each] for each in positions], np.int64), len(places)
+
+
+def _numbering(kept: npt.NDArray[np.bool_]) -> Ints:
+    """Return the new number of each row, -1 of one that is not kept."""
+    return np.where(kept, np.cumsum(kept) - 1, -1)
+
+
+def _longer(values: Ints, size: int, more: Ints) -> Ints:
+    """Return so many values with some more behind them, and perhaps room."""
+    if size + len(more) > len(values):
+        grown = np.empty(2 * (size + len(more)), np.int64)
+        grown[:size] = values[:size]
+        values = grown
+    values[size : size + len(more)] = more
+    return values
+
+
+def _with_room(rows: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """Return rows with room for so many."""
+    if size <= len(rows):
+        return rows
+    more = np.empty((max(size, 2 * len(rows)), rows.shape[1]), rows.dtype)
+    more[: len(rows)] = rows
+    return more
+
+
+class ColumnChainEvaluation:
+    """One chain of a table: see `chained.chains.ChainEvaluation`."""
+
+    def __init__(self, decision: ChainDecision, program: ChainProgram, table: RunTable) -> None:
+        self.decision, self.table = decision, table
+        self._number = table.join(decision, program)
+
+    @property
+    def limit(self) -> int | None:
+        """The document with too many runs."""
+        limit = int(self.table.limits[self._number])
+        return None if limit == NO_LIMIT else limit
+
+    def read(self, step: int, stream: TupleStream) -> None:
+        """Have rows of a stream be rows of the elements of a step."""
+        self.table.read(step, stream)
+
+    def decide(self, clock: WatermarkSteps) -> list[DecidedChain]:
+        """Return the runs that are decided in the batch, in no order."""
+        self.table.advance(clock)
+        return self.table.decided(self._number)

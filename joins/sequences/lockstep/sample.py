@@ -1,0 +1,60 @@
+"""A small chain whose runs are stepped, so that all loops are called as they are called in earnest.
+
+They are compiled by that, or read where they have been.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from joins.budget.limits import DEFAULT_RUN_LIMITS
+from joins.memory.instance import INSTANCE_SCHEMA
+from joins.sequences.clock import WatermarkSteps
+from joins.sequences.lockstep.runtable import ColumnChainEvaluation, RunTable
+from templates.chainprograms import compile_chain, sample_chain
+
+__all__ = ["step_sample"]
+
+
+def step_sample() -> int:
+    """Step the runs of two small chains; return how many there are."""
+    return _stepped(is_contiguous=False) + _stepped(is_contiguous=True)
+
+
+def _stepped(*, is_contiguous: bool) -> int:
+    decision = sample_chain(is_contiguous=is_contiguous)
+    program = compile_chain(decision)
+    assert program is not None
+    table = RunTable(decision, program, 0, DEFAULT_RUN_LIMITS)
+    evaluation = ColumnChainEvaluation(decision, program, table)
+    count = 0
+    clock = WatermarkSteps()
+    for docid in range(1, 5):
+        clock = clock.next_batch()
+        ones = np.array([docid])
+        clock.advance(ones, ones - 1, ones)
+        for stream in table.streams:
+            table.absorb(stream, _row(stream, docid))
+        count += len(evaluation.decide(clock))
+    return count
+
+
+def _row(stream: str, docid: int) -> pa.Table:
+    row = {
+        "stream": stream,
+        "key": "",
+        "docid": docid,
+        "depth": 0,
+        "match_id": "",
+        "docid_min": docid,
+        "docid_max": docid,
+        "start_us": docid,
+        "end_us": docid,
+        "watermark_us": docid - 1,
+        "shape": 0,
+        "leaves": [docid],
+        "nodes": [0, 0, 1],
+        "vals": [None, None, str(docid)],
+    }
+    return pa.Table.from_pylist([row], pa.schema(list(INSTANCE_SCHEMA)[1:]))

@@ -1,0 +1,99 @@
+"""The chains of one table, and their programs as the loops read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from joins.memory.slots import Ints
+from joins.sequences.lockstep.layout import Programs
+from templates.chaindecision import ChainDecision
+from templates.chainprograms import ChainProgram, Op
+
+__all__ = ["TableChain", "programs_of", "what_is_read"]
+
+
+def what_is_read(decision: ChainDecision, program: ChainProgram) -> tuple[object, ...]:
+    """Return what chains of one table have in common."""
+    steps = tuple((link.is_repeated, link.elements) for link in decision.links)
+    documents, grace_us = decision.documents, decision.grace_us
+    return decision.strategy, steps, documents, grace_us, program.columns
+
+
+class TableChain(NamedTuple):
+    """A chain of the table."""
+
+    decision: ChainDecision
+    program: ChainProgram
+
+
+def programs_of(statements: Sequence[TableChain], lateness_us: int) -> Programs:
+    """Return the statements as the loops read them: those with one program have one code."""
+    first = statements[0].decision
+    steps = len(first.links)
+    distinct = list(dict.fromkeys(each.program for each in statements))
+    number = {program: i for i, program in enumerate(distinct)}
+    of = [number[each.program] for each in statements]
+    code: list[tuple[int, int, int]] = []
+    predicates = np.zeros((len(distinct), steps, 2), np.int64)
+    slots: list[tuple[int, int, int]] = []
+    slots_at, sorted_op, sorted_line, sorted_at = [0], [], [], [0]
+    by_constant: list[int] = []
+    sorted_constants: list[float] = []
+    for i, program in enumerate(distinct):
+        base = len(code)
+        code += [_moved(line, base) for line in program.code]
+        predicates[i] = np.array(program.predicates) + base
+        slots += [(each.step, int(each.kind), each.column) for each in program.slots]
+        slots_at.append(len(slots))
+        own = [s for s, program_of in enumerate(of) if program_of == i]
+        by = program.sorted_by
+        sorted_op.append(int(Op.FALSE) if by is None else int(by.op))
+        sorted_line.append(0 if by is None else base + by.line)
+        constants = [
+            0.0 if by is None else statements[s].program.constants[by.constant] for s in own
+        ]
+        order = np.argsort(constants, kind="stable").tolist()
+        by_constant += [own[at] for at in order]
+        sorted_constants += [constants[at] for at in order]
+        sorted_at.append(len(by_constant))
+    width = max((len(each.program.constants) for each in statements), default=0)
+    constants_of = np.zeros((len(statements), max(width, 1)))
+    for i, each in enumerate(statements):
+        constants_of[i, : len(each.program.constants)] = each.program.constants
+    decisions = [each.decision for each in statements]
+
+    def ints(values: Any) -> Ints:
+        return np.array(values, np.int64)
+
+    return Programs(
+        steps,
+        first.is_contiguous,
+        first.is_partitioned,
+        np.array([link.is_repeated for link in first.links]),
+        ints(code),
+        predicates,
+        ints(slots_at),
+        ints(slots).reshape(-1, 3),
+        ints(sorted_op),
+        ints(sorted_line),
+        ints(sorted_at),
+        ints(by_constant),
+        np.array(sorted_constants, np.float64),
+        ints(of),
+        constants_of,
+        ints([each.within_us for each in decisions]),
+        ints([[link.window_us for link in each.links] for each in decisions]),
+        ints([[link.gap_us for link in each.links] for each in decisions]),
+        ints([each.retention_us + lateness_us for each in decisions]),
+    )
+
+
+def _moved(line: tuple[int, int, int], base: int) -> tuple[int, int, int]:
+    """Return a line of code whose jumps lead to the same lines behind `base` others."""
+    op, a, b = line
+    if Op.EQUAL <= op <= Op.AT_LEAST:
+        return op, a + base, b
+    return (op, a, b + base) if op == Op.PREVIOUS_OR else line

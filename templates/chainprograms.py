@@ -1,0 +1,454 @@
+"""Conditions of chains as programs over columns of numbers, where they are such.
+
+A program compares doubles: what an element binds, what the one before and the first bind,
+aggregates of the elements so far, times and constants, with arithmetic between them.  Constants are
+data: statements that are equal but for these have one program.
+
+A chain is not for programs where a unit has alternatives or several values of one path, something
+must be absent, or strings are compared, but for the keys of SAME.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from templates.chaindecision import ChainDecision, ChainLink
+from templates.decision import TupleStream
+from templates.rundecision import ElementStream
+from xscl.comparison import (
+    INSTANTS,
+    Call,
+    Disjunct,
+    Elements,
+    Operand,
+    Residual,
+    VariableValue,
+)
+from xscl.path import Literal
+from xscl.query import INFINITE_US, Strategy
+
+__all__ = [
+    "ChainOperand",
+    "ChainProgram",
+    "Op",
+    "Slot",
+    "SlotKind",
+    "SortedBy",
+    "compile_chain",
+    "sample_chain",
+]
+
+
+class Op(IntEnum):
+    """What a line of a program does.  Lines are (operation, a, b)."""
+
+    FALSE = 0
+    TRUE = 1
+    CONSTANT = 2
+    CANDIDATE = 3
+    PREVIOUS = 4
+    PREVIOUS_OR = 5
+    SLOT = 6
+    OWN_SUM = 7
+    OWN_EXTREME = 8
+    OWN_AVERAGE = 9
+    AVERAGE = 10
+    FIRST = 11
+    SIZE = 12
+    START = 13
+    END = 14
+    DURATION = 15
+    ADD = 16
+    SUBTRACT = 17
+    MULTIPLY = 18
+    DIVIDE = 19
+    REMAINDER = 20
+    NEGATE = 21
+    EQUAL = 22
+    UNEQUAL = 23
+    LESS = 24
+    AT_MOST = 25
+    GREATER = 26
+    AT_LEAST = 27
+    VALUE = 28
+
+
+class SlotKind(IntEnum):
+    """What a run keeps of the elements of a step."""
+
+    SUM = 0
+    LEAST = 1
+    GREATEST = 2
+    FIRST = 3
+    LAST = 4
+    COUNT = 5
+
+
+_ARITHMETIC = {
+    "+": Op.ADD,
+    "-": Op.SUBTRACT,
+    "*": Op.MULTIPLY,
+    "div": Op.DIVIDE,
+    "mod": Op.REMAINDER,
+}
+_COMPARISONS = {
+    "=": Op.EQUAL,
+    "!=": Op.UNEQUAL,
+    "<": Op.LESS,
+    "<=": Op.AT_MOST,
+    ">": Op.GREATER,
+    ">=": Op.AT_LEAST,
+}
+_TURNED = {
+    Op.EQUAL: Op.EQUAL,
+    Op.LESS: Op.GREATER,
+    Op.AT_MOST: Op.AT_LEAST,
+    Op.GREATER: Op.LESS,
+    Op.AT_LEAST: Op.AT_MOST,
+}
+_DEEPEST = 30
+"""The deepest stack that a program may need."""
+
+_Line = tuple[int, int, int]
+
+ChainOperand = Operand
+"""What a program has a column of numbers of."""
+
+
+class _NoProgramError(Exception):
+    """A condition that is no program over columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What a run keeps of the elements of a step: see `SlotKind`."""
+
+    step: int
+    kind: SlotKind
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class SortedBy:
+    """A comparison of what begins a run with a constant: `line` gives the value to compare."""
+
+    op: Op
+    line: int
+    constant: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChainProgram:
+    """The conditions of a chain: what they run, and their constants, which are data.
+
+    `columns` are for each step the operands of which its elements have numbers.  `predicates` are
+    for each step the lines with which begins what is asked of its first element, and of each.
+    """
+
+    columns: tuple[tuple[Operand, ...], ...]
+    code: tuple[_Line, ...]
+    predicates: tuple[tuple[int, int], ...]
+    slots: tuple[Slot, ...]
+    sorted_by: SortedBy | None
+    constants: tuple[float, ...] = field(compare=False)
+
+
+def compile_chain(decision: ChainDecision) -> ChainProgram | None:
+    """Return the program of a chain, None where it has none."""
+    if decision.is_open or decision.absences:
+        return None
+    if any(link.folds or len(link.elements) != 1 for link in decision.links):
+        return None
+    try:
+        return _Compiler(decision.links).compile()
+    except _NoProgramError:
+        return None
+
+
+class _Compiler:
+    """Compiles the conditions of a chain."""
+
+    def __init__(self, links: tuple[ChainLink, ...]) -> None:
+        self._links = links
+        self._step_of = {link.run: step for step, link in enumerate(links)}
+        self._columns: list[list[Operand]] = [[] for _ in links]
+        self._code: list[_Line] = []
+        self._slots: list[Slot] = []
+        self._constants: list[float] = []
+        self._step = 0
+        self._depth = 0
+
+    def compile(self) -> ChainProgram:
+        """Return the program."""
+        predicates: list[tuple[int, int]] = []
+        for step, link in enumerate(self._links):
+            self._step = step
+            predicates.append((self._predicate(link.first), self._predicate(link.each)))
+        sorted_by = self._sorted_by()
+        return ChainProgram(
+            tuple(map(tuple, self._columns)),
+            tuple(self._code),
+            tuple(predicates),
+            tuple(self._slots),
+            sorted_by,
+            tuple(self._constants),
+        )
+
+    def _add(self, op: Op, a: int = 0, b: int = 0, *, pushes: int = 0) -> int:
+        self._depth += pushes
+        if self._depth > _DEEPEST:
+            raise _NoProgramError
+        self._code.append((int(op), a, b))
+        return len(self._code) - 1
+
+    # -- conditions ----------------------------------------------------------------------------
+
+    def _predicate(self, disjuncts: Iterable[Disjunct]) -> int:
+        """Add what tells whether one of some conjunctions holds; return the line it begins with."""
+        first = len(self._code)
+        for disjunct in disjuncts:
+            if disjunct.value_joins or disjunct.similarity_joins or disjunct.tests:
+                raise _NoProgramError
+            jumps = [self._comparison(residual) for residual in disjunct.residuals]
+            self._add(Op.TRUE)
+            for line in jumps:
+                self._code[line] = (self._code[line][0], len(self._code), 0)
+        self._add(Op.FALSE)
+        return first
+
+    def _comparison(self, residual: Residual) -> int:
+        if residual.operator in ("=", "!=") and (
+            _may_be_text(residual.left) and _may_be_text(residual.right)
+        ):
+            raise _NoProgramError
+        self._depth = 0
+        self._operand(residual.left)
+        self._operand(residual.right)
+        return self._add(_COMPARISONS[residual.operator])
+
+    # -- operands ------------------------------------------------------------------------------
+
+    def _operand(self, operand: Operand) -> None:
+        """Add what puts the value of an operand on the stack."""
+        match operand:
+            case Literal(value) if not isinstance(value, str):
+                self._constants.append(float(value))
+                self._add(Op.CONSTANT, len(self._constants) - 1, pushes=1)
+            case Call("-", (only,)):
+                self._operand(only)
+                self._add(Op.NEGATE)
+            case Call(function, (left, right)) if function in _ARITHMETIC:
+                self._operand(left)
+                self._operand(right)
+                self._add(_ARITHMETIC[function], pushes=-1)
+            case Call("start", ()):
+                self._add(Op.START, pushes=1)
+            case Call("end", ()):
+                self._add(Op.END, pushes=1)
+            case Call("dur", ()):
+                self._add(Op.DURATION, pushes=1)
+            case Elements(run=None):
+                self._of_own(operand)
+            case Elements(run=str(run)) if run in self._step_of:
+                self._of_other(self._step_of[run], operand)
+            case _:
+                raise _NoProgramError
+
+    def _of_own(self, asked: Elements) -> None:
+        """Add what an operand is of the step at hand."""
+        step = self._step
+        if asked.function == "count":
+            if asked.operand is not None:
+                self._column(step, asked.operand)
+            self._add(Op.SIZE, pushes=1)
+            return
+        column = self._column(step, asked.operand)
+        match asked.function:
+            case "candidate":
+                self._add(Op.CANDIDATE, column, pushes=1)
+            case "prev" if asked.otherwise is None:
+                self._add(Op.PREVIOUS, column, pushes=1)
+            case "prev":
+                assert asked.otherwise is not None
+                line = self._add(Op.PREVIOUS_OR, column)
+                self._operand(asked.otherwise)
+                self._code[line] = (int(Op.PREVIOUS_OR), column, len(self._code))
+            case "first":
+                self._add(Op.FIRST, self._slot(step, SlotKind.FIRST, column), column, pushes=1)
+            case "sum":
+                self._add(Op.OWN_SUM, self._slot(step, SlotKind.SUM, column), pushes=1)
+            case "avg":
+                self._add(Op.OWN_AVERAGE, self._slot(step, SlotKind.SUM, column), pushes=1)
+            case "min":
+                self._add(Op.OWN_EXTREME, self._slot(step, SlotKind.LEAST, column), pushes=1)
+            case "max":
+                self._add(Op.OWN_EXTREME, self._slot(step, SlotKind.GREATEST, column), pushes=1)
+            case _:
+                raise _NoProgramError
+
+    def _of_other(self, step: int, asked: Elements) -> None:
+        """Add what an operand is of a step that is complete, or is the one at hand."""
+        if step >= self._step:
+            raise _NoProgramError
+        count = self._slot(step, SlotKind.COUNT, 0)
+        if asked.function == "count":
+            if asked.operand is not None:
+                self._column(step, asked.operand)
+            self._add(Op.SLOT, count, pushes=1)
+            return
+        column = self._column(step, asked.operand)
+        kinds = {
+            "first": SlotKind.FIRST,
+            "last": SlotKind.LAST,
+            "sum": SlotKind.SUM,
+            "avg": SlotKind.SUM,
+            "min": SlotKind.LEAST,
+            "max": SlotKind.GREATEST,
+        }
+        if not self._links[step].is_repeated:
+            kinds["all"] = SlotKind.LAST
+        if asked.function not in kinds:
+            raise _NoProgramError
+        slot = self._slot(step, kinds[asked.function], column)
+        if asked.function == "avg":
+            self._add(Op.AVERAGE, slot, count, pushes=1)
+        else:
+            self._add(Op.SLOT, slot, pushes=1)
+
+    def _column(self, step: int, operand: Operand | None) -> int:
+        """Return the column of an operand of one element."""
+        if operand is None or not _is_number_of_element(operand):
+            raise _NoProgramError
+        columns = self._columns[step]
+        if operand not in columns:
+            columns.append(operand)
+        return columns.index(operand)
+
+    def _slot(self, step: int, kind: SlotKind, column: int) -> int:
+        slot = Slot(step, kind, column)
+        if slot not in self._slots:
+            self._slots.append(slot)
+        return self._slots.index(slot)
+
+    # -- how runs begin ------------------------------------------------------------------------
+
+    def _sorted_by(self) -> SortedBy | None:
+        """Add the value that what begins a run must be held against a constant with, if any."""
+        self._step = 0
+        if len(self._links[0].each) != 1:
+            return None
+        for residual in self._links[0].each[0].residuals:
+            op = _COMPARISONS[residual.operator]
+            sides = [(op, residual.left, residual.right)]
+            if op in _TURNED:
+                sides.append((_TURNED[op], residual.right, residual.left))
+            for own, value, constant in sides:
+                if own in _TURNED and isinstance(constant, Literal) and _is_of_first(value):
+                    return self._with_value(residual, own, value)
+        return None
+
+    def _with_value(self, residual: Residual, op: Op, value: Operand) -> SortedBy:
+        """Add a value by itself; its constants stand where they stand in the comparison."""
+        first = len(self._code)
+        before = len(self._constants)
+        self._depth = 0
+        self._operand(value)
+        self._add(Op.VALUE)
+        del self._constants[before:]
+        at = self._constants_before(residual)
+        is_left = value is residual.left
+        width = _constants_in(value)
+        constant = at + width if is_left else at
+        shift = at - before if is_left else at + 1 - before
+        for line in range(first, len(self._code)):
+            own, a, b = self._code[line]
+            if own == Op.CONSTANT:
+                self._code[line] = (own, a + shift, b)
+        return SortedBy(op, first, constant)
+
+    def _constants_before(self, residual: Residual) -> int:
+        """Return the number of the first constant of a comparison of the first step."""
+        count = 0
+        link = self._links[0]
+        for disjunct in (*link.first, *link.each):
+            for each in disjunct.residuals:
+                if each is residual:
+                    return count
+                count += _constants_in(each.left) + _constants_in(each.right)
+        raise AssertionError("no comparison of the first step")
+
+
+def _constants_in(operand: Operand) -> int:
+    match operand:
+        case Literal():
+            return 1
+        case Call(arguments=arguments):
+            return sum(map(_constants_in, arguments))
+        case Elements(otherwise=otherwise) if otherwise is not None:
+            return _constants_in(otherwise)
+    return 0
+
+
+def _is_of_first(operand: Operand) -> bool:
+    """Return whether an operand is of nothing but what begins a run, and of constants."""
+    match operand:
+        case Literal(value):
+            return not isinstance(value, str)
+        case Elements(run=None, function="candidate" | "first"):
+            return True
+        case Call(function, arguments) if function in _ARITHMETIC:
+            return all(map(_is_of_first, arguments))
+    return False
+
+
+def _may_be_text(operand: Operand) -> bool:
+    """Return whether a value may be compared as a string."""
+    match operand:
+        case Literal(value):
+            return isinstance(value, str)
+        case Elements(function="candidate" | "prev" | "first" | "last" | "all", operand=of):
+            of_element = of is not None and _may_be_text(of)
+            return of_element or (operand.otherwise is not None and _may_be_text(operand.otherwise))
+        case Call(function):
+            return function not in _ARITHMETIC and function not in ("start", "end", "dur", "time")
+        case Elements():
+            return False
+    return True
+
+
+def _is_number_of_element(operand: Operand) -> bool:
+    """Return whether an operand is one number of each element."""
+    match operand:
+        case VariableValue():
+            return True
+        case Literal(value):
+            return not isinstance(value, str)
+        case Call(function, (VariableValue(),)) if function in INSTANTS:
+            return True
+        case Call("-", (only,)):
+            return _is_number_of_element(only)
+        case Call(function, (left, right)) if function in _ARITHMETIC:
+            return _is_number_of_element(left) and _is_number_of_element(right)
+    return False
+
+
+def sample_chain(*, is_contiguous: bool) -> ChainDecision:
+    """Return a small chain that has a program: its loops are compiled with it."""
+    value = Elements(None, "candidate", VariableValue("v"))
+    each = (Disjunct(residuals=(Residual(value, ">=", Literal(1.0)),)),)
+
+    def elements(step: int) -> ElementStream:
+        return ElementStream(step, TupleStream(f"s{step}", (step,), ("#0", "v"), ("#0", "v")), ())
+
+    links = tuple(
+        ChainLink(
+            f"+{step}", step == 0, (elements(step),), (Disjunct(),), each, (),
+            INFINITE_US, INFINITE_US,
+        )
+        for step in range(2)
+    )  # fmt: skip
+    strategy = Strategy.STRICT if is_contiguous else Strategy.NEXT
+    documents = (elements(2),) if is_contiguous else ()
+    return ChainDecision(strategy, links, (), documents, INFINITE_US, INFINITE_US, 0)

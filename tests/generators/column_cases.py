@@ -1,0 +1,134 @@
+"""Random cases of chains that are stepped in columns: their conditions compare numbers.
+
+Several statements differ in constants or in what they compare, over documents that tie, come late,
+and are published.
+"""
+
+from __future__ import annotations
+
+from generators.choosers import Chooser
+from generators.ordered_cases import Statements
+
+__all__ = ["column_case"]
+
+
+class _Step:
+    """A unit of a chain, or a repetition, with two numbers."""
+
+    def __init__(self, chooser: Chooser, number: int, stream: str) -> None:
+        self.is_repeated = chooser.integer(0, 2) > 0
+        self.own, self.other = f"p{number}", f"v{number}"
+        name = chooser.choice(["a", "b", "*", "*"])
+        self.text = f"{stream}//{name}[p->{self.own}][v->{self.other}]"
+
+    def taken(self, chooser: Chooser) -> str:
+        """Return a number of what has been taken in the step."""
+        name = chooser.choice([self.own, self.own, self.other])
+        if not self.is_repeated:
+            return name
+        function = chooser.choice(["first", "last", "count", "sum", "avg", "min", "max"])
+        return f"{function}({name})"
+
+
+class _ColumnChains(Statements):
+    """Makes statements with a chain under MATCH that compares numbers."""
+
+    def statements(self) -> list[str]:
+        """Return some statements with the same steps."""
+        chooser = self.chooser
+        stream = chooser.choice("SSSP")
+        strategy = chooser.choice(["NEXT", "NEXT", "PARTITION", "STRICT"])
+        steps = [
+            _Step(chooser, number, stream) for number in range(chooser.choice([1, 2, 2, 2, 3]))
+        ]
+        has_key = strategy == "PARTITION" or chooser.integer(0, 1) == 0
+        grace = f" GRACE {chooser.choice([0, 1, 2, 4])} s" if chooser.integer(0, 4) else ""
+        keys = f" SAME ({chooser.choice(['//k', '//k', '//k, //p'])})" if has_key else ""
+        return [
+            f"{self.chain(steps)}{keys} MATCH {strategy}{grace}"
+            for _ in range(chooser.choice([1, 2, 3]))
+        ]
+
+    def chain(self, steps: list[_Step]) -> str:
+        """Return a chain with its windows."""
+        chooser = self.chooser
+        is_within = chooser.integer(0, 2) > 0
+        text = ""
+        for number, step in enumerate(steps):
+            if number:
+                first = self.conditions(steps[:number], step, is_own=False)
+                is_bounded = is_within and chooser.integer(0, 1)
+                window = "" if is_bounded else f", {chooser.choice('258')} s"
+                braces = f" {{{first}{window}}}" if first or window else ""
+                text += f" FOLLOWED BY{braces} "
+            text += step.text
+            if step.is_repeated:
+                gap = f", {chooser.choice('148')} s" if chooser.integer(0, 3) == 0 else ""
+                asked = self.conditions(steps[:number], step, is_own=True)
+                text += f"+ {{{asked}{gap}}}" if asked or gap else "+"
+        return f"{text} WITHIN {chooser.choice([3, 6, 12])} s" if is_within else text
+
+    def conditions(self, before: list[_Step], step: _Step, *, is_own: bool) -> str:
+        """Return what is asked of an element of a step."""
+        chooser = self.chooser
+        terms = [
+            f"{self.side(before, step, is_own)} {chooser.choice(['=', '!=', '<', '<=', '>', '>='])}"
+            f" {self.number(before, step, is_own)}"
+            for _ in range(chooser.choice([0, 1, 1, 1, 2]))
+        ]
+        return f" {chooser.choice(['AND', 'AND', 'OR'])} ".join(terms)
+
+    def number(self, before: list[_Step], step: _Step, is_own: bool) -> str:
+        """Return a constant, or what is certainly a number."""
+        chooser = self.chooser
+        side = self.side(before, step, is_own)
+        one = chooser.integer(0, 3)
+        return chooser.choice([str(one), str(one), "-1", f"{one} + {side}", f"0 - {side}"])
+
+    def side(self, before: list[_Step], step: _Step, is_own: bool) -> str:
+        """Return an operand of an element and of what a run has taken."""
+        chooser = self.chooser
+        name = chooser.choice([step.own, step.own, step.other])
+        sides = [name, name, f"{name} mod 2", f"{name} * 2", f"time({name}) - start()", "dur()"]
+        sides += [f"{name} div {step.own}", f"-{name}"]
+        if before:
+            sides += [chooser.choice(before).taken(chooser) for _ in range(4)]
+        if is_own:
+            sides += [f"prev({name})", f"prev({name}, 2)", f"first({name})", "count()"]
+            sides += [f"{each}({name})" for each in ("sum", "avg", "min", "max")]
+            sides += [f"first({name}) mod 2", f"prev({name}, {step.other})"]
+        return chooser.choice(sides)
+
+
+def column_case(chooser: Chooser) -> str:
+    """Return the text of a case of chains over numbers, and documents."""
+    lines = [f"lateness {chooser.choice([0, 2, 5, 100, 100])} s"]
+    texts = _ColumnChains(chooser).statements()
+    if "P//" in texts[0]:
+        source = chooser.choice(["S//a->x", "S//*->x FOLLOWED BY {, 3 s} S//b"])
+        lines += ["query made", f"    SELECT * FROM {source} PUBLISH P"]
+    for number, text in enumerate(texts):
+        lines += [f"query q{number}", f"    {text}"]
+    lines.append("")
+    count = chooser.integer(8, 20)
+    span = chooser.choice([6, 12, 20])
+    times = sorted(chooser.integer(10, 10 + span) for _ in range(count))
+    for _ in range(chooser.choice([0, 0, 2, 5, 10])):
+        i, j = (chooser.integer(0, count - 1) for _ in range(2))
+        times[i], times[j] = times[j], times[i]
+    for number, second in enumerate(times, 1):
+        lines.append(f"document {number} S 00:00:{second} {_document(chooser)}")
+    if chooser.integer(0, 4):
+        lines.append(f"tick {count + 1} 00:10:00")
+    return "\n".join(lines) + "\n----\n"
+
+
+def _document(chooser: Chooser) -> str:
+    name = chooser.choice("aab")
+    inner = "".join(
+        f"<{leaf}>{chooser.choice(['0', '1', '2', '3', '1.5', '-1', ' 2 ', 'x', ''])}</{leaf}>"
+        for leaf in ("p", "v", *(["v"] if chooser.integer(0, 7) == 0 else []))
+    )
+    key = chooser.choice(["x", "x", "y", ""])
+    several = "<k>y</k>" if chooser.integer(0, 7) == 0 else ""
+    return f"<{name}><k>{key}</k>{several}{inner}</{name}>"

@@ -1,0 +1,73 @@
+"""Chains that step on in columns agree with those found one by one, and both are right."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from generators.choosers import RandomChooser
+from generators.column_cases import column_case
+from support.examples import examples, some
+from support.kernels import needs_kernels
+from support.kit import CASES, Case, cases, parse_case
+from support.runners import lines, run_engine, run_oracle
+from support.tiny_limits import TINY_MEMORY
+
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
+from joins.budget.limits import RunLimits
+from joins.sequences.lockstep.compilation import compile_loops
+from joins.signature.limits import SignatureLimits
+from xscl.query import From, Node, Strategy
+
+FORGETFUL = MatchingLimits(join=SignatureLimits(memory=TINY_MEMORY), runs=RunLimits(swept_parts=1))
+ONE_BY_ONE = MatchingLimits(runs=RunLimits(in_columns=False))
+ALL = dict((*cases(CASES / "runs"), *cases(CASES / "match")))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiled() -> None:
+    needs_kernels()
+    compile_loops()
+
+
+def strategy_of(root: Node) -> Strategy | None:
+    """Return the strategy of a source, if it has one."""
+    return root.strategy if isinstance(root, From) else None
+
+
+def in_columns(case: Case, cut: random.Random) -> list[str]:
+    """Return what is found in columns, under NEXT perhaps with what is of no use forgotten at once.
+
+    What breaks contiguity, of a document that is later than allowed, may be forgotten.
+    """
+    is_next = all(
+        strategy_of(query.root) is Strategy.NEXT for query in case.queries if query.id[0] == "q"
+    )
+    limits = FORGETFUL if is_next and cut.randrange(2) else DEFAULT_MATCHING_LIMITS
+    batch_size, restart = cut.randint(1, 4), cut.randint(0, len(case.lines) - 1)
+    return lines(run_engine(case, batch_size=batch_size, restart_after=restart, limits=limits))
+
+
+@pytest.mark.parametrize("name", some(ALL, 12))
+def test_cases_of_runs_are_found_alike(name: str) -> None:
+    case = parse_case(ALL[name])
+    assert in_columns(case, random.Random(name)) == lines(run_engine(case, limits=ONE_BY_ONE))
+
+
+def test_chains_over_numbers_are_found_alike() -> None:
+    wrong: list[int] = []
+    for seed in range(examples(25)):
+        case = parse_case(column_case(RandomChooser(seed)))
+        found = in_columns(case, random.Random(seed))
+        if found != lines(run_engine(case, limits=ONE_BY_ONE)):
+            wrong.append(seed)
+    assert not wrong, "cases of column_case(RandomChooser(seed)) with these seeds"
+
+
+def test_chains_over_numbers_are_as_the_oracle_says() -> None:
+    wrong: list[int] = []
+    for seed in range(1_000, 1_000 + examples(6)):
+        case = parse_case(column_case(RandomChooser(seed)))
+        if in_columns(case, random.Random(seed)) != lines(run_oracle(case)):
+            wrong.append(seed)
+    assert not wrong, "cases of column_case(RandomChooser(seed)) with these seeds"
