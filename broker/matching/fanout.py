@@ -8,7 +8,7 @@ where it is counted (`collector`).  Boxes are looked up for all tuples of a tabl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Set
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 
 import numpy as np
 
@@ -76,11 +76,13 @@ class FanOut:
         self._uses[number] = use
         return number
 
-    def _leave(self, number: int, use: Use) -> None:
-        """Undo one `_enter`."""
-        self._uses[number] = None
-        self._index.remove(number)
-        self._forms.remove(use.query_class, use.clause, use.asked)
+    def _leave(self, numbers: Sequence[int], uses: Sequence[Use]) -> None:
+        """Undo one `_enter` for each of some uses of one clause."""
+        for number in numbers:
+            self._uses[number] = None
+        self._index.remove(numbers)
+        query_class, clause = uses[0].query_class, uses[0].clause
+        self._forms.remove(query_class, clause, len(uses), lambda: (each.asked for each in uses))
 
     def _add_to_group(self, use: Use) -> None:
         strings = use.asked.equal
@@ -109,23 +111,46 @@ class FanOut:
                 use = group.use
                 self._entered[group] = self._enter(use), use
             if before is not None:
-                self._leave(*before)
+                self._leave([before[0]], [before[1]])
         self._changed = {}
 
     def groups_of(self, stream: str) -> Mapping[Hashable, UseGroup]:
         """Return the groups of a common stream, by the strings that they ask for."""
         return self._groups.get(stream, {})
 
-    def remove(self, use: Use) -> None:
-        """Undo one `add`."""
-        uses = self._by_class[use.query_class]
-        number = uses.pop(use)
-        if not uses:
-            del self._by_class[use.query_class]
+    def remove(self, uses: Iterable[Use]) -> None:
+        """Undo one `add` for each of some uses."""
+        alone: dict[tuple[int, Clause], list[Use]] = {}
+        for use in uses:
+            if use.clause.is_common or use.topic.source:
+                self._remove(use)
+            else:
+                alone.setdefault((use.query_class, use.clause), []).append(use)
+        for (query_class, clause), own in alone.items():
+            self._leave(self._forget(query_class, own), own)
+            self._uncount(clause, len(own))
+
+    def _forget(self, query_class: int, uses: Iterable[Use]) -> list[int]:
+        """Forget uses of a class; return the numbers under which they were taken."""
+        of_class = self._by_class[query_class]
+        numbers = [of_class.pop(use) for use in uses]
+        if not of_class:
+            del self._by_class[query_class]
+        return numbers
+
+    def _uncount(self, clause: Clause, count: int) -> None:
+        self._clauses[clause] -= count
+        if not self._clauses[clause]:
+            del self._clauses[clause]
+            self._terms.pop(clause, None)
+
+    def _remove(self, use: Use) -> None:
+        """Remove a use of a common stream, or of a source."""
+        [number] = self._forget(use.query_class, [use])
         if number == GROUPED:
             self._remove_from_group(use)
         elif number != FOLLOWS:
-            self._leave(number, use)
+            self._leave([number], [use])
         alike = self._alike.get(self._source(use), []) if use.topic.source else []
         if use in alike:
             alike.remove(use)
@@ -136,10 +161,7 @@ class FanOut:
                 return
             if not alike:
                 del self._alike[self._source(use)]
-        self._clauses[use.clause] -= 1
-        if not self._clauses[use.clause]:
-            del self._clauses[use.clause]
-            self._terms.pop(use.clause, None)
+        self._uncount(use.clause, 1)
 
     def classes(self) -> Set[int]:
         """Return the numbers of the classes in use."""

@@ -128,7 +128,7 @@ def test_boxes_are_found_that_a_look_at_each_finds(
             assert number not in there
             there[number] = form, box
         for number in sorted(there)[: int(share * len(there))]:
-            index.remove(number)
+            index.remove([number])
             del there[number]
         found = sorted(
             pair
@@ -152,7 +152,7 @@ def test_many_boxes_come_and_go() -> None:
         found = [n for _, some in index.find(asked([point])) for n in some.tolist()]
         assert sorted(found) == sorted(numbers[1:])
         for number in numbers:
-            index.remove(number)
+            index.remove([number])
         assert not list(index.find(asked([point])))
         # Numbers of boxes that are gone are given again: no run keeps them for ever.
         assert max(numbers) < (2 + round_) * 3_000

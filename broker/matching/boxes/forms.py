@@ -8,7 +8,7 @@ boxes there are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -162,13 +162,16 @@ class Forms:
         known = self._known[query_class, clause] = _Known(number, form)
         return known
 
-    def remove(self, query_class: int, clause: Clause, box: Box) -> None:
-        """Undo one `add`."""
+    def remove(
+        self, query_class: int, clause: Clause, count: int, boxes: Callable[[], Iterable[Box]]
+    ) -> None:
+        """Undo one `add` for each of some boxes, which are made where they look for words."""
         known = self._known[query_class, clause]
         number, form = known.number, known.form
-        for word, words in zip(box.equal[len(form.equal) :], self._words[number], strict=True):
-            words.remove(word)
-        known.uses -= 1
+        for box in boxes() if self._words[number] else ():
+            for word, words in zip(box.equal[len(form.equal) :], self._words[number], strict=True):
+                words.remove(word)
+        known.uses -= count
         if known.uses:
             return
         del self._known[query_class, clause]

@@ -155,14 +155,15 @@ class BoxIndex:
             self._waiting[number] = form, box
         return number
 
-    def remove(self, number: int) -> None:
-        """Remove a box."""
-        self._alive -= 1
-        if self._waiting.pop(number, None) is None:
-            self._is_there.write(np.array([number]), False)
-            self._gone.append(number)
-        else:
-            self._free.append(number)
+    def remove(self, numbers: Sequence[int]) -> None:
+        """Remove some boxes."""
+        self._alive -= len(numbers)
+        gone = [number for number in numbers if self._waiting.pop(number, None) is None]
+        if len(gone) < len(numbers):
+            self._free += {*numbers}.difference(gone)
+        if gone:
+            self._is_there.write(np.array(gone), False)
+            self._gone += gone
 
     def find(self, asks: Asks) -> Iterator[tuple[Ints, Ints]]:
         """Yield (index into `asks`, number) of each box that admits what is asked.

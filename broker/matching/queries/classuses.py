@@ -84,12 +84,20 @@ class ClassUses:
             self._retentions.add(retention_of(use))
         return use
 
-    def leave(self, use: Use) -> None:
-        """Undo one `enter`."""
-        self._fan_out.remove(use)
-        if use.box is None:
-            self._retentions.remove(retention_of(use))
-        if use.kept_us != use.window_us:
-            self._classes.release(use.query_class, use.kept_us)
-        kind = use.kind
-        self._classes.remove(use.query_class, use.window_us, kind.point, use.least, kind.holder)
+    def leave(self, uses: Sequence[Use]) -> None:
+        """Undo one `enter` for each of some uses."""
+        self._fan_out.remove(uses)
+        for use in uses:
+            if use.box is None:
+                self._retentions.remove(retention_of(use))
+            if use.kept_us != use.window_us:
+                self._classes.release(use.query_class, use.kept_us)
+        alike: dict[tuple[Clause, int], list[Use]] = {}
+        for use in uses:
+            alike.setdefault((use.clause, use.holder), []).append(use)
+        for own in alike.values():
+            # Where a class reads and pairs alike for all, its uses differ in windows and points.
+            holder = own[0].kind.holder
+            for use in own:
+                point = use.topic.registration_point
+                self._classes.remove(use.query_class, use.window_us, point, use.least, holder)

@@ -9,7 +9,7 @@ cost it what their different strings do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any
 
@@ -104,12 +104,12 @@ class _Shared:
 
 
 class HandedOn:
-    """The uses of a query's inner operators; `enter` makes a use, `leave` takes it away.
+    """The uses of a query's inner operators; `enter` makes a use, `leave` takes some away.
 
     Assignments come and go by `add` and `remove`, many at a time; behind them stands one `settle`.
     """
 
-    def __init__(self, query: Query, enter: Enter, leave: Callable[[Use], None]) -> None:
+    def __init__(self, query: Query, enter: Enter, leave: Callable[[Sequence[Use]], None]) -> None:
         self._query = query
         self._enter = enter
         self._leave = leave
@@ -147,6 +147,12 @@ class HandedOn:
         if not shared:
             del self._shared[_key(clause, box)]
 
+    def clear(self) -> list[Use]:
+        """Forget all assignments; return the uses that are to be taken away."""
+        uses = [shared.use for shared in (*self._shared.values(), *self._changed)]
+        self._shared, self._changed = {}, {}
+        return list({use: None for use in uses if use is not None})
+
     def settle(self) -> None:
         """Have the uses that all assignments come to by now.
 
@@ -158,7 +164,7 @@ class HandedOn:
                 self._renew(shared)
         for shared in changed:
             if not shared and shared.use is not None:
-                self._leave(shared.use)
+                self._leave([shared.use])
 
     def _renew(self, shared: _Shared) -> None:
         before = shared.use
@@ -170,7 +176,7 @@ class HandedOn:
         topic = self._topic
         shared.use = self._enter(shared.clause, box.window_us, topic, kept_us, box)
         if before is not None:
-            self._leave(before)
+            self._leave([before])
 
 
 def _key(clause: Clause, box: Box) -> Hashable:

@@ -104,6 +104,13 @@ class Member:
             yield from uses
         yield from self.handed_on.uses()
 
+    def all_alternatives(self) -> Iterator[list[Alternative]]:
+        """Yield what has been compiled: for all assignments, by point, and for some of them."""
+        if self.prepared is not None:
+            yield self.prepared
+        yield from [shared.alternatives for shared in self.shared.values()]
+        yield from {id(each): each for each in self.compiled.values()}.values()
+
     def hands_on(self) -> bool:
         """Return whether an operator of the query reads another one's tuples."""
         return any(len(alternative.clauses) > 1 for alternative in self.alternatives)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.mrules import MRule
@@ -71,6 +72,7 @@ class QuerySet(Members):
         self._last_number = 0
         self.catalog = PatternCatalog(numbering or Numbering())
         self._uses = ClassUses(classes, self.fan_out, without)
+        self._leaving: list[Use] = []
         self._plans_only = plans_only
         self._plan: EvaluationPlan | None = None
         self._is_settling = False
@@ -116,11 +118,14 @@ class QuerySet(Members):
     def remove(self, query_id: str) -> None:
         """Remove a query with all its assignments."""
         member = self._members[query_id]
-        for name in list(member.uses):
-            self._unassign(member, name)
-        member.handed_on.settle()
-        if member.prepared is not None:
-            self._release(member, member.prepared)
+        # What assignments ask for goes at once, and not one after the other.
+        self._leaving += chain.from_iterable(member.uses.values())
+        self._leaving += member.handed_on.clear()
+        self._leave()
+        for alternatives in member.all_alternatives():
+            self._release(member, alternatives)
+        for each in (member.uses, member.askers, member.compiled, member.sources, member.shared):
+            each.clear()
         self._drop(member)
         self._settle(member.query.publish)
         self._settle_tables(member.query)
@@ -239,6 +244,7 @@ class QuerySet(Members):
         with it, and the next one brings another.
         """
         member.handed_on.settle()
+        self._leave()
         if member.has_moved:
             member.has_moved = False
             self._settle(member.query.publish)
@@ -307,8 +313,7 @@ class QuerySet(Members):
                 if clause.stream:
                     point, values = given.registration_point, given.parameters
                     member.handed_on.remove(clause, values, point, above.under(values))
-        for use in uses:
-            self._uses.leave(use)
+        self._leaving += uses
         if compiled and not any(each is compiled for each in member.compiled.values()):
             member.sources = {n: each for n, each in member.sources.items() if each is not compiled}
             self._release(member, compiled)
@@ -317,6 +322,12 @@ class QuerySet(Members):
             if not shared.names:
                 del member.shared[given.registration_point]
                 self._release(member, shared.alternatives)
+
+    def _leave(self) -> None:
+        """Take away the uses of what has gone, together."""
+        leaving, self._leaving = self._leaving, []
+        if leaving:
+            self._uses.leave(leaving)
 
     def _release(self, member: Member, alternatives: list[Alternative]) -> None:
         for alternative in alternatives:
