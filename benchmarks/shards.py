@@ -56,8 +56,10 @@ class CountingStore(MemoryStore):
 
     def put(self, name: str, rows: pa.Table) -> None:
         super().put(name, rows)
-        self.rows[int(name.partition("-")[0])] += rows.num_rows
-        self.bytes += rows.nbytes
+        shard, _, _ = name.partition("-")
+        if shard.isdigit():  # not what all shards have to know
+            self.rows[int(shard)] += rows.num_rows
+            self.bytes += rows.nbytes
 
 
 class TimedShards:
