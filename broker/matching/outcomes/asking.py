@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from broker.matching.boxes.columns import Ints
+from broker.matching.outcomes.aside import least_values
 from broker.matching.outcomes.compared import (
     COMPARISONS,
     HOLDS,
@@ -44,7 +45,10 @@ class _Threshold(NamedTuple):
 
 
 class Asking:
-    """The assignments that ask for rows of one source: their windows, and what HAVING says."""
+    """The assignments that ask for rows of one source: their windows, and what HAVING says.
+
+    A row of any of them needs `least_values` of what HAVING counts.
+    """
 
     def __init__(self, topics: Sequence[Topic]) -> None:
         self.topics = topics
@@ -55,6 +59,7 @@ class Asking:
         self.lengths_us = np.minimum(np.array(lengths, np.int64), INFINITE_US)
         self._lengths: list[int] = self.lengths_us.tolist()
         self.longest_us = int(self.lengths_us.max())
+        self.least_values = least_values(self.rows, topics)
         having = self.rows.having
         self._conditions: list[Condition] | None = None
         if having is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,23 +17,15 @@ from broker.matching.boxes.columns import Ints
 from broker.matching.clauseterms import ClauseTerms
 from broker.matching.confidences import known_of, times_of
 from broker.matching.hits import Hits, TupleReading
-from broker.matching.rendering.leaf import Leaf
-from broker.matching.rendering.lines import Behind, MatchLines
+from broker.matching.outcomes.asidehits import AsideMatches, AsidePiece, PlainClause
+from broker.matching.outcomes.matched import ClauseReader, Matched, MatchedDocuments
 from broker.matching.rendering.matchnodes import MatchNodes, nodes_of
 from broker.matching.rendering.matchrows import MatchRows, places_of
-from broker.matching.uses import Topic
+from broker.matching.uses import Topic, Use
 from templates.clause import Clause
 from templates.rungraphs import CountedRuns
-from xscl.comparison import Call, Operand, operand_terms, term
-from xscl.evaluation import UnboundError, Values, compile_operand
 
-__all__ = ["Asked", "Gathered", "MatchSource", "Matched", "Rows"]
-
-CERTAIN = Fraction(1)
-"""How sure documents are of which nothing else is known."""
-
-Asked = tuple[Values, ...]
-"""The values of one key or aggregate: of each argument."""
+__all__ = ["Gathered", "MatchSource", "Rows", "source_of"]
 
 Rows = Callable[[Iterable[int]], Iterator[tuple[Sequence[int], pa.RecordBatch]]]
 """Yields the rows of instances by number."""
@@ -46,157 +38,75 @@ class MatchSource(NamedTuple):
     name: str
 
 
-class _Documents:
-    """The documents of some matches, by number: read when one of them is shown or compared."""
-
-    def __init__(self) -> None:
-        self._at: dict[int, tuple[pa.RecordBatch, int]] = {}
-        self._leaves: dict[int, Leaf] = {}
-
-    def add(self, numbers: Sequence[int], rows: pa.RecordBatch) -> None:
-        """Take rows of documents."""
-        narrow = Leaf.columns(rows)
-        self._at.update({number: (narrow, at) for at, number in enumerate(numbers)})
-
-    def __getitem__(self, number: int) -> Leaf:
-        leaf = self._leaves.get(number)
-        if leaf is None:
-            rows, at = self._at[number]
-            (leaf,) = Leaf.read([number], rows.slice(at, 1))
-            self._leaves[number] = leaf
-        return leaf
-
-
-class Matched:
-    """A decided match: where it stands, its documents, and what is read of it.
-
-    `form` is None where matches are counted: then it stands for `count` of them, which are
-    `counted`.  `newest` is the newest outside document behind it.  `times` are what the factors of
-    its confidence ask for, `known` is how sure its documents are where that counts; `confidence` is
-    set where it is known.
-    """
-
-    __slots__ = (
-        "_asked",
-        "_documents",
-        "clause",
-        "confidence",
-        "counted",
-        "depth",
-        "docid",
-        "end_us",
-        "form",
-        "hits",
-        "known",
-        "leaves",
-        "newest",
-        "readings",
-        "start_us",
-        "times",
-        "topic",
-        "visible",
-        "watermark_us",
-    )
-
-    def __init__(
-        self,
-        place: Sequence[int],
-        nodes: MatchNodes,
-        topic: Topic,
-        clause: ClauseReader,
-        documents: _Documents,
-        counted: CountedRuns | None = None,
-    ) -> None:
-        self.leaves, self.visible, self.form = nodes
-        self.counted = counted
-        self.docid, self.newest, self.depth, self.watermark_us, self.start_us, self.end_us = place
-        self.topic = topic
-        self.clause = clause
-        self.readings: list[TupleReading] = []
-        self.hits: list[tuple[int, int]] = []
-        self.times: dict[str, int] = {}
-        self.known = CERTAIN
-        self.confidence: Fraction | None = None
-        self._documents = documents
-        self._asked: dict[int, Asked] = {}
-
-    def asked(self, number: int) -> Asked:
-        """Return the values of a key, or of the arguments of an aggregate, by its number."""
-        if self.counted is not None:
-            # Of what is counted nothing else is asked than what it is told apart by.
-            keys = self.counted.keys
-            return ((keys[number],),) if number < len(keys) else ()
-        found = self._asked.get(number)
-        if found is None:
-            found = self._asked[number] = self.clause.readers[number](self.readings)
-        return found
-
-    def read(self, readings: Sequence[TupleReading]) -> None:
-        """Have it be of other tuples."""
-        self.readings = [*readings]
-        self._asked.clear()
-
-    def read_as(self, asked: Sequence[Asked]) -> None:
-        """Have keys and aggregates be as they were read once."""
-        self._asked = dict(enumerate(asked))
-
-    @property
-    def name(self) -> str:
-        """Its id."""
-        assert self.form is not None, "what is counted has none"
-        lines = MatchLines(self.topic.parameters, self.form)
-        return lines.id(MatchLines.identity(Behind.of(self.behind, self.form), self.visible))
-
-    @property
-    def count(self) -> int:
-        """How many matches it stands for."""
-        return 1 if self.counted is None else self.counted.count
-
-    @property
-    def behind(self) -> list[Leaf]:
-        """Its documents."""
-        return [self._documents[number] for number in self.leaves]
-
-    @property
-    def order(self) -> tuple[Any, ...]:
-        """Its place among the matches that a row is made of: by end, start and documents."""
-        positions = tuple([leaf.position for leaf in self.behind])
-        return self.end_us, self.start_us, positions, self.visible
-
-    @property
-    def turn(self) -> tuple[Any, ...]:
-        """Its place in the order in which matches are decided."""
-        return self.docid, self.depth, *self.order
-
-
-class ClauseReader:
-    """What is read of the tuples of a clause: `names` of terms, `readers` of keys and aggregates.
-
-    `at` are the places of the terms among those of the clause.
-    """
-
-    def __init__(self, clause: Clause, names: Sequence[str]) -> None:
-        self.clause = clause
-        outcome = () if clause.counts else clause.outcome
-        operands = [o for each in outcome for o in _arguments(each)]
-        asked = dict.fromkeys(term(t) for o in operands for t in operand_terms(o))
-        self.names = tuple(asked)
-        self.at = np.array([names.index(name) for name in asked], np.int64)
-        self.readers = [_reader(each) for each in outcome]
-
-
 class Gathered:
     """The matches of one batch; `long` is as in `MatchRows`."""
 
     def __init__(self, long: int) -> None:
         self._long = long
         self._found: dict[MatchSource, dict[Hashable, Matched]] = {}
-        self._documents = _Documents()
+        self._documents = MatchedDocuments()
         self._pieces: list[Hits] = []
         self._readers: dict[Clause, ClauseReader] = {}
+        self._aside: dict[MatchSource, AsideMatches] = {}
+        self._plain: dict[tuple[str, Clause], PlainClause] = {}
+        self._forms: dict[Hashable, int] = {}
 
     def add(self, hits: Hits) -> Ints:
         """Add tuples of roots; return the tuples that begin a match."""
+        uses = zip(hits.uses, hits.terms, strict=True)
+        are_aside = np.array([self._plain_of(use, terms).is_plain for use, terms in uses], np.bool_)
+        aside, others = (np.flatnonzero(each[hits.which]) for each in (are_aside, ~are_aside))
+        begun = [np.zeros(0, np.int64)]
+        if len(aside):
+            begun.append(aside[self._set_aside(hits.alone(aside))])
+        if len(others):
+            begun.append(others[self._add(hits.alone(others) if len(aside) else hits)])
+        return np.concatenate(begun)
+
+    def _plain_of(self, use: Use, terms: ClauseTerms) -> PlainClause:
+        query = use.topic.query
+        own = self._plain.get((query.id, terms.clause))
+        if own is None:
+            own = PlainClause(self._reader(terms), query)
+            own.is_plain = own.is_plain and terms.form is not None
+            self._plain[query.id, terms.clause] = own
+        return own
+
+    def _set_aside(self, hits: Hits) -> Ints:
+        """Set tuples of roots aside; return the tuples that begin a match."""
+        piece = AsidePiece(
+            hits.uses,
+            hits.terms,
+            hits.which.tolist(),
+            self._rows(hits),
+            places_of(hits, np.arange(len(hits))).T,
+            [self._reader(terms) for terms in hits.terms],
+            [self._plain_of(*each) for each in zip(hits.uses, hits.terms, strict=True)],
+            self._texts(hits),
+            self._documents,
+        )
+        own = [self._aside.setdefault(source_of(each.topic), AsideMatches()) for each in hits.uses]
+        begun = [
+            hit
+            for hit, (use, row) in enumerate(zip(piece.which, piece.rows, strict=True))
+            if own[use].add(row, piece, hit)
+        ]
+        return np.array(begun, np.int64)
+
+    def _rows(self, hits: Hits) -> list[tuple[int, ...]]:
+        """Return what tells the matches of hits apart (`AsidePiece.rows`)."""
+        known = self._forms
+        forms = [(form.branches, form.units) for form in (each.form for each in hits.terms) if form]
+        numbers = np.array([known.setdefault(each, len(known)) for each in forms], np.int64)
+        leaves, lengths = hits.leaves
+        visible = hits.numbers([each.visible for each in hits.clauses])
+        rows = np.column_stack([numbers[hits.which], lengths, leaves, visible])
+        found = [*map(tuple, rows.tolist())]
+        for hit in np.flatnonzero((rows < 0).any(axis=1)).tolist():
+            found[hit] = tuple([number for number in found[hit] if number >= 0])
+        return found
+
+    def _add(self, hits: Hits) -> Ints:
         begun = []
         piece = len(self._pieces)
         self._pieces.append(hits)
@@ -239,7 +149,9 @@ class Gathered:
 
     def read(self, matches: Iterable[Matched], rows: Rows) -> None:
         """Read the documents of matches, which may be shown or compared then."""
-        numbers = {number for match in matches for number in match.leaves}
+        self._read({number for match in matches for number in match.leaves}, rows)
+
+    def _read(self, numbers: set[int], rows: Rows) -> None:
         for some, own in rows(sorted(numbers)) if numbers else ():
             self._documents.add(some, own)
 
@@ -251,8 +163,8 @@ class Gathered:
         found = zip(own.tolist(), texts, strict=True)
         return {hit: CountedRuns.read(text) for hit, text in found if text is not None}
 
-    def _readings(self, hits: Hits) -> list[TupleReading]:
-        """Return what keys and aggregates read of hits."""
+    def _texts(self, hits: Hits) -> list[tuple[str | None, ...]]:
+        """Return what keys and aggregates read of hits: of each its clause's values in order."""
         readers = [self._reader(terms) for terms in hits.clauses]
         counts = hits.by_clause(len(reader.at) for reader in readers)
         flat = [hits.by_clause(_at(reader, k) for reader in readers) for k in range(counts.max())]
@@ -263,22 +175,25 @@ class Gathered:
             for hit, text in zip(own.tolist(), hits.texts(own, at[own]), strict=True):
                 texts[hit] = text
             columns.append(texts)
-        values = list(zip(*columns, strict=True)) if columns else [()] * len(hits)
+        return list(zip(*columns, strict=True)) if columns else [()] * len(hits)
+
+    def _readings(self, hits: Hits) -> list[TupleReading]:
+        """Return hits as keys and aggregates read them."""
         starts, ends = (each.tolist() for each in hits.points.intervals(hits.rows))
-        names = [reader.names for reader in readers]
+        names = [self._reader(terms).names for terms in hits.terms]
         given = [use.topic.parameters for use in hits.uses]
-        rows = zip(
-            values,
-            starts,
-            ends,
-            hits.by_clause(range(len(readers))).tolist(),
-            hits.which.tolist(),
-            strict=True,
-        )
+        rows = zip(self._texts(hits), starts, ends, hits.which.tolist(), strict=True)
         return [
-            TupleReading(dict(zip(names[clause], own, strict=False)), start, end, given[use])
-            for own, start, end, clause, use in rows
+            TupleReading(dict(zip(names[use], own, strict=False)), start, end, given[use])
+            for own, start, end, use in rows
         ]
+
+    def take_aside(self, query: str, rows: Rows) -> dict[MatchSource, AsideMatches]:
+        """Return the matches of a query that were set aside, by their source."""
+        sources = [each for each in self._aside if each.query == query]
+        found = {source: self._aside.pop(source) for source in sources}
+        self._read(set().union(*(own.leaves() for own in found.values())), rows)
+        return found
 
     def take(self, query: str, rows: Rows) -> dict[MatchSource, list[Matched]]:
         """Return the matches of a query by their source; `rows` yields those of documents."""
@@ -310,39 +225,3 @@ def source_of(topic: Topic) -> MatchSource:
 
 def _at(reader: ClauseReader, k: int) -> int:
     return int(reader.at[k]) if k < len(reader.at) else -1
-
-
-_Reader = Callable[[Sequence[TupleReading]], Asked]
-
-
-def _arguments(operand: Operand) -> tuple[Operand, ...]:
-    """Return what is read of a match: a key, or the arguments of an aggregate."""
-    return operand.arguments if isinstance(operand, Call) else (operand,)
-
-
-def _reader(operand: Operand) -> _Reader:
-    """Return what gives the values of a key, or of the arguments of an aggregate, in a match."""
-    compiled = [_of_match(each) for each in _arguments(operand)]
-    return lambda readings: tuple([read(readings) for read in compiled])
-
-
-def _of_match(operand: Operand) -> Callable[[Sequence[TupleReading]], Values]:
-    """Return what gives the values of an operand in a match: of its tuples, each choice once."""
-    read = compile_operand(operand)
-    terms = [term(each) for each in operand_terms(operand)]
-
-    def one(reading: TupleReading) -> Values:
-        try:
-            return read(reading)
-        except UnboundError:
-            return ()
-
-    def values(readings: Sequence[TupleReading]) -> Values:
-        if len(readings) == 1:
-            return one(readings[0])
-        choices: dict[tuple[str, ...], TupleReading] = {}
-        for each in readings:
-            choices.setdefault(tuple([each.value(name) for name in terms]), each)
-        return [value for key in sorted(choices) for value in one(choices[key])]
-
-    return values

@@ -16,11 +16,13 @@ from typing import Any
 from broker.matching.confidences import least_of
 from broker.matching.costs.accounts import Accounts
 from broker.matching.match import parameters_key
-from broker.matching.outcomes.gathered import Gathered, Matched, MatchSource, Rows, source_of
+from broker.matching.outcomes.asidehits import AsideMatches
+from broker.matching.outcomes.gathered import Gathered, MatchSource, Rows, source_of
 from broker.matching.outcomes.graphs import build_graph
 from broker.matching.outcomes.held import HeldMatches
 from broker.matching.outcomes.kept import Given, GivenAt, Note, NoteOwner
 from broker.matching.outcomes.learned import LEARNED
+from broker.matching.outcomes.matched import Matched
 from broker.matching.outcomes.rowlines import RowBuilder
 from broker.matching.outcomes.rows import BesideRows, FoundWindow, RowSource
 from broker.matching.outcomes.standing import Outcomes
@@ -83,10 +85,11 @@ class Giving:
         for name in self._queries.outcomes(stratum):
             query = self._queries.get(name)
             found = self._gathered.take(name, self._rows_of)
-            if query is None or not found:
+            aside = self._gathered.take_aside(name, self._rows_of)
+            if query is None or not (found or aside):
                 continue
             if query.rows is not None:
-                yield BuiltMatches.of(self._rows(query, found))
+                yield BuiltMatches.of(self._rows(query, found, aside))
             elif query.kind is SelectKind.COMPRESSED:
                 yield BuiltMatches.of(self._compressed(query, found))
             elif not self._is_known:
@@ -150,18 +153,24 @@ class Giving:
 
     # -- WINDOW --------------------------------------------------------------------------------
 
-    def _rows(self, query: Query, found: dict[MatchSource, list[Matched]]) -> Iterator[BuiltMatch]:
+    def _rows(
+        self,
+        query: Query,
+        found: dict[MatchSource, list[Matched]],
+        aside: dict[MatchSource, AsideMatches],
+    ) -> Iterator[BuiltMatch]:
         tally = self._accounts.of(query.id)
         builder = RowBuilder(self._tree_of)
         held = self._outcomes.held if query.guards_of_matches else None
-        for source, matches in sorted(found.items()):
+        for source in sorted({*found, *aside}):
             asking = self._outcomes.asking_of(source)
             if asking is None:
                 continue
-            own = self._outcomes.rows_of(source)
+            own, matches = self._outcomes.rows_of(source), found.get(source, [])
             if held is not None:
                 matches = held.holding(matches, self._queries.revision(query.id))
-            for row in own.take(matches, asking, is_known=self._is_known):
+            taken = own.take(matches, asking, is_known=self._is_known, aside=aside.get(source))
+            for row in taken:
                 if row.docid < tally.limit and self._is_given(row):
                     made = builder.build(row, tally)
                     if made is not None:

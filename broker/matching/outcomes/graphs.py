@@ -18,7 +18,7 @@ from xml.sax.saxutils import quoteattr
 
 from broker.documents.document import render_time
 from broker.matching.costs.budget import Tally
-from broker.matching.outcomes.gathered import Matched
+from broker.matching.outcomes.matched import Matched
 from broker.matching.outcomes.outcome import OutcomePlace, build_outcome, outcome_id
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.lines import DOCUMENTS_MAX, spell_documents

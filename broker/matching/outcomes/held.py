@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
 from broker.matching.match import parameters_key
-from broker.matching.outcomes.gathered import Asked, Matched
 from broker.matching.outcomes.kept import Note, NoteOwner
+from broker.matching.outcomes.matched import Asked, Matched
 from joins import UNBOUNDED
 from xscl.functions import Atom
 from xscl.query import INFINITE_US

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, product
-from operator import attrgetter
 from typing import NamedTuple
 
+from broker.matching.outcomes.aside import Keys, SetAside
+from broker.matching.outcomes.asidehits import AsideMatches, AsidePiece
 from broker.matching.outcomes.asking import Asking
-from broker.matching.outcomes.gathered import Matched
+from broker.matching.outcomes.matched import Matched
 from broker.matching.outcomes.series import Series
 from broker.matching.uses import Topic
 from xscl.evaluation import Reading, Values
@@ -45,7 +46,7 @@ class FoundWindow(NamedTuple):
     watermark_us: int
     end_us: int
     newest: int
-    keys: tuple[str, ...]
+    keys: Keys
     matches: Sequence[Matched]
     values: Sequence[Values]
 
@@ -62,7 +63,8 @@ class RowSource:
 
     def __init__(self, lateness_us: int) -> None:
         self._lateness_us = lateness_us
-        self._series: dict[tuple[str, ...], Series] = {}
+        self._series: dict[Keys, Series] = {}
+        self._aside: SetAside[AsidePiece] = SetAside()
         self._held = 0
         self._held_max = HELD_MIN
 
@@ -73,20 +75,25 @@ class RowSource:
         *,
         is_known: bool,
         beside: BesideRows | None = None,
+        aside: AsideMatches | None = None,
     ) -> Iterator[FoundWindow]:
         """Add decided matches; yield the rows that begin with them, unless these are known.
 
-        Conditions read rows `beside` tables, where some are given.
+        Conditions read rows `beside` tables, where some are given.  Of what is `aside` matches are
+        made where a key has enough of them.
         """
-        for docid, standing in groupby(sorted(matches, key=attrgetter("docid")), _docid):
-            begun: dict[tuple[int, tuple[str, ...]], list[Matched]] = {}
-            for match in standing:
+        taken = [(match, _keys(match, asking.rows)) for match in matches]
+        if aside is not None:
+            taken += [(match, _keys(match, asking.rows)) for match in aside.several()]
+            taken += self._woken(aside, taken, asking)
+        taken.sort(key=_docid)
+        for docid, standing in groupby(taken, key=_docid):
+            begun: dict[tuple[int, Keys], list[Matched]] = {}
+            for match, own in standing:
                 if match.end_us < self._oldest_us(match.watermark_us, asking.longest_us):
                     continue
-                for keys in _keys(match, asking.rows):
-                    series = self._series.get(keys)
-                    if series is None:
-                        series = self._series[keys] = Series(asking.rows.aggregates, len(keys))
+                for keys in own:
+                    series = self._series_of(keys, asking)
                     place = match.end_us, keys
                     if place in begun or not series.has_end(match.end_us):
                         begun.setdefault(place, []).append(match)
@@ -95,6 +102,47 @@ class RowSource:
             if not is_known:
                 for (end_us, keys), first in sorted(begun.items(), key=_place):
                     yield from self._rows(docid, end_us, keys, first, asking, beside)
+
+    def _series_of(self, keys: Keys, asking: Asking) -> Series:
+        series = self._series.get(keys)
+        if series is None:
+            series = self._series[keys] = Series(asking.rows.aggregates, len(keys))
+        return series
+
+    def _woken(
+        self, aside: AsideMatches, taken: Sequence[tuple[Matched, list[Keys]]], asking: Asking
+    ) -> list[tuple[Matched, list[Keys]]]:
+        """Set matches aside; return the ones with keys that have enough, with those keys.
+
+        What was set aside of such a key before stands in its series then.
+        """
+        waking = dict.fromkeys(keys for _, own in taken for keys in own)
+        found: dict[tuple[AsidePiece, int], list[Keys]] = {}
+        pieces = aside.single()
+        late_us = self._lateness_us + asking.longest_us
+        least, held, series = asking.least_values, self._aside, self._series
+        for piece, hits in pieces.items():
+            held.begin(piece)
+            all_keys, counts = piece.read()
+            watermarks_us, ends_us = piece.places[:, 3].tolist(), piece.places[:, 5].tolist()
+            for hit in hits:
+                end_us = ends_us[hit]
+                if end_us < watermarks_us[hit] - late_us:
+                    continue
+                for keys in all_keys[hit]:
+                    if keys in series:
+                        found.setdefault((piece, hit), []).append(keys)
+                    elif held.add(keys, counts[hit], end_us, hit) >= least:
+                        waking[keys] = None
+        for keys in waking:
+            for entry in self._aside.pop(keys):
+                piece, hit = entry
+                if piece in pieces:
+                    found.setdefault(entry, []).append(keys)
+                else:
+                    self._series_of(keys, asking).add(piece.match(hit))
+                    self._held += 1
+        return [(piece.match(hit), own) for (piece, hit), own in found.items()]
 
     def undo(self, matches: Iterable[Matched], rows: Rows) -> None:
         """Undo what `take` did with some matches, of which it took them all."""
@@ -118,7 +166,7 @@ class RowSource:
         self,
         docid: int,
         end_us: int,
-        keys: tuple[str, ...],
+        keys: Keys,
         first: Sequence[Matched],
         asking: Asking,
         beside: BesideRows | None,
@@ -141,7 +189,7 @@ class RowSource:
         docid: int,
         end_us: int,
         watermark_us: int,
-        keys: tuple[str, ...],
+        keys: Keys,
         asking: Asking,
         beside: BesideRows | None,
     ) -> Iterator[FoundWindow]:
@@ -167,9 +215,10 @@ class RowSource:
 
     def forget(self, watermark_us: int, longest_us: int) -> None:
         """Forget what no row can have any more, once there is twice as much as was left."""
+        before_us = self._oldest_us(watermark_us, longest_us)
+        self._aside.forget(before_us)
         if self._held < self._held_max:
             return
-        before_us = self._oldest_us(watermark_us, longest_us)
         for keys, series in list(self._series.items()):
             if series.ends[0] < before_us:
                 series.forget(before_us)
@@ -179,7 +228,7 @@ class RowSource:
         self._held_max = max(HELD_MIN, 2 * self._held)
 
 
-def _keys(match: Matched, rows: Rows) -> list[tuple[str, ...]]:
+def _keys(match: Matched, rows: Rows) -> list[Keys]:
     """Return the keys of a match: each choice of a value for each of them."""
     asked = [match.asked(number) for number in range(len(rows.keys))]
     # A key that another alternative binds has no value here.
@@ -190,7 +239,7 @@ def _row(
     asking: Asking,
     who: int,
     place: tuple[int, int, int],
-    keys: tuple[str, ...],
+    keys: Keys,
     series: Series,
     first: int,
     last: int,
@@ -219,8 +268,9 @@ def _row(
     )
 
 
-_docid = attrgetter("docid")
+def _docid(taken: tuple[Matched, list[Keys]]) -> int:
+    return taken[0].docid
 
 
-def _place(begun: tuple[tuple[int, tuple[str, ...]], list[Matched]]) -> tuple[int, tuple[str, ...]]:
+def _place(begun: tuple[tuple[int, Keys], list[Matched]]) -> tuple[int, Keys]:
     return begun[0]

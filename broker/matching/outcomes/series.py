@@ -12,7 +12,7 @@ import numpy as np
 
 from broker.matching.boxes.columns import Ints
 from broker.matching.outcomes.columns import AggregateBounds, AggregateColumn, aggregated, column_of
-from broker.matching.outcomes.gathered import Matched
+from broker.matching.outcomes.matched import Matched
 from xscl.comparison import Call
 from xscl.evaluation import Values
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from broker.matching.hits import TupleReading
-from broker.matching.outcomes.gathered import Matched
+from broker.matching.outcomes.matched import Matched
 from broker.matching.rendering.matchnodes import MatchNodes
 from broker.matching.uses import Topic
 from broker.tables.actions import Actions, Beside, LockReader

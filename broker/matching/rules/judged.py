@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from broker.matching.match import parameters_key
-from broker.matching.outcomes.gathered import Matched
 from broker.matching.outcomes.giving import Giving
+from broker.matching.outcomes.matched import Matched
 from broker.matching.outcomes.outcome import outcome_id
 from broker.matching.outcomes.rowlines import place_of
 from broker.matching.outcomes.rows import FoundWindow

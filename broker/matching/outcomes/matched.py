@@ -1,0 +1,215 @@
+"""A match of a statement with rows or limits, with what is read of it.
+
+What is read stays text until it is asked for, and the documents of a match stay rows: most matches
+are never shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from broker.matching.boxes.columns import Ints
+from broker.matching.hits import TupleReading
+from broker.matching.rendering.leaf import Leaf
+from broker.matching.rendering.lines import Behind, MatchLines
+from broker.matching.rendering.matchnodes import MatchNodes
+from broker.matching.uses import Topic
+from templates.clause import Clause
+from templates.rungraphs import CountedRuns
+from xscl.comparison import Call, Operand, operand_terms, term
+from xscl.evaluation import UnboundError, Values, compile_operand
+
+__all__ = ["Asked", "ClauseReader", "Matched", "MatchedDocuments"]
+
+CERTAIN = Fraction(1)
+"""How sure documents are of which nothing else is known."""
+
+Asked = tuple[Values, ...]
+"""The values of one key or aggregate: of each argument."""
+
+
+class MatchedDocuments:
+    """The documents of some matches, by number: read when one of them is shown or compared."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Ints, pa.RecordBatch]] = []
+        self._leaves: dict[int, Leaf] = {}
+
+    def add(self, numbers: Sequence[int], rows: pa.RecordBatch) -> None:
+        """Take rows of documents, whose numbers ascend."""
+        self._parts.append((np.array(numbers, np.int64), Leaf.columns(rows)))
+
+    def __getitem__(self, number: int) -> Leaf:
+        leaf = self._leaves.get(number)
+        if leaf is None:
+            leaf = self._leaves[number] = self._read(number)
+        return leaf
+
+    def _read(self, number: int) -> Leaf:
+        for numbers, rows in self._parts:
+            at = int(np.searchsorted(numbers, number))
+            if at < len(numbers) and numbers[at] == number:
+                (leaf,) = Leaf.read([number], rows.slice(at, 1))
+                return leaf
+        raise KeyError(number)
+
+
+class Matched:
+    """A decided match: where it stands, its documents, and what is read of it.
+
+    `form` is None where matches are counted: then it stands for `count` of them, which are
+    `counted`.  `newest` is the newest outside document behind it.  `times` are what the factors of
+    its confidence ask for, `known` is how sure its documents are where that counts; `confidence` is
+    set where it is known.
+    """
+
+    __slots__ = (
+        "_asked",
+        "_documents",
+        "clause",
+        "confidence",
+        "counted",
+        "depth",
+        "docid",
+        "end_us",
+        "form",
+        "hits",
+        "known",
+        "leaves",
+        "newest",
+        "readings",
+        "start_us",
+        "times",
+        "topic",
+        "visible",
+        "watermark_us",
+    )
+
+    def __init__(
+        self,
+        place: Sequence[int],
+        nodes: MatchNodes,
+        topic: Topic,
+        clause: ClauseReader,
+        documents: MatchedDocuments,
+        counted: CountedRuns | None = None,
+    ) -> None:
+        self.leaves, self.visible, self.form = nodes
+        self.counted = counted
+        self.docid, self.newest, self.depth, self.watermark_us, self.start_us, self.end_us = place
+        self.topic = topic
+        self.clause = clause
+        self.readings: list[TupleReading] = []
+        self.hits: list[tuple[int, int]] = []
+        self.times: dict[str, int] = {}
+        self.known = CERTAIN
+        self.confidence: Fraction | None = None
+        self._documents = documents
+        self._asked: dict[int, Asked] = {}
+
+    def asked(self, number: int) -> Asked:
+        """Return the values of a key, or of the arguments of an aggregate, by its number."""
+        if self.counted is not None:
+            # Of what is counted nothing else is asked than what it is told apart by.
+            keys = self.counted.keys
+            return ((keys[number],),) if number < len(keys) else ()
+        found = self._asked.get(number)
+        if found is None:
+            found = self._asked[number] = self.clause.readers[number](self.readings)
+        return found
+
+    def read(self, readings: Sequence[TupleReading]) -> None:
+        """Have it be of other tuples."""
+        self.readings = [*readings]
+        self._asked.clear()
+
+    def read_as(self, asked: Sequence[Asked]) -> None:
+        """Have keys and aggregates be as they were read once."""
+        self._asked = dict(enumerate(asked))
+
+    @property
+    def name(self) -> str:
+        """Its id."""
+        assert self.form is not None, "what is counted has none"
+        lines = MatchLines(self.topic.parameters, self.form)
+        return lines.id(MatchLines.identity(Behind.of(self.behind, self.form), self.visible))
+
+    @property
+    def count(self) -> int:
+        """How many matches it stands for."""
+        return 1 if self.counted is None else self.counted.count
+
+    @property
+    def behind(self) -> list[Leaf]:
+        """Its documents."""
+        return [self._documents[number] for number in self.leaves]
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Its place among the matches that a row is made of: by end, start and documents."""
+        positions = tuple([leaf.position for leaf in self.behind])
+        return self.end_us, self.start_us, positions, self.visible
+
+    @property
+    def turn(self) -> tuple[Any, ...]:
+        """Its place in the order in which matches are decided."""
+        return self.docid, self.depth, *self.order
+
+
+class ClauseReader:
+    """What is read of the tuples of a clause: `names` of terms, `readers` of keys and aggregates.
+
+    `outcome` are these, with their `arguments`, and `at` the places of the terms among those of the
+    clause.
+    """
+
+    def __init__(self, clause: Clause, names: Sequence[str]) -> None:
+        self.clause = clause
+        self.outcome = () if clause.counts else clause.outcome
+        self.arguments = [_arguments(each) for each in self.outcome]
+        operands = [operand for each in self.arguments for operand in each]
+        asked = dict.fromkeys(term(t) for o in operands for t in operand_terms(o))
+        self.names = tuple(asked)
+        self.at = np.array([names.index(name) for name in asked], np.int64)
+        self.readers = [_reader(each) for each in self.outcome]
+
+
+_Reader = Callable[[Sequence[TupleReading]], Asked]
+
+
+def _arguments(operand: Operand) -> tuple[Operand, ...]:
+    """Return what is read of a match: a key, or the arguments of an aggregate."""
+    return operand.arguments if isinstance(operand, Call) else (operand,)
+
+
+def _reader(operand: Operand) -> _Reader:
+    """Return what gives the values of a key, or of the arguments of an aggregate, in a match."""
+    compiled = [_of_match(each) for each in _arguments(operand)]
+    return lambda readings: tuple([read(readings) for read in compiled])
+
+
+def _of_match(operand: Operand) -> Callable[[Sequence[TupleReading]], Values]:
+    """Return what gives the values of an operand in a match: of its tuples, each choice once."""
+    read = compile_operand(operand)
+    terms = [term(each) for each in operand_terms(operand)]
+
+    def one(reading: TupleReading) -> Values:
+        try:
+            return read(reading)
+        except UnboundError:
+            return ()
+
+    def values(readings: Sequence[TupleReading]) -> Values:
+        if len(readings) == 1:
+            return one(readings[0])
+        choices: dict[tuple[str, ...], TupleReading] = {}
+        for each in readings:
+            choices.setdefault(tuple([each.value(name) for name in terms]), each)
+        return [value for key in sorted(choices) for value in one(choices[key])]
+
+    return values
