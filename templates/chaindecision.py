@@ -123,6 +123,11 @@ class DecidedChains:
         """The terms of a tuple in order."""
         return (*self.carried, *self.tested_terms)
 
+    @property
+    def takes_all(self) -> bool:
+        """Whether no more is asked of what is handed on of a run."""
+        return all(step.begin == Disjunct() for step in self.steps)
+
     def begins(self) -> Iterator[TupleStream]:
         """Yield the streams of the unit that runs begin with; none of a repetition."""
         first = self.steps[0].stream

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
+from joins.memory.slots import Ints
 from templates.decision import TupleStream
 from templates.rundecision import RunElement, TermNode, Values
 
-__all__ = ["DecidedRun", "Head", "Part", "PartRow", "Parts", "Roles", "is_remembered"]
+__all__ = ["DecidedRun", "Extent", "Head", "Part", "PartRow", "Parts", "Roles", "is_remembered"]
 
 
 class PartRow(NamedTuple):
@@ -48,6 +49,42 @@ class Part:
     def position(self) -> tuple[int, int, str]:
         """Where it stands among all instances."""
         return self.docid, self.depth, self.match_id
+
+    @property
+    def spelled(self) -> str:
+        """The element as a line of a text."""
+        assert self.element is not None
+        return self.element.spell()
+
+
+class Extent(NamedTuple):
+    """What the parts of a run come to: `newest` is the one with the largest position.
+
+    `watermark_us` and `depth` are the largest, `leaves` the documents of all parts.
+    """
+
+    newest: Part
+    docid_min: int
+    docid_max: int
+    start_us: int
+    end_us: int
+    watermark_us: int
+    depth: int
+    leaves: Sequence[int] | Ints
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> Extent:
+        """Return the extent of parts that stand in order."""
+        return cls(
+            max(parts, key=lambda part: part.position),
+            min([part.docid_min for part in parts]),
+            max([part.docid_max for part in parts]),
+            parts[0].start_us,
+            parts[-1].end_us,
+            max([part.watermark_us for part in parts]),
+            max([part.depth for part in parts]),
+            [leaf for part in parts for leaf in part.leaves],
+        )
 
 
 class Placed(Protocol):

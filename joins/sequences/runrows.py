@@ -13,7 +13,8 @@ from joins.memory.instance import INSTANCE_SCHEMA
 from joins.memory.tupletable import ClassTuple, TuplePosition
 from joins.sequences.chained.chainparts import DecidedChain
 from joins.sequences.counting.counted import FoundGraph
-from joins.sequences.runparts import DecidedRun, Part, PartRow
+from joins.sequences.lockstep.found import ColumnChain
+from joins.sequences.runparts import DecidedRun, Extent, Part, PartRow
 from templates.chaindecision import DecidedChains
 from templates.rundecision import (
     DecidedRuns,
@@ -68,10 +69,11 @@ class FoundRows(ABC, Generic[F]):
         rows: list[dict[str, Any]] = []
         tuples: list[ClassTuple] = []
         for one in found:
-            position = self._position(one)
+            extent = self._extent(one)
+            position = self._position(one, extent)
             for terms in self.terms(one, identity):
                 number = first + len(rows)
-                rows.append(self._row(one, terms) | {"shape": shape})
+                rows.append(self._row(extent, terms) | {"shape": shape})
                 tuples.append(ClassTuple(self._number, number, None, 0, (0,), position))
         return pa.Table.from_pylist(rows, _ROW), tuples
 
@@ -79,22 +81,17 @@ class FoundRows(ABC, Generic[F]):
     def terms(self, one: F, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
         """Yield what the terms of each row of a tuple are bound to."""
 
-    def _position(self, one: F) -> TuplePosition | None:
+    def _extent(self, one: F) -> Extent:
+        return Extent.of(one.parts)
+
+    def _position(self, one: F, extent: Extent) -> TuplePosition | None:
         if one.docid is None:
             return None
-        parts = one.parts
-        end_us = parts[-1].end_us
-        watermark_us = max(part.watermark_us for part in parts)
-        return TuplePosition(
-            one.docid,
-            1 + max(part.depth for part in parts),
-            max(end_us + self._grace_us, watermark_us),
-            end_us,
-        )
+        watermark_us = max(extent.end_us + self._grace_us, extent.watermark_us)
+        return TuplePosition(one.docid, 1 + extent.depth, watermark_us, extent.end_us)
 
-    def _row(self, one: F, terms: Mapping[str, TermNode]) -> dict[str, Any]:
-        parts = one.parts
-        newest = max(parts, key=lambda part: part.position)
+    def _row(self, extent: Extent, terms: Mapping[str, TermNode]) -> dict[str, Any]:
+        newest = extent.newest
         bound = [terms[name] for name in self._terms]
         return {
             "stream": self._stream,
@@ -102,12 +99,12 @@ class FoundRows(ABC, Generic[F]):
             "docid": newest.docid,
             "depth": newest.depth,
             "match_id": newest.match_id,
-            "docid_min": min(part.docid_min for part in parts),
-            "docid_max": max(part.docid_max for part in parts),
-            "start_us": parts[0].start_us,
-            "end_us": parts[-1].end_us,
+            "docid_min": extent.docid_min,
+            "docid_max": extent.docid_max,
+            "start_us": extent.start_us,
+            "end_us": extent.end_us,
             "watermark_us": newest.watermark_us,
-            "leaves": [leaf for part in parts for leaf in part.leaves],
+            "leaves": extent.leaves,
             "nodes": [0, *(each.node for each in bound)],
             "vals": [None, *(each.value for each in bound)],
         }
@@ -159,43 +156,67 @@ class GraphRows(FoundRows[FoundGraph]):
         """Yield the runs as a value, whose node is a number of their own."""
         yield {self._run: TermNode(identity((id(one),)), one.runs.spell())}
 
-    def _row(self, one: FoundGraph, terms: Mapping[str, TermNode]) -> dict[str, Any]:
-        return super()._row(one, terms) | {
-            "leaves": list(one.leaves),
-            "start_us": one.start_us,
-            "end_us": one.end_us,
-        }
+    def _extent(self, one: FoundGraph) -> Extent:
+        return Extent.of(one.parts)._replace(
+            leaves=one.leaves, start_us=one.start_us, end_us=one.end_us
+        )
+
+    def _position(self, one: FoundGraph, extent: Extent) -> TuplePosition | None:
+        return super()._position(one, extent._replace(end_us=one.parts[-1].end_us))
 
 
-class ChainRows(FoundRows[DecidedChain]):
+AnyChain = DecidedChain | ColumnChain
+
+
+class ChainRows(FoundRows[AnyChain]):
     """Makes the rows of one class of runs over chains."""
 
     def __init__(self, number: int, chains: DecidedChains) -> None:
         super().__init__(number, chains)
         self._steps = chains.steps
         self._begins = [compile_disjuncts((step.begin,)) for step in chains.steps]
+        self._takes_all = chains.takes_all
         self._keys = [
             {each.block: each.keys for each in link.elements} for link in chains.decision.links
         ]
 
-    def terms(self, one: DecidedChain, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
+    def _extent(self, one: AnyChain) -> Extent:
+        return one.extent if isinstance(one, ColumnChain) else super()._extent(one)
+
+    def terms(self, one: AnyChain, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
         """Yield the rows of the plain units that fit, each with the runs."""
         own: dict[str, TermNode] = {}
         choices: list[list[PartRow]] = []
-        for step, keys, parts in zip(self._steps, self._keys, one.steps, strict=True):
+        for number, step in enumerate(self._steps):
             if step.stream is None:
-                folds = one.runs[step.run].folds
-                own |= run_terms(step.run, step.keys, keys, parts, folds, identity)
+                own |= self._run_terms(one, number, identity)
             else:
-                choices.append(parts[0].rows.get(step.stream.name, []))
+                first = self._first_of(one, number)
+                choices.append(first.rows.get(step.stream.name, []))
         for rows in product(*choices):
             terms = dict(own)
             for row in rows:
                 terms |= row.terms
-            if self._begin(one, terms):
+            if self._takes_all or self._begin(one, terms):
                 yield terms
 
-    def _begin(self, one: DecidedChain, terms: Mapping[str, TermNode]) -> bool:
+    def _first_of(self, one: AnyChain, number: int) -> Part:
+        return one.first_of(number) if isinstance(one, ColumnChain) else one.steps[number][0]
+
+    def _run_terms(self, one: AnyChain, number: int, identity: _Identity) -> dict[str, TermNode]:
+        """Return what a tuple carries of the run of a step."""
+        step, keys = self._steps[number], self._keys[number]
+        if not isinstance(one, ColumnChain):
+            folds = one.runs[step.run].folds
+            return run_terms(step.run, step.keys, keys, one.steps[number], folds, identity)
+        first = one.first_of(number).element
+        assert first is not None
+        own = {step.run: TermNode(identity(one.chosen_of(number)), one.spelled(number))}
+        for name, key in zip(step.keys, keys[first.block], strict=True):
+            own[name] = TermNode(0, first.value(key))
+        return own
+
+    def _begin(self, one: AnyChain, terms: Mapping[str, TermNode]) -> bool:
         """Return whether each step begins as the class asks of its rows."""
         start_us = one.steps[0][0].start_us
         for begins, parts in zip(self._begins, one.steps, strict=True):

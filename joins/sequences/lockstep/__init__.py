@@ -6,6 +6,7 @@
     kernels      the loops
     parts        elements as parts of runs
     runtable     all chains that read the same elements, batch by batch
+    found        runs that are complete, of which is made what is asked
     compilation  has the loops compiled
     sample       what they are compiled for
 

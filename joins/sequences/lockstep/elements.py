@@ -23,7 +23,8 @@ Doubles = npt.NDArray[np.float64]
 class ElementColumns(NamedTuple):
     """Elements of one stream; `rows` are their first rows, `keys` None where one is missing.
 
-    `match_ids` and `depths` are those of published documents, None where there are none.
+    `extents` are for each the least and largest docid behind it, its depth and its document.
+    `positions` are None where no document is published.
     """
 
     rows: Ints
@@ -34,6 +35,7 @@ class ElementColumns(NamedTuple):
     watermarks_us: Ints
     keys: Ints
     values: Doubles
+    extents: Ints
     positions: list[tuple[int, int, str]] | None
 
 
@@ -114,6 +116,7 @@ def read_elements(
         ints("watermark_us"),
         codes.of([column_of(key) for key in keys], len(first), may_be_empty=are_documents),
         values,
+        np.stack([ints("docid_min"), ints("docid_max"), ints("depth"), documents], axis=1),
         positions,
     )
 

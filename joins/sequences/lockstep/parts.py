@@ -48,6 +48,8 @@ class ElementParts:
         ]
         self.rows: dict[int, BatchRows] = {}
         self.parts: dict[int, Part] = {}
+        self._choices: dict[tuple[object, ...], int] = {}
+        self._choice_of = np.zeros(0, np.int64)
         self._new = BatchRows()
 
     @property
@@ -70,6 +72,10 @@ class ElementParts:
     def keep(self, kept: npt.NDArray[np.bool_], into: Ints, batches: Ints) -> None:
         """Keep the parts of some elements, under new numbers, and the rows of some batches."""
         self.parts = {int(into[each]): part for each, part in self.parts.items() if kept[each]}
+        self._choices.clear()
+        self._choice_of = np.zeros(0, np.int64)
+        for each in self.parts:
+            self._note_choice(each)
         came = set(np.unique(batches).tolist())
         self.rows = {batch: rows for batch, rows in self.rows.items() if batch in came}
 
@@ -85,6 +91,22 @@ class ElementParts:
                 part.settled = int(e[element, ElementColumn.SETTLED])
                 part.entered = int(e[element, ElementColumn.ENTERED])
                 self.parts[element] = part
+                self._note_choice(element)
+
+    def _note_choice(self, element: int) -> None:
+        """Number the choice of nodes of an element: equal ones have one number."""
+        part = self.parts[element]
+        choice = part.blocks, part.chosen
+        if element >= len(self._choice_of):
+            more = np.zeros(2 * (element + 1), np.int64)
+            more[: len(self._choice_of)] = self._choice_of
+            self._choice_of = more
+        self._choice_of[element] = self._choices.setdefault(choice, len(self._choices))
+
+    def chosen_of(self, elements: Ints) -> Ints:
+        """Return numbers of the choices of nodes of elements that have parts."""
+        found: Ints = self._choice_of[elements]
+        return found
 
     def _parts_of(
         self, elements: Ints, at: Ints, rows: BatchRows, step: int

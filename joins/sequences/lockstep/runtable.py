@@ -13,7 +13,7 @@ A statement that comes when elements have come begins with a table of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,9 @@ import pyarrow as pa
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
 from joins.memory.slots import Ints
-from joins.sequences.chained.chainparts import DecidedChain
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.lockstep.elements import ElementColumns, KeyCodes, read_elements
+from joins.sequences.lockstep.found import ColumnChain
 from joins.sequences.lockstep.layout import (
     NEVER_US,
     NO_LIMIT,
@@ -38,10 +38,11 @@ from joins.sequences.lockstep.layout import (
 )
 from joins.sequences.lockstep.parts import ElementParts
 from joins.sequences.lockstep.statements import TableChain, programs_of, what_is_read
+from joins.sequences.runparts import Extent
 from templates.chaindecision import ChainDecision
 from templates.chainprograms import ChainProgram
 from templates.decision import TupleStream
-from templates.rundecision import ElementStream, RunAtHand
+from templates.rundecision import ElementStream
 
 __all__ = ["ColumnChainEvaluation", "RunTable"]
 
@@ -49,6 +50,8 @@ Doubles = npt.NDArray[np.float64]
 
 _NOTHING_NEW = NO_LIMIT
 _ROOM = 64
+_AT_A_TIME = 256
+"""Runs that are followed back together."""
 
 
 class RunTable:
@@ -78,6 +81,7 @@ class RunTable:
         self._came: list[tuple[int, ElementColumns]] = []
         self._e = np.empty((_ROOM, len(ElementColumn)), np.int64)
         self._v = np.empty((_ROOM, 0))
+        self._extents = np.empty((_ROOM, 4), np.int64)
         self._size = 0
         self._pending = np.zeros(0, np.int64)
         self._docids, self._docids_seen = np.zeros(_ROOM, np.int64), 0
@@ -170,6 +174,7 @@ class RunTable:
         if width > self._v.shape[1]:
             self._v = np.resize(np.empty(0), (len(self._v), width))
         self._v = _with_room(self._v, self._size)
+        self._extents = _with_room(self._extents, self._size)
         e = self._e[first : self._size]
         e[:, ElementColumn.DOCID] = docids
         e[:, ElementColumn.CAME] = self._batch
@@ -195,6 +200,7 @@ class RunTable:
             self._e[own, ElementColumn.STEP] = step
             self._e[own, ElementColumn.ROW] = each.rows
             self._v[own, : each.values.shape[1]] = each.values
+            self._extents[own] = each.extents
         e[:, ElementColumn.NEXT] = -1
         self._pending = np.concatenate([self._pending, np.arange(first, self._size)])
 
@@ -287,39 +293,78 @@ class RunTable:
 
     # -- what is found -------------------------------------------------------------------------
 
-    def decided(self, statement: int) -> list[DecidedChain]:
+    def decided(self, statement: int) -> list[ColumnChain]:
         """Return the runs of a statement that are decided in the batch."""
-        heads = self._found.get(statement)
-        if heads is None:
-            return []
-        of_step = self._elements_of(heads)
-        self._parts.make_parts(self._e, {each for own in of_step for step in own for each in step})
-        newest = self._docids[self._h[heads, HeadColumn.NUMBER]]
-        settled = self._e[self._h[heads, HeadColumn.ELEMENT], ElementColumn.SETTLED]
-        docids = np.maximum(newest, settled).tolist()
-        return [self._chain(steps, docid) for steps, docid in zip(of_step, docids, strict=True)]
-
-    def _elements_of(self, heads: Ints) -> list[list[list[int]]]:
-        """Return the elements of each step of complete runs."""
-        before = self._h[: self._heads, HeadColumn.BEFORE]
-        element = self._h[: self._heads, HeadColumn.ELEMENT]
-        step = self._h[: self._heads, HeadColumn.STEP]
-        found: list[list[list[int]]] = []
-        for head in heads.tolist():
-            steps: list[list[int]] = [[] for _ in self._links]
-            while head >= 0:
-                steps[step[head]].append(int(element[head]))
-                head = before[head]
-            found.append([own[::-1] for own in steps])
+        found: list[ColumnChain] = []
+        heads = self._found.get(statement, np.zeros(0, np.int64))
+        for first in range(0, len(heads), _AT_A_TIME):
+            found += self._chains(heads[first : first + _AT_A_TIME])
         return found
 
-    def _chain(self, steps: list[list[int]], docid: int) -> DecidedChain:
-        parts = tuple(tuple([self._parts.parts[each] for each in own]) for own in steps)
-        runs = {
-            link.run: RunAtHand([p.element for p in own if p.element is not None], None, {})
-            for link, own in zip(self._links, parts, strict=True)
-        }
-        return DecidedChain(parts, runs, docid)
+    def _chains(self, heads: Ints) -> Iterator[ColumnChain]:
+        """Yield the runs of which some heads are the last."""
+        h, e = self._h, self._e
+        runs, at = self._runs_of(heads)
+        elements, of_step = h[runs, HeadColumn.ELEMENT], h[runs, HeadColumn.STEP]
+        self._parts.make_parts(e, np.unique(elements).tolist())
+        newest = self._docids[h[heads, HeadColumn.NUMBER]]
+        settled = e[h[heads, HeadColumn.ELEMENT], ElementColumn.SETTLED]
+        steps = len(self._links)
+        of_run = np.repeat(np.arange(len(heads)), np.diff(at))
+        sizes = np.bincount(of_run * steps + of_step, minlength=len(heads) * steps)
+        extents = self._extents_of(elements, at)
+        chosen = self._parts.chosen_of(elements)
+        for i, docid in enumerate(np.maximum(newest, settled).tolist()):
+            own = slice(at[i], at[i + 1])
+            yield ColumnChain(
+                elements[own],
+                sizes[i * steps : i * steps + steps].tolist(),
+                docid,
+                extents[i],
+                chosen[own],
+                self._parts.parts,
+                self._run_of,
+            )
+
+    def _run_of(self, step: int) -> str:
+        return self._links[step].run
+
+    def _runs_of(self, heads: Ints) -> tuple[Ints, Ints]:
+        """Return the heads of complete runs, from the first one on, and where each run begins."""
+        before = self._h[: self._heads, HeadColumn.BEFORE]
+        rows = [heads]
+        while (rows[-1] >= 0).any():
+            rows.append(np.where(rows[-1] >= 0, before[rows[-1]], -1))
+        by_run = np.stack(rows[::-1], axis=1)
+        is_head = by_run >= 0
+        at: Ints = np.concatenate([[0], np.cumsum(is_head.sum(axis=1))])
+        return by_run[is_head], at
+
+    def _extents_of(self, elements: Ints, at: Ints) -> list[Extent]:
+        """Return the extents of runs with some elements, which begin at places."""
+        e, extents, firsts = self._e[elements], self._extents[elements], at[:-1]
+        orders = e[:, ElementColumn.ORDER]
+        newest = np.repeat(np.maximum.reduceat(orders, firsts), np.diff(at)) == orders
+        places = np.flatnonzero(newest)
+        of_run = np.searchsorted(at, places, "right") - 1
+        _, first = np.unique(of_run, return_index=True)
+        parts = [self._parts.parts[each] for each in elements[places[first]].tolist()]
+        columns = (
+            np.minimum.reduceat(extents[:, 0], firsts),
+            np.maximum.reduceat(extents[:, 1], firsts),
+            e[firsts, ElementColumn.START],
+            e[at[1:] - 1, ElementColumn.END],
+            np.maximum.reduceat(e[:, ElementColumn.WATERMARK], firsts),
+            np.maximum.reduceat(extents[:, 2], firsts),
+        )
+        leaves = np.split(extents[:, 3], at[1:-1])
+        numbers = zip(*(column.tolist() for column in columns), strict=True)
+        return [
+            Extent(part, docid_min, docid_max, start_us, end_us, watermark_us, depth, own)
+            for part, (docid_min, docid_max, start_us, end_us, watermark_us, depth), own in zip(
+                parts, numbers, leaves, strict=True
+            )
+        ]
 
     # -- what is kept --------------------------------------------------------------------------
 
@@ -388,6 +433,7 @@ class RunTable:
         known[known >= 0] = into[known[known >= 0]]
         self._parts.keep(kept, into, e[:, ElementColumn.CAME])
         self._v = _with_room(self._v[: self._size][kept], max(_ROOM, len(e)))
+        self._extents = _with_room(self._extents[: self._size][kept], _ROOM)
         self._size = len(e)
         self._e = _with_room(e, _ROOM)
 
@@ -481,7 +527,7 @@ class ColumnChainEvaluation:
         """Have rows of a stream be rows of the elements of a step."""
         self.table.read(step, stream)
 
-    def decide(self, clock: WatermarkSteps) -> list[DecidedChain]:
+    def decide(self, clock: WatermarkSteps) -> list[ColumnChain]:
         """Return the runs that are decided in the batch, in no order."""
         self.table.advance(clock)
         return self.table.decided(self._number)
