@@ -49,6 +49,10 @@ _MOMENTS_KEPT_US = 7 * 86_400_000_000
 _PAGE_BYTES = 16 << 10
 """A match line has some 1.4 KB: of pages of 4 KB it is written 6 µs more slowly."""
 
+_CACHE_BYTES = 64 << 20
+"""Matches of a batch stand in as many places of the indexes as they have queries and ids: where
+these do not fit, a match of 1,000 queries is written at three times the processor time."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
@@ -64,7 +68,7 @@ class Outbox:
 
     def __init__(self, path: Path | str, *, now_us: Callable[[], int] | None = None) -> None:
         self.path = Path(path)
-        self._db = connect(path, STEPS, page_bytes=_PAGE_BYTES)
+        self._db = connect(path, STEPS, page_bytes=_PAGE_BYTES, cache_bytes=_CACHE_BYTES)
         self._lock = threading.Lock()
         # Readers have a connection of their own, so that the pipeline waits for none of them.
         self._reader = connect(path, STEPS)

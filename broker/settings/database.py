@@ -23,6 +23,9 @@ _BUSY_TIMEOUT_S = 30.0
 PAGE_BYTES = 4096
 """The page of a file whose rows are short; SQLite's own default."""
 
+CACHE_BYTES = 2 << 20
+"""Pages kept of a file that is written in few places at once; SQLite's own default."""
+
 
 class DatabaseError(RuntimeError):
     """A file of the broker cannot be used as it is.  Its operator can act on it."""
@@ -34,17 +37,18 @@ def connect(
     *,
     synchronous: Literal["FULL", "NORMAL"] = "FULL",
     page_bytes: int = PAGE_BYTES,
+    cache_bytes: int = CACHE_BYTES,
 ) -> sqlite3.Connection:
     """Return a connection in autocommit mode to the file, brought up to the newest format.
 
     `FULL` survives a power cut; with `NORMAL` a power cut (not a killed process) can take back
     the newest transactions.  The connection may change threads, but its user takes care that
     one thread at a time is in a transaction.  A new file gets pages of `page_bytes`, one that is
-    there keeps its own.  Raises `DatabaseError`.
+    there keeps its own.  Up to `cache_bytes` of pages are kept in memory.  Raises `DatabaseError`.
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     try:
-        return _connected(path, steps, synchronous, page_bytes)
+        return _connected(path, steps, synchronous, page_bytes, cache_bytes)
     except sqlite3.Error as error:
         raise DatabaseError(f"{path} cannot be used: {error}{why_unwritten(error)}") from error
 
@@ -61,7 +65,7 @@ def why_unwritten(error: sqlite3.Error) -> str:
 
 
 def _connected(
-    path: Path | str, steps: Sequence[str], synchronous: str, page_bytes: int
+    path: Path | str, steps: Sequence[str], synchronous: str, page_bytes: int, cache_bytes: int
 ) -> sqlite3.Connection:
     db = sqlite3.connect(
         path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
@@ -71,6 +75,7 @@ def _connected(
         db.execute(f"PRAGMA page_size = {page_bytes}")
         _use_write_ahead_log(db)
         db.execute(f"PRAGMA synchronous = {synchronous}")
+        db.execute(f"PRAGMA cache_size = {-(cache_bytes >> 10)}")
         _upgrade(db, path, steps)
     except BaseException:
         db.close()
