@@ -39,8 +39,6 @@ class FanOut:
         self._by_class: dict[int, dict[Use, int]] = {}
         self._groups: dict[str, dict[Hashable, UseGroup]] = {}
         self._changed: dict[UseGroup, None] = {}
-        # What stands for a group in the index, by its number there.
-        self._entered: dict[UseGroup, tuple[int, Use]] = {}
         self._clauses: Counter[Clause] = Counter()
         self._alike: dict[tuple[Clause, str, Box], list[Use]] = {}
         # Of the clauses that have had a tuple.
@@ -106,10 +104,10 @@ class FanOut:
     def _settle(self) -> None:
         """Have the groups that have changed looked up by the uses that they have now."""
         for group in self._changed:
-            before = self._entered.pop(group, None)
+            before, group.entered = group.entered, None
             if len(group):
                 use = group.use
-                self._entered[group] = self._enter(use), use
+                group.entered = self._enter(use), use
             if before is not None:
                 self._leave([before[0]], [before[1]])
         self._changed = {}

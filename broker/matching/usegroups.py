@@ -117,28 +117,49 @@ class GroupColumns:
 
 
 class UseGroup:
-    """The uses of a common stream that ask for the same strings, one of a query at most."""
+    """The uses of a common stream that ask for the same strings, one of a query at most.
 
-    __slots__ = ("_columns", "_uses", "stream", "strings")
+    `entered` is the number under which it is looked up, and the use that stands for it there.  Of a
+    million strings each has its group, so one use stands alone, without a dictionary.
+    """
+
+    __slots__ = ("_columns", "_only", "_several", "entered", "stream", "strings")
 
     def __init__(self, clause: Clause, strings: Strings) -> None:
         self.stream = clause.stream
         self.strings = strings
-        self._uses: dict[Use, None] = {}
+        self.entered: tuple[int, Use] | None = None
+        self._only: Use | None = None
+        self._several: dict[Use, None] | None = None
         self._columns: GroupColumns | None = None
 
     def __len__(self) -> int:
-        return len(self._uses)
+        return int(self._only is not None) if self._several is None else len(self._several)
 
     def add(self, use: Use) -> None:
         """Add a use."""
-        self._uses[use] = None
+        if self._several is not None:
+            self._several[use] = None
+        elif self._only is not None:
+            self._several, self._only = {self._only: None, use: None}, None
+        else:
+            self._only = use
         self._columns = None
 
     def remove(self, use: Use) -> None:
         """Undo one `add`."""
-        del self._uses[use]
+        if self._several is None:
+            self._only = None
+        else:
+            del self._several[use]
+            if len(self._several) == 1:
+                [self._only], self._several = self._several, None
         self._columns = None
+
+    def _uses(self) -> Sequence[Use]:
+        if self._several is not None:
+            return [*self._several]
+        return [] if self._only is None else [self._only]
 
     @property
     def columns(self) -> GroupColumns:
@@ -148,19 +169,19 @@ class UseGroup:
         return self._columns
 
     def _in_columns(self) -> GroupColumns:
-        bounds = [_bounds(use.asked) for use in self._uses]
+        uses = self._uses()
         return GroupColumns(
-            np.array([use.holder for use in self._uses], np.int64),
-            [use.topic.query.id for use in self._uses],
-            np.array(bounds, np.int64),
+            np.array([use.holder for use in uses], np.int64),
+            [use.topic.query.id for use in uses],
+            np.array([_bounds(use.asked) for use in uses], np.int64),
         )
 
     @property
     def use(self) -> CommonUse:
         """The use that stands for all of them."""
-        first = next(iter(self._uses))
+        first, *_ = self._uses()
         if len(self) == 1:
-            # Of a million strings each has its group, so nothing is made that nobody reads.
+            # Nothing is made that nobody reads.
             return self._standing(first, first.asked, first.topic)
         span, docid, *below = self.columns.bounds.max(axis=0).tolist()
         point = -docid - 1

@@ -34,7 +34,7 @@ class _Loosest:
 
     def __init__(self) -> None:
         self._only: tuple[float, ...] | None = None
-        self._columns: list[Largest[float]] = []
+        self._columns: Sequence[Largest[float]] = ()
 
     def __bool__(self) -> bool:
         return self._only is not None or any(map(len, self._columns))
@@ -42,7 +42,7 @@ class _Loosest:
     def add(self, row: tuple[float, ...]) -> None:
         """Count a row."""
         if not self:
-            self._only, self._columns = row, []
+            self._only, self._columns = row, ()
             return
         rows = [row] if self._only is None else [self._only, row]
         self._columns = self._columns or [Largest() for _ in row]
@@ -77,13 +77,13 @@ class _Shared:
     def __bool__(self) -> bool:
         return bool(self._bounds)
 
-    def add(self, box: Box, kept_us: int) -> None:
+    def add(self, row: tuple[float, ...]) -> None:
         """Count the bounds of an assignment."""
-        self._bounds.add((box.window_us, kept_us, -box.point, *box.bounds))
+        self._bounds.add(row)
 
-    def remove(self, box: Box, kept_us: int) -> None:
+    def remove(self, row: tuple[float, ...]) -> None:
         """Undo one `add`."""
-        self._bounds.remove((box.window_us, kept_us, -box.point, *box.bounds))
+        self._bounds.remove(row)
 
     def loosest(self) -> tuple[Box, int]:
         """Return the box of all of them, and for how long instances are kept."""
@@ -113,27 +113,36 @@ class HandedOn:
         self._query = query
         self._enter = enter
         self._leave = leave
-        self._shared: dict[Hashable, _Shared] = {}
+        # By what boxes ask but strings, and by these.
+        self._shared: dict[Hashable, dict[tuple[str, ...], _Shared]] = {}
         self._changed: dict[_Shared, None] = {}
-        # Of a million strings the uses mostly begin at one point.
+        # Of a million strings the uses mostly begin at one point, and have the same bounds.
         self._topic: Topic | None = None
+        self._row: tuple[float, ...] = ()
 
     def uses(self) -> Iterator[Use]:
         """Yield the uses."""
-        for shared in self._shared.values():
+        for shared in self._all():
             assert shared.use is not None
             yield shared.use
+
+    def _all(self) -> Iterator[_Shared]:
+        for by_strings in self._shared.values():
+            yield from by_strings.values()
 
     def add(self, clause: Clause, values: Mapping[str, Any], point: int, above_us: int) -> None:
         """Add an assignment's use of a clause; windows above it add up to `above_us`."""
         box = box_of(clause, values, clause.window_under(values), point)
         if _is_empty(box):
             return
-        key = _key(clause, box)
-        shared = self._shared.get(key)
+        by_strings = self._shared.setdefault(_key(clause, box), {})
+        shared = by_strings.get(box.equal)
         if shared is None:
-            shared = self._shared[key] = _Shared(clause, box)
-        shared.add(box, min(INFINITE_US, box.window_us + above_us))
+            shared = by_strings[box.equal] = _Shared(clause, box)
+        row = _row(box, above_us)
+        if row != self._row:
+            self._row = row
+        shared.add(self._row)
         self._changed[shared] = None
 
     def remove(self, clause: Clause, values: Mapping[str, Any], point: int, above_us: int) -> None:
@@ -141,15 +150,19 @@ class HandedOn:
         box = box_of(clause, values, clause.window_under(values), point)
         if _is_empty(box):
             return
-        shared = self._shared[_key(clause, box)]
-        shared.remove(box, min(INFINITE_US, box.window_us + above_us))
+        key = _key(clause, box)
+        by_strings = self._shared[key]
+        shared = by_strings[box.equal]
+        shared.remove(_row(box, above_us))
         self._changed[shared] = None
         if not shared:
-            del self._shared[_key(clause, box)]
+            del by_strings[box.equal]
+            if not by_strings:
+                del self._shared[key]
 
     def clear(self) -> list[Use]:
         """Forget all assignments; return the uses that are to be taken away."""
-        uses = [shared.use for shared in (*self._shared.values(), *self._changed)]
+        uses = [shared.use for shared in (*self._all(), *self._changed)]
         self._shared, self._changed = {}, {}
         return list({use: None for use in uses if use is not None})
 
@@ -181,7 +194,13 @@ class HandedOn:
 
 def _key(clause: Clause, box: Box) -> Hashable:
     # Alternatives that ask for one stream have a use of it together.
-    return clause.stream, box.equal, box.excluded
+    return clause.stream, box.excluded
+
+
+def _row(box: Box, above_us: int) -> tuple[float, ...]:
+    """Return the bounds of an assignment: how long instances are kept is one of them."""
+    kept_us = min(INFINITE_US, box.window_us + above_us)
+    return box.window_us, kept_us, -box.point, *box.bounds
 
 
 def _is_empty(box: Box) -> bool:

@@ -56,13 +56,15 @@ class Member:
     may_share: bool = False
     shared: dict[int, Shared] = field(default_factory=dict)
     alternatives: list[Alternative] = field(default_factory=list)
-    uses: dict[str, list[Use]] = field(default_factory=dict)
+    uses: dict[str, Sequence[Use]] = field(default_factory=dict)
     compiled: dict[str, list[Alternative]] = field(default_factory=dict)
     sources: dict[str, list[Alternative]] = field(default_factory=dict)
     askers: dict[str, SourceTopics] = field(default_factory=dict)
     grace_us: int = 0
     has_moved: bool = False
     matching: frozenset[str] = field(init=False)
+    _asked_of: list[Alternative] | None = None
+    _asked: frozenset[tuple[str, bool]] = frozenset()
 
     def __post_init__(self) -> None:
         self.matching = matching_parameters(self.query)
@@ -128,11 +130,16 @@ class Member:
 
     def prepared_for(self, values: Assignment) -> list[Alternative] | None:
         """Return the alternatives for all assignments, or None if they do not fit this one."""
-        return self.prepared if self.prepared is not None and fit(self.prepared, values) else None
+        if self.prepared is None:
+            return None
+        if self._asked_of is not self.prepared:
+            self._asked_of, self._asked = self.prepared, typed(self.prepared)
+        fits = all(isinstance(values[name], str) == is_text for name, is_text in self._asked)
+        return self.prepared if fits else None
 
     def points(self, values: Assignment) -> set[int]:
         """Return the registration point of an assignment; the empty set if it is not there."""
-        uses = self.uses.get(name_of(values), [])
+        uses = self.uses.get(name_of(values), ())
         return {use.topic.registration_point for use in uses}
 
     def sees(self, values: Assignment, point: int) -> bool:
@@ -193,13 +200,18 @@ class Member:
 
 
 def fit(alternatives: Sequence[Alternative], values: Assignment) -> bool:
-    """Return whether alternatives for all assignments are for this one.
+    """Return whether alternatives for all assignments are for this one."""
+    asked = typed(alternatives)
+    return all(isinstance(values[name], str) == is_text for name, is_text in asked)
 
-    A parameter that they hold against a string must have a string for its value, one that they hold
-    against what is decided in steps a number.
+
+def typed(alternatives: Sequence[Alternative]) -> frozenset[tuple[str, bool]]:
+    """Return the parameters that must have a string for their value, and those that must not.
+
+    The former are held against a string, the latter against what is decided in steps.
     """
-    return all(
-        isinstance(values[test.data.name], str) == test.is_of_strings
+    return frozenset(
+        (test.data.name, test.is_of_strings)
         for alternative in alternatives
         for clause in alternative.clauses
         for test in clause.box

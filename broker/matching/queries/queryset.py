@@ -173,7 +173,7 @@ class QuerySet(Members):
                 self._unassign(member, name_of(values))
         elif member.points(values) != {max(point, member.registration_point)}:
             name = name_of(values)
-            uses, compiled = member.uses.pop(name, []), member.compiled.pop(name, [])
+            uses, compiled = member.uses.pop(name, ()), member.compiled.pop(name, [])
             self._assign(member, values, point)
             # Last: what another point asks for again has been asked for all the while.
             self._undo(member, uses, compiled)
@@ -216,7 +216,7 @@ class QuerySet(Members):
             member.compiled[name] = alternatives
         elif self._plans_only and member.prepared is not None:
             return
-        uses = member.uses[name] = []
+        uses: list[Use] = []
         member.ask(topic)
         enter = partial(self._uses.enter, member.number)
         for alternative in alternatives:
@@ -226,6 +226,7 @@ class QuerySet(Members):
                 else:
                     window_us = clause.window_under(values)
                     uses.append(enter(clause, window_us, topic, window_us))
+        member.uses[name] = tuple(uses)
         read = self._streams.get(member.query.publish or "")
         if read is not None and max(map(retention_of, uses), default=0) > read.retention_us:
             self._settle(member.query.publish)
@@ -300,7 +301,7 @@ class QuerySet(Members):
     def _unassign(self, member: Member, name: str) -> None:
         self._undo(member, member.uses.pop(name), member.compiled.pop(name, []))
 
-    def _undo(self, member: Member, uses: list[Use], compiled: list[Alternative]) -> None:
+    def _undo(self, member: Member, uses: Sequence[Use], compiled: list[Alternative]) -> None:
         """Undo what `assign` did for an assignment with these uses and alternatives of its own."""
         if not uses:
             return
