@@ -30,7 +30,8 @@ def without_collecting() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            if gc.get_freeze_count() and gc.get_count()[0] >= _MANY:
+            # What is put aside is counted one by one, so that is asked last.
+            if gc.get_count()[0] >= _MANY and gc.get_freeze_count():
                 gc.freeze()
             gc.enable()
 
