@@ -124,6 +124,20 @@ def test_nothing_is_set_aside_where_a_row_may_have_few(having: str) -> None:
     assert counted_aggregates(query) is None
 
 
+def test_rows_over_runs_that_are_counted_are_not_set_aside() -> None:
+    text = "S//i+ WITHIN 20 s WINDOW 0 s HAVING count() >= 3 GRACE 0 s"
+    [query] = xscl.parse(text, id="q")
+    [free] = xscl.parse(text.replace("3 GRACE", "1 GRACE"), id="q")
+    found = documents(random.Random(1), 30)
+    # Ids are of the text of the statement.
+    own, more = (
+        {line.partition(", ")[2] for line in lines([RegisteredQuery(each)], found, 7)}
+        for each in (query, free)
+    )
+    assert own
+    assert own < more
+
+
 def test_entries_come_back_in_their_order_and_what_is_old_is_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

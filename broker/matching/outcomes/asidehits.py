@@ -29,7 +29,8 @@ class PlainClause:
     def __init__(self, reader: ClauseReader, query: Query) -> None:
         count = 0 if query.rows is None else len(query.rows.keys)
         keys = reader.outcome[:count]
-        counted = counted_aggregates(query)
+        # Of what is only counted nothing is read.
+        counted = None if reader.clause.counts else counted_aggregates(query)
         self.is_plain = counted is not None and all(map(are_plain, keys))
         places = {name: k for k, name in enumerate(reader.names)}
 
