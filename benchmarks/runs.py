@@ -23,7 +23,11 @@ from benchmarks._experiments import LATENESS_US, stream
 from benchmarks.sequences import news
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.limits import MatchingLimits
 from broker.pipeline.thisprocess import set_up_process
+from joins.budget.limits import RunLimits
+from joins.sequences.lockstep.compilation import compile_loops
+from templates.compiling import can_compile
 
 BATCH = 1_000
 TEMPLATE = (
@@ -37,6 +41,7 @@ ASKED = {
     "p3 avg": " AND p > avg(p)",
     "p3 max": " AND p > max(p)",
 }
+STRATEGIES = ("PARTITION", "NEXT")
 DOCUMENT = '{"docid": '
 """What begins a document in a match line."""
 
@@ -82,18 +87,24 @@ def walk(events: int, seed: int = 10, percent: int = 70) -> Iterator[str]:
 
 
 def found(
-    texts: list[str], documents: list[Document], batch: int = BATCH
+    texts: list[str], documents: list[Document], batch: int = BATCH, *, in_columns: bool = True
 ) -> tuple[float, int, int]:
     """Return the seconds that statements take, how many matches there are, and their documents."""
     queries = [xscl.parse(text, id=f"q{i}")[0] for i, text in enumerate(texts)]
-    return processed([RegisteredQuery(each) for each in queries], documents, batch)
+    registered = [RegisteredQuery(each) for each in queries]
+    return processed(registered, documents, batch, in_columns=in_columns)
 
 
 def processed(
-    queries: list[RegisteredQuery], documents: list[Document], batch: int
+    queries: list[RegisteredQuery],
+    documents: list[Document],
+    batch: int,
+    *,
+    in_columns: bool = True,
 ) -> tuple[float, int, int]:
     """Return what `found` does, of queries that were registered."""
-    engine = Engine(queries, lateness_us=LATENESS_US)
+    limits = MatchingLimits(runs=RunLimits(in_columns=in_columns))
+    engine = Engine(queries, lateness_us=LATENESS_US, limits=limits)
     xml = {document.docid: document.xml for document in documents}
     parts = [engine.evaluate(documents[i : i + batch]) for i in range(0, len(documents), batch)]
     matches = listed = 0
@@ -111,12 +122,25 @@ def template(events: int) -> None:
     texts = {
         f"{name}, {strategy}": TEMPLATE.format(asked=asked, strategy=strategy)
         for name, asked in ASKED.items()
-        for strategy in ("PARTITION", "NEXT")
+        for strategy in STRATEGIES
     }
     print(f"SASE+'s template, {events:,} events: events/s, matches, documents of matches/s")
     for name, text in [*texts.items(), ("all ten", "")]:
         seconds, matches, listed = found([text] if text else [*texts.values()], documents)
         print(f"{name:20} {events / seconds:10,.0f} {matches:10,} {listed / seconds:12,.0f}")
+
+
+def columns(events: int) -> None:
+    """Print what runs in columns cost, and one by one: the ten, and such as never begin."""
+    documents = stream(walk(events))
+    texts = [TEMPLATE.format(asked=a, strategy=s) for a in ASKED.values() for s in STRATEGIES]
+    idle = [text.replace("first(p) mod 500 = 0", "first(p) < -9999") for text in texts]
+    print(f"the ten of the template, {events:,} events: events/s, documents of matches/s")
+    for name, own in (("never begin", idle), ("listed", texts)):
+        for in_columns in (True, False):
+            seconds, _, listed = found(own, documents, in_columns=in_columns)
+            how = "in columns" if in_columns else "one by one"
+            print(f"{name:12} {how:12} {events / seconds:10,.0f} {listed / seconds:12,.0f}")
 
 
 def chains(events: int) -> None:
@@ -220,10 +244,13 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=70_110)
     options = parser.parse_args()
     set_up_process()
+    if can_compile():
+        compile_loops()
     paused()
     burst(options.items)
     windows(options.events // 10, options.statements)
     template(options.events)
+    columns(options.events // 10)
     chains(options.events // 5)
     many(options.events // 50, options.statements)
 
