@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from joins.sequences.lockstep.layout import (
     NEVER_US,
+    Beginnings,
     ElementColumn,
     HeadColumn,
     LineColumn,
@@ -95,9 +96,12 @@ def _compares(op: int, left: float, right: float) -> bool:
 
 @compiled
 def _run(
-    p: Programs,
-    t: TableElements,
-    r: Runs,
+    code: Ints,
+    constants: Doubles,
+    e: Ints,
+    v: Doubles,
+    h: Ints,
+    slots: Doubles,
     line: int,
     statement: int,
     head: int,
@@ -109,11 +113,10 @@ def _run(
 
     `size` is how many elements of its step the run has, and `head` is -1 where it has none at all.
     """
-    e, v, h, slots = t.e, t.v, r.h, r.slots
     top, is_unbound = 0, False
     first_us = e[candidate, START] if head < 0 else e[h[head, H_FIRST], START]
     while True:
-        op, a, b = p.code[line, 0], p.code[line, 1], p.code[line, 2]
+        op, a, b = code[line, 0], code[line, 1], code[line, 2]
         line += 1
         if op >= EQUAL and op <= AT_LEAST:
             top = 0
@@ -136,7 +139,7 @@ def _run(
             continue
         found = math.nan
         if op == CONSTANT:
-            found = p.constants[statement, a]
+            found = constants[statement, a]
         elif op == CANDIDATE:
             found = v[candidate, a]
         elif op == PREVIOUS:
@@ -177,6 +180,35 @@ def _run(
             found = float(e[candidate, END] - first_us)
         stack[top] = found
         top += 1
+
+
+@compiled
+def _holds(
+    p: Programs,
+    t: TableElements,
+    r: Runs,
+    line: int,
+    statement: int,
+    head: int,
+    candidate: int,
+    size: int,
+    stack: Doubles,
+) -> bool:
+    """Run a program; it is handed the arrays that it reads, each of which costs."""
+    return _run(
+        p.code,
+        p.constants,
+        t.e,
+        t.v,
+        r.h,
+        r.slots,
+        line,
+        statement,
+        head,
+        candidate,
+        size,
+        stack,
+    )
 
 
 @compiled
@@ -241,20 +273,33 @@ def enter(
 
 
 @compiled
-def begin(p: Programs, t: TableElements, r: Runs, entering: Ints) -> Ints:
+def begin(p: Programs, by: Beginnings, t: TableElements, r: Runs, entering: Ints) -> Ints:
     """Return pairs of a statement and an element with which a run of it begins."""
     found, count = np.empty((64, 2), np.int64), 0
     stack = np.empty(_DEEPEST)
     for i in range(len(entering)):
         element = entering[i]
-        for program in range(len(p.sorted_op)):
-            low, high = _asked_to_begin(p, t, r, program, element, stack)
+        for program in range(len(by.sorted_op)):
+            low, high = _asked_to_begin(p, by, t, r, program, element, stack)
             for at in range(low, high):
-                statement = p.by_constant[at]
-                if t.e[element, END] - t.e[element, START] > p.within_us[statement]:
+                statement = by.by_constant[at]
+                if t.e[element, END] - t.e[element, START] > p.statements[statement, 1]:
                     continue
                 line = p.predicates[program, 0, 1]
-                if _run(p, t, r, line, statement, -1, element, 0, stack):
+                if _run(
+                    p.code,
+                    p.constants,
+                    t.e,
+                    t.v,
+                    r.h,
+                    r.slots,
+                    line,
+                    statement,
+                    -1,
+                    element,
+                    0,
+                    stack,
+                ):
                     if count == len(found):
                         grown = np.empty((2 * count, 2), np.int64)
                         grown[:count] = found
@@ -266,23 +311,42 @@ def begin(p: Programs, t: TableElements, r: Runs, entering: Ints) -> Ints:
 
 @compiled
 def _asked_to_begin(
-    p: Programs, t: TableElements, r: Runs, program: int, element: int, stack: Doubles
+    p: Programs,
+    by: Beginnings,
+    t: TableElements,
+    r: Runs,
+    program: int,
+    element: int,
+    stack: Doubles,
 ) -> tuple[int, int]:
     """Return the places of the statements of a program that may begin with an element.
 
     Where one comparison is of a value and a constant, statements stand by their constants.
     """
-    low, high = p.sorted_at[program], p.sorted_at[program + 1]
-    op = p.sorted_op[program]
+    low, high = by.sorted_at[program], by.sorted_at[program + 1]
+    op = by.sorted_op[program]
     if op == FALSE:
         return low, high
-    if not _run(p, t, r, p.sorted_line[program], p.by_constant[low], -1, element, 0, stack):
+    if not _run(
+        p.code,
+        p.constants,
+        t.e,
+        t.v,
+        r.h,
+        r.slots,
+        by.sorted_line[program],
+        by.by_constant[low],
+        -1,
+        element,
+        0,
+        stack,
+    ):
         return low, high
     value = stack[0]
     if value != value:
         return low, low
-    least = low + np.searchsorted(p.sorted_constants[low:high], value)
-    above = low + np.searchsorted(p.sorted_constants[low:high], value, side="right")
+    least = low + np.searchsorted(by.sorted_constants[low:high], value)
+    above = low + np.searchsorted(by.sorted_constants[low:high], value, side="right")
     if op == EQUAL:
         return least, above
     if op == LESS:
@@ -306,23 +370,27 @@ def _fits(
     end_us = e[element, END]
     if e[last, END] >= e[element, START]:
         return False
-    if end_us - e[first, START] > p.within_us[statement]:
+    if end_us - e[first, START] > p.statements[statement, 1]:
         return False
     left_us = h[head, H_LEFT] if is_further else e[last, END]
-    if step > 0 and end_us - left_us > p.windows_us[statement, step]:
+    if step > 0 and end_us - left_us > p.statements[statement, 3 + step]:
         return False
-    if is_further and end_us - e[last, END] > p.gaps_us[statement, step]:
+    if is_further and end_us - e[last, END] > p.statements[statement, 3 + p.steps + step]:
         return False
-    if not _is_remembered(e, first, element, p.retentions_us[statement]):
+    if not _is_remembered(e, first, element, p.statements[statement, 2]):
         return False
-    program = p.programs_of[statement]
+    program = p.statements[statement, 0]
     size = h[head, H_SIZE] if is_further else 0
     if not is_further:
         line = p.predicates[program, step, 0]
-        if not _run(p, t, r, line, statement, head, element, size, stack):
+        if not _run(
+            p.code, p.constants, t.e, t.v, r.h, r.slots, line, statement, head, element, size, stack
+        ):
             return False
     line = p.predicates[program, step, 1]
-    return _run(p, t, r, line, statement, head, element, size, stack)
+    return _run(
+        p.code, p.constants, t.e, t.v, r.h, r.slots, line, statement, head, element, size, stack
+    )
 
 
 @compiled
@@ -357,7 +425,7 @@ def _with_head(
         h[count, H_SIZE] = h[before, H_SIZE] + 1 if is_further else 1
         h[count, H_LEFT] = h[before, H_LEFT] if is_further else e[h[before, H_ELEMENT], END]
         h[count, H_NUMBER] = max(h[before, H_NUMBER], e[element, NUMBER])
-    _keep(p, t.v, slots, count, before, p.programs_of[statement], step, element, is_further)
+    _keep(p, t.v, slots, count, before, p.statements[statement, 0], step, element, is_further)
     count += _is_taken(p, t, h, count, scratch)
     return Runs(h, slots, count, r.near, r.nears)
 
@@ -406,7 +474,11 @@ def _is_taken(p: Programs, t: TableElements, h: Ints, head: int, scratch: Scratc
     runs, heads = scratch.runs, scratch.heads
     heads[number] += 1
     runs[number] += h[head, H_STEP] == p.steps - 1
-    if runs[number] <= t.most[0] and heads[number] <= t.most[1] and h[head, H_SIZE] <= t.most[2]:
+    if (
+        runs[number] <= t.runs_most
+        and heads[number] <= t.heads_most
+        and h[head, H_SIZE] <= t.elements_most
+    ):
         return 1
     t.limits[statement] = docid
     runs[number] = heads[number] = 0
@@ -479,12 +551,12 @@ def _until_us(p: Programs, e: Ints, h: Ints, head: int, step: int) -> int:
     """Return when the last element that a run may take in a step may end."""
     statement, last = h[head, H_STATEMENT], h[head, H_ELEMENT]
     is_further = step == h[head, H_STEP]
-    until_us = min(e[h[head, H_FIRST], START] + p.within_us[statement], UNBOUNDED)
+    until_us = min(e[h[head, H_FIRST], START] + p.statements[statement, 1], UNBOUNDED)
     if step > 0:
         left_us = h[head, H_LEFT] if is_further else e[last, END]
-        until_us = min(until_us, left_us + p.windows_us[statement, step])
+        until_us = min(until_us, left_us + p.statements[statement, 3 + step])
     if is_further:
-        until_us = min(until_us, e[last, END] + p.gaps_us[statement, step])
+        until_us = min(until_us, e[last, END] + p.statements[statement, 3 + p.steps + step])
     return int(until_us)
 
 

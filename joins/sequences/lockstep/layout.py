@@ -11,6 +11,7 @@ import numpy.typing as npt
 __all__ = [
     "NEVER_US",
     "NO_LIMIT",
+    "Beginnings",
     "ElementColumn",
     "HeadColumn",
     "LineColumn",
@@ -89,7 +90,11 @@ class LineColumn(IntEnum):
 
 
 class Programs(NamedTuple):
-    """The programs of a table and their statements, as the loops read them."""
+    """The programs of a table, as the loops read them.
+
+    `statements` have the number of their program, WITHIN, for how long the first element is
+    remembered, and for each step the window before it and the gap within it.
+    """
 
     steps: int
     is_contiguous: bool
@@ -99,25 +104,26 @@ class Programs(NamedTuple):
     predicates: Ints
     slots_at: Ints
     slots: Ints
+    constants: Doubles
+    statements: Ints
+
+
+class Beginnings(NamedTuple):
+    """The statements of each program, by the constant that what begins a run is compared with."""
+
     sorted_op: Ints
     sorted_line: Ints
     sorted_at: Ints
     by_constant: Ints
     sorted_constants: Doubles
-    programs_of: Ints
-    constants: Doubles
-    within_us: Ints
-    windows_us: Ints
-    gaps_us: Ints
-    retentions_us: Ints
 
 
 class TableElements(NamedTuple):
     """TableElements and documents, in lines: what runs of a batch look at, and what is too many.
 
     `numbers` are the docids by their numbers, `of_document` has the first element of each document.
-    `most` are the runs and heads with one newest document, and the elements of a run, that are not
-    too many, `limits` for each statement the document from which on there are.
+    So many runs and heads with one newest document, and elements of a run, are not too many; of
+    each statement `limits` has the document from which on there are.
     """
 
     e: Ints
@@ -127,7 +133,9 @@ class TableElements(NamedTuple):
     numbers: Ints
     of_document: Ints
     limits: Ints
-    most: Ints
+    runs_most: int
+    heads_most: int
+    elements_most: int
     batch: int
 
 

@@ -29,6 +29,7 @@ from joins.sequences.lockstep.found import ColumnChain
 from joins.sequences.lockstep.layout import (
     NEVER_US,
     NO_LIMIT,
+    Beginnings,
     ElementColumn,
     HeadColumn,
     LineColumn,
@@ -65,10 +66,10 @@ class RunTable:
         self._is_partitioned = first.is_partitioned
         self._is_contiguous = first.is_contiguous
         self._grace_us, self._lateness_us = first.grace_us, lateness_us
-        self._most = np.array([limits.runs, limits.heads, limits.elements], np.int64)
+        self._most = limits.runs, limits.heads, limits.elements
         self._statements: list[TableChain] = []
         self._retained_us = 0
-        self._programs: Programs | None = None
+        self._programs: tuple[Programs, Beginnings] | None = None
         self._parts = ElementParts(first.links)
         self._codes = KeyCodes()
         self._reads: list[tuple[int, ElementStream]] = [
@@ -224,9 +225,9 @@ class RunTable:
 
         if self._programs is None:
             self._programs = programs_of(self._statements, self._lateness_us)
-            widest = int(np.diff(self._programs.slots_at).max())
+            widest = int(np.diff(self._programs[0].slots_at).max())
             self._slots = np.empty((len(self._h), max(widest, 1)))
-        programs, e = self._programs, self._e
+        (programs, beginnings), e = self._programs, self._e
         steps, keys = e[entering, ElementColumn.STEP], e[entering, ElementColumn.KEY]
         if self._is_contiguous:
             is_document = steps == len(self._links)
@@ -243,10 +244,10 @@ class RunTable:
         docids = self._docids[: self._docids_seen]
         elements = TableElements(
             e, self._v, self._lines, self._arena, docids, self._of_document, self.limits,
-            self._most, self._batch,
+            *self._most, self._batch,
         )  # fmt: skip
         runs = Runs(self._h, self._slots, self._heads, self._near, self._nears)
-        begun = begin(programs, elements, runs, entering[steps == 0])
+        begun = begin(programs, beginnings, elements, runs, entering[steps == 0])
         begun = begun[np.argsort(begun[:, 0], kind="stable")]
         asked, waiting = self._asked(int(e[entering, ElementColumn.START].min()))
         before = self._heads

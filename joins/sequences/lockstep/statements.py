@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from joins.memory.slots import Ints
-from joins.sequences.lockstep.layout import Programs
+from joins.sequences.lockstep.layout import Beginnings, Programs
 from templates.chaindecision import ChainDecision
 from templates.chainprograms import ChainProgram, Op
 
@@ -29,7 +29,7 @@ class TableChain(NamedTuple):
     program: ChainProgram
 
 
-def programs_of(statements: Sequence[TableChain], lateness_us: int) -> Programs:
+def programs_of(statements: Sequence[TableChain], lateness_us: int) -> tuple[Programs, Beginnings]:
     """Return the statements as the loops read them: those with one program have one code."""
     first = statements[0].decision
     steps = len(first.links)
@@ -68,7 +68,10 @@ def programs_of(statements: Sequence[TableChain], lateness_us: int) -> Programs:
     def ints(values: Any) -> Ints:
         return np.array(values, np.int64)
 
-    return Programs(
+    windows = [[link.window_us for link in each.links] for each in decisions]
+    gaps = [[link.gap_us for link in each.links] for each in decisions]
+    retentions = [each.retention_us + lateness_us for each in decisions]
+    programs = Programs(
         steps,
         first.is_contiguous,
         first.is_partitioned,
@@ -77,17 +80,17 @@ def programs_of(statements: Sequence[TableChain], lateness_us: int) -> Programs:
         predicates,
         ints(slots_at),
         ints(slots).reshape(-1, 3),
+        constants_of,
+        np.column_stack(
+            [ints(of), ints([e.within_us for e in decisions]), ints(retentions), windows, gaps]
+        ),
+    )
+    return programs, Beginnings(
         ints(sorted_op),
         ints(sorted_line),
         ints(sorted_at),
         ints(by_constant),
         np.array(sorted_constants, np.float64),
-        ints(of),
-        constants_of,
-        ints([each.within_us for each in decisions]),
-        ints([[link.window_us for link in each.links] for each in decisions]),
-        ints([[link.gap_us for link in each.links] for each in decisions]),
-        ints([each.retention_us + lateness_us for each in decisions]),
     )
 
 
