@@ -136,6 +136,13 @@ def test_spark_commits_what_the_in_process_runner_commits(
     assert doomed.contents(tmp_path) == expected
 
 
+def test_a_checkpoint_has_no_files_with_sums_beside_those_of_spark(half: Half) -> None:
+    checkpoint = half.directory / "checkpoint"
+    names = {path.name for path in checkpoint.rglob("*") if path.is_file()}
+    assert names > {"metadata", "0", "1"}
+    assert [name for name in names if not name.isdigit()] == ["metadata"]
+
+
 def test_the_process_that_reads_the_spool_has_not_loaded_arrow(
     spark: Spark, tmp_path: Path, lines: list[DocumentLine]
 ) -> None:
