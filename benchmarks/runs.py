@@ -195,6 +195,21 @@ def windows(events: int, statements: int) -> None:
     print(f"{several / one:.2f}")
 
 
+def counted(elements: int, events: int) -> None:
+    """Print what runs cost that are only counted, with so many elements in the window."""
+    chance = JavaRandom(1)
+    documents = stream(f"<a><v>{chance.below(100_000)}</v></a>" for _ in range(events))
+    print(f"counted under ANY, {elements} elements in the window: events/s")
+    for name, asked in (
+        ("every choice", f" WITHIN {elements} s"),
+        ("rising", f" {{v > prev(v)}} WITHIN {elements} s"),
+        ("rising, with a gap", f" {{v > prev(v), {elements} s}}"),
+    ):
+        text = f"FROM S//a[v->v]+{asked} MATCH ANY WINDOW 0 s HAVING count() < 0 GRACE 0 s"
+        seconds, _, _ = found([f"SELECT <n>{{count()}}</n> {text}"], documents)
+        print(f"{name:20} {events / seconds:10,.0f}")
+
+
 EXPLODING = {
     "40 rising values": (
         "S//a[v->v]+ {v > prev(v)} WITHIN 1 h MATCH ANY",
@@ -249,6 +264,7 @@ def main() -> None:
     paused()
     burst(options.items)
     windows(options.events // 10, options.statements)
+    counted(200, options.events // 60)
     template(options.events)
     columns(options.events // 10)
     chains(options.events // 5)

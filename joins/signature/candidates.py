@@ -256,7 +256,9 @@ class Candidates:
 
     def _oldest(self, values: NewValues, anchors: AnchorTable) -> Ints:
         """Return for each value an instance before which no partner by it is in time."""
-        ends, starts = (self._remembered.take(name, values.owners) for name in ("end_us", "start_us"))
+        ends, starts = (
+            self._remembered.take(name, values.owners) for name in ("end_us", "start_us")
+        )
         reach = anchors.reach_us(values.variables)
         return self._remembered.first_from(np.minimum(ends - reach, starts))
 

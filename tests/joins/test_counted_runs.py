@@ -8,13 +8,15 @@ from functools import partial
 
 import pytest
 from lxml import etree
+from support.examples import examples
 from support.kit import Case, parse_case
-from support.runners import run_engine
+from support.runners import lines, run_engine
 
 from broker.matching.limits import MatchingLimits
 from broker.matching.match import Match
 from broker.pipeline.shards import Join
 from joins import RunLimits
+from joins.sequences.counting.counted import CountedRunEvaluation
 from joins.sequences.counting.lanes import RunLane
 from joins.sequences.rungraph import RunGraph
 from templates.rungraphs import CountedRuns, PathGraph, union
@@ -34,8 +36,8 @@ SOURCES = [
 
 
 def rising(count: int) -> str:
-    lines = [f"document {n} S 00:00:{n:02}  <A><v>{n}</v></A>" for n in range(1, count + 1)]
-    return "\n".join([*lines, f"tick {count + 1} 10:00:00", "----", ""])
+    own = [f"document {n} S 00:00:{n:02}  <A><v>{n}</v></A>" for n in range(1, count + 1)]
+    return "\n".join([*own, f"tick {count + 1} 10:00:00", "----", ""])
 
 
 def stream(seed: int, count: int = 14) -> str:
@@ -45,12 +47,12 @@ def stream(seed: int, count: int = 14) -> str:
     for _ in range(2):
         i, j = chance.randrange(count), chance.randrange(count)
         seconds[i], seconds[j] = seconds[j], seconds[i]
-    lines = []
+    own = []
     for number, second in enumerate(seconds, 1):
         kind, key, value = chance.choice("aaabbc"), chance.choice("xxy"), chance.randrange(4)
         xml = f"<{kind}><k>{key}</k><v>{value}</v></{kind}>"
-        lines.append(f"document {number} S 00:00:{second} arrival=01:00  {xml}")
-    return "\n".join([*lines, f"tick {count + 1} 10:00:00", "----", ""])
+        own.append(f"document {number} S 00:00:{second} arrival=01:00  {xml}")
+    return "\n".join([*own, f"tick {count + 1} 10:00:00", "----", ""])
 
 
 def asked(statement: str, documents: str) -> Case:
@@ -92,6 +94,25 @@ def test_listed_are_counted_are_the_paths_of_the_graphs(source: str, seed: int) 
     assert Counter(path for match in graphs for path in paths(match)) == runs
 
 
+@pytest.mark.parametrize(
+    "source", [*SOURCES, "S//a[v->v]+ {first(v) > 1 AND v >= prev(v)} WITHIN 30 s GRACE 0 s"]
+)
+def test_ways_are_counted_as_they_are_drawn(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, _, grace = source.partition(" GRACE")
+    text = f"SELECT <n>{{count()}}</n> FROM {source} WINDOW 0 s" + (
+        f" GRACE{grace}" if grace else ""
+    )
+    found = 0
+    for seed in range(examples(6)):
+        case = asked(text, stream(seed, 18))
+        counted = lines(run_engine(case, batch_size=5))
+        found += len(counted)
+        with monkeypatch.context() as drawn:
+            drawn.setattr(CountedRunEvaluation, "_are_matches", lambda *_: False)
+            assert counted == lines(run_engine(case, batch_size=18)), seed
+    assert found
+
+
 def test_of_forty_rising_values_all_runs_are_counted_and_drawn() -> None:
     documents = rising(40)
     text = f"query n\n    SELECT <n>{{count()}}</n> FROM {RISING} WINDOW 0 s GRACE 0 s\n"
@@ -106,9 +127,9 @@ def test_of_forty_rising_values_all_runs_are_counted_and_drawn() -> None:
 
 
 def test_from_2_to_the_63_on_a_count_is_a_double() -> None:
-    lines = [f"document {n} S {n // 60:02}:{n % 60:02}  <A/>" for n in range(1, 67)]
+    own = [f"document {n} S {n // 60:02}:{n % 60:02}  <A/>" for n in range(1, 67)]
     text = "query q\n    SELECT COMPRESSED FROM S//A+ WITHIN 9 h GRACE 0 s\n\n"
-    found = run_engine(parse_case("\n".join([text, *lines, "tick 67 20:00:00", "----", ""])))
+    found = run_engine(parse_case("\n".join([text, *own, "tick 67 20:00:00", "----", ""])))
     counts = [etree.fromstring(match.output).get("count") for match in found]
     assert counts[62] == str(2**62)
     assert counts[63:] == ["9.223372036854776E18", "1.8446744073709552E19", "3.6893488147419103E19"]

@@ -1,6 +1,7 @@
 """Counting: runs that are counted, or drawn as graphs, and never listed.
 
     lanes    elements that one run may have, each with the elements that may come next
+    ways     the ways to an element that came last, counted without drawing them
     drawing  runs that have been found, as a graph of documents
     counted  one repetition, batch by batch
 

@@ -37,6 +37,7 @@ from joins.sequences.counting.lanes import (
     steps_back,
     steps_to,
 )
+from joins.sequences.counting.ways import WaysBack, ways_back
 from joins.sequences.runparts import Head, Part, PartRow
 from joins.sequences.runs import RunEvaluation
 from templates.rundecision import RunAtHand, RunDecision, RunReading, compile_keys
@@ -82,6 +83,8 @@ class CountedRunEvaluation(RunEvaluation):
         self._left_keys = [compile_keys(key.operand) for key in keys if not key.is_of_elements]
         of_elements = [(at, key) for at, key in enumerate(keys) if key.is_of_elements]
         self._element_key = [(at, compile_keys(key.operand)) for at, key in of_elements]
+        # An element that is a place of a match by itself, and of which nothing is told apart.
+        self._are_ways = self.decision.is_leading and not (keys or self._counting.has_steps)
 
     def __len__(self) -> int:
         return super().__len__() + self._lanes_size
@@ -115,6 +118,7 @@ class CountedRunEvaluation(RunEvaluation):
     def _enter_elements(self, docid: int, parts: Sequence[Part]) -> Iterator[FoundGraph]:
         """Yield the graphs of the runs through elements with one label."""
         new: list[LaneNode] = []
+        lane = None
         for part in parts:
             for lane in self._lanes_of(part):
                 if not self._is_behind(lane, part):
@@ -123,6 +127,13 @@ class CountedRunEvaluation(RunEvaluation):
                 new.append(node)
                 if node.longest > self._limits.elements:
                     self.limit = docid
+        if self._are_ways and len(new) == 1 and not new[0].behind:
+            assert lane is not None
+            ways = ways_back(lane, new[0], new[0].part.end_us - self._longest_us)
+            if self._are_matches(ways):
+                if ways.begun:
+                    yield self._counted_ways(docid, ways)
+                return
         some = reached(new, _behind)
         for end_us in sorted({node.part.end_us for node in some}):
             behind = steps_to(end_us, some)
@@ -134,6 +145,39 @@ class CountedRunEvaluation(RunEvaluation):
                 if self._reaches(start, end_us)
             ]
             yield from self._graphs(docid, end_us, {**before, **behind}, begun)
+
+    def _are_matches(self, ways: WaysBack) -> bool:
+        """Return whether each path is a match, and all of it was remembered together."""
+        labels = [self._label_of(node) for node in ways.nodes]
+        if len(set(labels)) < len(labels):
+            return False
+        retention_us = self.decision.retention_us
+        if retention_us >= UNBOUNDED or not labels:
+            return True
+        newest_us = max([node.part.watermark_us for node in ways.nodes])
+        return ways.nodes[0].part.end_us >= newest_us - retention_us - self._lateness_us
+
+    def _label_of(self, node: LaneNode) -> Label:
+        if node.label is None:
+            (node.label,) = labels_of(node.part, self._visible)
+        return node.label
+
+    def _counted_ways(self, docid: int, ways: WaysBack) -> FoundGraph:
+        """Return the matches that are the ways to an element, as they are handed on."""
+        nodes = sorted(ways.nodes, key=self._place_of)
+        labels = [self._label_of(node) for node in nodes]
+        return FoundGraph(
+            docid,
+            tuple([node.part for node in nodes]),
+            tuple([label.leaf for label in labels]),
+            CountedRuns(ways.total, (), tuple([(e.block, e.nodes[0]) for e in labels])),
+            min([node.part.start_us for node in ways.begun]),
+            nodes[-1].part.end_us,
+        )
+
+    def _place_of(self, node: LaneNode) -> tuple[object, ...]:
+        """Return where an element stands among others, as `Drawing` says it of labels."""
+        return node.part.end_us, node.part.position, self._label_of(node)
 
     def _enter_lefts(self, docid: int, parts: Sequence[Part]) -> Iterator[FoundGraph]:
         """Yield the graphs of the runs behind tuples with one label."""

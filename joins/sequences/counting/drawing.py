@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
-from joins.sequences.counting.lanes import LaneNode, Start, Steps, reached
+from joins.sequences.counting.lanes import Label, LaneNode, Start, Steps, reached
 from joins.sequences.runparts import Part
 from templates.rungraphs import PathGraph
 
 __all__ = ["Drawing", "Label", "labels_of"]
-
-
-class Label(NamedTuple):
-    """A place of a match: a block, its document, the visible nodes there, the root first."""
-
-    block: int
-    leaf: int
-    nodes: tuple[int, ...]
 
 
 def labels_of(part: Part, visible: Mapping[int, Sequence[str]]) -> tuple[Label, ...]:

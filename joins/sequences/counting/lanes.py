@@ -9,10 +9,19 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from joins.sequences.runparts import Part, PartRow
 
-__all__ = ["LaneNode", "RunLane", "Start", "Steps", "reached", "steps_back", "steps_to"]
+__all__ = ["Label", "LaneNode", "RunLane", "Start", "Steps", "reached", "steps_back", "steps_to"]
+
+
+class Label(NamedTuple):
+    """A place of a match: a block, its document, the visible nodes there, the root first."""
+
+    block: int
+    leaf: int
+    nodes: tuple[int, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -27,7 +36,9 @@ class Start:
 class LaneNode:
     """An element in a lane; `begins` are the starts behind which it may be the first.
 
-    `longest` is the number of elements of the longest path to it, when it came.
+    `longest` is the number of elements of the longest path to it, when it came.  `ways` and
+    `is_reached` are of the last time that ways were counted (`ways`), `label` what a match shows
+    of it, once it has been asked.
     """
 
     part: Part
@@ -35,6 +46,9 @@ class LaneNode:
     behind: list[LaneNode] = field(default_factory=list)
     begins: list[Start] = field(default_factory=list)
     longest: int = 1
+    ways: int = 0
+    is_reached: bool = False
+    label: Label | None = None
 
 
 Steps = dict[LaneNode, list[LaneNode]]
