@@ -130,12 +130,20 @@ def _is_call(side: Part) -> bool:
     return isinstance(side, Call)
 
 
+def _is_inner(argument: Part) -> bool:
+    """Return whether an argument is a function of something: a time of the match is of nothing."""
+    return isinstance(argument, Call) and bool(argument.arguments)
+
+
 def _has_inner(call: Call) -> bool:
-    return any(map(_is_call, call.arguments))
+    return any(map(_is_inner, call.arguments))
 
 
 def _without_inner(call: Call) -> Call:
-    arguments = (each.arguments[0] if isinstance(each, Call) else each for each in call.arguments)
+    arguments = (
+        each.arguments[0] if isinstance(each, Call) and each.arguments else each
+        for each in call.arguments
+    )
     return replace(call, arguments=tuple(arguments))
 
 
