@@ -107,10 +107,16 @@ class Repetitions:
             del kinds[kind]
         if not kinds:
             # What is over its budget begins anew where it is used again.
-            self._evaluations.pop(self._classes[number].decision, None)
+            self._leave(self._classes[number].decision)
             del self._classes[number], self._rows[number]
             for numbers in self._of_strata.values():
                 numbers.pop(number, None)
+
+    def _leave(self, decision: AnyDecision) -> None:
+        """Forget an evaluation; others of its table go on without it."""
+        evaluation = self._evaluations.pop(decision, None)
+        if isinstance(evaluation, ColumnChainEvaluation):
+            evaluation.leave()
 
     def _shape_of(self, runs: AnyRuns) -> int:
         """Return the shape of runs as instances: a root, and a node for each term."""

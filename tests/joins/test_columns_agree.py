@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from generators.choosers import RandomChooser
 from generators.column_cases import column_case
@@ -14,9 +16,13 @@ from support.runners import lines, run_engine, run_oracle
 from support.tiny_limits import TINY_MEMORY
 
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
-from joins.budget.limits import RunLimits
+from joins.budget.limits import DEFAULT_RUN_LIMITS, RunLimits
+from joins.sequences.clock import WatermarkSteps
 from joins.sequences.lockstep.compilation import compile_loops
+from joins.sequences.lockstep.runtable import ColumnChainEvaluation, RunTable
+from joins.sequences.lockstep.sample import sample_row
 from joins.signature.limits import SignatureLimits
+from templates.chainprograms import compile_chain, sample_chain
 from xscl.query import From, Node, Strategy
 
 FORGETFUL = MatchingLimits(join=SignatureLimits(memory=TINY_MEMORY), runs=RunLimits(swept_parts=1))
@@ -71,3 +77,26 @@ def test_chains_over_numbers_are_as_the_oracle_says() -> None:
         if in_columns(case, random.Random(seed)) != lines(run_oracle(case)):
             wrong.append(seed)
     assert not wrong, "cases of column_case(RandomChooser(seed)) with these seeds"
+
+
+@pytest.mark.parametrize("is_contiguous", [False, True])
+def test_a_statement_that_goes_leaves_the_others_of_its_table(is_contiguous: bool) -> None:
+    chain = sample_chain(is_contiguous=is_contiguous)
+    program = compile_chain(chain)
+    assert program is not None
+    table = RunTable(chain, program, 0, DEFAULT_RUN_LIMITS)
+    chains = [chain, replace(chain, within_us=1_000)]
+    stays, goes = (ColumnChainEvaluation(each, program, table) for each in chains)
+    clock = WatermarkSteps()
+    found: list[tuple[int, int]] = []
+    for docid in range(1, 9):
+        clock = clock.next_batch()
+        one = np.array([docid])
+        clock.advance(one, one - 1, one)
+        for stream in table.streams:
+            table.absorb(stream, sample_row(stream, docid))
+        found.append((len(stays.decide(clock)), len(goes.decide(clock))))
+        if docid == 4:
+            goes.leave()
+    assert found[3][0] == found[3][1] > 0
+    assert all(own > 0 and not other for own, other in found[4:])

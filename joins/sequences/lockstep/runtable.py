@@ -70,6 +70,7 @@ class RunTable:
         self._statements: list[TableChain] = []
         self._retained_us = 0
         self._programs: tuple[Programs, Beginnings] | None = None
+        self._gone: set[int] = set()
         self._parts = ElementParts(first.links)
         self._codes = KeyCodes()
         self._reads: list[tuple[int, ElementStream]] = [
@@ -128,6 +129,13 @@ class RunTable:
         self.limits = np.full(len(self._statements), NO_LIMIT)
         self._programs = None
         return len(self._statements) - 1
+
+    def leave(self, statement: int) -> None:
+        """Have no more runs of a statement."""
+        self._gone.add(statement)
+        self._programs = None
+        is_other = self._h[self._waiting, HeadColumn.STATEMENT] != statement
+        self._waiting = self._waiting[is_other]
 
     def read(self, step: int, stream: TupleStream) -> None:
         """Have rows of a stream be rows of the elements of a step."""
@@ -224,9 +232,10 @@ class RunTable:
         from joins.sequences.lockstep.kernels import begin, enter, step_on
 
         if self._programs is None:
-            self._programs = programs_of(self._statements, self._lateness_us)
+            self._programs = programs_of(self._statements, self._gone, self._lateness_us)
             widest = int(np.diff(self._programs[0].slots_at).max())
-            self._slots = np.empty((len(self._h), max(widest, 1)))
+            if not self._heads:
+                self._slots = np.empty((len(self._h), max(widest, 1)))
         (programs, beginnings), e = self._programs, self._e
         steps, keys = e[entering, ElementColumn.STEP], e[entering, ElementColumn.KEY]
         if self._is_contiguous:
@@ -527,6 +536,10 @@ class ColumnChainEvaluation:
     def read(self, step: int, stream: TupleStream) -> None:
         """Have rows of a stream be rows of the elements of a step."""
         self.table.read(step, stream)
+
+    def leave(self) -> None:
+        """Have no more runs."""
+        self.table.leave(self._number)
 
     def decide(self, clock: WatermarkSteps) -> list[ColumnChain]:
         """Return the runs that are decided in the batch, in no order."""

@@ -14,7 +14,7 @@ from joins.sequences.clock import WatermarkSteps
 from joins.sequences.lockstep.runtable import ColumnChainEvaluation, RunTable
 from templates.chainprograms import compile_chain, sample_chain
 
-__all__ = ["step_sample"]
+__all__ = ["sample_row", "step_sample"]
 
 
 def step_sample() -> int:
@@ -35,12 +35,13 @@ def _stepped(*, is_contiguous: bool) -> int:
         ones = np.array([docid])
         clock.advance(ones, ones - 1, ones)
         for stream in table.streams:
-            table.absorb(stream, _row(stream, docid))
+            table.absorb(stream, sample_row(stream, docid))
         count += len(evaluation.decide(clock))
     return count
 
 
-def _row(stream: str, docid: int) -> pa.Table:
+def sample_row(stream: str, docid: int) -> pa.Table:
+    """Return a row of a stream of the sample: a document whose number is its time and its value."""
     row = {
         "stream": stream,
         "key": "",

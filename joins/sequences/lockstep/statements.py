@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,8 +29,13 @@ class TableChain(NamedTuple):
     program: ChainProgram
 
 
-def programs_of(statements: Sequence[TableChain], lateness_us: int) -> tuple[Programs, Beginnings]:
-    """Return the statements as the loops read them: those with one program have one code."""
+def programs_of(
+    statements: Sequence[TableChain], gone: Set[int], lateness_us: int
+) -> tuple[Programs, Beginnings]:
+    """Return the statements as the loops read them: those with one program have one code.
+
+    Nothing begins of the ones that are gone.
+    """
     first = statements[0].decision
     steps = len(first.links)
     distinct = list(dict.fromkeys(each.program for each in statements))
@@ -48,9 +53,9 @@ def programs_of(statements: Sequence[TableChain], lateness_us: int) -> tuple[Pro
         predicates[i] = np.array(program.predicates) + base
         slots += [(each.step, int(each.kind), each.column) for each in program.slots]
         slots_at.append(len(slots))
-        own = [s for s, program_of in enumerate(of) if program_of == i]
+        own = [s for s, program_of in enumerate(of) if program_of == i and s not in gone]
         by = program.sorted_by
-        sorted_op.append(int(Op.FALSE) if by is None else int(by.op))
+        sorted_op.append(int(Op.FALSE) if by is None or not own else int(by.op))
         sorted_line.append(0 if by is None else base + by.line)
         constants = [
             0.0 if by is None else statements[s].program.constants[by.constant] for s in own
