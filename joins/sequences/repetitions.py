@@ -106,9 +106,12 @@ class Repetitions:
         if not kinds[kind]:
             del kinds[kind]
         if not kinds:
+            decision = self._classes.pop(number).decision
+            del self._rows[number]
             # What is over its budget begins anew where it is used again.
-            self._leave(self._classes[number].decision)
-            del self._classes[number], self._rows[number]
+            is_over = decision in self._evaluations and self._evaluations[decision].limit
+            if is_over or all(each.decision != decision for each in self._classes.values()):
+                self._leave(decision)
             for numbers in self._of_strata.values():
                 numbers.pop(number, None)
 

@@ -15,7 +15,11 @@ from support.kit import CASES, Case, cases, parse_case
 from support.runners import lines, run_engine, run_oracle
 from support.tiny_limits import TINY_MEMORY
 
+import xscl
+from broker.documents.document import Document
+from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
+from broker.matching.queries.registration import SetChange
 from joins.budget.limits import DEFAULT_RUN_LIMITS, RunLimits
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.lockstep.compilation import compile_loops
@@ -100,3 +104,22 @@ def test_a_statement_that_goes_leaves_the_others_of_its_table(is_contiguous: boo
             goes.leave()
     assert found[3][0] == found[3][1] > 0
     assert all(own > 0 and not other for own, other in found[4:])
+
+
+@pytest.mark.parametrize("in_columns", [False, True])
+def test_runs_go_on_when_another_statement_with_the_same_ones_is_removed(in_columns: bool) -> None:
+    chain = "S//a[p->x]+ {x > prev(x)} FOLLOWED BY {, 1 h} S//b->n MATCH NEXT"
+    texts = [f"{chain} GRACE 0 s", f"{chain} WHERE n/k = 'x' OR n/k = 'y' GRACE 0 s"]
+    queries = [xscl.parse(text, id=f"q{i}")[0] for i, text in enumerate(texts)]
+    limits = MatchingLimits(runs=RunLimits(in_columns=in_columns))
+    engine = Engine(map(RegisteredQuery, queries), lateness_us=1_000_000, limits=limits)
+    found: list[int] = []
+    xml: dict[int, bytes] = {}
+    for docid, kind in enumerate("aabcc", 1):
+        at = docid * 1_000_000
+        xml[docid] = f"<{kind}><p>{docid}</p></{kind}>".encode()
+        one = Document(docid, "S", str(docid), at, at, at, at - 1_000_000, xml[docid])
+        if docid == 3:
+            engine.follow(SetChange(gone=["q1"]))
+        found.append(len(engine.process(engine.evaluate([one]), lambda _: xml).matches))
+    assert found == [0, 0, 0, 2, 0]
