@@ -11,6 +11,7 @@ What is in cycles meanwhile takes some ten megabytes.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 from importlib.abc import MetaPathFinder
@@ -36,4 +37,6 @@ def set_up_process() -> None:
     """
     sys.meta_path.insert(0, _PandasFree())
     gc.freeze()
+    # What is put aside goes as well: DuckDB complains on stderr of what is left of it.
+    atexit.register(gc.unfreeze)
     gc.set_threshold(*_COLLECTED_AT)

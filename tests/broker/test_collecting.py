@@ -53,11 +53,22 @@ collecting.take_back()
 print(len(gc.get_objects()) + gc.get_freeze_count() > before + 50_000)
 """
 
+GONE = """
+from broker.documents.document import Document
+
+many = engine(1000)
+texts = [b"<a0><n>x</n></a0>", b"<b><l>x</l></b>"]
+documents = [Document(i, "S", str(i), i, i, i, i, text) for i, text in enumerate(texts, 1)]
+found = many.process(many.evaluate(documents), lambda ids: {i: texts[i - 1] for i in ids})
+print(len(found.matches))
+"""
+
 
 def printed(program: str) -> list[str]:
     run = subprocess.run(
         [sys.executable, "-c", BULK + program], capture_output=True, text=True, check=True
     )
+    assert not run.stderr
     return run.stdout.splitlines()
 
 
@@ -71,3 +82,7 @@ def test_removed_queries_leave_no_cycles() -> None:
 
 def test_an_engine_that_was_put_aside_goes_before_another_is_made() -> None:
     assert printed(TAKEN_BACK) == ["True", "False"]
+
+
+def test_an_engine_that_was_put_aside_goes_when_its_process_ends() -> None:
+    assert printed(GONE) == ["1"]  # DuckDB would say on stderr what is left of it
