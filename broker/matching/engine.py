@@ -137,6 +137,7 @@ class Engine:
         with without_collecting():
             for registered in publishers_first(queries):
                 self._queries.add(registered)
+        self._queries.fan_out.settle()
 
     def follow(self, change: SetChange) -> bool:
         """Change the queries between two batches; return False if state is missing for that.

@@ -174,6 +174,11 @@ class FanOut:
         """Yield the uses of one class."""
         yield from self._by_class.get(query_class, ())
 
+    def settle(self) -> None:
+        """Have what waits looked up by now; else the first tuple waits for it."""
+        self._settle()
+        self._index.settle()
+
     def expand(self, points: Points) -> Iterator[Hits]:
         """Yield each tuple with every use whose box has it, as far as hashes tell.
 

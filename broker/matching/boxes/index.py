@@ -170,11 +170,11 @@ class BoxIndex:
 
         One piece has the asks in ascending order.
         """
-        self._settle()
+        self.settle()
         for run in self._runs:
             yield from self._find(run, asks)
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Put the boxes that wait into a run; where many are gone, make one run of the rest."""
         if len(self._gone) > self._alive + _SPARE:
             numbers = np.concatenate([np.zeros(0, np.int64), *(run.numbers for run in self._runs)])
