@@ -14,11 +14,22 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 __all__ = ["take_back", "without_collecting"]
 
 _MANY = 100_000
 """Objects that are put aside together; 500 queries have as many."""
+
+
+@dataclass
+class _PutAside:
+    """Whether queries have been put aside since cycles were last looked for among all objects."""
+
+    some: bool = False
+
+
+_put_aside = _PutAside()
 
 
 @contextmanager
@@ -33,12 +44,14 @@ def without_collecting() -> Iterator[None]:
             # What is put aside is counted one by one, so that is asked last.
             if gc.get_count()[0] >= _MANY and gc.get_freeze_count():
                 gc.freeze()
+                _put_aside.some = True
             gc.enable()
 
 
 def take_back() -> None:
-    """Look for cycles among all objects, those that have been put aside included."""
-    if gc.get_freeze_count():
+    """Look for cycles among all objects, where queries have been put aside."""
+    if _put_aside.some:
+        _put_aside.some = False
         gc.unfreeze()
         gc.collect()
         gc.freeze()
