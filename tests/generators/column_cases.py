@@ -7,7 +7,7 @@ and are published.
 from __future__ import annotations
 
 from generators.choosers import Chooser
-from generators.ordered_cases import Statements
+from generators.ordered_cases import Statements, seconds
 
 __all__ = ["column_case"]
 
@@ -111,12 +111,7 @@ def column_case(chooser: Chooser) -> str:
         lines += [f"query q{number}", f"    {text}"]
     lines.append("")
     count = chooser.integer(8, 20)
-    span = chooser.choice([6, 12, 20])
-    times = sorted(chooser.integer(10, 10 + span) for _ in range(count))
-    for _ in range(chooser.choice([0, 0, 2, 5, 10])):
-        i, j = (chooser.integer(0, count - 1) for _ in range(2))
-        times[i], times[j] = times[j], times[i]
-    for number, second in enumerate(times, 1):
+    for number, second in enumerate(seconds(chooser, count), 1):
         lines.append(f"document {number} S 00:00:{second} {_document(chooser)}")
     if chooser.integer(0, 4):
         lines.append(f"tick {count + 1} 00:10:00")

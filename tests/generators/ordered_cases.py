@@ -6,7 +6,15 @@ import json
 
 from generators.choosers import Chooser
 
-__all__ = ["Names", "Statements", "Unit", "case_text", "case_with_reader", "ordered_case"]
+__all__ = [
+    "Names",
+    "Statements",
+    "Unit",
+    "case_text",
+    "case_with_reader",
+    "ordered_case",
+    "seconds",
+]
 
 TYPES = ("a", "b", "c")
 
@@ -178,6 +186,16 @@ def case_with_reader(chooser: Chooser, first: str, *, one_in: int = 6, assigned:
     return case_text(chooser, queries, assigned)
 
 
+def seconds(chooser: Chooser, count: int) -> list[int]:
+    """Return when documents are, close together; some are late."""
+    span = chooser.choice([6, 12, 20])
+    times = sorted(chooser.integer(10, 10 + span) for _ in range(count))
+    for _ in range(chooser.choice([0, 0, 2, 5, 10])):
+        i, j = (chooser.integer(0, count - 1) for _ in range(2))
+        times[i], times[j] = times[j], times[i]
+    return times
+
+
 def case_text(chooser: Chooser, queries: list[str], assigned: int = 2) -> str:
     """Return the text of a case of queries, each assigned a few times, with documents and ticks."""
     lines = [f"lateness {chooser.choice([0, 2, 5, 100, 100])} s"]
@@ -187,12 +205,7 @@ def case_text(chooser: Chooser, queries: list[str], assigned: int = 2) -> str:
     if chooser.integer(0, 7) == 0:
         lines.append(f"register q after {chooser.integer(1, count // 2)}")
     lines.append("")
-    span = chooser.choice([6, 12, 20])
-    times = sorted(chooser.integer(10, 10 + span) for _ in range(count))
-    for _ in range(chooser.choice([0, 0, 2, 5, 10])):
-        i, j = (chooser.integer(0, count - 1) for _ in range(2))
-        times[i], times[j] = times[j], times[i]
-    for number, second in enumerate(times, 1):
+    for number, second in enumerate(seconds(chooser, count), 1):
         if chooser.integer(0, 11) == 0:
             lines.append(f"tick {number} 00:00:{second}")
         else:

@@ -286,20 +286,7 @@ def begin(p: Programs, by: Beginnings, t: TableElements, r: Runs, entering: Ints
                 if t.e[element, END] - t.e[element, START] > p.statements[statement, 1]:
                     continue
                 line = p.predicates[program, 0, 1]
-                if _run(
-                    p.code,
-                    p.constants,
-                    t.e,
-                    t.v,
-                    r.h,
-                    r.slots,
-                    line,
-                    statement,
-                    -1,
-                    element,
-                    0,
-                    stack,
-                ):
+                if _holds(p, t, r, line, statement, -1, element, 0, stack):
                     if count == len(found):
                         grown = np.empty((2 * count, 2), np.int64)
                         grown[:count] = found
@@ -327,20 +314,8 @@ def _asked_to_begin(
     op = by.sorted_op[program]
     if op == FALSE:
         return low, high
-    if not _run(
-        p.code,
-        p.constants,
-        t.e,
-        t.v,
-        r.h,
-        r.slots,
-        by.sorted_line[program],
-        by.by_constant[low],
-        -1,
-        element,
-        0,
-        stack,
-    ):
+    line, statement = by.sorted_line[program], by.by_constant[low]
+    if not _holds(p, t, r, line, statement, -1, element, 0, stack):
         return low, high
     value = stack[0]
     if value != value:
@@ -383,14 +358,10 @@ def _fits(
     size = h[head, H_SIZE] if is_further else 0
     if not is_further:
         line = p.predicates[program, step, 0]
-        if not _run(
-            p.code, p.constants, t.e, t.v, r.h, r.slots, line, statement, head, element, size, stack
-        ):
+        if not _holds(p, t, r, line, statement, head, element, size, stack):
             return False
     line = p.predicates[program, step, 1]
-    return _run(
-        p.code, p.constants, t.e, t.v, r.h, r.slots, line, statement, head, element, size, stack
-    )
+    return _holds(p, t, r, line, statement, head, element, size, stack)
 
 
 @compiled
