@@ -123,3 +123,19 @@ def test_runs_go_on_when_another_statement_with_the_same_ones_is_removed(in_colu
             engine.follow(SetChange(gone=["q1"]))
         found.append(len(engine.process(engine.evaluate([one]), lambda _: xml).matches))
     assert found == [0, 0, 0, 2, 0]
+
+
+@pytest.mark.parametrize("in_columns", [False, True])
+def test_elements_keep_their_values_when_others_with_more_of_them_come(in_columns: bool) -> None:
+    text = "S//a[p->x] FOLLOWED BY {y > x AND z > x, 1 h} S//b[p->y][q->z] MATCH NEXT GRACE 0 s"
+    [query] = xscl.parse(text, id="q")
+    limits = MatchingLimits(runs=RunLimits(in_columns=in_columns))
+    engine = Engine([RegisteredQuery(query)], lateness_us=1_000_000, limits=limits)
+    parts = ["<a><p>5</p></a>", "<b><p>3</p><q>3</q></b>", "<b><p>9</p><q>9</q></b>", "<c/>"]
+    xml = {docid: part.encode() for docid, part in enumerate(parts, 1)}
+    found: list[int] = []
+    for docid, content in xml.items():
+        at = docid * 1_000_000
+        one = Document(docid, "S", str(docid), at, at, at, at - 1_000_000, content)
+        found.append(len(engine.process(engine.evaluate([one]), lambda _: xml).matches))
+    assert found == [0, 0, 0, 1]

@@ -181,7 +181,7 @@ class RunTable:
         width = max(each.values.shape[1] for _, each in came)
         self._e = _with_room(self._e, self._size)
         if width > self._v.shape[1]:
-            self._v = np.resize(np.empty(0), (len(self._v), width))
+            self._v = np.pad(self._v, ((0, 0), (0, width - self._v.shape[1])))
         self._v = _with_room(self._v, self._size)
         self._extents = _with_room(self._extents, self._size)
         e = self._e[first : self._size]
