@@ -68,7 +68,7 @@ class Cursor:
     @property
     def last(self) -> Token:
         """The token before the next one."""
-        return self.tokens[max(0, self.index - 1)]
+        return self.tokens[self.index - 1] if self.index else self.token
 
     def at_word(self, word: str) -> bool:
         """Whether the next token is this keyword, in any case."""

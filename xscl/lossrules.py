@@ -9,13 +9,14 @@ from xscl.report import Report
 from xscl.statement import (
     AbsenceSyntax,
     FromSyntax,
+    OperandSyntax,
     PartSyntax,
     RepetitionSyntax,
     Statement,
     UnitSyntax,
     blocks_of,
 )
-from xscl.syntax import BlockSyntax, LossSyntax
+from xscl.syntax import LossSyntax
 
 __all__ = ["check_losses", "froms", "losses_not_run", "positive_losses"]
 
@@ -27,6 +28,8 @@ _HINT = "LOSS stands within a chain of FOLLOWED BY, and behind UNLESS and NOT"
 
 def check_losses(source: FromSyntax, report: Report) -> None:
     """Report lossy units where nothing would show that they are missing, and too many."""
+    if not _losses(source):
+        return
     positive = list(positive_losses(source))
     if len(positive) > LOSSY_MAX:
         report.error(
@@ -106,15 +109,14 @@ def froms(source: FromSyntax) -> Iterator[FromSyntax]:
 
 def positive_losses(source: FromSyntax) -> Iterator[LossSyntax]:
     """Yield the losses of units that must be there."""
-    for each in froms(source):
+    for each in froms(source) if _losses(source) else ():
         for part in each.parts:
             if isinstance(part, PartSyntax) and not isinstance(part.operand, FromSyntax):
                 yield from _losses(part.operand)
 
 
-def _losses(unit: UnitSyntax | RepetitionSyntax) -> Sequence[LossSyntax]:
-    blocks: Sequence[BlockSyntax] = blocks_of(unit)
-    return [block.loss for block in blocks if block.loss is not None]
+def _losses(syntax: OperandSyntax) -> Sequence[LossSyntax]:
+    return [block.loss for block in blocks_of(syntax) if block.loss is not None]
 
 
 # -- what is not run yet -------------------------------------------------------------------------
@@ -125,7 +127,7 @@ def losses_not_run(statement: Statement) -> Iterator[tuple[str, Span]]:
     source = statement.source
     if source is None:
         return
-    losses = [block.loss for block in blocks_of(source) if block.loss is not None]
+    losses = _losses(source)
     if not losses:
         return
     for each in froms(source):

@@ -164,6 +164,8 @@ OperandSyntax = UnitSyntax | RepetitionSyntax | FromSyntax
 
 def blocks_of(syntax: OperandSyntax) -> list[BlockSyntax]:
     """Return the blocks of an operand, absent ones too, in the order of the text."""
+    if isinstance(syntax, UnitSyntax):
+        return syntax.blocks
     found: list[BlockSyntax] = []
     for unit in units_of(syntax):
         found += unit.blocks if isinstance(unit, UnitSyntax) else unit.unit.blocks

@@ -145,8 +145,9 @@ def _walk(value: object) -> Iterator[object]:
             stack += value
             continue
         yield value
-        if value is not None:
-            stack += [getattr(value, name) for name in _inner_fields(type(value))]
+        stack += [
+            below for name in _inner_fields(type(value)) if (below := getattr(value, name))
+        ]
 
 
 def _inner_fields(syntax: type) -> tuple[str, ...]:
