@@ -27,7 +27,7 @@ class _PandasFree(MetaPathFinder):
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
         """Raise `ImportError` for pandas, and find nothing else."""
         if fullname == "pandas":
-            return None
+            raise ModuleNotFoundError("the broker has no use for pandas", name=fullname)
 
 
 def set_up_process() -> None:
