@@ -277,7 +277,7 @@ class Engine:
         self._processor.begin_batch()
         long = self._limits.shared_characters
         accounts = Accounts(self._balances, is_known=is_known)
-        gathered = Gathered(long)
+        gathered = Gathered(long, self._processor.documents_of)
         trees = Trees(partial(self._xml, documents), self._limits.trees)
         giving = Giving(self._outcomes, accounts, gathered, self._absorption.rows_of, trees.tree)
         judging = Judging(giving)

@@ -23,6 +23,9 @@ class RunLimits:
     steps: int = 100_000
     """Steps of the graphs of runs that one document decides."""
 
+    bits: int = 100_000
+    """Bits of the number of runs that end at one time, where they are counted without a graph."""
+
     heads: int = 100_000
     """Runs of a chain that are not complete, with one newest document."""
 

@@ -33,6 +33,7 @@ from joins.sequences.evaluation import Evaluation
 from joins.sequences.planning.outputs import ClassOutput, ClassOutputs
 from joins.sequences.planning.plan import Plan
 from joins.sequences.repetitions import Repetitions
+from joins.sequences.runrows import Documents
 from templates.chaindecision import DecidedChains
 from templates.decision import Decided, Decision
 from templates.queryclass import QueryClass
@@ -194,6 +195,7 @@ class DecidingProcessor:
     def begin_batch(self) -> None:
         """Start a batch: instances that are absorbed from now on are new."""
         self.inner.begin_batch()
+        self._repetitions.begin_batch()
         clock = self._batch.clock.next_batch()
         self._batch = DecidingBatch(clock, self._repetitions.next_identity)
         if self._has_changed:
@@ -278,6 +280,13 @@ class DecidingProcessor:
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return remembered instances by number."""
         return self.inner.instances(numbers)
+
+    def documents_of(self, runs: int) -> Documents | None:
+        """Return what finds the documents of counted runs that were handed on in this batch.
+
+        They are told by their node; None where the tuple has its documents.
+        """
+        return self._repetitions.documents_of(runs)
 
     def figures(self) -> dict[str, int]:
         """Return how much is remembered, and how much waits to be decided."""

@@ -23,7 +23,7 @@ from joins.sequences.counting.counted import CountedRunEvaluation
 from joins.sequences.graphruns import GraphRunEvaluation
 from joins.sequences.lockstep.compilation import LOOPS
 from joins.sequences.lockstep.runtable import ColumnChainEvaluation, RunTable
-from joins.sequences.runrows import ChainRows, FoundRows, GraphRows, RunRows
+from joins.sequences.runrows import ChainRows, Documents, FoundRows, GraphRows, RunRows
 from joins.sequences.runs import RunEvaluation
 from templates.chaindecision import ChainDecision, DecidedChains
 from templates.chainprograms import ChainProgram, compile_chain
@@ -38,11 +38,11 @@ RowEvaluation = RunEvaluation | ChainEvaluation | AnyChainEvaluation
 AnyEvaluation = RowEvaluation | ColumnChainEvaluation
 
 
-def _rows_of(number: int, runs: AnyRuns) -> FoundRows[Any]:
+def _rows_of(number: int, runs: AnyRuns, documents: dict[int, Documents]) -> FoundRows[Any]:
     if isinstance(runs, DecidedChains):
         return ChainRows(number, runs)
     if runs.decision.counting is not None:
-        return GraphRows(number, runs)
+        return GraphRows(number, runs, documents)
     return RunRows(number, runs)
 
 
@@ -78,6 +78,7 @@ class Repetitions:
         self._read_by: dict[str, list[RowEvaluation]] = {}
         self._read_by_tables: dict[str, list[RunTable]] = {}
         self._last_identity = 0
+        self._documents: dict[int, Documents] = {}
 
     def __len__(self) -> int:
         return len(self._evaluations)
@@ -95,7 +96,7 @@ class Repetitions:
         if number not in self._classes:
             self._of_strata.setdefault(stratum, {})[number] = None
             self._classes[number] = runs
-            self._rows[number] = _rows_of(number, runs)
+            self._rows[number] = _rows_of(number, runs, self._documents)
 
     def remove(self, number: int, kind: UseKind) -> None:
         """Undo one `add`; of a class that is not there it changes nothing."""
@@ -177,6 +178,14 @@ class Repetitions:
                 yield each
 
     # -- a batch -------------------------------------------------------------------------------
+
+    def begin_batch(self) -> None:
+        """Forget how to find out what counted runs of the last batch are made of."""
+        self._documents.clear()
+
+    def documents_of(self, number: int) -> Documents | None:
+        """Return what finds the documents of counted runs of the batch; None if they are known."""
+        return self._documents.get(number)
 
     def absorb(self, instances: pa.Table, first: int) -> None:
         """Take instances, numbered from `first` on, as elements and as what stands before."""

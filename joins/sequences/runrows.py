@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from itertools import product
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -26,11 +26,14 @@ from templates.rundecision import (
     compile_disjuncts,
 )
 
-__all__ = ["ChainRows", "FoundRows", "GraphRows", "RunRows"]
+__all__ = ["ChainRows", "Documents", "FoundRows", "GraphRows", "RunRows"]
 
 _ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
 
 _Identity = Callable[[tuple[Any, ...]], int]
+
+Documents = Callable[[], Sequence[int]]
+"""Finds out of which documents counted runs are: their instances."""
 
 
 class FoundRun(Protocol):
@@ -146,15 +149,24 @@ class RunRows(FoundRows[DecidedRun]):
 
 
 class GraphRows(FoundRows[FoundGraph]):
-    """Makes the rows of one class of counted runs: one of all that end at one time."""
+    """Makes the rows of one class of counted runs: one of all that end at one time.
 
-    def __init__(self, number: int, runs: DecidedRuns) -> None:
+    Where the documents of some are found out later, `documents` has who does it, by their number.
+    """
+
+    def __init__(
+        self, number: int, runs: DecidedRuns, documents: MutableMapping[int, Documents]
+    ) -> None:
         super().__init__(number, runs)
         self._run = runs.run
+        self._documents = documents
 
     def terms(self, one: FoundGraph, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
         """Yield the runs as a value, whose node is a number of their own."""
-        yield {self._run: TermNode(identity((id(one),)), one.runs.spell())}
+        number = identity((id(one),))
+        if one.documents is not None:
+            self._documents[number] = one.documents
+        yield {self._run: TermNode(number, one.runs.spell())}
 
     def _extent(self, one: FoundGraph) -> Extent:
         return Extent.of(one.parts)._replace(

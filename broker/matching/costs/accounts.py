@@ -86,8 +86,9 @@ class Accounts:
             if overrun.of_steps:
                 return (
                     f"document {overrun.docid} decides graphs of more than {limits.steps:,} steps,"
-                    f" or runs of more than {limits.elements:,} elements; bound the repetition with"
-                    " a shorter window, or ask more of its elements"
+                    f" or runs of more than {limits.elements:,} elements, or more than"
+                    f" 2^{limits.bits:,} runs; bound the repetition with a shorter window, or ask"
+                    " more of its elements"
                 )
             return (
                 f"document {overrun.docid} makes more than {limits.runs:,} runs, or one of more"

@@ -6,19 +6,18 @@ are never shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from broker.matching.boxes.columns import Ints
 from broker.matching.clauseterms import ClauseTerms
 from broker.matching.confidences import known_of, times_of
 from broker.matching.hits import Hits, TupleReading
 from broker.matching.outcomes.asidehits import AsideMatches, AsidePiece, PlainClause
-from broker.matching.outcomes.matched import ClauseReader, Matched, MatchedDocuments
+from broker.matching.outcomes.matched import ClauseReader, Matched, MatchedDocuments, Rows
 from broker.matching.rendering.matchnodes import MatchNodes, nodes_of
 from broker.matching.rendering.matchrows import MatchRows, places_of
 from broker.matching.uses import Topic, Use
@@ -26,9 +25,6 @@ from templates.clause import Clause
 from templates.rungraphs import CountedRuns
 
 __all__ = ["Gathered", "MatchSource", "Rows", "source_of"]
-
-Rows = Callable[[Iterable[int]], Iterator[tuple[Sequence[int], pa.RecordBatch]]]
-"""Yields the rows of instances by number."""
 
 
 class MatchSource(NamedTuple):
@@ -38,11 +34,16 @@ class MatchSource(NamedTuple):
     name: str
 
 
+DocumentsOf = Callable[[int], Callable[[], Sequence[int]] | None]
+"""Returns what finds out the documents of counted runs, by their node; None if a tuple has them."""
+
+
 class Gathered:
     """The matches of one batch; `long` is as in `MatchRows`."""
 
-    def __init__(self, long: int) -> None:
+    def __init__(self, long: int, documents_of: DocumentsOf) -> None:
         self._long = long
+        self._documents_of = documents_of
         self._found: dict[MatchSource, dict[Hashable, Matched]] = {}
         self._documents = MatchedDocuments()
         self._pieces: list[Hits] = []
@@ -130,6 +131,8 @@ class Gathered:
                 )
                 match.times = times.get(hit, match.times)
                 match.known = known.get(hit, match.known)
+                if counted is not None:
+                    match.find_leaves = self._documents_of(int(hits.nodes[hit, terms.counted]))
                 begun.append(hit)
             match.readings.append(readings[hit])
             match.hits.append((piece, hit))
@@ -149,7 +152,14 @@ class Gathered:
 
     def read(self, matches: Iterable[Matched], rows: Rows) -> None:
         """Read the documents of matches, which may be shown or compared then."""
-        self._read({number for match in matches for number in match.leaves}, rows)
+        self._documents.rows_of = rows
+        known = (match for match in matches if match.find_leaves is None)
+        self._read({number for match in known for number in match.leaves}, rows)
+
+    def find(self, matches: Iterable[Matched], rows: Rows) -> None:
+        """Find out and read the documents of matches that may be shown in later batches."""
+        found = [match for match in matches if match.find_leaves is not None]
+        self._read({number for match in found for number in match.found_leaves()}, rows)
 
     def _read(self, numbers: set[int], rows: Rows) -> None:
         for some, own in rows(sorted(numbers)) if numbers else ():

@@ -169,6 +169,8 @@ class Giving:
             own, matches = self._outcomes.rows_of(source), found.get(source, [])
             if held is not None:
                 matches = held.holding(matches, self._queries.revision(query.id))
+            if asking.longest_us:
+                self._gathered.find(matches, self._rows_of)
             taken = own.take(matches, asking, is_known=self._is_known, aside=aside.get(source))
             for row in taken:
                 if row.docid < tally.limit and self._is_given(row):

@@ -6,7 +6,7 @@ are never shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -24,7 +24,10 @@ from templates.rungraphs import CountedRuns
 from xscl.comparison import Call, Operand, operand_terms, term
 from xscl.evaluation import UnboundError, Values, compile_operand
 
-__all__ = ["Asked", "ClauseReader", "Matched", "MatchedDocuments"]
+__all__ = ["Asked", "ClauseReader", "Matched", "MatchedDocuments", "Rows"]
+
+Rows = Callable[[Iterable[int]], Iterator[tuple[Sequence[int], pa.RecordBatch]]]
+"""Yields the rows of instances by number."""
 
 CERTAIN = Fraction(1)
 """How sure documents are of which nothing else is known."""
@@ -34,11 +37,15 @@ Asked = tuple[Values, ...]
 
 
 class MatchedDocuments:
-    """The documents of some matches, by number: read when one of them is shown or compared."""
+    """The documents of some matches, by number: read when one of them is shown or compared.
+
+    `rows_of` yields the rows of those that nobody has read, of the batch in hand.
+    """
 
     def __init__(self) -> None:
         self._parts: list[tuple[Ints, pa.RecordBatch]] = []
         self._leaves: dict[int, Leaf] = {}
+        self.rows_of: Rows | None = None
 
     def add(self, numbers: Sequence[int], rows: pa.RecordBatch) -> None:
         """Take rows of documents, whose numbers ascend."""
@@ -49,6 +56,14 @@ class MatchedDocuments:
         if leaf is None:
             leaf = self._leaves[number] = self._read(number)
         return leaf
+
+    def find(self, numbers: Sequence[int]) -> None:
+        """Read documents of the batch in hand that nobody has read, all at once."""
+        unread = sorted(set(numbers).difference(self._leaves))
+        if unread:
+            assert self.rows_of is not None
+            for some, rows in self.rows_of(unread):
+                self._leaves.update(zip(some, Leaf.read(some, rows), strict=True))
 
     def _read(self, number: int) -> Leaf:
         for numbers, rows in self._parts:
@@ -63,7 +78,8 @@ class Matched:
     """A decided match: where it stands, its documents, and what is read of it.
 
     `form` is None where matches are counted: then it stands for `count` of them, which are
-    `counted`.  `newest` is the newest outside document behind it.  `times` are what the factors of
+    `counted`; where `find_leaves` is there, it finds out of which documents, in the batch in hand.
+    `newest` is the newest outside document behind it.  `times` are what the factors of
     its confidence ask for, `known` is how sure its documents are where that counts; `confidence` is
     set where it is known.
     """
@@ -77,6 +93,7 @@ class Matched:
         "depth",
         "docid",
         "end_us",
+        "find_leaves",
         "form",
         "hits",
         "known",
@@ -101,6 +118,7 @@ class Matched:
     ) -> None:
         self.leaves, self.visible, self.form = nodes
         self.counted = counted
+        self.find_leaves: Callable[[], Sequence[int]] | None = None
         self.docid, self.newest, self.depth, self.watermark_us, self.start_us, self.end_us = place
         self.topic = topic
         self.clause = clause
@@ -147,11 +165,24 @@ class Matched:
     @property
     def behind(self) -> list[Leaf]:
         """Its documents."""
+        if self.find_leaves is not None:
+            self._documents.find(self.found_leaves())
         return [self._documents[number] for number in self.leaves]
+
+    def found_leaves(self) -> Sequence[int]:
+        """Return the numbers of its documents, found out where they are not known."""
+        if self.find_leaves is not None:
+            self.leaves, self.find_leaves = tuple(self.find_leaves()), None
+        return self.leaves
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Its place among the matches that a row is made of: by end, start and documents."""
+        """Its place among the matches that a row is made of: by end, start and documents.
+
+        Of those that are counted a row says nothing one by one.
+        """
+        if self.counted is not None:
+            return self.end_us, self.docid
         positions = tuple([leaf.position for leaf in self.behind])
         return self.end_us, self.start_us, positions, self.visible
 

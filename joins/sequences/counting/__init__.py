@@ -1,9 +1,13 @@
 """Counting: runs that are counted, or drawn as graphs, and never listed.
 
-    lanes    elements that one run may have, each with the elements that may come next
-    ways     the ways to an element that came last, counted without drawing them
-    drawing  runs that have been found, as a graph of documents
-    counted  one repetition, batch by batch
+    lanes      elements that one run may have, each with the elements that may come next
+    ways       the ways to an element that came last, counted without drawing them
+    drawing    runs that have been found, as a graph of documents
+    sums       exact sums of what stands below a number, for elements that come and go
+    spread     ways between elements that need no step between any two
+    plain      a lane whose runs are counted so
+    plainruns  such lanes by the values of SAME
+    counted    one repetition, batch by batch
 
 Invariant: each match is counted once, with the last of its places that enters.
 

@@ -11,6 +11,8 @@ match shows, enter together: they are one place of a match.
              time at which they end
     drawn    these are a graph of documents (`drawing`), in which each match is one path
 
+Where neighbours are asked for little, lanes have no steps (`plainruns`), and numbers are found.
+
 > **Each match is counted once**: with the last of its places that enters.  All others have entered
 > by then, so it is decided at that document.
 
@@ -19,7 +21,7 @@ match shows, enter together: they are one place of a match.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
 from operator import attrgetter, itemgetter
@@ -37,6 +39,8 @@ from joins.sequences.counting.lanes import (
     steps_back,
     steps_to,
 )
+from joins.sequences.counting.plain import FoundWays, NotPlainError
+from joins.sequences.counting.plainruns import PlainRuns
 from joins.sequences.counting.ways import WaysBack, ways_back
 from joins.sequences.runparts import Head, Part, PartRow
 from joins.sequences.runs import RunEvaluation
@@ -55,7 +59,8 @@ _Begun = Sequence[tuple[Start, LaneNode]]
 class FoundGraph:
     """Matches that end at one time and are decided at one document, with what they are made of.
 
-    `leaves` are their documents, in the order of `runs.places`.
+    `leaves` are their documents, in the order of `runs.places`.  Where `documents` are given, these
+    are their documents, and `parts` and `leaves` only say where the matches stand.
     """
 
     docid: int
@@ -64,6 +69,7 @@ class FoundGraph:
     runs: CountedRuns
     start_us: int
     end_us: int
+    documents: Callable[[], Sequence[int]] | None = None
 
 
 class CountedRunEvaluation(RunEvaluation):
@@ -77,7 +83,7 @@ class CountedRunEvaluation(RunEvaluation):
         self._conditions = self._begins[0]
         self._reads_left = decision.reads_left
         self._lanes: dict[tuple[int, tuple[str, ...]], list[RunLane]] = {}
-        self._lanes_size = 0
+        self._lanes_size = self._plain_size = 0
         self._steps = 0
         keys = self._counting.keys
         self._left_keys = [compile_keys(key.operand) for key in keys if not key.is_of_elements]
@@ -85,9 +91,12 @@ class CountedRunEvaluation(RunEvaluation):
         self._element_key = [(at, compile_keys(key.operand)) for at, key in of_elements]
         # An element that is a place of a match by itself, and of which nothing is told apart.
         self._are_ways = self.decision.is_leading and not (keys or self._counting.has_steps)
+        self._plain: PlainRuns | None = None
+        if self._are_ways:
+            self._plain = PlainRuns.of(decision, self._conditions, lateness_us)
 
     def __len__(self) -> int:
-        return super().__len__() + self._lanes_size
+        return super().__len__() + self._lanes_size + self._plain_size
 
     def decide_graphs(self, clock: WatermarkSteps) -> list[FoundGraph]:
         """Return what is found in the batch, in the order in which it is decided."""
@@ -117,6 +126,10 @@ class CountedRunEvaluation(RunEvaluation):
 
     def _enter_elements(self, docid: int, parts: Sequence[Part]) -> Iterator[FoundGraph]:
         """Yield the graphs of the runs through elements with one label."""
+        counted = self._counted_plainly(docid, parts)
+        if counted is not None:
+            yield from counted
+            return
         new: list[LaneNode] = []
         lane = None
         for part in parts:
@@ -125,7 +138,7 @@ class CountedRunEvaluation(RunEvaluation):
                     continue
                 node = self._add(lane, part)
                 new.append(node)
-                if node.longest > self._limits.elements:
+                if self._is_too_long(lane, node):
                     self.limit = docid
         if self._are_ways and len(new) == 1 and not new[0].behind:
             assert lane is not None
@@ -145,6 +158,43 @@ class CountedRunEvaluation(RunEvaluation):
                 if self._reaches(start, end_us)
             ]
             yield from self._graphs(docid, end_us, {**before, **behind}, begun)
+
+    def _is_too_long(self, lane: RunLane, node: LaneNode) -> bool:
+        """Return whether a run to an element may have too many: a path may be more than a run."""
+        most = self._limits.elements
+        return node.longest > most and lane.since(node.part.end_us - self._longest_us) > most
+
+    def _counted_plainly(self, docid: int, parts: Sequence[Part]) -> list[FoundGraph] | None:
+        """Add elements to their lanes without steps; None where these need some."""
+        plain = self._plain
+        if plain is None:
+            return None
+        keys = list(dict.fromkeys(map(self._same, parts)))
+        if len(keys) == 1 and not all(keys[0]):
+            return []
+        if len(keys) == 1 and (0, keys[0]) not in self._lanes:
+            try:
+                found = plain.enter(keys[0], parts)
+            except NotPlainError:
+                pass
+            else:
+                self._plain_size += 1
+                return [self._counted_runs(docid, each) for each in found]
+        for key in keys:
+            for part in plain.leave(key):
+                if part not in parts:
+                    for lane in self._lanes_of(part):
+                        self._add(lane, part)
+        return None
+
+    def _counted_runs(self, docid: int, found: FoundWays) -> FoundGraph:
+        """Return runs that are only counted, as they are handed on: where the last one stands."""
+        if found.total.bit_length() > self._limits.bits:
+            self.limit = docid
+        last = found.parts[-1]
+        runs = CountedRuns(found.total, ())
+        end_us = found.end_us
+        return FoundGraph(docid, found.parts, last.leaves, runs, end_us, end_us, found.documents)
 
     def _are_matches(self, ways: WaysBack) -> bool:
         """Return whether each path is a match, and all of it was remembered together."""
@@ -378,6 +428,9 @@ class CountedRunEvaluation(RunEvaluation):
 
     def _forget(self, before_us: int) -> None:
         super()._forget(before_us)
+        if self._plain is not None:
+            self._plain.forget(before_us)
+            self._plain_size = len(self._plain)
         all_lanes = {id(lane): lane for lanes in self._lanes.values() for lane in lanes}
         kept = {i for i, lane in all_lanes.items() if lane.forget(before_us)}
         for place, lanes in list(self._lanes.items()):

@@ -84,6 +84,10 @@ class RunLane:
         self.nodes.insert(at, node)
         return node
 
+    def since(self, time_us: int) -> int:
+        """Return how many elements end at a time or behind it."""
+        return len(self._ends_us) - bisect_left(self._ends_us, time_us)
+
     def behind(self, part: Part) -> Sequence[LaneNode]:
         """Return the elements that end behind another part."""
         return self.nodes[bisect_right(self._ends_us, part.end_us) :]

@@ -1,0 +1,228 @@
+"""A lane whose runs are counted without a step between two elements.
+
+Where neighbours are asked for nothing, or for one inequality of numbers, what may stand before an
+element is known by its end and its number (`spread`).  Elements stand by end, and
+
+    in order  the ways to an element that ends last: added up while time slides on, or where runs
+              are bounded as a whole and compared, from each beginning in the window anew
+    late      the ways through an element, to each time at which runs end that have it: the ways to
+              it, times the ways on from it
+
+Of which documents those runs are is found out when it is asked.
+
+Elements are of one document each, begin when they end, and no two ways of one element stand apart.
+What breaks any of these, or is remembered in parts only, raises `NotPlainError`: then steps are
+drawn (`lanes`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import accumulate, groupby
+from operator import attrgetter
+from typing import NamedTuple
+
+from joins.memory.durations import UNBOUNDED
+from joins.sequences.counting.spread import (
+    LaneProduct,
+    LaneSums,
+    PlainElement,
+    PlainShape,
+    spread,
+)
+from joins.sequences.runparts import Part
+
+__all__ = ["FoundWays", "NotPlainError", "PlainLane"]
+
+_END = attrgetter("end_us")
+_SERIAL = attrgetter("serial")
+
+
+class NotPlainError(Exception):
+    """Runs of a lane are more than its sums can tell."""
+
+
+class FoundWays(NamedTuple):
+    """Runs through an element that came, which end at one time: how many.
+
+    `parts` are those of their elements that say where they stand; `documents` gives the documents
+    of all, by end.
+    """
+
+    total: int
+    end_us: int
+    parts: tuple[Part, ...]
+    documents: Callable[[], list[int]]
+
+
+class PlainLane:
+    """Elements that one run may have, by end, then in the order in which they came."""
+
+    def __init__(self, shape: PlainShape) -> None:
+        self._shape = shape
+        self._elements: list[PlainElement] = []
+        self._serial = 0
+        self._newest: tuple[int | str, ...] = ()
+        self._watermark_us = -UNBOUNDED
+        self._depth = 0
+        self._sums = self._new_sums()
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    @property
+    def parts(self) -> list[Part]:
+        """The elements, in the order in which they came."""
+        return [each.part for each in sorted(self._elements, key=_SERIAL)]
+
+    def _new_sums(self) -> LaneSums | LaneProduct | None:
+        """Return what adds up the ways to what comes in order; None where runs are spread anew."""
+        shape = self._shape
+        if not shape.is_bounded:
+            return LaneSums(shape)
+        if shape.compares is None and shape.may_all_begin and shape.gap_us >= shape.within_us:
+            return LaneProduct(shape)
+        return None
+
+    # -- what enters ---------------------------------------------------------------------------
+
+    def enter(self, own: PlainElement) -> list[FoundWays]:
+        """Add an element; return the runs through it, by their ends."""
+        if own.part.start_us != own.end_us or len(own.part.leaves) != 1:
+            raise NotPlainError
+        if self._shape.are_same and own.asked != own.given:
+            # Of several values the greatest is asked, and the least given.
+            self._shape = replace(self._shape, are_same=False)
+        self._serial += 1
+        own.serial = self._serial
+        self._note(own.part)
+        if self._elements and self._elements[-1].end_us > own.end_us:
+            return self._enter_late(own)
+        if self._sums is not None:
+            own.ways = total = self._sums.ways_to(own)
+            self._sums.add(own)
+        else:
+            before = spread(self._shape, own, self._before(own, own.end_us), on=False)
+            total = own.begins + sum([ways for each, ways in before if each.begins])
+        self._elements.append(own)
+        return [self._found(total, own, [own])] if total else []
+
+    def _enter_late(self, own: PlainElement) -> list[FoundWays]:
+        """Add an element with others behind it; return the runs through it, by their ends."""
+        shape, elements = self._shape, self._elements
+        ways_from = self._ways_to(own)
+        first = bisect_right(elements, own.end_us, key=_END)
+        last = bisect_right(elements, own.end_us + shape.within_us, key=_END)
+        behind = spread(shape, own, elements[first:last], on=True)
+        elements.insert(first, own)
+        found: list[FoundWays] = []
+        for end_us, group in groupby([(own, 1), *behind], key=lambda each: each[0].end_us):
+            ending = list(group)
+            total = ways_from(end_us) * sum([ways for _, ways in ending])
+            if total:
+                found.append(self._found(total, own, [each for each, _ in ending]))
+        for each, ways in behind:
+            each.ways += ways * own.ways
+        self._renew()
+        return found
+
+    def _ways_to(self, own: PlainElement) -> Callable[[int], int]:
+        """Return what gives the ways to a late element, of runs that end at a time."""
+        shape = self._shape
+        if not shape.is_bounded:
+            near = self._from(own.end_us - shape.gap_us, own.end_us)
+            own.ways = own.begins + sum([each.ways for each in near if shape.fits(own, each)])
+            return lambda _: own.ways
+        before = spread(shape, own, self._before(own, own.end_us), on=False)
+        begun = [(each.end_us, ways) for each, ways in [(own, 1), *before] if each.begins]
+        # From the latest beginning on back.
+        ends_us = [-end_us for end_us, _ in begun]
+        sums = [0, *accumulate(ways for _, ways in begun)]
+        return lambda end_us: sums[bisect_right(ends_us, shape.within_us - end_us)]
+
+    def _renew(self) -> None:
+        """Add up the ways to what comes in order anew, of elements that know theirs."""
+        self._sums = self._new_sums()
+        if self._sums is None:
+            return
+        reach_us = min(self._shape.gap_us, self._shape.within_us)
+        for each in self._from(self._elements[-1].end_us - reach_us, UNBOUNDED):
+            self._sums.ways_to(each)
+            self._sums.add(each)
+
+    def _from(self, from_us: int, before_us: int) -> list[PlainElement]:
+        """Return the elements that end from a time on, before another."""
+        first, last = (bisect_left(self._elements, at, key=_END) for at in (from_us, before_us))
+        return self._elements[first:last]
+
+    def _before(self, own: PlainElement, end_us: int) -> list[PlainElement]:
+        """Return the elements before one with which runs may begin that end at a time, backward."""
+        return self._from(end_us - self._shape.within_us, own.end_us)[::-1]
+
+    # -- what is found -------------------------------------------------------------------------
+
+    def _note(self, part: Part) -> None:
+        """Note by what an element is the newest."""
+        self._newest = max(self._newest, (part.docid_max, *part.position))
+        self._watermark_us = max(self._watermark_us, part.watermark_us)
+        self._depth = max(self._depth, part.depth)
+
+    def _is_newest(self, part: Part) -> bool:
+        """Return whether no element has come that is newer than one, by anything."""
+        newest = (self._newest, self._watermark_us, self._depth)
+        return newest == ((part.docid_max, *part.position), part.watermark_us, part.depth)
+
+    def _found(self, total: int, own: PlainElement, ending: Sequence[PlainElement]) -> FoundWays:
+        """Return so many runs through an element, which end with one of some."""
+        serial, end_us = self._serial, ending[-1].end_us
+        parts = tuple(dict.fromkeys([own.part, ending[-1].part]))
+        before = bisect_left(self._elements, end_us - self._shape.within_us, key=_END)
+        is_whole = self._is_whole(self._elements[before].end_us, self._watermark_us)
+        if not (is_whole and self._is_newest(own.part)):
+            parts = tuple([each.part for each in self._on_paths(own, ending, serial)])
+            if not self._is_whole(parts[0].end_us, max([part.watermark_us for part in parts])):
+                raise NotPlainError
+
+        def documents() -> list[int]:
+            on_paths = self._on_paths(own, ending, serial)
+            return list(dict.fromkeys([each.part.leaves[0] for each in on_paths]))
+
+        return FoundWays(total, end_us, parts, documents)
+
+    def _is_whole(self, oldest_us: int, watermark_us: int) -> bool:
+        """Return whether all from a time on was remembered together (section 1.1)."""
+        remembered_us = self._shape.remembered_us
+        return remembered_us >= UNBOUNDED or oldest_us >= watermark_us - remembered_us
+
+    def _on_paths(
+        self, own: PlainElement, ending: Sequence[PlainElement], serial: int
+    ) -> list[PlainElement]:
+        """Return the elements of the runs through one that end with some, by end.
+
+        They are of what had come by then.
+        """
+        shape, end_us = self._shape, ending[-1].end_us
+        known = [each for each in self._before(own, end_us) if each.serial <= serial]
+        leading = [each for each, _ in spread(shape, own, known, on=False)][::-1]
+        if not shape.may_all_begin:
+            leading = [each for each, _ in spread(shape, None, leading, on=True)]
+        if own is ending[-1]:
+            return [*leading, own]
+        between = [each for each in self._from(own.end_us + 1, end_us) if each.serial <= serial]
+        behind = {each for each, _ in spread(shape, own, between, on=True)}
+        on_paths = {
+            each
+            for last in ending
+            for each, _ in spread(shape, last, between[::-1], on=False)
+            if each in behind
+        }
+        return [*leading, own, *(each for each in between if each in on_paths), *ending]
+
+    # -- what is kept --------------------------------------------------------------------------
+
+    def forget(self, before_us: int) -> bool:
+        """Forget what ends before a time; return whether something is left."""
+        del self._elements[: bisect_left(self._elements, before_us, key=_END)]
+        return bool(self._elements)

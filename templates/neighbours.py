@@ -1,0 +1,190 @@
+"""What a repetition asks of two elements that stand next to each other, taken apart.
+
+What is asked of an element by itself, of the one before it by itself, and one inequality between a
+number of each: runs of which no more is asked can be counted without holding any two elements
+against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from templates.rundecision import Begin, Test, Values, compile_disjuncts
+from xscl.comparison import Call, Elements, Operand
+from xscl.evaluation import StepReading, UnboundError, compile_operand
+from xscl.functions import to_double
+from xscl.path import Literal
+from xscl.pattern import INEQUALITIES
+from xscl.query import Disjunct, Residual
+
+__all__ = ["ComparedNumbers", "InexactError", "AskedNeighbours", "compile_neighbours"]
+
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_TIMES = frozenset({"start", "end", "dur", "time", "unbound"})
+
+_Side = frozenset[str]
+"""Which elements an operand speaks of: `candidate`, `prev`."""
+
+
+class InexactError(Exception):
+    """What is compared of an element is not bound, or a measure: no one number stands for it."""
+
+
+@dataclass(frozen=True)
+class ComparedNumbers:
+    """One inequality: `of_next` of an element, `operator`, `of_previous` of the one before it.
+
+    Each side is the number by which alone the comparison is decided, NaN where it never holds.
+    With `are_same` both sides read the same of an element.
+    """
+
+    operator: str
+    of_next: Callable[[StepReading], float]
+    of_previous: Callable[[StepReading], float]
+    are_same: bool
+
+
+@dataclass(frozen=True)
+class AskedNeighbours:
+    """What is asked: `own` of each element, `leads` of one that another follows, `compared`.
+
+    With `may_all_begin` a run may begin with each element of which `own` holds.
+    """
+
+    own: Test
+    leads: Test
+    compared: ComparedNumbers | None
+    may_all_begin: bool
+
+
+def compile_neighbours(begin: Begin) -> AskedNeighbours | None:
+    """Return what a way to begin asks of neighbours, None where that cannot be taken apart.
+
+    It is for runs before which nothing stands.
+    """
+    if begin.left is not None or begin.folds or begin.go_on is not None:
+        return None
+    is_free = begin.first == Disjunct()
+    if len(begin.each) > 1:
+        sides = [_side(operand) for each in begin.each for operand in each.operands()]
+        if any(side is None or "prev" in side for side in sides):
+            return None
+        return AskedNeighbours(compile_disjuncts(begin.each), _always, None, is_free)
+    (asked,) = begin.each
+    own, leads, pairs = _taken_apart(asked) or (None, None, [])
+    if own is None or leads is None or len(pairs) > 1:
+        return None
+    compared = _compared(pairs[0]) if pairs else None
+    if pairs and compared is None:
+        return None
+    of_previous = [*leads.operands(), *(side for each in pairs for side in (each.left, each.right))]
+    is_free = is_free and not leads.tests and not any(map(_has_default, of_previous))
+    return AskedNeighbours(
+        compile_disjuncts((own,)),
+        _always if leads == Disjunct() else compile_disjuncts((leads,)),
+        compared,
+        is_free,
+    )
+
+
+def _always(_: StepReading) -> bool:
+    return True
+
+
+def _taken_apart(asked: Disjunct) -> tuple[Disjunct, Disjunct, list[Residual]] | None:
+    """Return what speaks of an element, of the one before it, and of both."""
+    if asked.value_joins or asked.similarity_joins:
+        return None
+    own: list[Residual] = []
+    leads: list[Residual] = []
+    pairs: list[Residual] = []
+    for residual in asked.residuals:
+        side = _sides((residual.left, residual.right))
+        if side is None:
+            return None
+        of = pairs if len(side) > 1 else leads if "prev" in side else own
+        of.append(residual)
+    tests: tuple[list[Call], list[Call]] = ([], [])
+    for test in asked.tests:
+        side = _sides(test.arguments)
+        if side is None or len(side) > 1:
+            return None
+        tests["prev" in side].append(test)
+    return (
+        Disjunct(residuals=tuple(own), tests=tuple(tests[0])),
+        Disjunct(residuals=tuple(leads), tests=tuple(tests[1])),
+        pairs,
+    )
+
+
+def _sides(operands: Iterable[Operand]) -> _Side | None:
+    found: _Side = frozenset()
+    for operand in operands:
+        side = _side(operand)
+        if side is None:
+            return None
+        found |= side
+    return found
+
+
+def _side(operand: Operand) -> _Side | None:
+    """Return which elements an operand speaks of, None where it speaks of more than those two."""
+    match operand:
+        case Elements(run=None, function="candidate" | "prev" as function):
+            return frozenset({function})
+        case Literal():
+            return frozenset()
+        case Call(function, arguments) if function not in _TIMES:
+            return _sides(arguments)
+    return None
+
+
+def _has_default(operand: Operand) -> bool:
+    if isinstance(operand, Elements):
+        return operand.otherwise is not None
+    return isinstance(operand, Call) and any(map(_has_default, operand.arguments))
+
+
+def _compared(pair: Residual) -> ComparedNumbers | None:
+    """Return a comparison of neighbours as one of numbers, if it is an inequality."""
+    left, operator, right = pair.left, pair.operator, pair.right
+    if operator not in INEQUALITIES:
+        return None
+    if _side(left) == frozenset({"prev"}):
+        left, operator, right = right, _TURNED[operator], left
+    if _side(left) != frozenset({"candidate"}) or _side(right) != frozenset({"prev"}):
+        return None
+    are_same = (
+        isinstance(left, Elements) and isinstance(right, Elements) and left.operand == right.operand
+    )
+    # Of several values some pair has to hold: that is the greatest of one side, the least of
+    # the other.
+    greatest = operator in (">", ">=")
+    return ComparedNumbers(
+        operator,
+        _number(left, max if greatest else min),
+        _number(right, min if greatest else max),
+        are_same,
+    )
+
+
+def _number(
+    operand: Operand, best: Callable[[list[float]], float]
+) -> Callable[[StepReading], float]:
+    of: Callable[[StepReading], Values] = compile_operand(operand)
+
+    def number(reading: StepReading) -> float:
+        try:
+            values = of(reading)
+        except UnboundError:
+            raise InexactError from None
+        if len(values) == 1 and isinstance(values[0], str):
+            return to_double(values[0])
+        if any(isinstance(value, Fraction) for value in values):
+            raise InexactError
+        numbers = [own for own in map(to_double, values) if own == own]
+        return best(numbers) if numbers else float("nan")
+
+    return number
