@@ -12,8 +12,11 @@ process, and what each does is timed, as if each had a core of its own.
     slowest s   the shard that works longest: with `driver s`, the time on enough machines
     all s       all shards one after the other: the time on one core
 
-At the end, what one frequent value does to three shards: equal titles again, and a share of the
-items has one and the same.
+Then what one frequent value does to three shards: equal titles again, and a share of the items has
+one and the same.  At the end, what a match costs the driver, in the workloads of
+`python -m benchmarks matches` and one without matches, in microseconds of processor time: the
+driver up to the commit, with shards that make lines and with shards that answer with tuples; the
+outbox; all shards, and the slowest of them.
 """
 
 from __future__ import annotations
@@ -21,9 +24,10 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,9 +35,13 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import xscl
 from benchmarks._workloads import flat_side, join_class, news_lines, random_classes
 from benchmarks.joins import DAY_US, LEAVES, news_batches
+from benchmarks.matches import FROM, WORKLOADS, document
 from broker.documents.document import DocumentLine
+from broker.matching.engine import Engine, RegisteredQuery
+from broker.pipeline.outbox import Outbox
 from broker.pipeline.shards import Join, MemoryStore
 from joins.shards.driver import ShardedProcessor
 from joins.shards.orders import Answer, Order
@@ -42,6 +50,7 @@ from templates.queryclass import QueryClass
 BATCH = 1_000
 SHARDS = (1, 2, 8, 32, 128)
 SKEWED_SHARES = (0, 10, 50)
+MATCHED_DOCUMENTS = 6_000
 SKEWED_DOCUMENTS = 4_000
 """Half of them with one title make two million pairs, which a broker with a budget does not."""
 
@@ -65,20 +74,24 @@ class CountingStore(MemoryStore):
 class TimedShards:
     """A join of shards in this process, each with a clock."""
 
-    def __init__(self, shards: int) -> None:
+    def __init__(self, shards: int, *, can_finish: bool = False) -> None:
         self.store = CountingStore()
         join = Join(DAY_US, shards)
-        self._members = [join.shard(number, self.store) for number in range(shards)]
+        self._members = [join.shard(n, self.store, self._documents) for n in range(shards)]
         self.seconds: Counter[int] = Counter()
-        self.processor = ShardedProcessor(shards, self.store, self._answer)
+        self.processor = ShardedProcessor(shards, self.store, self._answer, can_finish=can_finish)
+
+    def _documents(self, docids: Iterable[int]) -> Mapping[int, bytes]:
+        assert self.processor.asked is not None
+        return self.processor.asked.documents(docids)
 
     def _answer(self, orders: Sequence[Order]) -> list[Answer]:
         return [self._timed(order) for order in orders]
 
     def _timed(self, order: Order) -> Answer:
-        started = time.perf_counter()
+        started = time.process_time()
         answer = self._members[order.shard].answer(order)
-        self.seconds[order.shard] += time.perf_counter() - started
+        self.seconds[order.shard] += time.process_time() - started
         return answer
 
 
@@ -109,14 +122,14 @@ def measure(lines: Sequence[DocumentLine], classes: Sequence[QueryClass], shards
     side = flat_side(len(LEAVES))
     batches = list(news_batches(lines, side, timed.processor, BATCH))
     tuples = 0
-    started = time.perf_counter()
+    started = time.process_time()
     for rows, newest in batches:
         timed.processor.begin_batch()
         timed.processor.absorb(rows)
         tuples += sum(1 for _ in timed.processor.tuples(0))
         timed.processor.evict(newest - 2 * DAY_US)
     shard_s = sum(timed.seconds.values())
-    driver_s = time.perf_counter() - started - shard_s
+    driver_s = time.process_time() - started - shard_s
     copies = timed.processor.routed_rows
     store, count = timed.store, len(lines)
     return (
@@ -124,6 +137,65 @@ def measure(lines: Sequence[DocumentLine], classes: Sequence[QueryClass], shards
         f" {max(store.rows.values()) * shards / copies:>8.2f} {driver_s:>9.2f}"
         f" {max(timed.seconds.values()):>10.2f} {shard_s:>7.2f} {tuples / count:>11.1f}"
     )
+
+
+def measure_matches(texts: Sequence[str], shards: int, *, can_finish: bool) -> dict[str, float]:
+    """Return what is spent on all documents but those of the first batch, in microseconds."""
+    timed = TimedShards(shards, can_finish=can_finish)
+    queries = [RegisteredQuery(xscl.parse(text, id=f"q{i}")[0]) for i, text in enumerate(texts)]
+    engine = Engine(queries, lateness_us=0, processor=timed.processor)
+    stream = [document(number) for number in range(1, MATCHED_DOCUMENTS + 1)]
+    xml = {each.docid: each.xml for each in stream}
+    spent = dict.fromkeys(("driver", "outbox", "shards", "slowest", "matches"), 0.0)
+    with tempfile.TemporaryDirectory() as directory:
+        outbox = Outbox(Path(directory) / "outbox.db")
+        for through, start in enumerate(range(0, len(stream), BATCH), 1):
+            witnesses = engine.evaluate(stream[start : start + BATCH])
+            timed.seconds.clear()
+            began = time.process_time()
+            step = engine.process(witnesses, lambda ids: {i: xml[i] for i in ids})
+            processed = time.process_time()
+            outbox.commit(after=through - 1, through=through, step=step)
+            if through == 1:  # what is made once is there now
+                continue
+            in_shards = sum(timed.seconds.values())
+            spent["driver"] += (processed - began - in_shards) * 1e6
+            spent["outbox"] += (time.process_time() - processed) * 1e6
+            spent["shards"] += in_shards * 1e6
+            spent["slowest"] += max(timed.seconds.values()) * 1e6
+            spent["matches"] += len(step.matches)
+        outbox.close()
+    return spent
+
+
+def print_matches(shards: int) -> None:
+    nothing = FROM.replace("1 h", "1 us")
+    print(f"\n{shards} shards, of each document: µs, and of each match beside the first line's")
+    print(f"{'':>8} {'matches':>8} {'driver':>14} {'with tuples':>14} {'outbox':>14}", end="")
+    print(f" {'all shards':>11} {'slowest':>8}")
+    base: dict[str, float] = {}
+    for name, texts in {"none": [nothing], **WORKLOADS}.items():
+        count = MATCHED_DOCUMENTS - BATCH
+        runs = [
+            min(
+                (measure_matches(texts, shards, can_finish=each) for _ in range(3)),
+                key=lambda spent: spent["driver"],
+            )
+            for each in (True, False)
+        ]
+        made, tuples = runs
+        own = {"driver": made["driver"], "tuples": tuples["driver"], "outbox": made["outbox"]}
+        base = base or own
+        matches = made["matches"]
+        columns = [
+            f"{spent / count:>6.1f} {(spent - base[key]) / max(1, matches):>7.1f}"
+            for key, spent in own.items()
+        ]
+        print(
+            f"{name:>8} {matches / count:>8.1f} {' '.join(columns)}"
+            f" {made['shards'] / count:>11.1f} {made['slowest'] / count:>8.1f}",
+            flush=True,
+        )
 
 
 def main() -> None:
@@ -148,6 +220,8 @@ def main() -> None:
         skewed = with_frequent_title(lines[:SKEWED_DOCUMENTS], percent)
         print(f"\nequal titles, {len(skewed):,} items, one title in {percent} %")
         print(measure(skewed, titles, 3), flush=True)
+    for shards in arguments.shards:
+        print_matches(shards)
 
 
 if __name__ == "__main__":

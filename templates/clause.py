@@ -15,13 +15,13 @@ channel; Hong 2009, chapter 5).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 from templates.factor import Factor
 from templates.lengths import NO_LENGTH, LongestSum
 from templates.queryclass import QueryClass
-from xscl.evaluation import Condition
+from xscl.evaluation import Condition, compile_condition
 from xscl.path import Parameter
 from xscl.pattern import WORD_TESTS, Constant, TreePattern, TuplePattern, VariablePair
 from xscl.query import Call, Operand, Residual, Row, SimilarityJoin
@@ -217,6 +217,11 @@ class Clause:
         is_block = len(self.sources) == 1 and not self.deciding
         object.__setattr__(self, "reach", reach if is_block else reach.plus(self.window_us))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is compiled cannot be pickled.
+        given = [each.name for each in fields(self) if each.init and each.name != "condition"]
+        return _compiled, ({name: getattr(self, name) for name in given},)
+
     def terms_of(self, value_join: tuple[int, int]) -> list[str]:
         """Return what the query calls the two variables of a value join of its class."""
         return [self._term(variable, side) for side, variable in enumerate(value_join)]
@@ -231,6 +236,10 @@ class Clause:
             handed_on = zip(below.carried, below.tuple_variables[1:], strict=False)
             found += [t for t, v in handed_on if v == variable]
         return min(found)
+
+
+def _compiled(given: Mapping[str, Any]) -> Clause:
+    return Clause(condition=compile_condition(given["residuals"], given["tests"]), **given)
 
 
 @dataclass(frozen=True, slots=True)

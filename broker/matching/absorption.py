@@ -96,6 +96,11 @@ class Absorption:
         assert number is not None
         return number
 
+    @property
+    def is_much(self) -> bool:
+        """Whether what is remembered is so large that it may have to be read in sub-batches."""
+        return self._bulk.is_much
+
     # -- read back -----------------------------------------------------------------------------
 
     def points(self, tuples: TupleTable) -> Points:

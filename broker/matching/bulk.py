@@ -46,6 +46,11 @@ class Bulk:
             self._large = kept
             self._large_max = max(self._limits.large_instances, 2 * len(kept))
 
+    @property
+    def is_much(self) -> bool:
+        """Whether all large instances have more than may be read at a time."""
+        return sum([size for size, _ in self._large.values()]) > self._limits.read_bytes
+
     def is_large(self, number: int) -> bool:
         """Return whether an instance is large."""
         return number in self._large

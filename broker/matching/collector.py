@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.confidences import are_sure
-from broker.matching.costs.accounts import Accounts
+from broker.matching.costs.accounting import Accounting
 from broker.matching.costs.budget import Tally
 from broker.matching.costs.charges import FoundCharges, HandedOnCharges
 from broker.matching.costs.commoncounts import Counted
@@ -33,7 +33,8 @@ class Collector:
 
     Where the matches of the batch are known, only tuples that other operators read are gathered.
     `shape_of` gives the shape of a clause's tuples as instances.  What asks tables, or writes them,
-    is gathered in `candidates`, and what has rows or limits in `gathered`.
+    is gathered in `candidates`, and what has rows or limits in `gathered`; without these there are
+    no such queries.
 
     `matches` are those found, `leaves` the documents behind them that
     have been read, by number; `long` is as in `MatchRows`, `held_pairs` as in `HeldPairs`.
@@ -41,10 +42,10 @@ class Collector:
 
     def __init__(
         self,
-        accounts: Accounts,
+        accounts: Accounting,
         shape_of: Callable[[Clause], int],
-        candidates: RuleCandidates,
-        gathered: Gathered,
+        candidates: RuleCandidates | None,
+        gathered: Gathered | None,
         *,
         long: int,
         held_pairs: int,
@@ -155,11 +156,13 @@ class Collector:
         )
         begun = []
         if len(are_asking):
+            assert self._candidates is not None
             asking = are_asking[self._candidates.add(hits.alone(are_asking))]
             begun.append(np.intersect1d(asking, are_candidates))
         if len(are_matching):
             begun.append(are_matching[self._match(hits.alone(are_matching))])
         if len(are_gathered):
+            assert self._gathered is not None
             begun.append(are_gathered[self._gathered.add(hits.alone(are_gathered))])
         return np.concatenate([np.zeros(0, np.int64), *begun])
 
@@ -203,7 +206,7 @@ class _Counted:
     """Hits, as far as they count: for which of the queries each does, and in which account."""
 
     def __init__(
-        self, hits: Hits, accounts: Accounts, queries: Sequence[str], of_hit: Ints
+        self, hits: Hits, accounts: Accounting, queries: Sequence[str], of_hit: Ints
     ) -> None:
         self._hits = hits
         self._accounts = accounts

@@ -18,7 +18,7 @@ Invariants: matches do not depend on how documents are grouped into batches, nor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from functools import partial
 from pathlib import Path
 
@@ -30,12 +30,13 @@ from broker.documents.document import Document
 from broker.documents.segment import documents_as_rows
 from broker.documents.sub_batches import in_sub_batches
 from broker.matching.absorption import Absorption
-from broker.matching.batch import MatchingBatch
+from broker.matching.batch import Documents, MatchingBatch
 from broker.matching.collector import Collector
 from broker.matching.costs.accounts import Accounts
 from broker.matching.costs.balances import Balances
 from broker.matching.costs.budget import DEFAULT_BUDGET, Budget, Spent
 from broker.matching.costs.holders import StreamHolders
+from broker.matching.finishing.readers import Finishing
 from broker.matching.instances import WATERMARK_MIN_US
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import FoundMatch
@@ -75,9 +76,6 @@ from xpath_eval.witnesses import WITNESS_SCHEMA
 from xscl.query import INFINITE_US
 
 __all__ = ["Engine", "RegisteredQuery"]
-
-Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
-"""Returns the XML of documents from outside, by docid."""
 
 
 class Engine:
@@ -127,6 +125,7 @@ class Engine:
             without=without,
         )
         self._processor.ask(StreamHolders(self._queries.fan_out, self._processor.rows))
+        self._finishing = Finishing.by(join, self._queries.fan_out, limits, budget)
         self._balances = Balances(budget, self._queries, self._processor)
         self._absorption = Absorption(self._processor, limits)
         self._publications = Publications(limits.published)
@@ -296,7 +295,9 @@ class Engine:
             self._schedule,
             self._trace,
         )
-        return MatchingBatch(trees, accounts, candidates, gathered, versions, acting, giving)
+        return MatchingBatch(
+            documents, trees, accounts, candidates, gathered, versions, acting, giving
+        )
 
     def _run(
         self, witnesses: pa.Table, batch: MatchingBatch, published: Iterable[Document]
@@ -306,6 +307,8 @@ class Engine:
         self._absorb_published([d for d in published if self._queries.is_read(d.stream)])
         if batch.is_known:
             self._leave_out_unread()
+        elif self._finishing is not None and not self._absorption.is_much:
+            self._finishing.begin(batch.take, batch.documents)
         if not batch.is_known or self._queries.must_probe:
             for stratum in self._processor.strata:
                 self._probe(stratum, batch)

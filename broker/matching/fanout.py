@@ -29,7 +29,10 @@ FOLLOWS, GROUPED = -1, -2
 
 
 class FanOut:
-    """All uses of classes, by their boxes; some `boxes_max` are listed at a time."""
+    """All uses of classes, by their boxes; some `boxes_max` are listed at a time.
+
+    `changes` grows with each use that comes or goes.
+    """
 
     def __init__(self, boxes_max: int) -> None:
         self._boxes_max = boxes_max
@@ -40,6 +43,7 @@ class FanOut:
         self._groups: dict[str, dict[Hashable, UseGroup]] = {}
         self._changed: dict[UseGroup, None] = {}
         self._clauses: Counter[Clause] = Counter()
+        self.changes = 0
         self._alike: dict[tuple[Clause, str, Box], list[Use]] = {}
         # Of the clauses that have had a tuple.
         self._terms: dict[Clause, ClauseTerms] = {}
@@ -65,6 +69,7 @@ class FanOut:
         """Take a use under a number."""
         self._by_class.setdefault(use.query_class, {})[use] = number
         self._clauses[use.clause] += 1
+        self.changes += 1
 
     def _enter(self, use: Use) -> int:
         """Have a use looked up; return its number."""
@@ -137,6 +142,7 @@ class FanOut:
         return numbers
 
     def _uncount(self, clause: Clause, count: int) -> None:
+        self.changes += 1
         self._clauses[clause] -= count
         if not self._clauses[clause]:
             del self._clauses[clause]
@@ -164,6 +170,14 @@ class FanOut:
     def classes(self) -> Set[int]:
         """Return the numbers of the classes in use."""
         return self._by_class.keys()
+
+    @property
+    def clauses(self) -> int:
+        """How many different clauses the uses have."""
+        return len(self._clauses)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_class.values()))
 
     def uses(self) -> Iterator[Use]:
         """Yield all uses."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
-from broker.matching.costs.accounts import Accounts
+from broker.matching.costs.accounting import Accounting
 from broker.matching.costs.charges import FoundCharges, HandedOnCharges
 from broker.matching.hits import Hits
 from broker.matching.usegroups import CommonUse, UseGroup
@@ -36,7 +36,7 @@ class HeldPairs:
     others: Sequence[tuple[Ints, UseGroup]]
 
     @classmethod
-    def of(cls, hits: Hits, bounds: Ints, accounts: Accounts, held_pairs: int) -> HeldPairs:
+    def of(cls, hits: Hits, bounds: Ints, accounts: Accounting, held_pairs: int) -> HeldPairs:
         """Return who has hits, which are held against `bounds` (`Hits.bounds`).
 
         Listed are groups of one use, and those with at most so many `held_pairs`.
@@ -64,7 +64,7 @@ class HeldPairs:
         pairs = cls(own, queries, of_use[use], others)
         return pairs._below(hits.docids, accounts)
 
-    def _below(self, docids: Ints, accounts: Accounts) -> HeldPairs:
+    def _below(self, docids: Ints, accounts: Accounting) -> HeldPairs:
         """Return the pairs of tuples that stand where their queries are not stopped yet."""
         if not (stopped := accounts.stopped()):
             return self
@@ -80,7 +80,7 @@ class HeldPairs:
         places = np.cumsum(kept) - 1
         return HeldPairs(places[found.hits], found.queries, found.which, self.others)
 
-    def charge(self, hits: Hits, are_new: Flags, accounts: Accounts) -> None:
+    def charge(self, hits: Hits, are_new: Flags, accounts: Accounting) -> None:
         """Charge queries with tuples of nodes, and with what is handed on first."""
         docids, newest = hits.docids[self.hits], hits.docids_max[self.hits]
         own = [self.which, docids, newest]

@@ -56,6 +56,12 @@ class MatchingLimits:
     times as much memory.  It is more than a query may read for one document by default
     (`budget.match_bytes`), so no document behind the matches of one is parsed twice."""
 
+    finished_uses: int = 10_000
+    """Uses of classes up to which shards finish tuples: each worker has all of them."""
+
+    finished_clauses: int = 1_000
+    """And clauses, of queries that are not alike: to write and to read them is half a second."""
+
     shared_characters: int = 1_000
     """Characters from which on equal values in matches are held once, however often they have been
     read."""

@@ -11,16 +11,19 @@ import os
 import pickle
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
+from broker.documents.spool import Spool
+from broker.matching.finishing.finisher import MatchFinisher
 from joins import UNBOUNDED, Processor
 from joins.shards.driver import Answerer, ShardedProcessor
 from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
-from joins.shards.orders import Answer, ClassCatalog, Order, Store
+from joins.shards.orders import Answer, Order, Store
 from joins.shards.shard import Shard
 
 __all__ = ["DirectoryStore", "Join", "MemoryStore", "RunTasks", "ShardTask", "Tasks", "carry_out"]
@@ -34,6 +37,9 @@ class ShardTask:
     run: str
     order: Order
 
+
+Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
+"""Returns the texts of documents by docid."""
 
 RunTasks = Callable[[Sequence[ShardTask]], Sequence[Answer]]
 """Has tasks carried out, by `carry_out`, in whatever processes; answers are in the tasks' order."""
@@ -54,13 +60,15 @@ class Tasks:
 class Join:
     """How documents are joined: spread over how many shards, of the engine `signatures`.
 
-    Uses of classes in which a document makes more than `pairs_max` pairs are stopped.
+    Uses of classes in which a document makes more than `pairs_max` pairs are stopped.  Shards in
+    tasks make matches where there is a `spool`, which has the texts.
     """
 
     lateness_us: int
     shards: int = 1
     pairs_max: int = UNBOUNDED
     limits: ShardLimits = DEFAULT_SHARD_LIMITS
+    spool: Path | None = None
 
     def processor(self, tasks: Tasks | None) -> Processor | None:
         """Return the join, its shards in tasks, or in this process where there are none.
@@ -73,16 +81,26 @@ class Join:
 
     def _local(self) -> Processor:
         store = MemoryStore()
-        members = [self.shard(number, store) for number in range(self.shards)]
+
+        def documents(docids: Iterable[int]) -> Mapping[int, bytes]:
+            assert processor.asked is not None
+            return processor.asked.documents(docids)
 
         def answer(orders: Sequence[Order]) -> Iterable[Answer]:
             return [members[order.shard].answer(order) for order in orders]
 
-        return self._spread(store, answer)
+        members = [self.shard(number, store, documents) for number in range(self.shards)]
+        processor = self._spread(store, answer, can_finish=True)
+        return processor
 
-    def _spread(self, store: Store, answer: Answerer) -> Processor:
+    def _spread(self, store: Store, answer: Answerer, *, can_finish: bool) -> ShardedProcessor:
         return ShardedProcessor(
-            self.shards, store, answer, pairs_max=self.pairs_max, limits=self.limits
+            self.shards,
+            store,
+            answer,
+            pairs_max=self.pairs_max,
+            limits=self.limits,
+            can_finish=can_finish,
         )
 
     def _in_tasks(self, tasks: Tasks) -> Processor:
@@ -91,11 +109,11 @@ class Join:
         def answer(orders: Sequence[Order]) -> Iterable[Answer]:
             return tasks.run([ShardTask(self, str(run), order) for order in orders])
 
-        store = DirectoryStore(run)
-        return self._spread(store, answer)
+        return self._spread(DirectoryStore(run), answer, can_finish=self.spool is not None)
 
-    def shard(self, number: int, store: Store) -> Shard:
-        """Return a shard, without state."""
+    def shard(self, number: int, store: Store, documents: Documents | None = None) -> Shard:
+        """Return a shard, without state, which makes matches where it can read documents."""
+        bytes_max = self.limits.finished_bytes
         return Shard(
             number,
             self.shards,
@@ -103,7 +121,24 @@ class Join:
             lateness_us=self.lateness_us,
             pairs_max=self.pairs_max,
             limits=self.limits.shard,
+            finisher=None if documents is None else MatchFinisher(documents, bytes_max),
         )
+
+
+class _Texts:
+    """The texts of documents, in the spool of a broker that runs elsewhere."""
+
+    def __init__(self, directory: Path) -> None:
+        self._spool = Spool(directory)
+
+    def documents(self, docids: Iterable[int]) -> Mapping[int, bytes]:
+        """Return texts by docid."""
+        wanted = set(docids)
+        found = self._spool.documents(wanted)
+        if len(found) < len(wanted):  # they have come since
+            self._spool.refresh()
+            found = self._spool.documents(wanted)
+        return found
 
 
 _kept_run = ""
@@ -122,14 +157,19 @@ def carry_out(task: ShardTask) -> Answer:
     number = task.order.shard
     store = DirectoryStore(Path(task.run), is_begun=True)
     # Taken out: a shard that fails in the middle of an order is in no state to go on from.
-    shard = _kept.pop(number, None) or task.join.shard(number, store)
+    shard = _kept.pop(number, None) or _begin(task.join, number, store)
     answer = shard.answer(task.order)
     _kept[number] = shard
     return answer
 
 
+def _begin(join: Join, number: int, store: Store) -> Shard:
+    documents = None if join.spool is None else _Texts(join.spool).documents
+    return join.shard(number, store, documents)
+
+
 class DirectoryStore:
-    """A directory of tables and catalogs.
+    """A directory of tables and values.
 
     With the first of them a run begins, which takes the place of earlier ones.  Not so where it
     `is_begun`: a task may be late, and is not to put an end to the run that has followed its own.
@@ -150,19 +190,18 @@ class DirectoryStore:
         """Return a table."""
         return pa.ipc.open_file((self._directory / name).read_bytes()).read_all()
 
-    def put_catalog(self, name: str, catalog: ClassCatalog) -> None:
-        """Keep a catalog."""
+    def put_value(self, name: str, value: object) -> None:
+        """Keep a value."""
         path = self._new_file(name)
-        path.write_bytes(pickle.dumps(catalog, protocol=pickle.HIGHEST_PROTOCOL))
+        path.write_bytes(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
         path.rename(self._directory / name)
 
-    def get_catalog(self, name: str) -> ClassCatalog:
-        """Return a catalog."""
-        catalog: ClassCatalog = pickle.loads((self._directory / name).read_bytes())
-        return catalog
+    def get_value(self, name: str) -> Any:
+        """Return a value."""
+        return pickle.loads((self._directory / name).read_bytes())
 
     def remove(self, names: Sequence[str]) -> None:
-        """Forget tables and catalogs."""
+        """Forget tables and values."""
         for name in names:
             (self._directory / name).unlink(missing_ok=True)
 
@@ -182,15 +221,15 @@ class DirectoryStore:
 
 
 class MemoryStore:
-    """Tables and catalogs in this process."""
+    """Tables and values in this process."""
 
     def __init__(self) -> None:
         self._tables: dict[str, pa.Table] = {}
-        self._catalogs: dict[str, ClassCatalog] = {}
+        self._values: dict[str, object] = {}
 
     def names(self) -> set[str]:
         """Return the names of all that is there."""
-        return {*self._tables, *self._catalogs}
+        return {*self._tables, *self._values}
 
     def put(self, name: str, rows: pa.Table) -> None:
         """Keep a table."""
@@ -200,22 +239,16 @@ class MemoryStore:
         """Return a table."""
         return self._tables[name]
 
-    def put_catalog(self, name: str, catalog: ClassCatalog) -> None:
-        """Keep a catalog."""
-        # The driver's own mappings change; what an order names does not.
-        self._catalogs[name] = ClassCatalog(
-            dict(catalog.classes),
-            dict(catalog.epochs),
-            dict(catalog.retention),
-            dict(catalog.thresholds),
-        )
+    def put_value(self, name: str, value: object) -> None:
+        """Keep a value."""
+        self._values[name] = value
 
-    def get_catalog(self, name: str) -> ClassCatalog:
-        """Return a catalog."""
-        return self._catalogs[name]
+    def get_value(self, name: str) -> Any:
+        """Return a value."""
+        return self._values[name]
 
     def remove(self, names: Sequence[str]) -> None:
-        """Forget tables and catalogs."""
+        """Forget tables and values."""
         for name in names:
             self._tables.pop(name, None)
-            self._catalogs.pop(name, None)
+            self._values.pop(name, None)

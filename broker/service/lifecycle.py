@@ -179,7 +179,8 @@ class Service:
     def _processor(self) -> Processor | None:
         """Return a join that is spread over tasks of Spark, where the settings ask for shards."""
         settings = self._settings
-        join = Join(self._lateness_us, settings.shards, settings.budget.pairs_max)
+        spool = self._data / "spool"
+        join = Join(self._lateness_us, settings.shards, settings.budget.pairs_max, spool=spool)
         return join.processor(Tasks(self._streaming.run_tasks, self._data / "shards"))
 
     def _recover(self) -> None:

@@ -42,6 +42,7 @@ from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
 from joins.shards.orders import (
     SHAPE_SCHEMA,
     Answer,
+    Asked,
     ClassCatalog,
     ClassLimit,
     Order,
@@ -69,8 +70,12 @@ class ShardedProcessor(Classified):
         *,
         pairs_max: int = UNBOUNDED,
         limits: ShardLimits = DEFAULT_SHARD_LIMITS,
+        can_finish: bool = False,
     ) -> None:
         super().__init__(limits.shard.memory)
+        self.can_finish = can_finish
+        self.asked: Asked | None = None
+        self._readers: object = None
         self._limits = limits
         self._shards = shards
         self._store = store
@@ -112,8 +117,17 @@ class ShardedProcessor(Classified):
         """Rows that shards have been sent, of an instance one for each shard that it goes to."""
         return self._pieces.written_rows
 
+    def finish(self, asked: Asked) -> None:
+        """Have shards finish tuples in this batch."""
+        assert self.can_finish
+        self.asked = asked
+        if asked.readers is not self._readers:
+            self._readers = asked.readers
+            self._outdated.add("readers")
+
     def begin_batch(self) -> None:
         """Start a batch: instances that are absorbed from now on are new."""
+        self.asked = None
         self._batch = self._begin()
         version = self.classes.version, self.classes.retention.version
         has_changed = self._version != version
@@ -163,23 +177,38 @@ class ShardedProcessor(Classified):
         self._pieces.write()
         self._judge(stratum)
         for sub_batch in self._sub_batches.of(stratum, new, batch.counted, batch.most):
-            yield self._tuples_of(stratum, None if sub_batch == new else sub_batch)
+            left = self._finished(stratum) if sub_batch == new else None
+            asked = None if sub_batch == new else sub_batch
+            yield self._tuples_of(stratum, asked) if left is None else left
+
+    def _finished(self, stratum: int) -> TupleTable | None:
+        """Have shards finish tuples; return the others, None where what they made does not hold."""
+        asked, budget = self.asked, self._batch.pair_budget
+        if asked is None or stratum > 0 or budget.limits() or budget.overruns:
+            return None
+        answers = self._answers(stratum, None, self._current("readers", self._put_readers))
+        if budget.overruns or not asked.take([answer.finished for answer in answers]):
+            return None
+        return TupleTable.concat([answer.tuples for answer in answers])
 
     def _tuples_of(self, stratum: int, asked: range | None) -> TupleTable:
+        return TupleTable.concat([answer.tuples for answer in self._answers(stratum, asked)])
+
+    def _answers(self, stratum: int, asked: range | None, readers: str = "") -> list[Answer]:
         limited = self._batch.pair_budget.limits()
-        limits = [ClassLimit(number, *each) for number, own in limited.items() for each in own]
+        limits = tuple(ClassLimit(number, *each) for number, own in limited.items() for each in own)
         shards = self._pieces.shards()
         busy = [shard for shard in shards if self._pieces.last(shard) >= self._batch.first]
         answers = self._ask(
             [
-                self._order(shard, stratum=stratum, asked=asked, limits=tuple(limits))
+                self._order(shard, stratum=stratum, asked=asked, limits=limits, readers=readers)
                 for shard in busy
             ]
         )
         for answer in answers:
             for pair in answer.skewed:
                 self._batch.pair_budget.overrun_by(pair)
-        return TupleTable.concat([answer.tuples for answer in answers])
+        return answers
 
     def _judge(self, stratum: int) -> None:
         """Stop uses that new instances take over the budget, before any shard pairs these."""
@@ -249,6 +278,7 @@ class ShardedProcessor(Classified):
         limits: tuple[ClassLimit, ...] = (),
         questions: tuple[Question, ...] = (),
         wanted: tuple[int, ...] = (),
+        readers: str = "",
     ) -> Order:
         pieces = self._pieces
         if self._shapes_version != self.shapes.version:
@@ -268,10 +298,11 @@ class ShardedProcessor(Classified):
             questions=questions,
             wanted=wanted,
             merged=pieces.to_merge(shard),
+            readers=readers,
         )
 
     def _current(self, kind: str, put: Callable[[str], None]) -> str:
-        """Return the name of the current shapes or catalog; write them if they have changed."""
+        """Return the name of the current shapes, catalog or readers; write what has changed."""
         if kind in self._outdated:
             self._outdated.remove(kind)
             self._store.remove([self._names[kind]] if kind in self._names else [])
@@ -284,13 +315,16 @@ class ShardedProcessor(Classified):
         edges = [[*map(list, self.shapes[number].edges)] for number in self.shapes]
         self._store.put(name, pa.table([[*self.shapes], edges], SHAPE_SCHEMA))
 
+    def _put_readers(self, name: str) -> None:
+        self._store.put_value(name, self._readers)
+
     def _put_catalog(self, name: str) -> None:
         classes = self.classes
         uses = {n: (c, classes.window_us(n)) for n, c in classes.by_number.items()}
         retention = {n: us for n in classes.by_number if (us := classes.retained_us(n)) is not None}
         thresholds = {n: t for n in classes.by_number if (t := classes.thresholds(n))}
-        self._store.put_catalog(
-            name, ClassCatalog(uses, self._anchors.epochs, retention, thresholds)
+        self._store.put_value(
+            name, ClassCatalog(uses, dict(self._anchors.epochs), retention, thresholds)
         )
 
     def _ask(self, orders: list[Order]) -> list[Answer]:

@@ -46,6 +46,9 @@ class ShardLimits:
     counted_instances: int = 20_000
     """Neighbouring counts are put together up to so many instances: few are left of any number."""
 
+    finished_bytes: int = 64 << 20
+    """Bytes that a task makes of its tuples at most: more is left to the driver, in sub-batches."""
+
     pair_tuples: int = 100
     """Tuples of one pair in a class up to which a batch is joined whole."""
 

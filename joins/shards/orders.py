@@ -7,9 +7,9 @@ process that gets it, whatever it remembers, comes to the same state and finds t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -25,8 +25,10 @@ from templates.queryclass import QueryClass
 __all__ = [
     "SHAPE_SCHEMA",
     "Answer",
+    "Asked",
     "ClassCatalog",
     "ClassLimit",
+    "Finisher",
     "Order",
     "Piece",
     "Question",
@@ -39,7 +41,7 @@ they are apart from classes, of which there may be a hundred thousand."""
 
 
 class Store(Protocol):
-    """Where pieces and catalogs are: a shared directory, or the memory of one process."""
+    """Where pieces are, and what all shards know: a shared directory, or one process's memory."""
 
     def put(self, name: str, rows: pa.Table) -> None:
         """Keep a table under a name that nothing has yet."""
@@ -47,14 +49,42 @@ class Store(Protocol):
     def get(self, name: str) -> pa.Table:
         """Return the table of a name."""
 
-    def put_catalog(self, name: str, catalog: ClassCatalog) -> None:
-        """Keep a catalog under a name that nothing has yet."""
+    def put_value(self, name: str, value: object) -> None:
+        """Keep a value that can be pickled, and does not change, under a name not used yet."""
 
-    def get_catalog(self, name: str) -> ClassCatalog:
-        """Return the catalog of a name."""
+    def get_value(self, name: str) -> Any:
+        """Return the value of a name."""
 
     def remove(self, names: Sequence[str]) -> None:
-        """Forget tables and catalogs; names that nothing has are left out."""
+        """Forget tables and values; names that nothing has are left out."""
+
+
+Rows = Callable[[Iterable[int]], Iterator[tuple[list[int], pa.RecordBatch]]]
+"""Yields the rows of instances by number."""
+
+
+class Asked(NamedTuple):
+    """For whom shards are to finish tuples of documents from outside, and who takes what they made.
+
+    `take` gets the parts of all answers, None for what was too much, and returns whether they hold;
+    else shards are asked for the tuples.  `documents` returns texts, for shards in this process.
+    """
+
+    readers: object
+    take: Callable[[Sequence[Any]], bool]
+    documents: Callable[[Iterable[int]], Mapping[int, bytes]]
+
+
+class Finisher(Protocol):
+    """Makes of tuples, where they are found, what comes of them."""
+
+    def finish(
+        self, readers: Any, tuples: TupleTable, rows: Rows
+    ) -> tuple[TupleTable, object | None]:
+        """Return the tuples that are not for these readers, and what the others come to.
+
+        That can be pickled; it is None where it is too much.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +137,7 @@ class Order:
     `first_new` on are new; useless ones at `horizon_us` may be gone.  Then it answers `questions`,
     finds the tuples of `stratum`, if there is one, without those outside `limits`, reads the
     instances `wanted`, and makes one piece of `merged`.  With `asked` the newest instance of each
-    tuple is in that range.
+    tuple is in that range.  With `readers`, a name, tuples that are for these alone are finished.
     """
 
     shard: int
@@ -123,6 +153,7 @@ class Order:
     questions: tuple[Question, ...] = ()
     wanted: tuple[int, ...] = ()
     merged: tuple[Piece, ...] = ()
+    readers: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +162,8 @@ class Answer:
 
     There are no tuples of `skewed` pairs, which other shards may have found too.  `figures` say how
     much the shard remembers (`Processor.figures`).  `counts` are this shard's part of the answer to
-    each question, by value join and use; `piece` is the merged one.
+    each question, by value join and use; `piece` is the merged one, `finished` what has been made
+    of tuples.
     """
 
     shard: int
@@ -141,3 +173,4 @@ class Answer:
     counts: list[list[Ints]] = field(default_factory=list)
     skewed: list[SkewedPair] = field(default_factory=list)
     piece: Piece | None = None
+    finished: object | None = None

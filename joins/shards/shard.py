@@ -23,7 +23,16 @@ from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.memory.tupletable import TupleTable
 from joins.shards.homes import Homes
-from joins.shards.orders import Answer, ClassCatalog, ClassLimit, Order, Piece, Question, Store
+from joins.shards.orders import (
+    Answer,
+    ClassCatalog,
+    ClassLimit,
+    Finisher,
+    Order,
+    Piece,
+    Question,
+    Store,
+)
 from joins.shards.routing import is_product, shard_of_class
 from joins.signature.engine import SignatureProcessor
 from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
@@ -34,7 +43,7 @@ __all__ = ["Shard"]
 
 
 class Shard:
-    """Shard `number` of `shards`; its pieces are in `store`."""
+    """Shard `number` of `shards`; its pieces are in `store`, and `finisher` finishes tuples."""
 
     def __init__(
         self,
@@ -45,8 +54,11 @@ class Shard:
         lateness_us: int,
         pairs_max: int = UNBOUNDED,
         limits: SignatureLimits = DEFAULT_LIMITS,
+        finisher: Finisher | None = None,
     ) -> None:
         self._limits = limits
+        self._finisher = finisher
+        self._readers_name, self._readers = "", None
         self._number = number
         self._shards = shards
         self._store = store
@@ -73,14 +85,15 @@ class Shard:
             self._shapes = {row["shape"]: [*map(tuple, row["edges"])] for row in shapes}
             self._shapes_name = order.shapes
         if self._catalog_name != order.catalog:
-            self._learn(self._store.get_catalog(order.catalog))
+            self._learn(self._store.get_value(order.catalog))
             self._catalog_name = order.catalog
         self._take_on(order)
         counts = [self._count(question) for question in order.questions]
         self._limit(order.limits)
         tuples = self._probe(order)
-        instances = self._instances(tuples, order)
         tuples = replace(tuples, left=self._named(tuples.left), right=self._named(tuples.right))
+        tuples, finished = self._finished(tuples, order.readers)
+        instances = self._instances(tuples, order)
         piece = self._merge(order) if order.merged else None
         return Answer(
             self._number,
@@ -90,7 +103,23 @@ class Shard:
             counts=counts,
             skewed=self._skewed(),
             piece=piece,
+            finished=finished,
         )
+
+    def _finished(self, tuples: TupleTable, readers: str) -> tuple[TupleTable, object | None]:
+        """Return the tuples that are left to the driver, and what the others come to."""
+        if not readers:
+            return tuples, None
+        assert self._finisher is not None
+        if self._readers_name != readers:
+            self._readers, self._readers_name = self._store.get_value(readers), readers
+        return self._finisher.finish(self._readers, tuples, self._rows)
+
+    def _rows(self, numbers: Iterable[int]) -> Iterator[tuple[list[int], pa.RecordBatch]]:
+        """Yield rows of instances, with the driver's numbers."""
+        own = self._processor.numbered(np.unique(np.array([*numbers], np.int64)))
+        for some, rows in self._processor.rows(own.tolist()):
+            yield self._processor.numbers(np.array(some, np.int64)).tolist(), rows
 
     def _named(self, instances: Ints) -> Ints:
         """Return the driver's numbers of instances; 0, which is none, stays 0."""
@@ -234,11 +263,9 @@ class Shard:
 
     def _instances(self, tuples: TupleTable, order: Order) -> list[Instance]:
         """Return the instances that the driver has not, with the driver's numbers."""
-        wanted = self._processor.numbered(np.array(order.wanted, np.int64))
-        instances = np.unique(np.concatenate([tuples.instances(), wanted]))
-        numbers = self._named(instances)
-        is_old = numbers < order.first_new
-        names = dict(zip(instances[is_old].tolist(), numbers[is_old].tolist(), strict=True))
+        numbers = np.unique(np.concatenate([tuples.instances(), np.array(order.wanted, np.int64)]))
+        instances = self._processor.numbered(numbers[numbers < order.first_new])
+        names = dict(zip(instances.tolist(), self._named(instances).tolist(), strict=True))
         found = self._processor.instances(names)
         return [replace(found[own], instance=number) for own, number in names.items()]
 

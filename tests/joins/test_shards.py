@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from support.runners import case_with_joins, engine_of, lines, run_engine, run_o
 import joins.signature.sample
 import xscl
 from broker.matching.boxes.points import Points
+from broker.matching.finishing.finisher import FinishedMatches
 from broker.matching.limits import MatchingLimits
 from broker.matching.queries.registration import SetChange
 from broker.pipeline.shards import DirectoryStore, Join, MemoryStore
@@ -81,7 +82,8 @@ def test_every_tuple_of_every_class_is_found_once(number: int) -> None:
     expected = tuples_of(case, None)
     assert max(expected.values()) == 1
     for shards in (2, 5):
-        assert tuples_of(case, ShardsHere(shards, case.lateness_us).processor) == expected
+        processor = ShardsHere(shards, case.lateness_us, can_finish=False).processor
+        assert tuples_of(case, processor) == expected
 
 
 def tuples_of(case: Case, processor: Processor | None) -> Counter[tuple[Any, ...]]:
@@ -132,12 +134,15 @@ class ShardsHere:
         seed: int | None = None,
         store: Store | None = None,
         limits: ShardLimits = DEFAULT_SHARD_LIMITS,
+        can_finish: bool = True,
     ) -> None:
         self.store = store or MemoryStore()
         self.join = Join(lateness_us, shards, limits=limits)
         self.chance = random.Random(seed)
         self.workers: list[dict[int, Shard]] = [{}] if seed is None else [{}, {}, {}]
-        self.processor = ShardedProcessor(shards, self.store, self.answer, limits=limits)
+        self.processor = ShardedProcessor(
+            shards, self.store, self.answer, limits=limits, can_finish=can_finish
+        )
         self.done: dict[int, list[tuple[Order, Answer]]] = defaultdict(list)
 
     def answer(self, orders: Sequence[Order]) -> list[Answer]:
@@ -148,7 +153,7 @@ class ShardsHere:
         if len(self.workers) > 1 and self.chance.random() < 0.2:
             worker.clear()
         if order.shard not in worker:
-            worker[order.shard] = self.join.shard(order.shard, self.store)
+            worker[order.shard] = self.join.shard(order.shard, self.store, self.documents)
         done = self.done[order.shard]
         if len(self.workers) > 1 and done and self.chance.random() < 0.3:
             self.repeat(worker[order.shard], *self.chance.choice(done))
@@ -159,8 +164,13 @@ class ShardsHere:
     def repeat(self, shard: Shard, order: Order, answer: Answer) -> None:
         """Have an order carried out again, if all that it names is still there."""
         pieces = {piece.name for piece in order.pieces}
-        if {*pieces, order.shapes, order.catalog} <= self.names:
+        readers = {order.readers} if order.readers else set()
+        if {*pieces, order.shapes, order.catalog, *readers} <= self.names:
             assert found(shard.answer(order)) == found(answer)
+
+    def documents(self, docids: Iterable[int]) -> Mapping[int, bytes]:
+        assert self.processor.asked is not None
+        return self.processor.asked.documents(docids)
 
     @property
     def names(self) -> set[str]:
@@ -168,11 +178,12 @@ class ShardsHere:
         return self.store.names()
 
 
-def found(answer: Answer) -> tuple[list[tuple[Any, ...]], list[int]]:
+def found(answer: Answer) -> tuple[list[tuple[Any, ...]], list[int], object]:
     """Return what is in an answer, in an order that says nothing."""
-    tuples = answer.tuples
+    tuples, finished = answer.tuples, answer.finished
+    made = sorted(finished.matches()) if isinstance(finished, FinishedMatches) else finished
     rows = sorted((one.query_class, one.left, one.right or 0, one.nodes) for one in tuples.rows())
-    return rows, sorted(instance.instance for instance in answer.instances)
+    return rows, sorted(instance.instance for instance in answer.instances), made
 
 
 @pytest.mark.parametrize("number", range(1, 1 + examples(1)))
@@ -303,7 +314,7 @@ def test_a_task_that_is_late_puts_no_end_to_the_run_that_followed(tmp_path: Path
 def test_a_class_that_is_closed_has_no_further_tuples() -> None:
     limits = ShardLimits(shard=SignatureLimits(tuples=1))
     case = hundred_documents(1)
-    processor = ShardsHere(3, case.lateness_us, limits=limits).processor
+    processor = ShardsHere(3, case.lateness_us, limits=limits, can_finish=False).processor
     engine = engine_of(case, "signatures", processor, MatchingLimits(tuples=1))
     expand, seen = engine.queries.fan_out.expand, list[int]()
 

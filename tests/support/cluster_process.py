@@ -150,7 +150,7 @@ class Trials:
         return found
 
     def engines(self, directory: Path, shards: int) -> Callable[[int], Engine]:
-        join = Join(LATENESS_US, shards)
+        join = Join(LATENESS_US, shards, spool=directory / "spool")
         tasks = Tasks(self.spark.run_tasks, directory / "shards")
         registered = [RegisteredQuery(query) for query in self.queries]
         return lambda version: Engine(

@@ -57,6 +57,10 @@ class Accounts:
         """Charge queries with what they have found, or with matches made of it."""
         self._spending.charge(charges)
 
+    def admits(self, charges: Sequence[Charges]) -> bool:
+        """Return whether all charges together are surely within budgets, of queries not stopped."""
+        return self._spending.admits(charges)
+
     def hand_on(self, counted: Counted) -> None:
         """Count tuples of a common stream for the queries that have them."""
         self._spending.hand_on(counted)

@@ -276,6 +276,19 @@ class Ledger:
         near = self._add(numbers[own], by_query.sums[own])
         return [names[k] for k in own[near].tolist()]
 
+    def admits(self, some: Sequence[Charges], tallies: Mapping[str, Tally]) -> bool:
+        """Return whether no tally has to be told, now or later, if these are entered."""
+        sums = self._untold.sums.copy()
+        for charges in some:
+            by_query = _Sorted.of(charges)
+            names = [charges.queries[i] for i in by_query.own.tolist()]
+            if not tallies.keys().isdisjoint(names):
+                return False
+            numbers = np.array([self._number(name) for name in names], np.int64)
+            sums = np.concatenate([sums, self._untold.sums[len(sums) :]])
+            sums[numbers] += by_query.sums
+        return bool((sums <= self._bounds).all())
+
     def note(self, names: Sequence[str], sums: Ints) -> list[str]:
         """Add to the sums of queries; return the ones whose tallies have to be told.
 

@@ -76,6 +76,10 @@ class Spending:
         for query in self._ledger.enter(charges, self._tallies):
             self.of(query)
 
+    def admits(self, charges: Sequence[Charges]) -> bool:
+        """Return whether all charges together are surely within budgets."""
+        return self._ledger.admits(charges, self._tallies)
+
     def hand_on(self, counted: Counted) -> None:
         """Count tuples of a common stream for the queries that have them."""
         queries, sums = self._common.add(counted)

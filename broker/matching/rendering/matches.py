@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from broker.documents.document import Document, render_time
-from broker.matching.costs.accounts import Accounts
+from broker.matching.costs.accounting import Accounting
 from broker.matching.costs.blocks import Account
 from broker.matching.costs.budget import PUBLISHED_COST, Tally
 from broker.matching.costs.charges import Payment, PaymentCharges
@@ -158,7 +158,7 @@ class MatchBuilder:
         self._bytes_max = 0
 
     def build(
-        self, parts: Iterable[Sequence[FoundRow]], readers: Sequence[Reader], accounts: Accounts
+        self, parts: Iterable[Sequence[FoundRow]], readers: Sequence[Reader], accounts: Accounting
     ) -> BuiltMatches:
         """Return the matches of rows that are wanted, as far as the budgets of queries go.
 
@@ -173,13 +173,13 @@ class MatchBuilder:
             self._charge(accounts)
         return made
 
-    def _subscription(self, number: int, reader: Reader, accounts: Accounts) -> _Subscription:
+    def _subscription(self, number: int, reader: Reader, accounts: Accounting) -> _Subscription:
         query = self._queries.setdefault(reader.topic.query.id, len(self._queries))
         made = self._subscriptions[number] = _Subscription(reader, query)
         _look_up(made, accounts)
         return made
 
-    def _charge(self, accounts: Accounts) -> None:
+    def _charge(self, accounts: Accounting) -> None:
         """Charge queries with what has been made; some may have a tally then."""
         payments, self._payments, self._making = self._payments, [], {}
         if payments:
@@ -188,7 +188,7 @@ class MatchBuilder:
             _look_up(each, accounts)
 
     def _add(
-        self, row: FoundRow, readers: Sequence[Reader], accounts: Accounts, made: BuiltMatches
+        self, row: FoundRow, readers: Sequence[Reader], accounts: Accounting, made: BuiltMatches
     ) -> None:
         """Make the matches of a row."""
         docid, spelled, known = row.docid, None, self._subscriptions
@@ -221,7 +221,7 @@ class MatchBuilder:
                 made.published.append((match, document))
 
     def _show(
-        self, row: FoundRow, behind: Behind, reader: _Subscription, accounts: Accounts
+        self, row: FoundRow, behind: Behind, reader: _Subscription, accounts: Accounting
     ) -> _Shown | None:
         """Return a row's matches with the output of a reader; None where it cannot pay for it."""
         # Alike for all but constructors, which may write them.
@@ -291,7 +291,7 @@ class MatchBuilder:
         return time
 
     def _output(
-        self, row: FoundRow, behind: Behind, reader: _Subscription, accounts: Accounts
+        self, row: FoundRow, behind: Behind, reader: _Subscription, accounts: Accounting
     ) -> Output | None:
         """Return a match's output, made; None where its query cannot pay for it."""
         account, tally = Account(row.docid, row.newest), reader.tally
@@ -379,7 +379,7 @@ class MatchBuilder:
         return replace(document, docid=row.docid, depth=depth, watermark_us=row.watermark_us)
 
 
-def _look_up(reader: _Subscription, accounts: Accounts) -> None:
+def _look_up(reader: _Subscription, accounts: Accounting) -> None:
     """Have a reader charged as its query is now."""
     reader.tally = accounts.opened(reader.query.id)
     reader.limit = accounts.limit_of(reader.query.id)

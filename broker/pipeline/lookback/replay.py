@@ -105,7 +105,7 @@ def replay(
     sessions: list[Spark] = []
 
     def make_engine(directory: Path) -> Engine:
-        join = Join(lateness_us, shards, budget.pairs_max)
+        join = Join(lateness_us, shards, budget.pairs_max, spool=directory / "spool")
         tasks = Tasks(lambda some: sessions[0].run_tasks(some), directory / "shards")
         processor = join.processor(tasks if spark else None)
         return Engine(

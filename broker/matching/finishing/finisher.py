@@ -1,0 +1,130 @@
+"""Tuples of a shard, made into matches where they are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from broker.matching.boxes.points import Points
+from broker.matching.collector import Collector
+from broker.matching.fanout import FanOut
+from broker.matching.finishing.bill import Bill, SummedCharges
+from broker.matching.finishing.readers import Readers
+from broker.matching.match import FoundMatch
+from broker.matching.rendering.leaf import Leaf
+from broker.matching.rendering.matches import MatchBuilder
+from broker.matching.rendering.trees import Trees
+from broker.matching.uncertain import Uncertain
+from joins import TupleTable
+from joins.shards.orders import Rows
+from templates.clause import Clause
+
+__all__ = ["FinishedMatches", "MatchFinisher"]
+
+_SCHEMA = pa.schema(
+    [
+        ("position", pa.int64()),
+        ("query", pa.string()),
+        ("id", pa.string()),
+        ("parameters", pa.string()),
+        ("oldest", pa.int64()),
+        ("line", pa.large_string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedMatches:
+    """Matches as rows (`FoundMatch`), and what their queries are charged with."""
+
+    rows: pa.RecordBatch
+    charges: SummedCharges
+
+    @classmethod
+    def of(cls, matches: Sequence[FoundMatch], bill: Bill) -> FinishedMatches:
+        """Return matches."""
+        columns: Iterable[Sequence[object]] = zip(*matches, strict=True) if matches else [()] * 6
+        arrays = [pa.array(c, each.type) for c, each in zip(columns, _SCHEMA, strict=True)]
+        rows = pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+        return cls(rows, SummedCharges.of(bill.charges))
+
+    def matches(self) -> Iterable[FoundMatch]:
+        """Yield the matches."""
+        return map(FoundMatch, *(column.to_pylist() for column in self.rows.columns))
+
+
+class MatchFinisher:
+    """Makes matches of the tuples of a shard; `documents` returns texts by docid.
+
+    They are at most so many bytes of lines.
+    """
+
+    def __init__(
+        self, documents: Callable[[Iterable[int]], Mapping[int, bytes]], bytes_max: int
+    ) -> None:
+        self._documents = documents
+        self._bytes_max = bytes_max
+        self._readers: Readers | None = None
+        self._fan_out = FanOut(1)
+
+    def finish(
+        self, readers: Readers, tuples: TupleTable, rows: Rows
+    ) -> tuple[TupleTable, FinishedMatches | None]:
+        """Return the tuples of classes that others use, and the matches of these readers.
+
+        They are None where they are too much, or of documents that were published.
+        """
+        if readers is not self._readers:
+            self._take(readers)
+        are_own = np.isin(tuples.classes, [*self._fan_out.classes()])
+        others = tuples.take(np.flatnonzero(~are_own)).compact()
+        bill = Bill(readers.bytes_max)
+        matches = self._matches(readers, tuples.take(np.flatnonzero(are_own)), rows, bill)
+        return others, None if matches is None else FinishedMatches.of(matches, bill)
+
+    def _take(self, readers: Readers) -> None:
+        self._fan_out = FanOut(readers.limits.boxes)
+        for use in readers.uses:
+            self._fan_out.add(use)
+        self._fan_out.settle()
+        self._readers = readers
+
+    def _matches(
+        self, readers: Readers, tuples: TupleTable, rows: Rows, bill: Bill
+    ) -> list[FoundMatch] | None:
+        limits = readers.limits
+        collector = Collector(
+            bill, _no_shape, None, None, long=limits.shared_characters, held_pairs=limits.held_pairs
+        )
+        uncertain = Uncertain(limits.published)
+        for part in tuples.slices(limits.tuples):
+            points = Points.of(part, rows, uncertain)
+            if points.operands.column("depth").any():
+                return None  # Published documents are the driver's.
+            for hits in self._fan_out.expand(points):
+                collector.take(hits)
+        found, trees = collector.matches, Trees(self._text, limits.trees)
+        builder = MatchBuilder(collector.leaves, found.spelled, trees.tree, _is_wanted)
+        matches: list[FoundMatch] = []
+        size = 0
+        for some in found.rows(bill.limit_of):
+            made = builder.build([some], found.readers, bill).rows
+            size += sum([len(match.line) for match in made])
+            if size > self._bytes_max:
+                return None
+            matches += made
+        return matches
+
+    def _text(self, leaf: Leaf) -> bytes:
+        return self._documents([leaf.docid])[leaf.docid]
+
+
+def _no_shape(clause: Clause) -> int:
+    raise AssertionError(f"tuples of {clause.stream!r} are not handed on here")
+
+
+def _is_wanted(stream: str, match_id: str) -> bool:
+    return True

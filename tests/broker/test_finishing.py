@@ -1,0 +1,257 @@
+"""Shards make the lines of their tuples: the same ones, and as far as budgets allow."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import oracle
+import pytest
+from support.budgets import UNLIMITED
+from support.kit import Case, parse_case
+from support.runners import lines, run_engine, run_oracle
+
+import xscl
+from broker.documents.disk import Disk
+from broker.documents.document import Document
+from broker.documents.ingest import Ingest
+from broker.documents.spool import Spool, SpoolWriter
+from broker.matching.costs.budget import Budget
+from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.finishing.finisher import FinishedMatches
+from broker.matching.queries.registration import SetChange
+from broker.matching.stepresult import StepResult
+from broker.pipeline.shards import Join, MemoryStore, ShardTask, Tasks, carry_out
+from joins.shards.driver import ShardedProcessor
+from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
+from joins.shards.orders import Answer, Order
+
+PAIRS = "S//i->a FOLLOWED BY {a/u = b/u, 1 h} S//i->b"
+OTHER = "S//i->a FOLLOWED BY {a/v = b/v, 1 h} S//i->b"
+
+
+def stream(count: int, values: int = 5) -> list[Document]:
+    """Return documents with two values, and a third that few have."""
+    return oracle.number_documents(
+        parse_case(
+            "\n".join(
+                [
+                    f"query q\n  {PAIRS}",
+                    *(
+                        f"document {i} S 12:{i:02} <i><u>{i % values}</u><u>z{i % 4}</u>"
+                        f"<v>{i * i % 7}</v></i>"
+                        for i in range(1, count + 1)
+                    ),
+                    "----",
+                    "",
+                ]
+            )
+        ).lines
+    )
+
+
+class Listened:
+    """An engine over shards in this process, and what these have answered."""
+
+    def __init__(
+        self,
+        texts: Mapping[str, str],
+        *,
+        shards: int = 3,
+        budget: Budget = UNLIMITED,
+        limits: ShardLimits = DEFAULT_SHARD_LIMITS,
+    ) -> None:
+        store = MemoryStore()
+        join = Join(0, shards, budget.pairs_max, limits)
+        self._members = [join.shard(n, store, self._documents) for n in range(shards)]
+        self._shards = ShardedProcessor(
+            shards,
+            store,
+            self._answer,
+            pairs_max=budget.pairs_max,
+            limits=limits,
+            can_finish=True,
+        )
+        self.answers: list[Answer] = []
+        self.steps: list[StepResult] = []
+        self.engine = engine_of(texts, budget, self._shards)
+
+    def _documents(self, docids: Iterable[int]) -> Mapping[int, bytes]:
+        assert self._shards.asked is not None
+        return self._shards.asked.documents(docids)
+
+    def _answer(self, orders: Sequence[Order]) -> list[Answer]:
+        answers = [self._members[order.shard].answer(order) for order in orders]
+        self.answers += answers
+        return answers
+
+    def feed(
+        self, some: Sequence[Document], documents: Sequence[Document] | None = None
+    ) -> list[str]:
+        """Process some of all documents; return the lines of all matches until now."""
+        self.steps += fed(self.engine, some, documents=documents)
+        return lines_of(self.steps)
+
+    @property
+    def finished(self) -> list[str]:
+        """The queries whose matches shards have made."""
+        made = [each.finished for each in self.answers]
+        parts = [part for part in made if isinstance(part, FinishedMatches)]
+        return sorted({match.query for part in parts for match in part.matches()})
+
+    @property
+    def tuples(self) -> int:
+        """How many tuples have come."""
+        return sum(len(answer.tuples) for answer in self.answers)
+
+
+def engine_of(
+    texts: Mapping[str, str], budget: Budget = UNLIMITED, shards: ShardedProcessor | None = None
+) -> Engine:
+    """Return an engine."""
+    queries = [RegisteredQuery(xscl.parse(text, id=name)[0]) for name, text in texts.items()]
+    return Engine(queries, lateness_us=0, budget=budget, processor=shards)
+
+
+def fed(
+    engine: Engine,
+    some: Sequence[Document],
+    batch: int = 10,
+    documents: Sequence[Document] | None = None,
+) -> list[StepResult]:
+    """Return what an engine makes of some documents, of all that there are."""
+    xml = {each.docid: each.xml for each in documents or some}
+    return [
+        engine.process(engine.evaluate(some[start : start + batch]), lambda ids: xml)
+        for start in range(0, len(some), batch)
+    ]
+
+
+def lines_of(steps: Sequence[StepResult]) -> list[str]:
+    return [match.line for step in steps for match in step.matches]
+
+
+def test_the_driver_gets_lines_and_no_tuples() -> None:
+    shards = Listened({"q": PAIRS})
+    expected = lines_of(fed(engine_of({"q": PAIRS}), stream(40)))
+    assert shards.feed(stream(40)) == expected != []
+    assert shards.finished == ["q"]
+    assert shards.tuples == 0
+    assert not any(answer.instances for answer in shards.answers)
+
+
+@pytest.mark.parametrize(
+    ("text", "finished"),
+    [
+        (f"SELECT * FROM {PAIRS} PUBLISH P", ["other"]),
+        (f"{PAIRS} CONFIDENCE 0.5", ["other"]),
+        (f"({PAIRS}) FOLLOWED BY {{b/v = c/v, 1 h}} S//i->c", ["other", "q"]),
+    ],
+)
+def test_a_class_that_others_read_is_left_to_the_driver(text: str, finished: list[str]) -> None:
+    texts = {"q": PAIRS, "other": OTHER, "reads": text}
+    shards = Listened(texts)
+    assert shards.feed(stream(30)) == lines_of(fed(engine_of(texts), stream(30)))
+    assert shards.finished == finished
+    assert shards.tuples > 0
+
+
+def test_a_match_that_two_classes_find_has_the_witnesses_of_both() -> None:
+    case = parse_case(
+        "query q\n  S//i->a FOLLOWED BY {a/u = b/u OR a/v = b/v, 1 h} S//i->b\n"
+        "document 1 S 12:00 <i><u>1</u><v>2</v></i>\n"
+        "document 2 S 12:01 <i><u>1</u><v>2</v></i>\n----\n"
+    )
+    for shards in (2, 3, 5):
+        found = run_engine(case, processors=lambda: Join(0, shards).processor(None))  # noqa: B023
+        assert lines(found) == lines(run_oracle(case))
+        assert len(found) == 1
+
+
+def test_a_query_stops_where_all_shards_together_go_over_its_budget() -> None:
+    budget = replace(UNLIMITED, matches_per_document=8)
+    whole = fed(engine_of({"q": PAIRS, "other": OTHER}, budget), stream(59))
+    shards = Listened({"q": PAIRS, "other": OTHER}, budget=budget)
+    found = shards.feed(stream(59))
+    pauses = [pause for step in shards.steps for pause in step.pauses]
+    assert pauses == [pause for step in whole for pause in step.pauses]
+    assert pauses
+    assert found == lines_of(whole)
+    assert shards.finished == ["other", "q"]
+    assert shards.tuples > 0
+    assert [step.spent for step in shards.steps] == [step.spent for step in whole]
+
+
+def test_what_is_too_much_for_a_task_is_made_by_the_driver() -> None:
+    shards = Listened({"q": PAIRS}, limits=replace(DEFAULT_SHARD_LIMITS, finished_bytes=2_000))
+    assert shards.feed(stream(30)) == lines_of(fed(engine_of({"q": PAIRS}), stream(30)))
+    assert shards.tuples > 0
+
+
+def test_queries_that_come_and_go_are_those_of_their_batch() -> None:
+    documents = stream(40)
+    shards, whole = Listened({"q": PAIRS}), engine_of({"q": PAIRS})
+    [other] = xscl.parse(OTHER, id="other")
+    changes = [
+        SetChange(queries=[RegisteredQuery(other, 10)]),
+        SetChange(gone=["q"]),
+        SetChange(gone=["other"]),
+    ]
+    steps: list[StepResult] = []
+    for start in range(0, 40, 10):
+        for change in changes[start // 10 - 1 : start // 10] if start else []:
+            assert whole.follow(change)
+            assert shards.engine.follow(change)
+        steps += fed(whole, documents[start : start + 10], documents=documents)
+        shards.feed(documents[start : start + 10], documents=documents)
+        assert lines_of(shards.steps) == lines_of(steps)
+    assert shards.finished == ["other", "q"]
+
+
+def test_a_task_reads_texts_in_the_spool(tmp_path: Path) -> None:
+    case = case_of_residuals()
+    writer = SpoolWriter(tmp_path / "spool", Disk(is_durable=False))
+    ingest = Ingest(writer, dedup_horizon_us=None)
+    made: list[object] = []
+
+    def run(tasks: Sequence[ShardTask]) -> list[Answer]:
+        answers = [carry_out(pickle.loads(pickle.dumps(task))) for task in tasks]
+        made.extend(answer.finished for answer in answers)
+        return [pickle.loads(pickle.dumps(answer)) for answer in answers]
+
+    join = Join(case.lateness_us, 2, spool=tmp_path / "spool")
+    processor = join.processor(Tasks(run, tmp_path / "shards"))
+    engine = Engine(
+        [RegisteredQuery(query) for query in case.queries],
+        lateness_us=case.lateness_us,
+        budget=UNLIMITED,
+        processor=processor,
+    )
+    steps = []
+    documents = oracle.number_documents(case.lines)
+    for start in range(0, len(documents), 4):
+        ingest.append(case.lines[start : start + 4], registry_version=1)
+        spool = Spool(tmp_path / "spool")
+        some = documents[start : start + 4]
+        steps.append(engine.process(engine.evaluate(some), spool.documents))
+        while writer.compact(through=writer.newest.last if writer.newest else 0, documents_max=99):
+            pass
+    assert sorted(lines_of(steps)) == sorted(lines(run_oracle(case))) != []
+    assert any(isinstance(part, FinishedMatches) and part.rows.num_rows for part in made)
+    writer.close()
+
+
+def case_of_residuals() -> Case:
+    """Return a case whose clauses have conditions, constants and a constructor."""
+    documents = "\n".join(
+        f"document {i} S 12:{i:02} <i><u>{i % 3}</u><p>{i * 7 % 10}</p><t>w{i % 2} x</t></i>"
+        for i in range(1, 25)
+    )
+    return parse_case(
+        "query less\n  S//i->a FOLLOWED BY {a/u = b/u AND a/p + 1 < b/p, 1 h} S//i->b\n"
+        "query words\n  SELECT <m>{a/t}{b/p/text()}</m> FROM S//i->a JOIN"
+        " {a/u = b/u AND contains(a/t, 'w1'), 1 h} S//i->b\n"
+        f"query alone\n  S//i[p = '7']->a\n\n{documents}\n----\n"
+    )
