@@ -19,7 +19,7 @@ from xscl.path import Literal
 from xscl.pattern import INEQUALITIES
 from xscl.query import Disjunct, Residual
 
-__all__ = ["ComparedNumbers", "InexactError", "AskedNeighbours", "compile_neighbours"]
+__all__ = ["AskedNeighbours", "ComparedNumbers", "InexactError", "compile_neighbours"]
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _TIMES = frozenset({"start", "end", "dur", "time", "unbound"})

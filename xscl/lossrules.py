@@ -13,7 +13,6 @@ from xscl.statement import (
     PartSyntax,
     RepetitionSyntax,
     Statement,
-    UnitSyntax,
     blocks_of,
 )
 from xscl.syntax import LossSyntax

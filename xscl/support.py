@@ -145,9 +145,7 @@ def _walk(value: object) -> Iterator[object]:
             stack += value
             continue
         yield value
-        stack += [
-            below for name in _inner_fields(type(value)) if (below := getattr(value, name))
-        ]
+        stack += [below for name in _inner_fields(type(value)) if (below := getattr(value, name))]
 
 
 def _inner_fields(syntax: type) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from joins.sequences.counting.plain import FoundWays, NotPlainError, PlainLane
 from joins.sequences.counting.spread import PlainElement, PlainShape
 from joins.sequences.runconditions import Key, RunConditions
 from joins.sequences.runparts import Head, Part, PartRow
-from templates.neighbours import InexactError, AskedNeighbours, compile_neighbours
+from templates.neighbours import AskedNeighbours, InexactError, compile_neighbours
 from templates.rundecision import RunAtHand, RunDecision, RunReading
 
 __all__ = ["PlainRuns"]
