@@ -114,7 +114,9 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
         ),
         counting,
     )
-    compared = frozenset[str]().union(*(each.compared for each in node.absences))
+    # Each alternative of what stands before compares what it binds.
+    of_absences = (each.compared for _, other in nodes for each in other.absences)
+    compared = frozenset[str]().union(*of_absences)
     return Built.of(decision, decisions.catalog, compilers, deciding, compared)
 
 

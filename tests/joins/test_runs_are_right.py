@@ -55,6 +55,20 @@ def test_runs_are_found_after_documents_of_many_other_shapes() -> None:
     assert found == lines(run_oracle(case)) != []
 
 
+def test_witnesses_have_what_any_alternative_compares_with_what_must_be_absent() -> None:
+    """Only what the first alternative bound was a witness."""
+    query = "(S//a | S//b[p->p]) NEXT {, 3 s} S//c+ UNLESS {p = n/k} S//n->n WITHIN 5 s"
+    documents = [
+        f"document {n} S 00:00:1{n}  {xml}"
+        for n, xml in enumerate(["<b><p>2</p></b>", "<n><k>3</k></n>", "<c/>"])
+    ]
+    text = "\n".join(["lateness 5 s", "query q", f"    {query}", "", *documents, "tick 4 01:00:00"])
+    case = parse_case(f"{text}\n----\n")
+    found = run_engine(case)
+    assert lines(found) == lines(run_oracle(case))
+    assert [list(witness) for match in found for witness in match.witnesses] == [["p"]]
+
+
 def test_it_finds_runs_as_the_oracle_does() -> None:
     wrong: list[int] = []
     for seed in range(examples(6)):
