@@ -68,12 +68,14 @@ def run_engine(
     restart_after: int = 0,
     processors: Callable[[], Processor | None] = lambda: None,
     limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
+    paused: dict[str, int] | None = None,
 ) -> list[Match]:
     """Return the matches that an engine finds, in the order of match lines.
 
     Documents go in by batches of `batch_size`, or all at once.  With `restart_after`, the engine
     is thrown away behind that document, and a new one absorbs what the first had processed.
-    `processors` makes the join of each engine, where it is not the engine's own.
+    `processors` makes the join of each engine, where it is not the engine's own.  `paused` gets the
+    document from which on a query found too much.
     """
     documents = oracle.number_documents(case.lines)
     batches = list(_batches(documents, batch_size or max(1, len(documents))))
@@ -97,6 +99,8 @@ def run_engine(
             running.resume((), (), notes)
         step = running.process(running.evaluate(batch), _look_up(documents))
         matches += read_lines(step.matches)
+        if paused is not None:
+            paused |= {pause.query: pause.docid for pause in step.pauses}
         published += step.published
         notes = [each for each in (*notes, *step.notes) if _is_asked(each, step)]
         read += len(batch)
