@@ -10,7 +10,7 @@ import pytest
 from lxml import etree
 from support.examples import examples
 from support.kit import Case, parse_case
-from support.runners import lines, run_engine
+from support.runners import lines, run_engine, run_oracle
 
 from broker.matching.limits import MatchingLimits
 from broker.matching.match import Match
@@ -139,6 +139,22 @@ def test_any_number_of_runs_can_be_handed_on() -> None:
     """Python itself writes no decimal number of more than 4,300 digits."""
     runs = CountedRuns(4**10_000, ("a",))
     assert CountedRuns.read(runs.spell()) == runs
+
+
+@pytest.mark.parametrize("lateness", [0, 17, 18])
+def test_a_time_has_one_graph_however_late(lateness: int) -> None:
+    """What comes later than the lateness has none: whether its time had one is forgotten then."""
+    seconds = (29, 11, 24, 11, 30)
+    own = [f"document {n} S 00:00:{second}  <a/>" for n, second in enumerate(seconds, 1)]
+    documents = "\n".join([*own, "tick 6 10:00:00", "----", ""])
+    statement = "SELECT COMPRESSED FROM S//a+ WITHIN 3 s GRACE 0 s"
+    case = parse_case(f"query q\n    {statement}\n\nlateness {lateness} s\n{documents}")
+    graphs = run_engine(case, batch_size=1)
+    assert lines(graphs) == lines(run_oracle(case))
+    ends = [match.end_us // 1_000_000 % 60 for match in graphs]
+    assert sorted(ends) == (
+        [29, 30] if lateness == 0 else [24, 29, 30] if lateness == 17 else [11, 24, 29, 30]
+    )
 
 
 @pytest.mark.parametrize("source", SOURCES[3:6])

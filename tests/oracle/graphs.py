@@ -35,6 +35,8 @@ def graphs(query: Query, matches: Sequence[Any], rules: Rules) -> Iterator[Found
     """Yield the graphs of decided matches (`oracle.outcomes.Decided`)."""
     of_keys: dict[tuple[tuple[str, ...], int], list[Any]] = {}
     for match in matches:
+        if match.end_us < match.found.watermark_us - rules.lateness_us:
+            continue
         for keys in product(*match.same):
             of_keys.setdefault((keys, match.end_us), []).append(match)
     for (keys, end_us), ending in of_keys.items():

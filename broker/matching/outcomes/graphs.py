@@ -1,7 +1,8 @@
 """COMPRESSED: for each time at which matches end, and each key, one graph whose paths they are.
 
 A graph stands where the first match of its key that ends at its time is decided, and has the
-matches that are decided there.  What is decided later and ends at that time is in no graph.
+matches that are decided there.  What is decided later and ends at that time is in no graph, nor is
+what ends more than the lateness behind `W`: whether its time had a graph is not known any more.
 
 `<document>` elements are numbered in the order of their ends, and `<step>` elements lead onward.
 Mostly a document is one of them; where the same path of documents would stand for a match with one
@@ -75,13 +76,15 @@ class _MatchPlace(NamedTuple):
 class GraphSource:
     """The times at which matches of each key have been given, of one topic."""
 
-    def __init__(self, topic: Topic) -> None:
+    def __init__(self, topic: Topic, lateness_us: int) -> None:
         self.topic = topic
+        self._lateness_us = lateness_us
         self._given: dict[tuple[str, ...], set[int]] = {}
 
     def take(self, matches: Sequence[Matched], *, is_known: bool) -> Iterator[FoundMatches]:
         """Take decided matches; yield the ones that are given together, unless these are known."""
-        in_order = sorted(matches, key=lambda match: (match.docid, match.end_us, _keys(match)))
+        in_time = (m for m in matches if m.end_us >= m.watermark_us - self._lateness_us)
+        in_order = sorted(in_time, key=lambda match: (match.docid, match.end_us, _keys(match)))
         for (_, end_us, keys), own in groupby(
             in_order, key=lambda match: (match.docid, match.end_us, _keys(match))
         ):

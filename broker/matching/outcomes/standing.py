@@ -55,7 +55,7 @@ class Outcomes:
         """Return the graphs of a source, which has the matches of a topic."""
         own = self._graphs.get(source)
         if own is None:
-            own = self._graphs[source] = GraphSource(topic)
+            own = self._graphs[source] = GraphSource(topic, self.lateness_us)
         return own
 
     def asking_of(self, source: MatchSource) -> Asking | None:
@@ -107,4 +107,4 @@ class Outcomes:
             if self.topic_of(source) is None:
                 del self._graphs[source]
             else:
-                given.forget(since_us - self.queries.topic_retention_us(given.topic))
+                given.forget(since_us)

@@ -74,12 +74,6 @@ class Members:
         member = self._members.get(query_id)
         return None if member is None else member.askers.get(source)
 
-    def topic_retention_us(self, topic: Topic) -> int:
-        """Return how far the oldest document may lie behind the end of a match of a topic."""
-        member = self._members[topic.query.id]
-        own = (use for uses in member.uses.values() for use in uses if use.topic is topic)
-        return max((use.kept_us for use in own), default=0)
-
     def creating(self) -> Iterator[Query]:
         """Yield the queries of CREATE TABLE."""
         return (query for query in self._using.queries() if query.table is not None)
