@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from broker.matching.fanout import FanOut
 from broker.matching.limits import MatchingLimits
 from broker.matching.queries.member import Member, SourceTopics
-from broker.matching.uses import Topic
 from broker.tables.groups import Group
 from broker.tables.users import TableUsers
 from templates.clause import Published
