@@ -1,12 +1,18 @@
-"""Evaluates element constructors: XPath 2.0 in braces, through elementpath."""
+"""Evaluates element constructors: XPath 2.0 in braces.
+
+A variable, and names of nodes below it, are looked up in the documents (`plainpaths`); all else is
+evaluated by elementpath, for which a document has to be made of its nodes first.
+"""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import elementpath
@@ -15,16 +21,17 @@ from lxml import etree
 
 from xscl.constructor import ConstructedElement, Enclosed, read_constructor
 from xscl.enclosed import translate, xpath_variable
-from xscl.meter import ExhaustedError, Meter, size
+from xscl.meter import STEP_BYTES, ExhaustedError, Meter, size
 from xscl.namespaces import KNOWN_PREFIXES
-from xscl.nodes import AttributeNode, Node, NumberedTree, copy_of
+from xscl.nodes import AttributeNode, Node, NumberedTree, TextNode, copy_of, text_within
 from xscl.numerals import spell_decimal, spell_double
+from xscl.plainpaths import PlainPath, plain_path
 from xscl.query import Constructor
-from xscl.splicing import mark, spliced
+from xscl.splicing import Copy, mark, spliced
 from xscl.xpath2 import MeteredContext, XPath2Parser
 from xscl.xpathnodes import xpath_node
 
-__all__ = ["ConstructionError", "compiled_expression", "construct"]
+__all__ = ["ConstructionError", "compiled_expression", "construct", "xpath2_expressions"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -33,13 +40,20 @@ CONSTRUCTOR_BYTES = 5_000
 """What a constructor costs before it goes through anything: a tenth of a millisecond."""
 
 
+_CLOCKS = ("xscl.start", "xscl.end", "xscl.dur")
+
+
 class ConstructionError(ValueError):
     """A constructor fails on these documents: a cast, a call, a number where there is none."""
 
 
+Bound = Sequence[tuple[int, NumberedTree, Node]]
+"""The nodes of a variable, each with the place of its document and the document's tree."""
+
+
 def construct(
     select: Constructor,
-    bound: Mapping[str, Sequence[tuple[int, NumberedTree, Node]]],
+    bound: Mapping[str, Bound],
     start_us: int,
     end_us: int,
     parameters: Mapping[str, str | float | int],
@@ -48,29 +62,25 @@ def construct(
 ) -> str:
     """Return the constructed element as text; raise `ConstructionError` where it fails.
 
-    `bound` has for each node of a variable the place of its document, its tree, and the node; a
-    variable of an alternative that is not there is the empty sequence.
-    `row` are values by the names of XPath variables.
+    `bound` has the nodes of variables; a variable of an alternative that is not there is the empty
+    sequence.  `row` are values by the names of XPath variables.
     """
     meter.spend(CONSTRUCTOR_BYTES)
     constructor = _compiled(select.text, select.namespaces, tuple(select.variables))
-    variables: dict[str, Any] = {
-        "xscl.start": _date_time(start_us),
-        "xscl.end": _date_time(end_us),
-        "xscl.dur": DayTimeDuration(seconds=Decimal(end_us - start_us) / 1_000_000),
-        "xscl.confidence": 1.0,
-    }
-    variables.update(row or {})
-    for name, nodes in bound.items():
-        found = [xpath_node(tree, place, node) for place, tree, node in nodes]
-        variables[xpath_variable(name)] = found[0] if len(found) == 1 else found
-    for name in select.variables:
-        variables.setdefault(xpath_variable(name), [])
+    nodes = {xpath_variable(name): bound.get(name, ()) for name in (*select.variables, *bound)}
+    values: dict[str, Any] = {"xscl.confidence": 1.0}
+    if "xscl.start" in constructor.clocks:
+        values["xscl.start"] = _date_time(start_us)
+    if "xscl.end" in constructor.clocks:
+        values["xscl.end"] = _date_time(end_us)
+    if "xscl.dur" in constructor.clocks:
+        values["xscl.dur"] = _duration(end_us - start_us)
+    values |= row or {}
     for name, value in parameters.items():
-        is_duration = isinstance(value, int)  # numbers are floats, windows whole microseconds
-        shown = DayTimeDuration(seconds=Decimal(value) / 1_000_000) if is_duration else value
-        variables.setdefault(xpath_variable(name), shown)
-    return _Construction(constructor, variables, meter).text(select.is_list)
+        # Numbers are floats, windows whole microseconds.
+        shown = _duration(value) if isinstance(value, int) else value
+        values.setdefault(xpath_variable(name), shown)
+    return _Construction(constructor, nodes, values, meter).text(select.is_list)
 
 
 def _date_time(time_us: int) -> DateTime10:
@@ -78,8 +88,16 @@ def _date_time(time_us: int) -> DateTime10:
     return DateTime10.fromstring(moment.isoformat().replace("+00:00", "Z"))
 
 
+def _duration(length_us: float) -> DayTimeDuration:
+    return DayTimeDuration(seconds=Decimal(length_us) / 1_000_000)
+
+
 class _Compiled:
-    """A constructor's tree, and its expressions by their place in its text."""
+    """A constructor's tree, and its expressions by their place in its text.
+
+    `plain` are those of them that need no XPath 2.0, mostly, and `others` the texts of those that
+    do; `clocks` are the variables of times that are asked for.
+    """
 
     def __init__(
         self, text: str, namespaces: tuple[tuple[str, str], ...], known: tuple[str, ...]
@@ -87,6 +105,9 @@ class _Compiled:
         self.element = read_constructor(text)
         self.namespaces = dict(namespaces)
         self.expressions: dict[int, Any] = {}
+        self.plain: dict[int, PlainPath] = {}
+        self.others: list[str] = []
+        self.clocks: set[str] = set()
         self._compile(self.element, self.namespaces, known)
 
     def _compile(
@@ -99,11 +120,22 @@ class _Compiled:
             if isinstance(part, Enclosed):
                 translated = translate(part.expression, known)
                 self.expressions[part.start] = compiled_expression(translated.text, pairs)
+                self.clocks |= {each for each in _CLOCKS if f"${each}" in translated.text}
+                plain = None if "" in scope else plain_path(translated.text)
+                if plain is None:
+                    self.others.append(part.expression.strip())
+                else:
+                    self.plain[part.start] = plain
             elif isinstance(part, ConstructedElement):
                 self._compile(part, scope, known)
 
 
 _compiled = functools.lru_cache(maxsize=1024)(_Compiled)
+
+
+def xpath2_expressions(select: Constructor) -> Sequence[str]:
+    """Return the expressions that are evaluated as XPath 2.0, for each output, as written."""
+    return tuple(_compiled(select.text, select.namespaces, tuple(select.variables)).others)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -128,13 +160,20 @@ def _message(error: BaseException) -> str:
 
 
 class _Construction:
-    """One evaluation of a constructor."""
+    """One evaluation of a constructor: `nodes` and `values` are by the names of XPath variables."""
 
-    def __init__(self, compiled: _Compiled, variables: dict[str, Any], meter: Meter) -> None:
+    def __init__(
+        self,
+        compiled: _Compiled,
+        nodes: Mapping[str, Bound],
+        values: Mapping[str, Any],
+        meter: Meter,
+    ) -> None:
         self.compiled = compiled
-        self.variables = variables
+        self.nodes = nodes
+        self.values = values
         self.meter = meter
-        self.copies: list[Any] = []
+        self.copies: list[Copy] = []
 
     def text(self, is_list: bool) -> str:
         declared = self.compiled.namespaces
@@ -183,21 +222,22 @@ class _Construction:
     def attribute_text(self, part: str | Enclosed) -> str:
         if isinstance(part, str):
             return part
-        return " ".join(_atomic_text(item) for item in self.evaluate(part))
+        return " ".join(map(_text, self.evaluate(part)))
 
     def add_sequence(self, parent: Any, part: Enclosed) -> None:
         """Add copies of nodes and the text of atomic values, spaces between adjacent values."""
         run: list[str] = []
         after_value = False
         for item in self.evaluate(part):
-            is_node = isinstance(item, elementpath.XPathNode)
+            is_node = isinstance(item, _NODES)
             if not is_node:
-                run.append(f"{' ' if after_value else ''}{_atomic_text(item)}")
-            elif item.node_kind == "text":
-                run.append(item.string_value)
+                run.append(f"{' ' if after_value else ''}{_text(item)}")
+            elif isinstance(item, TextNode):
+                run.append(item.value)
             else:
                 self.add_run(parent, run)
-                self.add_node(parent, item)
+                if not isinstance(item, elementpath.XPathNode):
+                    self.add_copy(parent, item)
             if run:
                 self.meter.spend(size(run[-1]))
             after_value = not is_node
@@ -209,26 +249,70 @@ class _Construction:
             _add_text(parent, "".join(run))
             run.clear()
 
-    def add_node(self, parent: Any, item: Any) -> None:
-        """Add a copy of an attribute or an element; one of a large element is paid for first."""
-        kind = item.node_kind
-        if kind == "attribute":
-            self.add_copy(parent, AttributeNode(None, item.name, item.string_value))
-        elif kind in ("element", "document"):
-            element = item.elem if kind == "element" else item.document.getroot()
-            self.meter.spend(size(etree.tostring(element, encoding="unicode", with_tail=False)))
-            self.add_copy(parent, element)
-
     def add_copy(self, parent: Any, node: Node) -> None:
-        """Keep a place for a copy, which is written by itself."""
+        """Keep a place for a copy, which is written by itself; an element's is paid for first."""
+        copy: Copy
+        if isinstance(node, AttributeNode):
+            copy = copy_of(node)
+        else:
+            copy = etree.tostring(node, encoding="unicode", with_tail=False)
+            self.meter.spend(size(copy))
+            if " xmlns" in copy:  # of elements around it perhaps
+                copy = copy_of(node)
         parent.append(mark(len(self.copies)))
-        self.copies.append(copy_of(node))
+        self.copies.append(copy)
 
-    def evaluate(self, part: Enclosed) -> Iterator[Any]:
+    # -- expressions ---------------------------------------------------------------------------
+
+    def evaluate(self, part: Enclosed) -> Iterable[Any]:
+        """Return the items of an expression: atomic values, and nodes of ours."""
+        plain = self.compiled.plain.get(part.start)
+        found = None if plain is None else self.look_up(plain)
+        return self.select(part) if found is None else found
+
+    def look_up(self, path: PlainPath) -> Sequence[Any] | None:
+        """Return what a path finds; None where it is not of nodes, or elementpath has to say."""
+        nodes = self.nodes.get(path.variable)
+        if nodes is None:
+            value = self.values.get(path.variable)
+            return [value] if isinstance(value, _ATOMIC) and not path.steps else None
+        self.meter.spend(STEP_BYTES * len(nodes))
+        if not path.steps:
+            return [node for _, _, node in nodes]
+        return path.below([node for _, _, node in sorted(nodes, key=itemgetter(0))], self.meter)
+
+    def select(self, part: Enclosed) -> Iterator[Any]:
+        """Yield the items of an expression as elementpath evaluates it."""
         expression = self.compiled.expressions[part.start]
         root = elementpath.get_node_tree(etree.Element("none"), fragment=True)
         context = MeteredContext(self.meter, root=root, variables=dict(self.variables))
-        yield from expression.select(context)
+        for item in expression.select(context):
+            yield _own_node(item) if isinstance(item, elementpath.XPathNode) else item
+
+    @cached_property
+    def variables(self) -> Mapping[str, Any]:
+        """The variables as elementpath has them."""
+        variables = dict(self.values)
+        for name, bound in self.nodes.items():
+            found = [xpath_node(tree, place, node) for place, tree, node in bound]
+            variables[name] = found[0] if len(found) == 1 else found
+        return variables
+
+
+_NODES = (etree._Element, AttributeNode, TextNode, elementpath.XPathNode)
+_ATOMIC = (str, bool, int, float, Decimal, DateTime10, DayTimeDuration)
+
+
+def _own_node(item: Any) -> Any:
+    """Return our node for one of elementpath's; itself for a namespace, which is never copied."""
+    kind = item.node_kind
+    if kind == "text":
+        return TextNode(None, 0, item.string_value)
+    if kind == "attribute":
+        return AttributeNode(None, item.name, item.string_value)
+    if kind == "element":
+        return item.elem
+    return item.document.getroot() if kind == "document" else item
 
 
 def _expanded(name: str, scope: Mapping[str, str], is_element: bool) -> str:
@@ -244,7 +328,12 @@ def _add_text(parent: Any, text: str) -> None:
         parent.text = (parent.text or "") + text
 
 
-def _atomic_text(item: Any) -> str:
+def _text(item: Any) -> str:
+    """Return the text of an atomic value, or the string value of a node."""
+    if isinstance(item, (AttributeNode, TextNode)):
+        return item.value
+    if isinstance(item, etree._Element):
+        return text_within(item)
     if isinstance(item, elementpath.XPathNode):
         return str(item.string_value)
     if isinstance(item, bool):

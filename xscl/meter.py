@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["ExhaustedError", "Meter", "size"]
+__all__ = ["STEP_BYTES", "ExhaustedError", "Meter", "size"]
+
+STEP_BYTES = 100
+"""What each item costs that an expression looks at, and each two that it compares: a microsecond or
+two."""
 
 
 class ExhaustedError(Exception):

@@ -23,6 +23,7 @@ __all__ = [
     "NumberedTree",
     "TextNode",
     "copy_of",
+    "text_within",
 ]
 
 
@@ -149,3 +150,8 @@ def copy_of(node: Node) -> Any:
     element = copy.deepcopy(node)
     element.tail = None
     return element
+
+
+def text_within(element: Any) -> str:
+    """Return the string value of an element: the text in it, in document order."""
+    return "".join(element.itertext())

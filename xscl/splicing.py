@@ -13,7 +13,10 @@ from typing import Any
 
 from lxml import etree
 
-__all__ = ["mark", "spliced"]
+__all__ = ["Copy", "mark", "spliced"]
+
+Copy = Any
+"""A copy of a node: an element, or its text where nothing in it declares a namespace."""
 
 _MARK = re.compile(r"<\?copy (\d+)\?>")
 _NAME = re.compile(r"<[^ />]+")
@@ -26,7 +29,7 @@ def mark(index: int) -> Any:
     return etree.ProcessingInstruction("copy", str(index))
 
 
-def spliced(root: Any, copies: Sequence[Any], kept_prefixes: Sequence[str]) -> str:
+def spliced(root: Any, copies: Sequence[Copy], kept_prefixes: Sequence[str]) -> str:
     """Return a constructed element as text, with the copies in the places of their marks.
 
     Prefixes that nothing uses are dropped, but those to be kept.
@@ -45,14 +48,20 @@ def spliced(root: Any, copies: Sequence[Any], kept_prefixes: Sequence[str]) -> s
     return etree.tostring(tree, encoding="unicode")
 
 
-def _copied(copy: Any, default: str, kept_prefixes: Sequence[str]) -> str:
+def _copied(copy: Copy, default: str, kept_prefixes: Sequence[str]) -> str:
     """Return a copy as text that stands where a default namespace is in force."""
+    if isinstance(copy, str):
+        return _in_no_namespace(copy) if default else copy
     text = etree.tostring(copy, encoding="unicode")
     if " xmlns" in text and 'xmlns=""' not in text:  # which the clean-up would drop
         etree.cleanup_namespaces(copy, keep_ns_prefixes=list(kept_prefixes))
         text = etree.tostring(copy, encoding="unicode")
     if not default or None in copy.nsmap:
         return text
+    return _in_no_namespace(text)
+
+
+def _in_no_namespace(text: str) -> str:
     return _NAME.sub(lambda found: f'{found[0]} xmlns=""', text, count=1)
 
 

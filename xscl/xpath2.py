@@ -16,7 +16,7 @@ import elementpath
 from elementpath.datatypes import Integer
 
 from xscl import functions
-from xscl.meter import Meter
+from xscl.meter import STEP_BYTES, Meter
 from xscl.patterns import Pattern, PatternError, compile_pattern
 
 __all__ = ["MeteredContext", "XPath2Parser"]
@@ -24,11 +24,6 @@ __all__ = ["MeteredContext", "XPath2Parser"]
 
 RANGE_LIMIT = 100_000
 """Numbers of one range, `1 to 10`: elementpath makes a list of them, when it parses too."""
-
-
-STEP_BYTES = 100
-"""What each item costs that an expression looks at, and each two that it compares: a microsecond or
-two."""
 
 
 NUMBER_BYTES = 8

@@ -17,7 +17,7 @@ from elementpath.datatypes import UntypedAtomic
 from elementpath.xpath_nodes import EtreeElementNode
 from lxml import etree
 
-from xscl.nodes import AttributeNode, Node, NumberedTree, TextNode
+from xscl.nodes import AttributeNode, Node, NumberedTree, TextNode, text_within
 
 __all__ = ["xpath_node"]
 
@@ -81,8 +81,7 @@ class _ElementNode(EtreeElementNode):
 
     @property
     def string_value(self) -> str:
-        element: Any = self.value
-        return "".join(element.itertext())
+        return text_within(self.value)
 
     @property
     def compat_string_value(self) -> str:

@@ -20,7 +20,7 @@ from xscl.path import (
     StringTest,
     binding_paths,
 )
-from xscl.query import Query
+from xscl.query import Constructor, Query
 from xscl.sequence import units_of
 
 __all__ = ["note_on_apart", "notes_on"]
@@ -66,6 +66,8 @@ def _notes(
             yield from _clause_notes(clause)
     for decision in decisions:
         yield from _decision_notes(decision)
+    if isinstance(query.select, Constructor):
+        yield from _constructor_notes(query.select)
     if query.parameters and decisions and not are_together:
         yield note_on_apart(query)
     elif query.parameters:
@@ -84,6 +86,17 @@ def note_on_apart(query: Query) -> SharingNote:
         f"{names}: each assignment has decisions of its own, because these values are needed to"
         " decide, and not only to look up what was decided",
     )
+
+
+def _constructor_notes(select: Constructor) -> Iterator[SharingNote]:
+    from xscl.construct import xpath2_expressions
+
+    for expression in xpath2_expressions(select):
+        yield SharingNote(
+            "xpath-2",
+            f"`{expression}` in SELECT is XPath 2.0: it is evaluated for each output, on nodes that"
+            " each document is made into",
+        )
 
 
 def _sources(query: Query) -> str:

@@ -303,3 +303,9 @@ def test_notes_say_what_a_decision_passes_over_and_for_whom_it_is(
     (query,) = survey(xscl.parse(text, id="q")).queries
     found = {note.code for note in query.notes}
     assert found & {"parameters", "decided-parameters", "no-value-join"} == codes
+
+
+def test_notes_say_which_expressions_of_select_are_xpath_2() -> None:
+    text = "SELECT <o a='{x/@id}'>{x/t}{count(x/t)}{dur()}</o> FROM S//i->x"
+    (query,) = survey(xscl.parse(text, id="q")).queries
+    assert ["count(x/t)" in note.text for note in query.notes if note.code == "xpath-2"] == [True]
