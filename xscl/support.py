@@ -9,20 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from typing import Any
 
 from xscl.diagnostics import Diagnostic, Severity
 from xscl.lossrules import losses_not_run
 from xscl.path import Span
 from xscl.report import Report
 from xscl.statement import (
-    AbsenceSyntax,
     FromSyntax,
     PartSyntax,
-    RepetitionSyntax,
     SelectSyntax,
     Statement,
-    UnitSyntax,
 )
 from xscl.syntax import (
     BlockSyntax,
@@ -55,19 +51,6 @@ NOT_YET = {
 }
 """Each construct that is not run, and what a message calls it."""
 
-_CONSTRUCTS = frozenset(
-    {
-        AbsenceSyntax,
-        BlockSyntax,
-        FromSyntax,
-        FunctionCall,
-        PartSyntax,
-        RepetitionSyntax,
-        RowSyntax,
-        SelectSyntax,
-        UnitSyntax,
-    }
-)
 _PLAIN = re.compile(r"(?:Span|str|int|float|bool|set\[str\])(?: \| None)?")
 _FIELDS: dict[type, tuple[str, ...]] = {}
 """What `_inner_fields` has found of each kind of syntax."""
@@ -77,9 +60,7 @@ _XPATH = (BlockSyntax, PathExpression, StepSyntax, SelectSyntax)
 
 def check_support(statement: Statement, report: Report) -> None:
     """Warn of a statement that uses what is not run yet."""
-    found = sorted(
-        (span, NOT_YET[what]) for what, span in _constructs(statement) if what in NOT_YET
-    )
+    found = sorted((span, NOT_YET[what]) for what, span in _constructs(statement))
     if not found:
         return
     names = list(dict.fromkeys(name for _, name in found))
@@ -112,28 +93,29 @@ def refused(diagnostic: Diagnostic) -> Diagnostic:
 
 
 def _constructs(statement: Statement) -> Iterator[tuple[str, Span]]:
-    """Yield what a statement uses besides blocks, FOLLOWED BY, JOIN and their comparisons."""
-    clauses: dict[str, Span | None] = {
-        "WINDOW": statement.window.span if statement.window else None,
-        "LIMIT": statement.limit.span if statement.limit else None,
-        "GRACE": statement.grace_span,
-    }
-    yield from ((what, span) for what, span in clauses.items() if span is not None)
-    # Not into paths and expressions of SELECT: these are XPath.
-    below = [each for each in _walk(statement) if type(each) in _CONSTRUCTS]
-    for each in below:
-        yield from _own(each)
+    """Yield what a statement uses that is not run, by the names of `NOT_YET`."""
     yield from losses_not_run(statement)
-    rows = [each.span for each in below if isinstance(each, RowSyntax)]
-    learned = (each.loss for each in below if isinstance(each, BlockSyntax))
-    if rows and any(each is not None and each.delay == "learned" for each in learned):
-        yield "learned beside a table", rows[0]
+    # Not into paths and expressions of SELECT: these are XPath.
+    below = list(_walk(statement))
+    for each in below:
+        if isinstance(each, FunctionCall) and each.name in NOT_YET:
+            yield each.name, each.span
     select = statement.select
     kind = select.kind_span if select is not None else None
-    if rows and select is not None and select.kind == "COMPRESSED":
-        yield "table beside COMPRESSED", rows[0]
     if statement.window is not None and kind is not None:
         yield "kind beside WINDOW", kind
+    rows = [each.span for each in below if isinstance(each, RowSyntax)]
+    if not rows:
+        return
+    for each in below:
+        if isinstance(each, PartSyntax) and isinstance(each.operand, FromSyntax):
+            inner = _walk(each.operand.where)
+            yield from (("inner table", row.span) for row in inner if isinstance(row, RowSyntax))
+    learned = (each.loss for each in below if isinstance(each, BlockSyntax))
+    if any(each is not None and each.delay == "learned" for each in learned):
+        yield "learned beside a table", rows[0]
+    if select is not None and select.kind == "COMPRESSED":
+        yield "table beside COMPRESSED", rows[0]
 
 
 def _walk(value: object) -> Iterator[object]:
@@ -157,46 +139,3 @@ def _inner_fields(syntax: type) -> tuple[str, ...]:
         found = tuple(each.name for each in named if not _PLAIN.fullmatch(str(each.type)))
         _FIELDS[syntax] = found
     return found
-
-
-def _own(value: Any) -> Iterator[tuple[str, Span]]:
-    match value:
-        case PartSyntax(operand=FromSyntax(where=where)) if where is not None:
-            rows = (each for each in _walk(where) if isinstance(each, RowSyntax))
-            yield from (("inner table", each.span) for each in rows)
-        case PartSyntax():
-            yield from _of_part(value)
-        case AbsenceSyntax(keyword=keyword, keyword_span=span):
-            yield keyword, span
-        case RepetitionSyntax(plus_span=span):
-            yield "repetition", span
-        case UnitSyntax(blocks=blocks, span=span) if len(blocks) > 1:
-            yield "alternatives", span
-        case FromSyntax():
-            yield from _of_from(value)
-        case SelectSyntax(kind=kind, kind_span=span) if kind and span is not None:
-            yield kind, span
-        case BlockSyntax(loss=loss) if loss is not None:
-            yield "LOSS", loss.span
-        case FunctionCall(name=name, span=span):
-            yield from ((what, span) for what in _function(name))
-
-
-def _function(name: str) -> list[str]:
-    named = {"revision": "revision", "confidence": "confidence"}
-    return [named[name]] if name in named else []
-
-
-def _of_part(part: PartSyntax) -> Iterator[tuple[str, Span]]:
-    if part.keyword == "NEXT":
-        yield "NEXT", part.keyword_span
-
-
-def _of_from(source: FromSyntax) -> Iterator[tuple[str, Span]]:
-    spans: dict[str, Span | None] = {
-        "WITHIN": source.within_span,
-        "SAME": source.same_span,
-        "MATCH": source.match.span if source.match and source.match.strategy != "ANY" else None,
-        "WHERE": source.where_span,
-    }
-    yield from ((what, span) for what, span in spans.items() if span is not None)
