@@ -1,7 +1,6 @@
 """What the language has and this broker does not run yet.
 
-`NOT_YET` is all there is to change when something runs: without its entry, statements with it are
-registered.
+Where one of them is run, its entry of `NOT_YET` goes, and what finds it.
 """
 
 from __future__ import annotations
