@@ -50,7 +50,7 @@ class PlainPath(NamedTuple):
             below: list[Node] = [] if isinstance(node, (AttributeNode, TextNode)) else [node]
             may_nest = False
             for step in self.steps:
-                if may_nest and _are_nested(below):
+                if may_nest and _are_nested(below, meter):
                     return None
                 below = list(_FOUND[step.kind](below, step, meter))
                 may_nest = step.is_deep
@@ -82,9 +82,14 @@ def plain_path(expression: str) -> PlainPath | None:
     return PlainPath(variable[1], tuple(steps))
 
 
-def _are_nested(elements: _Elements) -> bool:
+def _are_nested(elements: _Elements, meter: Meter) -> bool:
     """Whether one of some elements, in document order, is within another."""
-    return any(above in below.iterancestors() for above, below in pairwise(elements))
+    for above, below in pairwise(elements):
+        for each in below.iterancestors():
+            meter.spend(STEP_BYTES)
+            if each is above:
+                return True
+    return False
 
 
 def _elements(above: _Elements, step: _NodeStep, meter: Meter) -> Iterator[Any]:
