@@ -362,6 +362,8 @@ def _value_hint(before: str, kind: str) -> str | None:
         return "an empty predicate says nothing; remove the brackets"
     if (before, kind) == ("<", ">"):
         return "unequal is written `!=`"
+    if (before, kind) == (",", "<"):
+        return "an element stands alone behind SELECT, with all that is shown: `<o>{x1/title}</o>`"
     if kind in COMPARISONS:
         return "`==` is written `=`, and each comparison has a value on both sides"
     return None

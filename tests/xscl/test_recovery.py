@@ -224,6 +224,10 @@ def test_size_and_depth_are_bounded(text: str) -> None:
         ("S//a[b and ]", None),
         ("S//a[]", "an empty predicate says nothing; remove the brackets"),
         ("S//a->x JOIN {x <> y, 1 h} T->y", "unequal is written `!=`"),
+        (
+            "SELECT a/t, <o/> FROM S//i->a",
+            "an element stands alone behind SELECT, with all that is shown: `<o>{x1/title}</o>`",
+        ),
         ("S//a => x", "a variable is bound with `->`, as in `book->x1`"),
         ("S//a]", "no bracket is open here"),
         (
