@@ -5,6 +5,7 @@
     drawing    runs that have been found, as a graph of documents
     sums       exact sums of what stands below a number, for elements that come and go
     spread     ways between elements that need no step between any two
+    window     a window in columns, whose ways a compiled loop counts (`kernels`, `compilation`)
     plain      a lane whose runs are counted so
     plainruns  such lanes by the values of SAME
     counted    one repetition, batch by batch

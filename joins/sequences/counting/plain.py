@@ -32,6 +32,7 @@ from joins.sequences.counting.spread import (
     PlainShape,
     spread,
 )
+from joins.sequences.counting.window import LaneWindow
 from joins.sequences.runparts import Part
 
 __all__ = ["FoundWays", "NotPlainError", "PlainLane"]
@@ -77,14 +78,14 @@ class PlainLane:
         """The elements, in the order in which they came."""
         return [each.part for each in sorted(self._elements, key=_SERIAL)]
 
-    def _new_sums(self) -> LaneSums | LaneProduct | None:
-        """Return what adds up the ways to what comes in order; None where runs are spread anew."""
-        shape = self._shape
+    def _new_sums(self) -> LaneSums | LaneProduct | LaneWindow | None:
+        """Return what adds up the ways to what comes in order; None where they are spread anew."""
+        shape, elements = self._shape, self._elements
         if not shape.is_bounded:
             return LaneSums(shape)
         if shape.compares is None and shape.may_all_begin and shape.gap_us >= shape.within_us:
             return LaneProduct(shape)
-        return None
+        return LaneWindow(shape, elements) if LaneWindow.suits(shape, len(elements)) else None
 
     # -- what enters ---------------------------------------------------------------------------
 
@@ -100,14 +101,21 @@ class PlainLane:
         self._note(own.part)
         if self._elements and self._elements[-1].end_us > own.end_us:
             return self._enter_late(own)
-        if self._sums is not None:
-            own.ways = total = self._sums.ways_to(own)
-            self._sums.add(own)
-        else:
-            before = spread(self._shape, own, self._before(own, own.end_us), on=False)
-            total = own.begins + sum([ways for each, ways in before if each.begins])
+        own.ways = total = self._ways_in_order(own)
         self._elements.append(own)
         return [self._found(total, own, [own])] if total else []
+
+    def _ways_in_order(self, own: PlainElement) -> int:
+        """Return the ways to an element that ends last, and add it up."""
+        if self._sums is None:
+            self._sums = self._new_sums()
+        if self._sums is not None:
+            self._sums.add(own)
+            total = self._sums.ways_to(own)
+            if total is not None:
+                return total
+        before = spread(self._shape, own, self._before(own, own.end_us), on=False)
+        return own.begins + sum([ways for each, ways in before if each.begins])
 
     def _enter_late(self, own: PlainElement) -> list[FoundWays]:
         """Add an element with others behind it; return the runs through it, by their ends."""
@@ -145,11 +153,10 @@ class PlainLane:
     def _renew(self) -> None:
         """Add up the ways to what comes in order anew, of elements that know theirs."""
         self._sums = self._new_sums()
-        if self._sums is None:
+        if self._sums is None or isinstance(self._sums, LaneWindow):
             return
         reach_us = min(self._shape.gap_us, self._shape.within_us)
         for each in self._from(self._elements[-1].end_us - reach_us, UNBOUNDED):
-            self._sums.ways_to(each)
             self._sums.add(each)
 
     def _from(self, from_us: int, before_us: int) -> list[PlainElement]:

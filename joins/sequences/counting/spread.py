@@ -139,22 +139,22 @@ class LaneSums:
         self._near: deque[PlainElement] = deque()
         self._last: list[PlainElement] = []
 
-    def ways_to(self, own: PlainElement) -> int:
-        """Return the ways to an element that ends last, before it is added."""
+    def add(self, own: PlainElement) -> None:
+        """Add an element that ends last; its ways are known before another time comes."""
         if self._last and self._last[0].end_us < own.end_us:
             self._flush()
         near, sums = self._near, self._sums
         while near and own.end_us - near[0].end_us > self._shape.gap_us:
             gone = near.popleft()
             sums.take(gone.given, gone.ways)
-        ways = int(own.begins)
-        if own.asked == own.asked and sums.total:
-            ways += self._next_to(sums, own.asked)
-        return ways
-
-    def add(self, own: PlainElement) -> None:
-        """Add an element behind `ways_to`, with its ways."""
         self._last.append(own)
+
+    def ways_to(self, own: PlainElement) -> int:
+        """Return the ways to an element that was added last."""
+        ways = int(own.begins)
+        if own.asked == own.asked and self._sums.total:
+            ways += self._next_to(self._sums, own.asked)
+        return ways
 
     def _flush(self) -> None:
         for each in self._last:
@@ -177,20 +177,19 @@ class LaneProduct:
         self._groups: deque[tuple[int, int]] = deque()
         self._last = (-UNBOUNDED, 0)
 
-    def ways_to(self, own: PlainElement) -> int:
-        """Return the ways to an element that ends last, before it is added."""
+    def add(self, own: PlainElement) -> None:
+        """Add an element that ends last."""
         end_us, count = self._last
         if end_us < own.end_us:
             if count:
                 self._groups.append(self._last)
                 self._ways *= 1 + count
-            self._last = own.end_us, 0
+            end_us, count = own.end_us, 0
         while self._groups and own.end_us - self._groups[0][0] > self._within_us:
             _, gone = self._groups.popleft()
             self._ways //= 1 + gone
-        return self._ways
-
-    def add(self, own: PlainElement) -> None:
-        """Add an element behind `ways_to`."""
-        end_us, count = self._last
         self._last = end_us, count + own.leads
+
+    def ways_to(self, _: PlainElement) -> int:
+        """Return the ways to an element that was added last."""
+        return self._ways

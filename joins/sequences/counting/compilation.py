@@ -1,0 +1,42 @@
+"""Has the loop that counts runs compiled by a process of its own, as those of similarity are.
+
+python -m joins.sequences.counting.compilation
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from joins.similarity.compilation import Loops
+from templates.compiling import lacks_code
+
+__all__ = ["LOOPS", "compile_loops"]
+
+
+def _are_missing() -> bool:
+    from joins.sequences.counting.kernels import ways_back
+
+    return lacks_code(ways_back)
+
+
+LOOPS = Loops(
+    "joins.sequences.counting.compilation",
+    "count runs",
+    "they are counted without",
+    _are_missing,
+)
+
+
+def compile_loops() -> None:
+    """Call the loop with what it is called with for a window, so that it is compiled or read."""
+    from joins.sequences.counting.kernels import ways_back
+
+    numbers, flags = np.zeros(1, np.int64), np.ones(1, np.bool_)
+    ways_back(numbers, numbers, numbers, flags, flags, 0, 1, True, 1)
+
+
+if __name__ == "__main__":
+    os.nice(10)
+    compile_loops()
