@@ -1,7 +1,8 @@
 """Random cases of chains that are stepped in columns: their conditions compare numbers.
 
 Several statements differ in constants or in what they compare, over documents that tie, come late,
-and are published.
+and are published.  Steps have one number to three, documents lack some, or have several of one.  In
+half of the cases those with more numbers come only after others.
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ __all__ = ["column_case"]
 
 
 class _Step:
-    """A unit of a chain, or a repetition, with two numbers."""
+    """A unit of a chain, or a repetition, with some numbers."""
 
-    def __init__(self, chooser: Chooser, number: int, stream: str) -> None:
+    def __init__(self, chooser: Chooser, number: int, stream: str, names: str, most: str) -> None:
         self.is_repeated = chooser.integer(0, 2) > 0
-        self.own, self.other = f"p{number}", f"v{number}"
-        name = chooser.choice(["a", "b", "*", "*"])
-        self.text = f"{stream}//{name}[p->{self.own}][v->{self.other}]"
+        leaves = chooser.choice(["p", most, most])
+        self.names = [f"{leaf}{number}" for leaf in leaves]
+        self.own = self.names[0]
+        name = chooser.choice(names)
+        bound = "".join(f"[{leaf}->{leaf}{number}]" for leaf in leaves)
+        self.text = f"{stream}//{name}{bound}"
 
     def taken(self, chooser: Chooser) -> str:
         """Return a number of what has been taken in the step."""
-        name = chooser.choice([self.own, self.own, self.other])
+        name = chooser.choice([self.own, *self.names])
         if not self.is_repeated:
             return name
         function = chooser.choice(["first", "last", "count", "sum", "avg", "min", "max"])
@@ -31,15 +35,24 @@ class _Step:
 
 
 class _ColumnChains(Statements):
-    """Makes statements with a chain under MATCH that compares numbers."""
+    """Makes statements with a chain under MATCH that compares numbers.
+
+    `kinds` are the names and the numbers of documents of its steps, and of the last one.
+    """
+
+    def __init__(self, chooser: Chooser, kinds: tuple[tuple[str, str], tuple[str, str]]) -> None:
+        super().__init__(chooser)
+        self.kinds = kinds
 
     def statements(self) -> list[str]:
         """Return some statements with the same steps."""
         chooser = self.chooser
         stream = chooser.choice("SSSP")
         strategy = chooser.choice(["NEXT", "NEXT", "PARTITION", "STRICT"])
+        count = chooser.choice([1, 2, 2, 2, 3])
         steps = [
-            _Step(chooser, number, stream) for number in range(chooser.choice([1, 2, 2, 2, 3]))
+            _Step(chooser, number, stream, *self.kinds[number == count - 1])
+            for number in range(count)
         ]
         has_key = strategy == "PARTITION" or chooser.integer(0, 1) == 0
         grace = f" GRACE {chooser.choice([0, 1, 2, 4])} s" if chooser.integer(0, 4) else ""
@@ -74,7 +87,7 @@ class _ColumnChains(Statements):
         terms = [
             f"{self.side(before, step, is_own)} {chooser.choice(['=', '!=', '<', '<=', '>', '>='])}"
             f" {self.number(before, step, is_own)}"
-            for _ in range(chooser.choice([0, 1, 1, 1, 2]))
+            for _ in range(chooser.choice([0, 1, 1, len(step.names), 2]))
         ]
         return f" {chooser.choice(['AND', 'AND', 'OR'])} ".join(terms)
 
@@ -88,7 +101,7 @@ class _ColumnChains(Statements):
     def side(self, before: list[_Step], step: _Step, is_own: bool) -> str:
         """Return an operand of an element and of what a run has taken."""
         chooser = self.chooser
-        name = chooser.choice([step.own, step.own, step.other])
+        name = chooser.choice([step.own, *step.names])
         sides = [name, name, f"{name} mod 2", f"{name} * 2", f"time({name}) - start()", "dur()"]
         sides += [f"{name} div {step.own}", f"-{name}"]
         if before:
@@ -96,14 +109,16 @@ class _ColumnChains(Statements):
         if is_own:
             sides += [f"prev({name})", f"prev({name}, 2)", f"first({name})", "count()"]
             sides += [f"{each}({name})" for each in ("sum", "avg", "min", "max")]
-            sides += [f"first({name}) mod 2", f"prev({name}, {step.other})"]
+            sides += [f"first({name}) mod 2", f"prev({name}, {step.names[-1]})"]
         return chooser.choice(sides)
 
 
 def column_case(chooser: Chooser) -> str:
     """Return the text of a case of chains over numbers, and documents."""
     lines = [f"lateness {chooser.choice([0, 2, 5, 100, 100])} s"]
-    texts = _ColumnChains(chooser).statements()
+    is_growing = chooser.integer(0, 1) == 0
+    kinds = (("a", "p"), ("b", "pvw")) if is_growing else (("ab**", "pv"), ("ab**", "pv"))
+    texts = _ColumnChains(chooser, kinds).statements()
     if "P//" in texts[0]:
         source = chooser.choice(["S//a->x", "S//*->x FOLLOWED BY {, 3 s} S//b"])
         lines += ["query made", f"    SELECT * FROM {source} PUBLISH P"]
@@ -111,18 +126,22 @@ def column_case(chooser: Chooser) -> str:
         lines += [f"query q{number}", f"    {text}"]
     lines.append("")
     count = chooser.integer(8, 20)
+    few = chooser.integer(1, count - 1) if is_growing else 0
     for number, second in enumerate(seconds(chooser, count), 1):
-        lines.append(f"document {number} S 00:00:{second} {_document(chooser)}")
+        names, leaves = ("a", "p") if number <= few else ("aab", "pvw" if is_growing else "pv")
+        document = _document(chooser, names, leaves)
+        lines.append(f"document {number} S 00:00:{second} {document}")
     if chooser.integer(0, 4):
         lines.append(f"tick {count + 1} 00:10:00")
     return "\n".join(lines) + "\n----\n"
 
 
-def _document(chooser: Chooser) -> str:
-    name = chooser.choice("aab")
+def _document(chooser: Chooser, names: str, leaves: str) -> str:
+    name = chooser.choice(names)
     inner = "".join(
         f"<{leaf}>{chooser.choice(['0', '1', '2', '3', '1.5', '-1', ' 2 ', 'x', ''])}</{leaf}>"
-        for leaf in ("p", "v", *(["v"] if chooser.integer(0, 7) == 0 else []))
+        for each in leaves
+        for leaf in each * chooser.choice([1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 2])
     )
     key = chooser.choice(["x", "x", "y", ""])
     several = "<k>y</k>" if chooser.integer(0, 7) == 0 else ""
