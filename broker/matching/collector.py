@@ -61,13 +61,14 @@ class Collector:
 
     def take(self, hits: Hits) -> None:
         """Add tuples to the instances of their clauses, or to their queries' matches."""
-        are_common = np.array([isinstance(use, CommonUse) for use in hits.uses], np.bool_)
-        if are_common.any():
-            of_hit = are_common[hits.which]
-            self._take_common(hits.alone(np.flatnonzero(of_hit)))
+        are_groups = np.array([isinstance(use, CommonUse) for use in hits.uses], np.bool_)
+        if are_groups.all():
+            self._take_groups(hits)
+            return
+        if are_groups.any():
+            of_hit = are_groups[hits.which]
+            self._take_groups(hits.alone(np.flatnonzero(of_hit)))
             hits = hits.alone(np.flatnonzero(~of_hit))
-            if not len(hits):
-                return
         queries, of_use = _queries(hits)
         given = _Counted(hits, self._accounts, queries, of_use[hits.which])
         are_looked_at = given.are_below(lambda tally, newest: tally.looks_at(newest))
@@ -86,8 +87,8 @@ class Collector:
         counted.count(np.arange(len(hits)), begun)
         counted.hand_on(handed_on[~hits.are_blocks[handed_on]])
 
-    def _take_common(self, hits: Hits) -> None:
-        """Add tuples to the instances of common streams, each counted for whoever has it."""
+    def _take_groups(self, hits: Hits) -> None:
+        """Add tuples to the instances of streams of groups, each counted for whoever has it."""
         bounds = hits.bounds()
         pairs = HeldPairs.of(hits, bounds, self._accounts, self._held_pairs)
         held = np.zeros(len(hits), np.bool_)
@@ -97,12 +98,15 @@ class Collector:
             held[rows] = uses.some_have(_own(bounds[rows], uses))
             held[rows] &= self._are_open(uses, _own(bounds[rows], uses), hits.docids[rows])
         held &= hits.are_true()
-        held[held] = hits.take(held).satisfy()
         kept = np.flatnonzero(held)
         if not len(kept):
             return
-        hits, bounds, place = hits.alone(kept), bounds[kept], np.cumsum(held) - 1
-        are_new = self._inner.add_common(hits)
+        place = np.cumsum(held) - 1
+        if len(kept) < len(hits):
+            hits, bounds = hits.alone(kept), bounds[kept]
+        are_new = hits.satisfy()
+        are_new[are_new] = self._inner.add_to_groups(hits.take(are_new))
+        are_new &= ~hits.are_blocks
         pairs.among(held).charge(hits, are_new, self._accounts)
         ones = np.ones(len(hits), np.int64)
         weights = np.stack([ones, are_new, hits.nbytes], axis=1)

@@ -18,7 +18,7 @@ from broker.matching.boxes.index import Box, BoxIndex
 from broker.matching.boxes.points import Points
 from broker.matching.clauseterms import ClauseTerms
 from broker.matching.hits import Hits
-from broker.matching.usegroups import UseGroup
+from broker.matching.usegroups import UseGroup, group_key
 from broker.matching.uses import Use
 from templates.clause import Clause
 
@@ -50,8 +50,8 @@ class FanOut:
 
     def add(self, use: Use) -> None:
         """Add a use; of those of one source only the first is asked."""
-        if use.clause.is_common:
-            self._add_to_group(use)
+        if (key := group_key(use)) is not None:
+            self._add_to_group(use, key)
             self._note(use, GROUPED)
             return
         if use.topic.source:
@@ -87,22 +87,21 @@ class FanOut:
         query_class, clause = uses[0].query_class, uses[0].clause
         self._forms.remove(query_class, clause, len(uses), lambda: (each.asked for each in uses))
 
-    def _add_to_group(self, use: Use) -> None:
-        strings = use.asked.equal
+    def _add_to_group(self, use: Use, key: Hashable) -> None:
         groups = self._groups.setdefault(use.clause.stream, {})
-        group = groups.get(strings)
+        group = groups.get(key)
         if group is None:
-            group = groups[strings] = UseGroup(use.clause, strings)
+            group = groups[key] = UseGroup(use.clause, key)
         group.add(use)
         self._changed[group] = None
 
     def _remove_from_group(self, use: Use) -> None:
         groups = self._groups[use.clause.stream]
-        group = groups[use.asked.equal]
+        group = groups[group_key(use)]
         group.remove(use)
         self._changed[group] = None
         if not len(group):
-            del groups[group.strings]
+            del groups[group.key]
             if not groups:
                 del self._groups[use.clause.stream]
 
@@ -125,7 +124,7 @@ class FanOut:
         """Undo one `add` for each of some uses."""
         alone: dict[tuple[int, Clause], list[Use]] = {}
         for use in uses:
-            if use.clause.is_common or use.topic.source:
+            if use.topic.source or self._by_class[use.query_class][use] == GROUPED:
                 self._remove(use)
             else:
                 alone.setdefault((use.query_class, use.clause), []).append(use)
@@ -149,7 +148,7 @@ class FanOut:
             self._terms.pop(clause, None)
 
     def _remove(self, use: Use) -> None:
-        """Remove a use of a common stream, or of a source."""
+        """Remove a use of a group, or of a source."""
         [number] = self._forget(use.query_class, [use])
         if number == GROUPED:
             self._remove_from_group(use)

@@ -261,12 +261,14 @@ class Hits:
         return CodedTexts(inverse, list(map(str, spans.tolist())))
 
     def bounds(self) -> Ints:
-        """Return what groups of common streams hold tuples against (`GroupColumns`).
+        """Return what groups hold tuples against (`GroupColumns`).
 
         A clause with fewer operators below it has the smallest numbers behind its own.
         """
         below = [
             [of_value(test.place) for test in terms.clause.box if test.operator in INEQUALITIES]
+            if terms.clause.is_common
+            else []
             for terms in self.clauses
         ]
         width = 2 + max(map(len, below), default=0)

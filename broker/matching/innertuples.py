@@ -35,7 +35,7 @@ _WHOLE = ("docid", "depth", "docid_min", "docid_max", "start_us", "end_us", "wat
 class InnerTuples:
     """The tuples of inner operators in a stratum, and the queries that have found each.
 
-    Of common streams it does not know the queries.  `shape_of` gives the shape of a clause's tuples
+    Of groups it does not know the queries.  `shape_of` gives the shape of a clause's tuples
     as instances.
     """
 
@@ -46,15 +46,17 @@ class InnerTuples:
         self._texts: dict[str, int] = {}
         self._queries: dict[str, int] = {}
         self._found: set[int] = set()
-        self._common: list[Ints] = []
+        self._of_groups: list[Ints] = []
 
-    def add_common(self, hits: Hits) -> Flags:
-        """Add hits of common streams; return which of them no earlier one has the tuple of."""
+    def add_to_groups(self, hits: Hits) -> Flags:
+        """Add hits of groups; return which of them no earlier one has the tuple of."""
+        if not len(hits):
+            return np.zeros(0, np.bool_)
         known = len(self._numbers)
         numbers, first = np.unique(self._number(hits), return_index=True)
         are_new = np.zeros(len(hits), np.bool_)
         are_new[first[numbers >= known]] = True
-        self._common.append(numbers)
+        self._of_groups.append(numbers)
         return are_new
 
     def add(self, hits: Hits) -> Flags:
@@ -138,7 +140,7 @@ class InnerTuples:
     def tables(self, limit_of: Callable[[str], int], characters_max: int) -> Iterator[pa.Table]:
         """Yield the tuples below the limit of a query that has found them, as `UNNUMBERED`.
 
-        Those of common streams are all there.  A table has so many characters: a column must hold
+        Those of groups are all there.  A table has so many characters: a column must hold
         them.
         """
         if not self._parts:
@@ -148,8 +150,8 @@ class InnerTuples:
         limits = np.array([limit_of(query) for query in self._queries], np.int64)
         is_below = np.zeros(len(rows), np.bool_)
         is_below[numbers[rows.whole[0, numbers] < limits[queries]]] = True
-        for common in self._common:
-            is_below[common] = True
+        for some in self._of_groups:
+            is_below[some] = True
         rows = rows.take(np.flatnonzero(is_below))
         texts = [*self._texts]
         sizes = rows.values.sums(np.array([*map(len, texts), 0], np.int64))

@@ -1,15 +1,18 @@
-"""Whose the tuples of a common stream are: uses that differ in bounds alone, in columns.
+"""Whose the tuples of inner operators are: uses that differ in bounds at most, in columns.
 
 A common stream has the tuples of all statements with one operator, whatever their windows, strings
 and registration points (`Clause.is_common`).  The uses that ask for the same strings are a
 **group**: the fan-out knows it by one box, with the loosest of each bound.  A tuple has one group
 at most, and is handed on if some use of the group has it.  How many tuples each use has is counted
 for all uses at once: where one bound tells them apart, by a look at sorted tuples.
+
+Of another stream the uses of statements with the same box are a group, which has no bounds: they
+have the same tuples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,12 +23,23 @@ from broker.matching.uses import Topic, Use
 from templates.clause import SPAN, Clause
 from xscl.pattern import INEQUALITIES
 
-__all__ = ["CommonUse", "GroupColumns", "TestedPositions", "UseGroup"]
+__all__ = ["CommonUse", "GroupColumns", "TestedPositions", "UseGroup", "group_key"]
 
 COMPARED = 4_000_000
 """Tuples times uses that are compared at a time where several bounds tell uses apart."""
 
-Strings = tuple[str, ...]
+
+def group_key(use: Use) -> Hashable | None:
+    """Return what a use and others of its stream have in common that are a group; None of no group.
+
+    A query with parameters may have several uses of a stream, and a load costs nobody's budget.
+    """
+    clause, query = use.clause, use.topic.query
+    if clause.is_common:
+        return use.asked.equal
+    if not clause.stream or query.parameters or query.table is not None:
+        return None
+    return use.query_class, use.asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +131,17 @@ class GroupColumns:
 
 
 class UseGroup:
-    """The uses of a common stream that ask for the same strings, one of a query at most.
+    """The uses of a stream that have a `key` in common (`group_key`), one of a query at most.
 
     `entered` is the number under which it is looked up, and the use that stands for it there.  Of a
     million strings each has its group, so one use stands alone, without a dictionary.
     """
 
-    __slots__ = ("_columns", "_only", "_several", "entered", "stream", "strings")
+    __slots__ = ("_columns", "_only", "_several", "entered", "key", "stream")
 
-    def __init__(self, clause: Clause, strings: Strings) -> None:
+    def __init__(self, clause: Clause, key: Hashable) -> None:
         self.stream = clause.stream
-        self.strings = strings
+        self.key = key
         self.entered: tuple[int, Use] | None = None
         self._only: Use | None = None
         self._several: dict[Use, None] | None = None
@@ -170,17 +184,18 @@ class UseGroup:
 
     def _in_columns(self) -> GroupColumns:
         uses = self._uses()
+        bounds = [_bounds(use.asked) if use.clause.is_common else [] for use in uses]
         return GroupColumns(
             np.array([use.holder for use in uses], np.int64),
             [use.topic.query.id for use in uses],
-            np.array([_bounds(use.asked) for use in uses], np.int64),
+            np.array(bounds, np.int64),
         )
 
     @property
     def use(self) -> CommonUse:
         """The use that stands for all of them."""
         first, *_ = self._uses()
-        if len(self) == 1:
+        if len(self) == 1 or not first.clause.is_common:
             # Nothing is made that nobody reads.
             return self._standing(first, first.asked, first.topic)
         span, docid, *below = self.columns.bounds.max(axis=0).tolist()

@@ -59,7 +59,8 @@ class Spending:
         self._ledger.tell(query, tally)
         for stream, account, (hits, handed_on, nbytes) in self._common.take(query):
             tally.find(account, hits, nbytes, 0)
-            tally.hand_on(stream, account, handed_on)
+            if handed_on:
+                tally.hand_on(stream, account, handed_on)
         return tally
 
     def opened(self, query: str) -> Tally | None:
