@@ -12,11 +12,30 @@ from joins.memory.eviction import Eviction, Flags
 from joins.memory.instance import Instance, read_instances
 from joins.memory.instancetable import EMPTY, Hashes, HashValues, InstanceTable, hash_values
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
+from joins.memory.places import Places
 from joins.memory.retention import LayoutRetention
 from joins.memory.slots import Ints, Layouts
 from joins.memory.spill import InstanceRows
 
 __all__ = ["EMPTY", "HashValues", "Hashes", "Remembered", "hash_values"]
+
+
+class _Published:
+    """The ids of published documents by the numbers of their instances.
+
+    It does not refer to what has it, so that the memory of a join goes with the join.
+    """
+
+    def __init__(self, table: InstanceTable, places: Places) -> None:
+        self.ids: dict[int, str] = {}
+        self._table = table
+        self._places = places
+
+    def forget(self, places: Ints) -> None:
+        """Forget those at some places."""
+        published = places[self._table.at("depth", places) > 0]
+        for number in self._places.numbers(published).tolist():
+            del self.ids[number]
 
 
 class Remembered:
@@ -38,12 +57,13 @@ class Remembered:
     ) -> None:
         self._table = InstanceTable(layouts, hashing, limits, is_part=is_part)
         self._places = self._table.places
-        self._eviction = Eviction(self._table, retention, self._forget_published, limits)
+        published = _Published(self._table, self._places)
+        self._eviction = Eviction(self._table, retention, published.forget, limits)
         self._rows = InstanceRows(spill_directory, limits)
         self._rows_sweep: Iterator[None] = iter(())
         self._newest_docid = -1
         self.sweeps = 0
-        self.published_ids: dict[int, str] = {}
+        self.published_ids = published.ids
         self.is_ordered = True
 
     def __len__(self) -> int:
@@ -137,11 +157,6 @@ class Remembered:
         depths = rows.column("depth").to_numpy()
         for i in np.flatnonzero(depths > 0):
             self.published_ids[first + int(i)] = rows.column("match_id")[int(i)].as_py()
-
-    def _forget_published(self, places: Ints) -> None:
-        published = places[self._table.at("depth", places) > 0]
-        for number in self._places.numbers(published).tolist():
-            del self.published_ids[number]
 
     def evict(self, horizon_us: int) -> int:
         """Drop instances that no class can use any more; return how many went.

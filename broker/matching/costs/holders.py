@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -27,7 +28,8 @@ class StreamHolders:
 
     def __init__(self, fan_out: FanOut, rows: Rows) -> None:
         self._fan_out = fan_out
-        self._rows = rows
+        # The join has these holders: it goes with all that it remembers when nobody has the join.
+        self._rows = WeakMethod(rows)
 
     def of_pairs(self, query_class: int, left: Ints, right: Ints) -> Has:
         """Return what says of which of some pairs of instances a query has both."""
@@ -48,7 +50,9 @@ class StreamHolders:
 
     def _of_stream(self, clause: Clause, instances: Ints) -> Has:
         distinct, inverse = np.unique(instances, return_inverse=True)
-        operands = Operands.of(self._rows(distinct.tolist()))
+        rows_of_join = self._rows()
+        assert rows_of_join is not None, "the join asks"
+        operands = Operands.of(rows_of_join(distinct.tolist()))
         at = TestedPositions.of(clause)
         spans, *below = (
             np.array(operands.texts(operands.starts + k)).astype(np.int64)

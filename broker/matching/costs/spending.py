@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from broker.matching.costs.blocks import block_of
@@ -40,14 +41,12 @@ class Spending:
     ) -> None:
         self._budget = budget
         self._revision_of = revision_of
+        # Batches are many: none is to leave a cycle, which would keep its queries for long.
         self._begun = begun or {}
+        self._begun_of = partial(_begun_of, self._begun, revision_of)
         self._tallies: dict[str, Tally] = {}
         self._common = CommonCounts()
         self._ledger = Ledger(budget, self._begun_of)
-
-    def _begun_of(self, query: str) -> Sequence[Spent]:
-        """Return what a query had in the block begun before this batch."""
-        return self._begun.get((query, self._revision_of(query)), ())
 
     def of(self, query: str) -> Tally:
         """Return a query's tally in this batch."""
@@ -134,3 +133,8 @@ def _with(
         one = spent.get(newest) or Spent(*key, block, newest, 0, 0)
         spent[newest] = one._replace(matches=one.matches + matches, nbytes=one.nbytes + nbytes)
     return [one for _, one in sorted(spent.items())]
+
+
+def _begun_of(begun: Begun, revision_of: Callable[[str], int], query: str) -> Sequence[Spent]:
+    """Return what a query had in the block begun before a batch."""
+    return begun.get((query, revision_of(query)), ())

@@ -138,25 +138,23 @@ class Members:
         long as the published one, and longer by the windows of its publisher.
         """
         needed: dict[str, int] = {}
-
-        def retention(member: Member) -> int:
-            name = member.query.id
-            if name not in needed:
-                uses = (use for use in member.all_uses() if use.is_join)
-                readers = self._readers.get(member.query.publish or "", {}).values()
-                own = max(
-                    (use.kept_us + use.topic.outcome_us(use.kept_us) for use in uses), default=0
-                )
-                later = max(map(retention, readers), default=0)
-                is_asked = member.registration_point < docid
-                needed[name] = min(INFINITE_US, own + later) if is_asked else 0
-            return needed[name]
-
         retentions = {
-            stream: max(map(retention, readers.values()))
+            stream: max(self._needed_us(each, docid, needed) for each in readers.values())
             for stream, readers in self._readers.items()
         }
         return {stream: retention_us for stream, retention_us in retentions.items() if retention_us}
+
+    def _needed_us(self, member: Member, docid: int, needed: dict[str, int]) -> int:
+        """Return for how long a member needs documents; `needed` has what is known already."""
+        name = member.query.id
+        if name not in needed:
+            uses = (use for use in member.all_uses() if use.is_join)
+            readers = self._readers.get(member.query.publish or "", {}).values()
+            own = max((use.kept_us + use.topic.outcome_us(use.kept_us) for use in uses), default=0)
+            later = max((self._needed_us(each, docid, needed) for each in readers), default=0)
+            is_asked = member.registration_point < docid
+            needed[name] = min(INFINITE_US, own + later) if is_asked else 0
+        return needed[name]
 
     def first_point(self, edges: Set[tuple[int, int]], valued: Set[int]) -> int | None:
         """Return the lowest point of the queries that ask for any of these; None if none does."""
