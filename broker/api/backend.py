@@ -13,6 +13,7 @@ from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool
 from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
 from broker.matching.queries.queryset import InForce
+from broker.matching.queries.registration import NOTHING, SetChange
 from broker.operations.metrics import Histogram
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
@@ -26,10 +27,14 @@ T = TypeVar("T")
 class Change(Protocol):
     """Changes the registry between two documents."""
 
-    def __call__(self, action: Callable[[int], T], /, *, replan: bool = True) -> Awaitable[T]:
+    def __call__(
+        self, action: Callable[[int], T], /, *, replan: bool = True, ahead: SetChange = NOTHING
+    ) -> Awaitable[T]:
         """Run `action` with the newest docid; what it changes holds for later documents.
 
-        Without `replan` the queries are evaluated as before: only subscribers have changed.
+        Without `replan` the queries are evaluated as before: only subscribers have changed.  What
+        `action` will have the queries see of earlier documents is `ahead`: the state for it is made
+        first, beside the stream, which may take a minute for a million documents.
         """
 
 

@@ -16,10 +16,11 @@ from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import text_of
 from broker.api.problem import Problem
 from broker.documents.document import NAME_CHARACTERS_MAX, NAME_RULE, render_time
+from broker.matching.queries.registration import NOTHING
 from broker.pipeline.lookback.backfill import check_unread, look_back
 from broker.registry.file import RegistryError
 from broker.registry.queries import QueryState, RegisteredText
-from broker.registry.registered import check_among, parsed, users_among
+from broker.registry.registered import check_among, looking_back, parsed, users_among
 from xscl.diagnostics import Severity
 from xscl.lexer import is_name, tokenise
 from xscl.reader import check
@@ -86,22 +87,31 @@ async def put_query(request: web.Request) -> web.Response:
         note(request, outcome="unchanged")
         return await _answer(backend, present, outcome="unchanged")
     before = await in_thread(backend.registry.revision)
+    point = await in_thread(point_since, backend, since)
+    ahead = NOTHING
 
-    def register(newest_docid: int) -> RegisteredText:
+    def check() -> None:
         check_among(backend.registry, query)
         if since is not None:
             check_unread(backend.registry, query)
+
+    if point is not None:
+        await in_thread(check)
+        ahead = await in_thread(looking_back, backend.registry, query, point)
+
+    def register(newest_docid: int) -> RegisteredText:
+        check()  # others may have been registered meanwhile
         registered = backend.registry.register(
             query_id,
             query.text,
             version=query.version,
             point=newest_docid,
-            since=point_since(backend, since),
+            since=point,
         )
         backend.registry.keep_source(query_id, query.version, source)
         return registered
 
-    registered = await backend.change(register)
+    registered = await backend.change(register, ahead=ahead)
     outcome = "unchanged" if registered.revision <= before else "registered"
     note(request, outcome=outcome)
     return await _answer(backend, registered, outcome=outcome)
@@ -128,7 +138,10 @@ async def delete_query(request: web.Request) -> web.Response:
 
 async def _change(request: web.Request, state: QueryState) -> web.Response:
     backend, query_id = request.app[BACKEND], request.match_info["id"]
-    await in_thread(present_query, backend, query_id)
+    present = await in_thread(present_query, backend, query_id)
+    ahead = NOTHING
+    if state is QueryState.ACTIVE:  # it sees again what it saw before it was paused
+        ahead = await in_thread(looking_back, backend.registry, parsed(present), present.point)
 
     def change(newest_docid: int) -> RegisteredText:
         query = parsed(present_query(backend, query_id))
@@ -139,7 +152,7 @@ async def _change(request: web.Request, state: QueryState) -> web.Response:
             check_among(backend.registry, query)
         return backend.registry.set_state(query_id, state, effective=newest_docid)
 
-    return await _answer(backend, await backend.change(change))
+    return await _answer(backend, await backend.change(change, ahead=ahead))
 
 
 def check_id(backend: Backend, query_id: str) -> None:

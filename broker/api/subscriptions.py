@@ -21,9 +21,10 @@ from broker.api.querystring import bounded
 from broker.delivery.attempt import OutcomeKind
 from broker.documents.document import render_time
 from broker.matching.match import parameters_key
+from broker.matching.queries.registration import NOTHING
 from broker.pipeline.lookback.backfill import check_unread
 from broker.registry.keys import check_key
-from broker.registry.registered import parsed
+from broker.registry.registered import assigned_back, parsed
 from broker.registry.subscription import (
     Destination,
     DestinationKind,
@@ -96,9 +97,14 @@ async def post_subscription(request: web.Request) -> web.Response:
         kinds.add(Destination.parse(options.escalate).kind)
     is_asked = pickup is not None and pickup.confirms_addresses and DestinationKind.EMAIL in kinds
 
+    query = await in_thread(present_query, backend, asked["query"])
+    since = await in_thread(point_since, backend, asked.get("since"))
+    ahead = NOTHING
+    if since is not None and parameters:
+        ahead = assigned_back(parsed(query), parameters, max(since, query.point))
+
     def subscribe(newest_docid: int) -> Subscription:
         query = present_query(backend, asked["query"])  # it may have been removed meanwhile
-        since = point_since(backend, asked.get("since"))
         if since is not None and backend.registry.must_look_back(
             query.id, parameters, max(since, query.point), newest_docid
         ):
@@ -117,7 +123,7 @@ async def post_subscription(request: web.Request) -> web.Response:
             _tokens(request).assign(caller.name, [*own, made.id])
         return made
 
-    made = await backend.change(subscribe, replan=bool(parameters))
+    made = await backend.change(subscribe, replan=bool(parameters), ahead=ahead)
     note(request, made.id)
     [rendered] = await _rendered(request, [made])
     answer = {**rendered, "secret": made.secrets[0].value if made.secrets else None}

@@ -32,6 +32,10 @@ T = TypeVar("T")
 _TIMEOUT_S = 90.0
 """The slowest answer is about a feed that is looked at: the broker gives up after 75 seconds."""
 
+_PREPARED_S = 3_600.0
+"""The same where the broker may make a state first, of all documents that are looked back at: a
+minute for a million of them."""
+
 _START_WAIT_S = 60.0
 """From when a broker has its data directory until it listens: seconds, on a cold machine more."""
 
@@ -61,6 +65,7 @@ class BrokerConnection:
         self._token = token
         self._reason = reason
         self._data = data
+        self._timeout_s = _TIMEOUT_S
 
     def get(self, *path: str, **query: object) -> Any:
         """Return the JSON answer to a GET."""
@@ -140,6 +145,7 @@ class BrokerConnection:
         if self._token is not None:
             # A redirection to elsewhere must not carry it along.
             request.add_unredirected_header("Authorization", f"Bearer {self._token}")
+        self._timeout_s = _PREPARED_S if _is_prepared(method, path, query, body) else _TIMEOUT_S
         try:
             return self._answer(request)
         except HTTPError as error:
@@ -153,7 +159,7 @@ class BrokerConnection:
         is_told = False
         while True:
             try:
-                answer: HTTPResponse = urlopen(request, timeout=_TIMEOUT_S)
+                answer: HTTPResponse = urlopen(request, timeout=self._timeout_s)
             except URLError as error:
                 if not self._is_starting(error) or time.monotonic() > deadline:
                     raise
@@ -185,7 +191,7 @@ class BrokerConnection:
         reason = getattr(error, "reason", error)
         if isinstance(reason, TimeoutError):
             return Failure(
-                f"the broker at {self.url} has not answered within {_TIMEOUT_S:.0f} s",
+                f"the broker at {self.url} has not answered within {self._timeout_s:.0f} s",
                 hint="it may be starting or busy, and may do yet what it was asked: look with"
                 " `xscl top`, and into its log",
                 exit_code=EXIT_NO_BROKER,
@@ -209,6 +215,14 @@ class BrokerConnection:
         return Failure(
             f"no broker answers at {self.url} ({reason})", hint=hint, exit_code=EXIT_NO_BROKER
         )
+
+
+def _is_prepared(
+    method: str, path: tuple[str, ...], query: Mapping[str, object] | None, body: Any
+) -> bool:
+    """Return whether a request may wait for what it looks back at."""
+    asked = {**(query or {}), **(body if isinstance(body, dict) else {})}
+    return method != "GET" and (path[-1] == "resume" or asked.get("since") is not None)
 
 
 def _refusal(error: HTTPError) -> Failure:

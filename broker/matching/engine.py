@@ -141,14 +141,22 @@ class Engine:
     def follow(self, change: SetChange) -> bool:
         """Change the queries between two batches; return False if state is missing for that.
 
-        State is missing where a new query or assignment is to see documents that have been absorbed
-        already.  Then nothing has changed, and a new engine must be made from the spool.
+        Then nothing has changed, and a new engine must be made from the spool.
         """
-        point = self._queries.first_new_point(change)
-        if point is not None and point < self._absorption.last_docid:
+        if self.lacks(change):
             return False
         self._queries.follow(change)
         return True
+
+    def lacks(self, change: SetChange) -> bool:
+        """Return whether state is missing for a change.
+
+        It is where a new query or assignment is to see documents that have been absorbed already.
+        """
+        if any(query_id not in self._queries for query_id, _, _ in change.assigned):
+            return False  # its query is registered, and not followed yet: it will see all
+        point = self._queries.first_new_point(change)
+        return point is not None and point < self._absorption.last_docid
 
     @property
     def queries(self) -> QuerySet:

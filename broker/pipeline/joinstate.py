@@ -3,13 +3,16 @@
 The state is in memory.  It is made again from the spool, or from the snapshot where that has the
 witnesses: an engine without state is rolled forward to the commit, emitting nothing.  That happens
 when a process starts, and where an engine cannot follow the registry to another version.
+
+For a change that looks back another engine can be made beside the one in use (`beside`), which
+takes its place at the change's version.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -22,7 +25,9 @@ from broker.matching.costs.budget import Spent
 from broker.matching.outcomes.kept import Note
 from broker.matching.queries.collecting import take_back
 from broker.matching.queries.queryset import InForce, QuerySet
+from broker.matching.queries.registration import SetChange
 from broker.matching.stepresult import StepResult
+from broker.pipeline.beside import Due, EngineBeside
 from broker.pipeline.evaluation import evaluate_documents
 from broker.pipeline.limits import PipelineLimits
 from broker.pipeline.results import Results
@@ -45,6 +50,12 @@ class JoinEngine(Protocol):
     @property
     def queries(self) -> QuerySet:
         """The queries in force."""
+
+    def lacks(self, change: SetChange) -> bool:
+        """Return whether state is missing for a change of the queries."""
+
+    def follow(self, change: SetChange) -> bool:
+        """Change the queries; return False, and change nothing, if state is missing for that."""
 
     def process(self, witnesses: pa.Table, documents: Documents) -> StepResult:
         """Join a batch with the state and remember it."""
@@ -107,6 +118,9 @@ class EngineState:
         self._is_here = threading.Condition()
         self._figures: Mapping[str, int] = {}
         self._horizon_us = FIRST_WATERMARK_US
+        self._beside: EngineBeside[JoinEngine] | None = None
+        self._absorbing = threading.Lock()
+        """Held by who has to do with the engine beside."""
 
     @property
     def figures(self) -> Mapping[str, int]:
@@ -134,6 +148,8 @@ class EngineState:
             current, self._current = self._current, None
         if current is not None and self._is_brought_to(registry_version, current):
             return current.engine
+        if (beside := self._taken_beside(registry_version)) is not None:
+            return beside
         # The memory of the one before is free before another is made.
         del current
         take_back()
@@ -166,13 +182,27 @@ class EngineState:
 
     def _roll_forward(self, engine: JoinEngine) -> None:
         done = self._done()
-        horizon_us = engine.horizon_us(watermark_us(done))
-        needed = next((s for s in done if s.end_max_us >= horizon_us), None)
-        if needed is not None:
-            first, last = needed.first_docid, done[-1].last_docid
-            for witnesses in self._remembered(engine, first, last):
-                engine.absorb(witnesses, self._spool.documents, self._published(witnesses))
+        if done:
+            for _ in self._absorb(engine, None, done[-1].last_docid, done, self._spool):
+                pass
+        self._resume(engine)
+
+    def _resume(self, engine: JoinEngine) -> None:
+        """Tell an engine whose state is that of the commit what else is committed."""
         engine.resume(self._results.spent(), self._results.rows(), self._results.notes())
+
+    def _absorb(
+        self, engine: JoinEngine, first: int | None, last: int, done: list[Segment], spool: Spool
+    ) -> Iterator[int]:
+        """Absorb documents; see `beside.Absorbing`."""
+        tables = (
+            self._all_needed(engine, last, done, spool)
+            if first is None
+            else self._evaluate(engine, spool, first, last)
+        )
+        for witnesses in tables:
+            engine.absorb(witnesses, spool.documents, self._published(witnesses))
+            yield witnesses.column("docid")[-1].as_py()
 
     def _published(self, witnesses: pa.Table) -> list[Document]:
         """Return what has been published at the documents of a table.
@@ -182,18 +212,111 @@ class EngineState:
         first, last = (witnesses.column("docid")[i].as_py() for i in (0, -1))
         return self._results.published(after=first - 1, through=last)
 
-    def _remembered(self, engine: JoinEngine, first: int, last: int) -> Iterator[pa.Table]:
-        """Yield the witnesses of documents that are committed, some at a time."""
-
-        def evaluate(first: int, last: int) -> Iterator[pa.Table]:
-            return evaluate_documents(
-                self._spool, lambda version: engine.plan, first, last, self._limits
-            )
-
+    def _all_needed(
+        self, engine: JoinEngine, last: int, done: list[Segment], spool: Spool
+    ) -> Iterator[pa.Table]:
+        """Yield the witnesses of all documents that are needed, some at a time."""
+        watermark = watermark_us(done)
+        horizon_us = engine.horizon_us(watermark)
+        needed = next((s for s in done if s.end_max_us >= horizon_us), None)
+        if needed is None:
+            return iter(())
+        evaluate = partial(self._evaluate, engine, spool)
         if self._snapshot is None:
-            return evaluate(first, last)
-        needed_from = partial(engine.needed_from, watermark_us(self._done()))
-        return self._snapshot.witnesses(engine, first, last, evaluate, needed_from)
+            return evaluate(needed.first_docid, last)
+        needed_from = partial(engine.needed_from, watermark)
+        return self._snapshot.witnesses(engine, needed.first_docid, last, evaluate, needed_from)
+
+    def _evaluate(
+        self, engine: JoinEngine, spool: Spool, first: int, last: int
+    ) -> Iterator[pa.Table]:
+        limits = self._limits
+        if spool is not self._spool:  # the step waits for what is absorbed beside
+            limits = replace(limits, sub_batch_bytes=limits.beside_bytes)
+        return evaluate_documents(spool, lambda version: engine.plan, first, last, limits)
+
+    # -- beside ----------------------------------------------------------------------------------
+
+    def begin_beside(self, change: SetChange, wait_s: float) -> bool | None:
+        """Make an engine that has a change, for `go_on_beside`; False where there is no need.
+
+        None where the engine in use is not here for so long.  For another thread, one at a time.
+        """
+        with self._is_here:
+            if not self._is_here.wait_for(lambda: self._current is not None, wait_s):
+                return None
+            current, done = self._current, self._done()
+            assert current is not None
+            if not done or not current.engine.lacks(change):
+                return False
+        engine = self._engines(current.registry_version)
+        assert engine.follow(change), "it has absorbed nothing"
+        self._beside = EngineBeside(
+            engine,
+            current.registry_version,
+            done[-1].last_docid,
+            spool=Spool(self._spool.directory),
+            through=self._results.through,
+            absorb=self._absorb,
+            follow=self._follow,
+        )
+        return True
+
+    def go_on_beside(self) -> int | None:
+        """Have the engine beside absorb some documents; return how many are missing still.
+
+        None where it has been taken or dropped, or is of no use.  In an idle stream it takes its
+        place here.
+        """
+        with self._absorbing:
+            beside = self._beside
+            if beside is None or beside.is_lost:
+                self._beside = None
+                return None
+            if beside.is_wanted:
+                return 0
+            missing = beside.go_on()
+            return missing if missing or not self._is_exchanged(beside) else None
+
+    def _is_exchanged(self, beside: EngineBeside[JoinEngine]) -> bool:
+        """Put the engine beside in the other one's place, if no step has to come before."""
+        with self._is_here:
+            due, done, current = beside.due, self._done(), self._current
+            if due is None or current is None or not done or done[-1].last_docid < due.docid:
+                return False
+            self._beside = None
+            if beside.bring_to(due.version):
+                self._resume(beside.engine)
+                self._current = _Current(due.version, beside.engine)
+            return True
+
+    def registered_beside(self, due: Due | None) -> None:
+        """Hear that the change is registered, or, without `due`, that it will not be."""
+        beside = self._beside
+        if beside is not None and due is not None:
+            beside.due = due
+        else:
+            self._beside = None
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether an engine is being made beside, which needs the documents that there are."""
+        return self._beside is not None
+
+    def _taken_beside(self, registry_version: int) -> JoinEngine | None:
+        """Return the engine beside where it is for this version, with the state at the commit."""
+        beside = self._beside
+        if beside is None or beside.due is None or registry_version < beside.due.version:
+            return None
+        beside.is_wanted = True
+        with self._absorbing:
+            if self._beside is not beside:
+                return None
+            self._beside = None
+            if not beside.bring_to(registry_version):
+                return None
+            self._resume(beside.engine)
+            return beside.engine
 
 
 def watermark_us(segments: list[Segment]) -> int:

@@ -33,6 +33,10 @@ class PipelineLimits:
     """Bytes of witnesses that are joined at a time, of those that are evaluated where they are
     joined: at most those of one more batch of stage 1."""
 
+    beside_bytes: int = 1 << 20
+    """The same where an engine is made beside the running one: the step that takes its place waits
+    for one part of them."""
+
     file_documents: int = 10_000
     """Documents of a file of a snapshot, at least: as many may have to be evaluated again, in half
     a second."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from importlib.metadata import version
 from math import inf
 from pathlib import Path
@@ -134,7 +135,10 @@ class Snapshot:
     def _discard(self, path: Path, reason: str) -> None:
         _log.info("state is made again by evaluation: %s", reason)
         self._disk.remove(path)
-        self._files = [file for file in self._files if file.path != path]
+        # In place: an engine that is made beside the running one reads while a batch adds a file.
+        for file in [file for file in self._files if file.path == path]:
+            with suppress(ValueError):
+                self._files.remove(file)
 
     def add(
         self,
@@ -262,9 +266,11 @@ class Snapshot:
         numbers = {name: number for number, name in self._names.of(engine.plan).items()}
         is_enough = _Sufficiency(self._directory, engine, self._names)
         read = 0
-        for file in self._files:
+        for file in tuple(self._files):
             header = file.header
-            if not (first <= header.first_docid and is_enough(header)):
+            if not (first <= header.first_docid and header.last_docid <= last):
+                continue
+            if not is_enough(header):
                 continue
             if not has_all(header, needed_from(header.last_docid)):
                 continue

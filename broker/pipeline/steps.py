@@ -109,6 +109,11 @@ class Pipeline:
         """The last segment whose results are committed."""
         return self._through
 
+    @property
+    def state(self) -> EngineState:
+        """The engine in use, and the one that is made beside it for a change that looks back."""
+        return self._state
+
     def prepare(self, registry_version: int) -> None:
         """Write the plan of a registry version, before any segment may name it.
 

@@ -15,10 +15,11 @@ from broker.matching.costs.budget import DEFAULT_BUDGET, Budget, Pause
 from broker.matching.engine import Engine
 from broker.matching.lateness import Lateness
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
+from broker.matching.match import parameters_key
 from broker.matching.queries.queryset import QuerySet
-from broker.matching.queries.registration import RegisteredQuery, SetChange
+from broker.matching.queries.registration import Assignment, RegisteredQuery, SetChange
 from broker.registry.among import among, by_stream, check_query, used_tables, users_of
-from broker.registry.queries import RegisteredText, Registry
+from broker.registry.queries import QueryState, RegisteredText, Registry
 from joins import ClassRegistry, Processor
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xscl.table import Table
@@ -26,9 +27,12 @@ from xscl.table import Table
 __all__ = [
     "Engines",
     "Pauses",
+    "assigned_back",
     "check_among",
     "fits",
+    "is_registered",
     "loaded_tables",
+    "looking_back",
     "parsed",
     "published_streams",
     "queries_of",
@@ -138,7 +142,14 @@ class Engines:
     def follow(self, engine: Engine, registry_version: int) -> bool:
         """Bring a running engine to a version; return False where it must be made anew."""
         before = self._engines_at[engine]
-        is_followed = engine.follow(self._change(before, registry_version, engine.queries))
+        change = self._change(before, registry_version, engine.queries)
+        # An engine that was made beside the running one does not know whom that one has stopped.
+        stopped = {
+            pause.query
+            for pause in self._pauses()
+            if engine.queries.revision_of(pause.query) == pause.revision
+        }
+        is_followed = engine.follow(replace(change, gone={*change.gone, *stopped}))
         if is_followed:
             self._engines_at[engine] = registry_version
         return is_followed
@@ -165,6 +176,39 @@ class Engines:
         loading, unused = _loading(self._registry, tables, registry_version)
         queries = [each for each in queries if each.query.table is None] + loading
         return SetChange(queries, gone | set(unused), assigned)
+
+
+def looking_back(registry: Registry, query: xscl.Query, point: int) -> SetChange:
+    """Return the change by which a query sees what comes behind a point, with its subscribers.
+
+    It is empty where nobody can say now what the query would have made of earlier documents: it
+    publishes them, or rows of tables.
+    """
+    if query.publish is not None or query.tables or query.table is not None:
+        return SetChange()
+    registered = RegisteredQuery(query, point)
+    return SetChange([_assigned(registry, registered, registry.revision())])
+
+
+def assigned_back(query: xscl.Query, values: Assignment, point: int) -> SetChange:
+    """Return the same change for one assignment of a query that is registered."""
+    if query.publish is not None or query.tables:
+        return SetChange()
+    return SetChange(assigned=[(query.id, values, point)])
+
+
+def is_registered(registry: Registry, change: SetChange) -> bool:
+    """Return whether all that a change adds is registered like that."""
+    for each in change.queries:
+        text = registry.query(each.query.id)
+        stated = (text.state, text.version, text.point)
+        if stated != (QueryState.ACTIVE, each.query.version, each.registration_point):
+            return False
+    first_point = registry.subscriptions.first_point
+    return all(
+        first_point(query_id, parameters_key(values)) == point
+        for query_id, values, point in change.assigned
+    )
 
 
 def statement(registry: Registry, query_id: str, revision: int) -> RegisteredQuery:
@@ -247,11 +291,17 @@ def _loading(
 
 
 def _registered(registry: Registry, text: RegisteredText, registry_version: int) -> RegisteredQuery:
-    stated = _stated(registry, text)
+    return _assigned(registry, _stated(registry, text), registry_version)
+
+
+def _assigned(
+    registry: Registry, stated: RegisteredQuery, registry_version: int
+) -> RegisteredQuery:
+    """Return a statement with the assignments of a version that are for it."""
     query = stated.query
     if not query.parameters:
         return stated
-    assignments = registry.subscriptions.assignments(text.id, as_of=registry_version)
+    assignments = registry.subscriptions.assignments(query.id, as_of=registry_version)
     read = ((json.loads(key), point) for key, point in assignments)
     assigned = [(values, point) for values, point in read if fits(query, values)]
     return replace(

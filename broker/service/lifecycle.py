@@ -32,6 +32,7 @@ from broker.delivery.worker import DeliveryEvent, DeliveryWorker
 from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import Busy, IngestThread
 from broker.documents.spool import Spool, SpoolWriter
+from broker.matching.queries.registration import NOTHING, SetChange
 from broker.operations.figures import Figures
 from broker.operations.late import tell_late
 from broker.operations.log import log_delivery, log_step
@@ -52,6 +53,7 @@ from broker.registry.registered import Engines
 from broker.registry.streams import Streams
 from broker.registry.subscription import DestinationKind
 from broker.registry.tokens import Tokens
+from broker.service.ahead import Ahead
 from broker.service.holding import deliver
 from broker.service.maintenance import Maintenance
 from broker.service.pausing import Pausing
@@ -135,6 +137,9 @@ class Service:
             on_written=self._stages.written,
             tick_s=settings.clock.every.total_seconds(),
         )
+        # A second run of shards would take the place of the first.
+        state = self._pipeline.state if settings.shards == 1 else None
+        self._ahead = Ahead(state, self._registry, self._ingest.exclusively)
         self._maintenance = Maintenance(self._spool, self._pipeline, self._registry, self._ingest)
 
     async def run(self, stop: asyncio.Event, *, on_listening: Callable[[str], None]) -> bool:
@@ -151,6 +156,7 @@ class Service:
             query = await unless(stop, self._start())
             if query is None:
                 return False
+            self._stack.push_async_callback(self._ahead.stop)
             self._ingest.start()
             self._stack.push_async_callback(asyncio.to_thread, self._ingest.stop)
             self._unready = None
@@ -355,7 +361,9 @@ class Service:
         )
         return pickup
 
-    async def _change(self, action: Callable[[int], T], /, *, replan: bool = True) -> T:
+    async def _change(
+        self, action: Callable[[int], T], /, *, replan: bool = True, ahead: SetChange = NOTHING
+    ) -> T:
         """Change the registry between two documents; see `broker.api.backend.Change`."""
 
         def change(newest_docid: int) -> T:
@@ -364,7 +372,7 @@ class Service:
                 self._planning.note_change()
             return result
 
-        return await asyncio.wrap_future(self._ingest.exclusively(change))
+        return await self._ahead.run(change, ahead)
 
     def _behind(self) -> str | None:
         """Return why no documents should be taken now, if the pipeline is far behind."""

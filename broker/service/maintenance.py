@@ -4,7 +4,7 @@ A segment may go when everything in it is behind all of these:
 
     processed    its results are committed
     windows      no document that is still to come can join one of its documents
-    backfills    a registration that looks back has been over it
+    backfills    a registration that looks back has been over it, and none is being prepared
     repetition   a document that is sent again is recognised from the spool after a restart
     retention    what the operator wants to keep in any case, by arrival time
 
@@ -145,11 +145,11 @@ class Maintenance:
             _log.warning("the spool was not tidied up: %s", error)
 
     def _needs(self) -> RetentionNeeds:
-        newest = self._spool.newest
+        newest, is_beside = self._spool.newest, self._pipeline.state.is_beside
         assert newest is not None
         return RetentionNeeds(
             through=self._pipeline.through,
             event_us=self._pipeline.horizon_us(),
             arrival_us=newest.arrival_us - DEDUP_KEPT_US,
-            docid=first_waiting(self._registry.backfills()),
+            docid=0 if is_beside else first_waiting(self._registry.backfills()),
         )

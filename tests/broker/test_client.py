@@ -59,7 +59,7 @@ async def api(broker: Broker, port: int = 0) -> AsyncIterator[str]:
     )
     ingest.start()
 
-    async def change(action: Any, /, *, replan: bool = True) -> Any:
+    async def change(action: Any, /, *, replan: bool = True, **_: object) -> Any:
         return await asyncio.wrap_future(ingest.exclusively(action))
 
     backend = Backend(

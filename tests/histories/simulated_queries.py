@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,11 +21,20 @@ import xscl
 from broker.documents.spool import Spool
 from broker.documents.stored import document_of
 from broker.matching.match import MatchDocument
+from broker.matching.queries.registration import SetChange
+from broker.pipeline.beside import Due
 from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.lookback.backfill import backfill, first_waiting
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.steps import Pipeline
-from broker.registry.queries import QueryState, RegisteredText, Registry
-from broker.registry.registered import Engines, parsed
+from broker.registry.queries import QueryState, Registry
+from broker.registry.registered import (
+    Engines,
+    assigned_back,
+    is_registered,
+    looking_back,
+    parsed,
+)
 from broker.registry.subscription import Destination
 
 __all__ = ["Queries", "RealQueries", "RuledQueries", "StandInQueries"]
@@ -77,6 +86,19 @@ class Queries(Protocol):
     """The queries that one life of the broker has, and whether its clock ticks for them."""
 
     is_ticking: bool
+    is_looking_back: bool
+
+    def prepared(self, chosen: random.Random, point: int) -> SetChange:
+        """Return a query that is to see what comes behind a point."""
+
+    def register(self, change: SetChange, newest_docid: int) -> Due | None:
+        """Register it, and return since when it is, None where it is not as it was prepared."""
+
+    def look_back(self, outbox: Outbox, spool: Spool) -> None:
+        """Find what those who look back are to find in documents that are joined."""
+
+    def looked_back_at(self) -> int | None:
+        """Return the oldest document that is to be looked back at."""
 
     def pipeline(self, spool: Spool, outbox: Outbox, plans: PlanStore, **others: Any) -> Pipeline:
         """Return the pipeline that evaluates them; it gets `others` too."""
@@ -98,6 +120,19 @@ class StandInQueries:
     """One query, by the stand-in engine, whose name is its version; kept in a file."""
 
     is_ticking = False
+    is_looking_back = False
+
+    def prepared(self, chosen: random.Random, point: int) -> SetChange:
+        raise NotImplementedError
+
+    def register(self, change: SetChange, newest_docid: int) -> Due | None:
+        raise NotImplementedError
+
+    def look_back(self, outbox: Outbox, spool: Spool) -> None:
+        pass
+
+    def looked_back_at(self) -> int | None:
+        return None
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / "version"
@@ -135,6 +170,7 @@ class RealQueries:
     """A registry whose queries come and go, and the engines that follow it."""
 
     is_ticking = True
+    is_looking_back = True
     first: Mapping[str, str] = FIRST
     texts: Sequence[str] = TEXTS
 
@@ -159,6 +195,33 @@ class RealQueries:
     def version(self) -> int:
         return self._registry.revision()
 
+    def prepared(self, chosen: random.Random, point: int) -> SetChange:
+        """Return a query stated anew, one that is new, or an assignment that nobody has."""
+        registry = self._registry
+        names = [each.id for each in registry.queries() if each.id.startswith("q")]
+        what = chosen.random()
+        if what < 0.3:
+            shared = parsed(registry.query("shared"))
+            return assigned_back(shared, {"within": chosen.choice([10, 20, 40])}, point)
+        name = chosen.choice(names) if what < 0.1 and names else f"q{self.version()}back"
+        return looking_back(registry, _query(chosen.choice(self.texts), name), point)
+
+    def register(self, change: SetChange, newest_docid: int) -> Due | None:
+        for each in change.queries:
+            self._register(
+                each.query.id, each.query.text, newest_docid, since=each.registration_point
+            )
+        for name, values, point in change.assigned:
+            self._registry.subscribe(name, PULL, point=newest_docid, since=point, parameters=values)
+        is_due = is_registered(self._registry, change)
+        return Due(self.version(), newest_docid) if is_due else None
+
+    def look_back(self, outbox: Outbox, spool: Spool) -> None:
+        backfill(self._registry, outbox, spool, lateness_us=LATENESS_US)
+
+    def looked_back_at(self) -> int | None:
+        return first_waiting(self._registry.backfills())
+
     def change(self, chosen: random.Random, newest_docid: int) -> None:
         removable = [each.id for each in self._registry.queries() if each.id.startswith("q")]
         if "shared" in self.first and chosen.random() < 0.4:
@@ -181,18 +244,8 @@ class RealQueries:
     def expected(self, documents: Mapping[int, Row]) -> tuple[list[str], Rows]:
         """Return the ids of all matches that the oracle finds, and the rows that they leave."""
         stored = [document_of(docid, row) for docid, (row, _) in sorted(documents.items())]
-        begun: dict[str, RegisteredText] = {}
-        ended: dict[str, int] = {}
-        for state in (QueryState.ACTIVE, QueryState.REMOVED):
-            for each in self._registry.queries(states=[state]):
-                begun[each.id] = self._registry.history(each.id)[0]
-                if state is QueryState.REMOVED:
-                    ended[each.id] = each.effective
-        shared = parsed(begun.pop("shared")) if "shared" in begun else None
-        in_force = [
-            InForce(parsed(text), {}, text.point, through=ended.get(name, FOREVER))
-            for name, text in begun.items()
-        ]
+        in_force = list(self._in_force())
+        shared = parsed(self._registry.query("shared")) if "shared" in self.first else None
         for each in self._registry.subscriptions.changed(0):
             through = FOREVER if each.until is None else each.until
             assert shared is not None
@@ -200,21 +253,38 @@ class RealQueries:
                 InForce(shared, json.loads(each.parameters), each.point, through=through)
             )
         found, left = oracle.matches_and_rows(in_force, stored, lateness_us=LATENESS_US)
-        return [match.id for match in found], left.rows
+        ids = [match.id for match in found]
+        return sorted(set(ids)) if self.is_looking_back else ids, left.rows
+
+    def _in_force(self) -> Iterator[InForce]:
+        """Yield every statement of a query without parameters, up to the next one of it."""
+        states = (QueryState.ACTIVE, QueryState.REMOVED)
+        for name in {each.id for each in self._registry.queries(states=states)} - {"shared"}:
+            history = self._registry.history(name)
+            ends = [each.effective for each in history[1:]]
+            for text, through in zip(history, [*ends, FOREVER], strict=True):
+                if text.state is QueryState.ACTIVE:
+                    yield InForce(parsed(text), {}, text.point, through=through)
 
     def close(self) -> None:
         self._registry.close()
 
-    def _register(self, name: str, text: str, point: int) -> None:
-        (query,) = xscl.parse(text, id=name)
-        self._registry.register(name, text, version=query.version, point=point)
+    def _register(self, name: str, text: str, point: int, since: int | None = None) -> None:
+        query = _query(text, name)
+        self._registry.register(name, text, version=query.version, point=point, since=since)
 
 
 class RuledQueries(RealQueries):
     """A registry whose queries read tables and write them."""
 
+    is_looking_back = False
     first = RULES
     texts = RULE_TEXTS
+
+
+def _query(text: str, name: str) -> xscl.Query:
+    (query,) = xscl.parse(text, id=name)
+    return query
 
 
 def _value(xml: bytes) -> bytes:

@@ -55,7 +55,9 @@ class Room:
         version = self.registry.revision()
         return version, engines.make(version).queries.in_force()
 
-    async def _change(self, action: Callable[[int], T], /, *, replan: bool = True) -> T:
+    async def _change(
+        self, action: Callable[[int], T], /, *, replan: bool = True, ahead: object = None
+    ) -> T:
         return await asyncio.wrap_future(self.ingest.exclusively(action))
 
     async def commit(self, *matches: Match) -> None:

@@ -10,6 +10,8 @@ from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
+from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
+from broker.matching.engine import Engine
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
@@ -35,6 +37,7 @@ class MatchingBroker:
         snapshot: Snapshot | None = None,
         limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
         pipeline_limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS,
+        budget: Budget = DEFAULT_BUDGET,
     ) -> None:
         self.lateness_us = lateness_us
         self.registry = Registry(directory / "registry.db")
@@ -42,11 +45,19 @@ class MatchingBroker:
         self.writer = SpoolWriter(directory / "spool", Disk(is_durable=False))
         self.spool = Spool(directory / "spool")
         self.ingest = Ingest(self.writer)
-        engines = Engines(self.registry, lateness_us=lateness_us, limits=limits)
+        engines = Engines(
+            self.registry,
+            lateness_us=lateness_us,
+            limits=limits,
+            budget=budget,
+            pauses=self.outbox.pauses,
+        )
+        self._engines = engines
+        self.engines_made = 0
         self.pipeline = Pipeline(
             Spool(directory / "spool"),
             self.outbox,
-            engines.make,
+            self._make,
             PlanStore(directory / "plans"),
             plan_of=engines.plan,
             follow=engines.follow,
@@ -54,6 +65,10 @@ class MatchingBroker:
             limits=pipeline_limits,
         )
         self.pipeline.recover(self.registry.revision())
+
+    def _make(self, registry_version: int) -> Engine:
+        self.engines_made += 1
+        return self._engines.make(registry_version)
 
     def close(self) -> None:
         self.registry.close()

@@ -21,6 +21,7 @@ from broker.delivery.worker import DeliveryEvent, DeliveryWorker
 from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool, SpoolWriter
+from broker.matching.queries.registration import NOTHING, SetChange
 from broker.pipeline.commits import announce
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.steps import Pipeline
@@ -29,6 +30,7 @@ from broker.registry.registered import Engines
 from broker.registry.streams import Streams
 from broker.registry.subscription import DestinationKind
 from broker.registry.tokens import Tokens
+from broker.service.ahead import Ahead
 from broker.service.planning import Planning
 from broker.web import pages
 from feeds import FeedStore, networks
@@ -72,14 +74,18 @@ async def small_broker(
         planning.plan()
         ingest = IngestThread(numbering, spool, registry_version=planning.version, linger_s=0)
 
-        async def change(action: Callable[[int], T], /, *, replan: bool = True) -> T:
+        ahead_of = Ahead(pipeline.state, files.registry, ingest.exclusively)
+
+        async def change(
+            action: Callable[[int], T], /, *, replan: bool = True, ahead: SetChange = NOTHING
+        ) -> T:
             def work(newest: int) -> T:
                 result = action(newest)
                 if replan:
                     planning.note_change()
                 return result
 
-            return await asyncio.wrap_future(ingest.exclusively(work))
+            return await ahead_of.run(work, ahead)
 
         backend = Backend(
             registry=files.registry,
@@ -114,6 +120,7 @@ async def small_broker(
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await ahead_of.stop()
             await runner.cleanup()
             await asyncio.to_thread(ingest.stop)
 

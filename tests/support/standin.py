@@ -61,6 +61,12 @@ class StandInEngine:
     ) -> None:
         self.process(witnesses, documents)
 
+    def lacks(self, change: object) -> bool:
+        return True
+
+    def follow(self, change: object) -> bool:
+        return not self.seen
+
     def resume(
         self, spent: Iterable[Spent], rows: Iterable[RowChange] = (), notes: object = ()
     ) -> None:

@@ -243,7 +243,9 @@ def broker_in(directory: Path, *, now_us: Callable[[], int] | None = None) -> An
         broker.registry.close()
 
 
-async def _change(action: Callable[[int], Any], /, *, replan: bool = True) -> Any:
+async def _change(
+    action: Callable[[int], Any], /, *, replan: bool = True, ahead: object = None
+) -> Any:
     return action(0)
 
 

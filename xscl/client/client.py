@@ -36,6 +36,7 @@ BATCH_BYTES = 4 << 20
 
 _WAIT_MAX_S = 20
 _ANSWER_S = 30.0
+_PREPARED_S = 3_600.0
 
 
 class AsyncClient(AsyncOperations, AsyncFeedOperations):
@@ -72,7 +73,8 @@ class AsyncClient(AsyncOperations, AsyncFeedOperations):
 
         A query that is paused stays so then.
         With `since` it also sees retained documents: all after a docid, all that arrived from
-        a time (ISO 8601) on, or `"all"`.
+        a time (ISO 8601) on, or `"all"`.  The answer comes when the broker has what it needs of
+        them, a minute for a million; that is waited for, as with `resume` and `subscribe`.
         """
         answer = await self._connection.call(
             "PUT",
@@ -81,6 +83,7 @@ class AsyncClient(AsyncOperations, AsyncFeedOperations):
             query={"since": since},
             body=text.encode(),
             content_type="text/plain",
+            timeout_s=None if since is None else _PREPARED_S,
         )
         return read_query(answer)
 
@@ -99,7 +102,11 @@ class AsyncClient(AsyncOperations, AsyncFeedOperations):
 
     async def resume(self, query_id: str) -> QueryInfo:
         """Evaluate a query again from the next document on."""
-        return read_query(await self._connection.call("POST", "queries", query_id, "resume"))
+        return read_query(
+            await self._connection.call(
+                "POST", "queries", query_id, "resume", timeout_s=_PREPARED_S
+            )
+        )
 
     async def remove(self, query_id: str) -> None:
         """Remove a query and its subscriptions."""
@@ -126,7 +133,10 @@ class AsyncClient(AsyncOperations, AsyncFeedOperations):
             "options": dict(options or {}),
             **({} if since is None else {"since": str(since)}),
         }
-        return read_subscription(await self._connection.call("POST", "subscriptions", body=body))
+        timeout_s = None if since is None else _PREPARED_S
+        return read_subscription(
+            await self._connection.call("POST", "subscriptions", body=body, timeout_s=timeout_s)
+        )
 
     async def subscriptions(self, query_id: str | None = None) -> list[SubscriptionInfo]:
         """Return all subscriptions, or one query's."""

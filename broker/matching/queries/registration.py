@@ -8,7 +8,7 @@ from typing import Any
 
 from xscl.query import Query
 
-__all__ = ["Assignment", "RegisteredQuery", "SetChange", "publishers_first"]
+__all__ = ["NOTHING", "Assignment", "RegisteredQuery", "SetChange", "publishers_first"]
 
 Assignment = Mapping[str, Any]
 
@@ -53,6 +53,10 @@ class SetChange:
     queries: Sequence[RegisteredQuery] = ()
     gone: Collection[str] = ()
     assigned: Sequence[tuple[str, Assignment, int | None]] = ()
+
+
+NOTHING = SetChange()
+"""The change that changes nothing."""
 
 
 def publishers_first(queries: Iterable[RegisteredQuery]) -> Iterator[RegisteredQuery]:
