@@ -250,7 +250,8 @@ class EngineState:
             if not done or not current.engine.lacks(change):
                 return False
         engine = self._engines(current.registry_version)
-        assert engine.follow(change), "it has absorbed nothing"
+        if not engine.follow(change):
+            raise AssertionError("an engine that has absorbed nothing lacks nothing")
         self._beside = EngineBeside(
             engine,
             current.registry_version,
