@@ -26,8 +26,9 @@ def doctor(context: click.Context, offline: bool, output: str) -> None:
     """Check what the broker needs on this machine, and say what to do about what is missing.
 
     Looks at the installed packages and their versions, the Java runtime, the data directory and
-    its disk, the port of the API, the clock, the mail server (it logs in, and sends nothing) and
-    the feeds of the settings.  Ends with 1 if something is not well.
+    its disk, the port of the API, the clock, settings with which Spark cannot work, the mail server
+    (it logs in, and sends nothing) and the feeds of the settings.  Ends with 1 if something is not
+    well.
 
     \b
     Examples:
@@ -58,9 +59,11 @@ def _show(finding: CheckupFinding) -> None:
 
 def examine(settings: Settings, *, is_offline: bool = False) -> Iterator[CheckupFinding]:
     """Yield what was found, in the order in which a start of the broker would meet it."""
+    from broker.operations.checkup.cluster import look_at_spark
     from broker.operations.checkup.machine import look_at_machine
 
     yield from look_at_machine(settings)
+    yield from look_at_spark(settings)
     if not is_offline:
         from broker.operations.checkup.network import look_at_network
 

@@ -20,8 +20,15 @@ from broker.cli.doctor import examine
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import SpoolWriter
+from broker.operations.checkup.cluster import look_at_spark
 from broker.operations.checkup.finding import CheckupFinding
-from broker.settings.config import FeedSettings, HttpSettings, Settings, SmtpSettings
+from broker.settings.config import (
+    FeedSettings,
+    HttpSettings,
+    Settings,
+    SmtpSettings,
+    SparkSettings,
+)
 
 
 def findings(settings: Settings) -> dict[str, CheckupFinding]:
@@ -173,7 +180,7 @@ def test_without_network_only_the_machine_is_looked_at(tmp_path: Path) -> None:
     smtp = SmtpSettings(host="127.0.0.1", sender="a@b.example", port=9)
     settings = Settings(data=tmp_path, http=HttpSettings(port=0), smtp=smtp)
     subjects = [finding.subject for finding in examine(settings, is_offline=True)]
-    assert subjects == ["python", "packages", "java", "data", "port", "clock"]
+    assert subjects == ["python", "packages", "java", "data", "port", "clock", "spark"]
 
 
 def test_the_verb_prints_remedies_and_ends_with_1(tmp_path: Path) -> None:
@@ -185,7 +192,7 @@ def test_the_verb_prints_remedies_and_ends_with_1(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "BAD  mail      127.0.0.1:9 does not answer" in result.stdout
     assert "\n               check smtp.host" in result.stdout
-    assert "1 of 7 things are not well" in result.stderr
+    assert "1 of 8 things are not well" in result.stderr
     result = CliRunner().invoke(
         main, ["--config", config, "doctor", "--offline", "--format", "json"]
     )
@@ -205,3 +212,54 @@ def served(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("master", "defaults", "said"),
+    [
+        ("mesos://there:5050", "", "no master 'mesos://there:5050'"),
+        ("local[x]", "", "no master"),
+        ("spark://there:7077", "", "which other machines do not see"),
+        ("yarn", "", "which other machines do not see"),
+        ("local[2]", "spark.task.cpus 3", "a task asks for 3 cores"),
+        ("local-cluster[2,1,1024]", "spark.task.cpus=2", "a task asks for 2 cores"),
+        ("spark://localhost:7077", "spark.driver.maxResultSize 100m", "a batch may have more"),
+        ("spark://localhost:7077", "spark.submit.deployMode cluster", "the driver is the broker's"),
+        (
+            "spark://localhost:7077",
+            "spark.dynamicAllocation.enabled true\n"
+            "spark.dynamicAllocation.shuffleTracking.enabled false",
+            "does not start so",
+        ),
+        ("spark://localhost:7077", "spark.python.worker.reuse: false", "read all of its shard"),
+    ],
+)
+def test_settings_of_spark_that_cannot_work_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, defaults: str, said: str
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(f"# ours\n{defaults}\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    settings = Settings(data=tmp_path / "d", shards=2, spark=SparkSettings(master=master))
+    [found] = look_at_spark(settings)
+    assert said in found.state
+    assert found.remedy
+
+
+@pytest.mark.parametrize(
+    ("master", "defaults"),
+    [
+        ("local", ""),
+        ("local[*]", "spark.executor.cores 1\nspark.task.cpus 1"),
+        ("local-cluster[2,1,1024]", ""),
+        ("spark://localhost:7077", "spark.driver.maxResultSize 0\nspark.driver.host 127.0.0.1"),
+        ("spark://localhost:7077,127.0.0.1:7078", "spark.dynamicAllocation.enabled true"),
+    ],
+)
+def test_settings_of_spark_that_work_are_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, defaults: str
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(defaults)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    settings = Settings(data=tmp_path / "d", shards=2, spark=SparkSettings(master=master))
+    [found] = look_at_spark(settings)
+    assert (found.state, found.remedy) == (f"master {master}, 2 shards", None)

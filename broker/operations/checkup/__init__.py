@@ -5,5 +5,6 @@ not as it should be.
 
 Invariant: looking changes nothing, and needs no running broker.
 
-Begin with `machine`; `network` looks at the mail server and the feeds.
+Begin with `machine`; `cluster` looks at the settings of Spark, `network` at the mail server and the
+feeds.
 """
