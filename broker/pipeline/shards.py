@@ -113,7 +113,7 @@ class Join:
 
     def shard(self, number: int, store: Store, documents: Documents | None = None) -> Shard:
         """Return a shard, without state, which makes matches where it can read documents."""
-        bytes_max = self.limits.finished_bytes
+        bytes_max = self.limits.finished_bytes // self.shards
         return Shard(
             number,
             self.shards,

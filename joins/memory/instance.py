@@ -14,6 +14,7 @@ import pyarrow as pa
 
 __all__ = [
     "INSTANCE_SCHEMA",
+    "READ_SCHEMA",
     "Instance",
     "read_instances",
     "rows_in_sub_batches",
@@ -83,7 +84,10 @@ def rows_in_sub_batches(rows: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(part)
 
 
-_READ = [name for name in INSTANCE_SCHEMA.names if name not in ("instance", "shape")]
+READ_SCHEMA = pa.schema([field for field in INSTANCE_SCHEMA if field.name != "shape"])
+"""Instances as they are read back, by whom shapes are no business."""
+
+_READ = READ_SCHEMA.names[1:]
 
 
 def read_instances(rows: pa.Table | pa.RecordBatch, numbers: Iterable[int]) -> Iterator[Instance]:

@@ -5,18 +5,45 @@ A batch is made when it begins and dropped when the next one does, so nothing ha
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 
 from joins.budget.pairs import PairBudget
 from joins.budget.repeats import Most
 from joins.budget.sketch import CountedInstances
-from joins.memory.instance import Instance
+from joins.memory.instance import READ_SCHEMA
 from joins.memory.limits import MemoryLimits
 from joins.memory.slots import Ints
 from joins.memory.spill import InstanceRows
 
-__all__ = ["RoutedBatch"]
+__all__ = ["ReadInstances", "RoutedBatch"]
+
+
+class ReadInstances:
+    """Instances that shards have sent: rows of `READ_SCHEMA`, each once."""
+
+    def __init__(self) -> None:
+        self._rows: pa.Table = READ_SCHEMA.empty_table()
+        self._numbers: Ints = np.zeros(0, np.int64)
+
+    def add(self, tables: Iterable[pa.Table]) -> None:
+        """Add rows of instances, of which some may be there, or given twice."""
+        rows = pa.concat_tables([self._rows, *tables])
+        if len(rows) > len(self._rows):
+            self._numbers, first = np.unique(rows.column("instance").to_numpy(), return_index=True)
+            self._rows = rows.take(pa.array(first)).combine_chunks()
+
+    def missing(self, numbers: Ints) -> Ints:
+        """Return the numbers of which there is no row."""
+        return numbers[~np.isin(numbers, self._numbers)]
+
+    def take(self, numbers: Ints) -> pa.RecordBatch:
+        """Return the rows of some numbers, which are there."""
+        places = np.searchsorted(self._numbers, numbers)
+        [rows] = self._rows.take(pa.array(places)).combine_chunks().to_batches()
+        return rows
 
 
 class RoutedBatch:
@@ -32,7 +59,7 @@ class RoutedBatch:
         self.rows = InstanceRows(None, limits)
         self.counted: list[CountedInstances] = []
         self.most: Most = {}
-        self.read: dict[int, Instance] = {}
+        self.read = ReadInstances()
         self._docids: Ints = np.zeros(0, np.int64)
 
     def add(self, first: int, rows: pa.Table) -> None:

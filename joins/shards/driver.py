@@ -330,9 +330,9 @@ class ShardedProcessor(Classified):
     def _ask(self, orders: list[Order]) -> list[Answer]:
         """Have orders carried out; note the instances that were read and the merged pieces."""
         answers = list(self._answer(orders)) if orders else []
+        self._batch.read.add(answer.instances for answer in answers)
         for order, answer in zip(orders, answers, strict=True):
             assert order.shard == answer.shard
-            self._batch.read.update({instance.instance: instance for instance in answer.instances})
             self._figures[answer.shard] = answer.figures
             if answer.piece is not None:
                 self._pieces.replace(order.shard, order.merged, answer.piece, self._horizon_us)
@@ -378,15 +378,20 @@ class ShardedProcessor(Classified):
 
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return remembered instances by number."""
-        wanted = set(numbers)
-        found = {number: self._batch.read[number] for number in wanted & self._batch.read.keys()}
-        new = [number for number in wanted if number >= self._batch.first]
-        for some, rows in self._batch.rows.take(new):
+        found: dict[int, Instance] = {}
+        for some, rows in self.rows(numbers):
             found.update(zip(some, read_instances(rows, some), strict=True))
-        missing = tuple(sorted(wanted - found.keys()))
-        if missing:
-            # What the batch before handed on last may not have been written for anyone yet.
-            self._pieces.write()
-            self._ask([self._order(shard, wanted=missing) for shard in self._pieces.shards()])
-            found.update({number: self._batch.read[number] for number in missing})
         return found
+
+    def rows(self, numbers: Iterable[int]) -> Iterator[tuple[list[int], pa.RecordBatch]]:
+        """Yield the numbers of remembered instances, ascending, with their rows."""
+        wanted = np.unique(np.fromiter(numbers, np.int64))
+        old, new = wanted[wanted < self._batch.first], wanted[wanted >= self._batch.first]
+        if len(old):
+            if len(missing := self._batch.read.missing(old)):
+                # What the batch before handed on last may not have been written for anyone yet.
+                self._pieces.write()
+                asked = tuple(missing.tolist())
+                self._ask([self._order(shard, wanted=asked) for shard in self._pieces.shards()])
+            yield old.tolist(), self._batch.read.take(old)
+        yield from self._batch.rows.take(new.tolist())

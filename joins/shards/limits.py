@@ -46,8 +46,9 @@ class ShardLimits:
     counted_instances: int = 20_000
     """Neighbouring counts are put together up to so many instances: few are left of any number."""
 
-    finished_bytes: int = 64 << 20
-    """Bytes that a task makes of its tuples at most: more is left to the driver, in sub-batches."""
+    finished_bytes: int = 256 << 20
+    """Bytes of lines that all shards together make of a batch at most; where one of them has more
+    than its share, the driver makes them, in sub-batches.  Spark takes a gigabyte of results."""
 
     pair_tuples: int = 100
     """Tuples of one pair in a class up to which a batch is joined whole."""

@@ -16,7 +16,6 @@ import pyarrow as pa
 from joins.budget.pairs import SkewedPair
 from joins.budget.probe import ProbeRow
 from joins.classes import UseKind
-from joins.memory.instance import Instance
 from joins.memory.slots import Ints
 from joins.memory.tupletable import TupleTable
 from joins.shards.anchors import Epochs
@@ -160,15 +159,15 @@ class Order:
 class Answer:
     """The result of an order: tuples, and the older instances in them and among the wanted ones.
 
-    There are no tuples of `skewed` pairs, which other shards may have found too.  `figures` say how
-    much the shard remembers (`Processor.figures`).  `counts` are this shard's part of the answer to
-    each question, by value join and use; `piece` is the merged one, `finished` what has been made
-    of tuples.
+    Instances are rows of `READ_SCHEMA`, in the order of their numbers.  There are no tuples of
+    `skewed` pairs, which other shards may have found too.  `figures` say how much the shard
+    remembers (`Processor.figures`).  `counts` are this shard's part of the answer to each question,
+    by value join and use; `piece` is the merged one, `finished` what has been made of tuples.
     """
 
     shard: int
     tuples: TupleTable
-    instances: list[Instance]
+    instances: pa.Table
     figures: Mapping[str, int]
     counts: list[list[Ints]] = field(default_factory=list)
     skewed: list[SkewedPair] = field(default_factory=list)

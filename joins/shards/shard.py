@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from joins.budget.pairs import Bounds, SkewedPair
 from joins.budget.probe import ProbeRow, ValueJoin
 from joins.memory.durations import UNBOUNDED
-from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_sub_batches
+from joins.memory.instance import INSTANCE_SCHEMA, READ_SCHEMA, rows_in_sub_batches
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.memory.tupletable import TupleTable
@@ -261,13 +261,15 @@ class Shard:
                 table = columns.table()
                 yield replace(table, classes=names[table.classes])
 
-    def _instances(self, tuples: TupleTable, order: Order) -> list[Instance]:
+    def _instances(self, tuples: TupleTable, order: Order) -> pa.Table:
         """Return the instances that the driver has not, with the driver's numbers."""
-        numbers = np.unique(np.concatenate([tuples.instances(), np.array(order.wanted, np.int64)]))
-        instances = self._processor.numbered(numbers[numbers < order.first_new])
-        names = dict(zip(instances.tolist(), self._named(instances).tolist(), strict=True))
-        found = self._processor.instances(names)
-        return [replace(found[own], instance=number) for own, number in names.items()]
+        wanted = np.array(order.wanted, np.int64)
+        numbers = np.concatenate([tuples.instances(), wanted])
+        found = [
+            rows.select(READ_SCHEMA.names[1:]).add_column(0, READ_SCHEMA[0], pa.array(some))
+            for some, rows in self._rows(numbers[numbers < order.first_new].tolist())
+        ]
+        return pa.Table.from_batches(found, READ_SCHEMA)
 
     def _merge(self, order: Order) -> Piece:
         """Make one piece of several neighbours, without useless instances, under a new name."""

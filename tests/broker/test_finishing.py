@@ -139,7 +139,7 @@ def test_the_driver_gets_lines_and_no_tuples() -> None:
     assert shards.feed(stream(40)) == expected != []
     assert shards.finished == ["q"]
     assert shards.tuples == 0
-    assert not any(answer.instances for answer in shards.answers)
+    assert not any(len(answer.instances) for answer in shards.answers)
 
 
 @pytest.mark.parametrize(

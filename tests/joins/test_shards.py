@@ -183,7 +183,7 @@ def found(answer: Answer) -> tuple[list[tuple[Any, ...]], list[int], object]:
     tuples, finished = answer.tuples, answer.finished
     made = sorted(finished.matches()) if isinstance(finished, FinishedMatches) else finished
     rows = sorted((one.query_class, one.left, one.right or 0, one.nodes) for one in tuples.rows())
-    return rows, sorted(instance.instance for instance in answer.instances), made
+    return rows, answer.instances.column("instance").to_pylist(), made
 
 
 @pytest.mark.parametrize("number", range(1, 1 + examples(1)))
