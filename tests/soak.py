@@ -105,6 +105,11 @@ SEARCHES = (
         "-m kills --minutes {cases} --seed {seed}",
     ),
     Search(
+        "a cluster whose executors are killed while documents are joined on it, minutes",
+        10,
+        "-m kills.executors --minutes {cases} --seed {seed}",
+    ),
+    Search(
         "small changes of the join, matching, the pipeline and delivery that no test notices",
         50,
         "tests/mutants/run.py --sample {cases} --seed {seed}",

@@ -72,6 +72,9 @@ _SETTINGS = {
     "spark.ui.retainedTasks": "64",
     "spark.ui.dagGraph.retainedRootRDDs": "8",
     "spark.sql.ui.retainedExecutions": "1",
+    # An executor that is lost is a failure of its task: where executors are lost again and again,
+    # one task may be with each of them.  What fails by itself fails at once, each time.
+    "spark.task.maxFailures": "16",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.hadoop.fs.permissions.umask-mode": "077",  # Hadoop heeds no other umask
     # For each file Hadoop begins a process that sets its mode: a checkpoint has none with sums.

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +53,14 @@ QUERIES = {
 }
 
 
-def document_lines(count: int) -> Iterator[str]:
-    for i in range(count):
-        values = f"<v>{i * i % 59}</v><w>{i * 7 % 61}</w>" + ("<rare/>" if i % 11 == 0 else "")
-        values += f"<t>{' '.join(f'w{i * k % 11}' for k in (1, 2, 3, 5))}</t>"
-        at = f"2026-01-0{1 + i // 144}T{i // 6 % 24:02}:{i % 6}0:00Z"
-        yield json.dumps({"stream": "S", "time": at, "xml": f"<a>{values}</a>"}) + "\n"
+def document_line(number: int, minutes: int = 10) -> str:
+    """Return a document, so many minutes behind the one before it."""
+    i = number
+    values = f"<v>{i * i % 59}</v><w>{i * 7 % 61}</w>" + ("<rare/>" if i % 11 == 0 else "")
+    values += f"<t>{' '.join(f'w{i * k % 11}' for k in (1, 2, 3, 5))}</t>"
+    at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=minutes * number)
+    time = at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return json.dumps({"stream": "S", "time": time, "xml": f"<a>{values}</a>"}) + "\n"
 
 
 class DoomedOrder:
@@ -106,7 +109,7 @@ class Trials:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.lines = directory / "documents.jsonl"
-        self.lines.write_text("".join(document_lines(240)))
+        self.lines.write_text("".join(map(document_line, range(240))))
         self.queries = [xscl.parse(text, id=name)[0] for name, text in QUERIES.items()]
         self.expected = self.replayed(spark=False)
 
