@@ -142,6 +142,10 @@ def union(graphs: Sequence[PathGraph[L]]) -> PathGraph[L]:
     return PathGraph(tuple(labels), tuple(behind), tuple(first)).deterministic()
 
 
+_NO_MORE = '", [], [], null]'
+"""How the text of runs ends of which nothing is known but how many they are."""
+
+
 @dataclass(frozen=True, slots=True)
 class CountedRuns:
     """Runs that end at one time, as a tuple carries them: how many, and of which documents.
@@ -159,6 +163,8 @@ class CountedRuns:
     def spell(self) -> str:
         """Return it as a text."""
         graph = self.graph
+        if graph is None and not (self.keys or self.places):
+            return f'["{hex(self.count)}{_NO_MORE}'
         steps = None if graph is None else [graph.labels, graph.behind, graph.first]
         # In hex: Python reads and writes no decimal number of more than 4,300 digits.
         return json.dumps([hex(self.count), self.keys, self.places, steps])
@@ -166,6 +172,8 @@ class CountedRuns:
     @classmethod
     def read(cls, text: str) -> CountedRuns:
         """Return what `spell` wrote."""
+        if text.endswith(_NO_MORE):
+            return cls(int(text[2 : -len(_NO_MORE)], 16), ())
         count, keys, places, steps = json.loads(text)
         graph = None
         if steps is not None:

@@ -69,16 +69,18 @@ class FoundRows(ABC, Generic[F]):
 
         `shape` is the shape of the instances.
         """
-        rows: list[dict[str, Any]] = []
+        rows: list[tuple[Any, ...]] = []
         tuples: list[ClassTuple] = []
         for one in found:
             extent = self._extent(one)
             position = self._position(one, extent)
             for terms in self.terms(one, identity):
                 number = first + len(rows)
-                rows.append(self._row(extent, terms) | {"shape": shape})
+                rows.append(self._row(extent, terms, shape))
                 tuples.append(ClassTuple(self._number, number, None, 0, (0,), position))
-        return pa.Table.from_pylist(rows, _ROW), tuples
+        columns = zip(*rows, strict=True) if rows else [() for _ in _ROW]
+        arrays = [pa.array(own, each.type) for own, each in zip(columns, _ROW, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=_ROW), tuples
 
     @abstractmethod
     def terms(self, one: F, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
@@ -93,24 +95,26 @@ class FoundRows(ABC, Generic[F]):
         watermark_us = max(extent.end_us + self._grace_us, extent.watermark_us)
         return TuplePosition(one.docid, 1 + extent.depth, watermark_us, extent.end_us)
 
-    def _row(self, extent: Extent, terms: Mapping[str, TermNode]) -> dict[str, Any]:
+    def _row(self, extent: Extent, terms: Mapping[str, TermNode], shape: int) -> tuple[Any, ...]:
+        """Return an instance, by the columns of `_ROW`."""
         newest = extent.newest
         bound = [terms[name] for name in self._terms]
-        return {
-            "stream": self._stream,
-            "key": "",
-            "docid": newest.docid,
-            "depth": newest.depth,
-            "match_id": newest.match_id,
-            "docid_min": extent.docid_min,
-            "docid_max": extent.docid_max,
-            "start_us": extent.start_us,
-            "end_us": extent.end_us,
-            "watermark_us": newest.watermark_us,
-            "leaves": extent.leaves,
-            "nodes": [0, *(each.node for each in bound)],
-            "vals": [None, *(each.value for each in bound)],
-        }
+        return (
+            self._stream,
+            "",
+            newest.docid,
+            newest.depth,
+            newest.match_id,
+            extent.docid_min,
+            extent.docid_max,
+            extent.start_us,
+            extent.end_us,
+            newest.watermark_us,
+            shape,
+            extent.leaves,
+            [0, *[each.node for each in bound]],
+            [None, *[each.value for each in bound]],
+        )
 
 
 class RunRows(FoundRows[DecidedRun]):
@@ -169,6 +173,18 @@ class GraphRows(FoundRows[FoundGraph]):
         yield {self._run: TermNode(number, one.runs.spell())}
 
     def _extent(self, one: FoundGraph) -> Extent:
+        if len(one.parts) == 1:
+            own = one.parts[0]
+            return Extent(
+                own,
+                own.docid_min,
+                own.docid_max,
+                one.start_us,
+                one.end_us,
+                own.watermark_us,
+                own.depth,
+                one.leaves,
+            )
         return Extent.of(one.parts)._replace(
             leaves=one.leaves, start_us=one.start_us, end_us=one.end_us
         )
