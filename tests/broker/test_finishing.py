@@ -74,6 +74,7 @@ class Listened:
             limits=limits,
             can_finish=True,
         )
+        self.orders: list[Order] = []
         self.answers: list[Answer] = []
         self.steps: list[StepResult] = []
         self.engine = engine_of(texts, budget, self._shards)
@@ -84,6 +85,7 @@ class Listened:
 
     def _answer(self, orders: Sequence[Order]) -> list[Answer]:
         answers = [self._members[order.shard].answer(order) for order in orders]
+        self.orders += orders
         self.answers += answers
         return answers
 
@@ -188,6 +190,17 @@ def test_what_is_too_much_for_a_task_is_made_by_the_driver() -> None:
     shards = Listened({"q": PAIRS}, limits=replace(DEFAULT_SHARD_LIMITS, finished_bytes=2_000))
     assert shards.feed(stream(30)) == lines_of(fed(engine_of({"q": PAIRS}), stream(30)))
     assert shards.tuples > 0
+
+
+def test_what_does_not_hold_is_asked_for_less_often() -> None:
+    shards = Listened({"q": PAIRS}, limits=replace(DEFAULT_SHARD_LIMITS, finished_bytes=0))
+    documents = stream(58)
+    asked = []
+    for start in range(8, 58, 5):
+        before = len(shards.orders)
+        shards.feed(documents[start : start + 5], documents=documents)
+        asked.append(any(order.readers for order in shards.orders[before:]))
+    assert asked == [True, False, True, False, False, False, True, False, False, False]
 
 
 def test_queries_that_come_and_go_are_those_of_their_batch() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from broker.matching.costs.budget import Budget, bound_of
@@ -71,8 +72,16 @@ def _is_given_as_found(topic: Topic) -> bool:
     return query.is_plain and not query.has_confidence and query.publish is None
 
 
+_WAIT_MAX = 64
+"""Batches in which shards are asked for tuples at once, after what they made was refused again."""
+
+
 class Finishing:
-    """Has the shards of a join finish tuples for whom they can of a fan-out."""
+    """Has the shards of a join finish tuples for whom they can of a fan-out.
+
+    Where what they have made did not hold, they are asked for tuples for a while: it may be so for
+    each batch of this stream, and would be found and made twice.
+    """
 
     def __init__(
         self, shards: ShardedProcessor, fan_out: FanOut, limits: MatchingLimits, budget: Budget
@@ -82,6 +91,7 @@ class Finishing:
         self._limits = limits
         self._bytes_max = bound_of(budget.bytes_per_document)
         self._changes = -1
+        self._wait = self._waiting = 0
         self._readers: Readers | None = None
 
     @classmethod
@@ -99,12 +109,21 @@ class Finishing:
         documents: Callable[[Iterable[int]], Mapping[int, bytes]],
     ) -> None:
         """Have tuples of this batch finished; `take` and `documents` are as in `Asked`."""
+        if self._waiting:
+            self._waiting -= 1
+            return
         if self._changes != self._fan_out.changes:
             self._changes = self._fan_out.changes
             uses = self._fan_out.uses() if self._are_few() else ()
             self._readers = Readers.of(uses, self._limits, self._bytes_max)
         if self._readers is not None and self._readers.uses:
-            self._shards.finish(Asked(self._readers, take, documents))
+            self._shards.finish(Asked(self._readers, partial(self._taken, take), documents))
+
+    def _taken(self, take: Callable[[Sequence[Any]], bool], parts: Sequence[Any]) -> bool:
+        holds = take(parts)
+        self._wait = 0 if holds else min(_WAIT_MAX, 2 * self._wait + 1)
+        self._waiting = self._wait
+        return holds
 
     def _are_few(self) -> bool:
         """Return whether the uses are so few that each worker can have them."""
