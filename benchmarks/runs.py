@@ -270,7 +270,7 @@ def main() -> None:
     template(options.events)
     columns(options.events // 10)
     chains(options.events // 5)
-    many(options.events // 50, options.statements)
+    many(options.events // 5, options.statements)
 
 
 if __name__ == "__main__":

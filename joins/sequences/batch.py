@@ -12,8 +12,6 @@ from joins.budget.pairs import Overrun
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.decidedtuples import DecidedTuples
 from joins.sequences.takenvalues import TakenValues
-from templates.chaindecision import ChainDecision
-from templates.rundecision import RunDecision
 
 __all__ = ["DecidingBatch"]
 
@@ -25,14 +23,14 @@ class DecidingBatch:
     """A batch whose time `clock` tells.
 
     `decided` are the tuples of each stratum so far, `taken` the values for which some of them are
-    taken away, `found` the runs of each repetition.  `numbered` returns a number that no choice of
+    taken away, `found` the runs of each evaluation.  `numbered` returns a number that no choice of
     nodes has had.
     """
 
     def __init__(self, clock: WatermarkSteps, numbered: Callable[[], int]) -> None:
         self.clock = clock
         self.decided: list[DecidedTuples] = []
-        self.found: dict[RunDecision | ChainDecision, list[Any]] = {}
+        self.found: dict[object, list[Any]] = {}
         self.taken = TakenValues()
         self.overruns: list[Overrun] = []
         self._inner_overruns = 0

@@ -74,6 +74,8 @@ class Repetitions:
         self._of_strata: dict[int, dict[int, None]] = {}
         self._kinds: dict[int, Counter[UseKind]] = {}
         self._evaluations: dict[AnyDecision, AnyEvaluation] = {}
+        # A decision is large: to look one up costs more than what it does in a batch.
+        self._of_class: dict[int, AnyEvaluation] = {}
         self._tables: list[RunTable] = []
         self._read_by: dict[str, list[RowEvaluation]] = {}
         self._read_by_tables: dict[str, list[RunTable]] = {}
@@ -108,6 +110,7 @@ class Repetitions:
             del kinds[kind]
         if not kinds:
             decision = self._classes.pop(number).decision
+            self._of_class.pop(number, None)
             del self._rows[number]
             # What is over its budget begins anew where it is used again.
             is_over = decision in self._evaluations and self._evaluations[decision].limit
@@ -118,9 +121,10 @@ class Repetitions:
 
     def _leave(self, decision: AnyDecision) -> None:
         """Forget an evaluation; others of its table go on without it."""
-        evaluation = self._evaluations.pop(decision, None)
-        if isinstance(evaluation, ColumnChainEvaluation):
-            evaluation.leave()
+        gone = self._evaluations.pop(decision, None)
+        self._of_class = {n: each for n, each in self._of_class.items() if each is not gone}
+        if isinstance(gone, ColumnChainEvaluation):
+            gone.leave()
 
     def _shape_of(self, runs: AnyRuns) -> int:
         """Return the shape of runs as instances: a root, and a node for each term."""
@@ -130,24 +134,12 @@ class Repetitions:
         return number
 
     def follow(self) -> None:
-        """Begin with repetitions that came into use, and forget the ones out of use."""
-        known = self._evaluations
-        wanted = dict.fromkeys(each.decision for each in self._classes.values())
-        self._evaluations = {
-            each: known[each] if each in known else self._evaluation(each) for each in wanted
-        }
+        """Begin with repetitions that came into use; what is out of use has been left."""
+        for number, runs in self._classes.items():
+            if number not in self._of_class:
+                self._of_class[number] = self._begin(runs)
         in_use = [e.table for e in self._evaluations.values() if _is_of_table(e)]
         self._tables = list(dict.fromkeys(in_use))
-        for runs in self._classes.values():
-            evaluation = self._evaluations[runs.decision]
-            if isinstance(runs, DecidedChains):
-                assert not isinstance(evaluation, RunEvaluation)
-                for step, each in enumerate(runs.steps):
-                    if each.stream is not None:
-                        evaluation.read(step, each.stream)
-            elif runs.left is not None:
-                assert isinstance(evaluation, RunEvaluation)
-                evaluation.read(runs.left)
         self._read_by, self._read_by_tables = {}, {}
         for evaluation in self._row_evaluations():
             for stream in evaluation.streams:
@@ -155,6 +147,21 @@ class Repetitions:
         for table in self._tables:
             for stream in table.streams:
                 self._read_by_tables.setdefault(stream, []).append(table)
+
+    def _begin(self, runs: AnyRuns) -> AnyEvaluation:
+        """Return what finds runs, which reads what stands before them from now on."""
+        evaluation = self._evaluations.get(runs.decision)
+        if evaluation is None:
+            evaluation = self._evaluations[runs.decision] = self._evaluation(runs.decision)
+        if isinstance(runs, DecidedChains):
+            assert not isinstance(evaluation, RunEvaluation)
+            for step, each in enumerate(runs.steps):
+                if each.stream is not None:
+                    evaluation.read(step, each.stream)
+        elif runs.left is not None:
+            assert isinstance(evaluation, RunEvaluation)
+            evaluation.read(runs.left)
+        return evaluation
 
     def _evaluation(self, decision: AnyDecision) -> AnyEvaluation:
         """Return an evaluation that begins: in columns, where it can be and loops are compiled."""
@@ -214,16 +221,15 @@ class Repetitions:
                 yield TupleTable.of_tuples(tuples)
 
     def _tuples(self, number: int, batch: DecidingBatch) -> list[ClassTuple]:
-        decision = self._classes[number].decision
-        found = batch.found.get(decision)
+        evaluation = self._of_class[number]
+        found = batch.found.get(evaluation)
         if found is None:
-            evaluation = self._evaluations[decision]
             if isinstance(evaluation, CountedRunEvaluation):
                 found = list(evaluation.decide_graphs(batch.clock))
             else:
                 found = list(evaluation.decide(batch.clock))
             found.sort(key=lambda one: one.docid or max(part.docid for part in one.parts))
-            batch.found[decision] = found
+            batch.found[evaluation] = found
         if not found:
             return []
         # It is another one where nothing had the shape for a while, and it was forgotten.
@@ -241,6 +247,9 @@ class Repetitions:
 
     def overruns(self) -> list[Overrun]:
         """Return the uses of classes whose runs are too many from a document on."""
+        is_over = any(each.limit is not None for each in self._row_evaluations())
+        if not is_over and not any(table.is_over for table in self._tables):
+            return []
         return [
             Overrun(
                 number,
@@ -251,9 +260,8 @@ class Repetitions:
                 of_runs=self._limits,
                 of_steps=isinstance(evaluation, CountedRunEvaluation),
             )
-            for number, runs in self._classes.items()
-            if (evaluation := self._evaluations.get(runs.decision)) is not None
-            and (limit := evaluation.limit) is not None
+            for number, evaluation in self._of_class.items()
+            if (limit := evaluation.limit) is not None
             for kind in self._kinds[number]
         ]
 

@@ -108,6 +108,11 @@ class RunTable:
         return bool(self._batch or self._came or self._parts.have_come)
 
     @property
+    def is_over(self) -> bool:
+        """Whether some statement has too many runs."""
+        return bool((self.limits != NO_LIMIT).any())
+
+    @property
     def waiting(self) -> int:
         """How many elements wait until they are settled."""
         return len(self._pending)
@@ -306,7 +311,9 @@ class RunTable:
     def decided(self, statement: int) -> list[ColumnChain]:
         """Return the runs of a statement that are decided in the batch."""
         found: list[ColumnChain] = []
-        heads = self._found.get(statement, np.zeros(0, np.int64))
+        heads = self._found.get(statement)
+        if heads is None:
+            return found
         for first in range(0, len(heads), _AT_A_TIME):
             found += self._chains(heads[first : first + _AT_A_TIME])
         return found
