@@ -55,13 +55,15 @@ class LookUps:
     """Under which variables values are looked up, by the variable that they are a value of.
 
     A look-up is a pair of variables, and `codes` are the look-ups in order; `rows` has the place of
-    each among those given, and `starts` where those of a variable start.  Most entries of a value
-    are under variables that nobody looks for: `filter` has the codes, mixed.
+    each among those given, and `starts` where those of a variable start; `others` are the variables
+    looked for.  Most entries of a value are under variables that nobody looks for: `filter` has the
+    codes, mixed.
     """
 
     codes: Hashes
     rows: Ints
     starts: Ints
+    others: Ints
     filter: RunFilter
 
     @classmethod
@@ -72,13 +74,24 @@ class LookUps:
         codes = codes[rows]
         every = np.arange(int(mine.max(initial=-1)) + 3)
         starts = np.searchsorted(codes, _codes(every, np.uint64(0)), "left")
-        return cls(codes, rows, starts, RunFilter.of(codes * _MIX))
+        return cls(codes, rows, starts, other[rows], RunFilter.of(codes * _MIX))
 
     def of_values(self, variables: Ints) -> tuple[Ints, Ints]:
         """Return where the look-ups of values of some variables start, and how many they are."""
         places = np.minimum(variables, len(self.starts) - 2)
         starts = self.starts[places]
         return starts, self.starts[places + 1] - starts
+
+    def any_of(self, bits: Ints) -> Ints:
+        """Return for each variable the bits of those under which its values are looked up.
+
+        `bits[i]` are those of variable `i`; a variable beyond has none.
+        """
+        own = np.append(bits, 0)[np.minimum(self.others, len(bits))]
+        found = np.zeros(len(self.starts), np.int64)
+        asked = np.flatnonzero(np.diff(self.starts))
+        found[asked] = np.bitwise_or.reduceat(own, self.starts[asked]) if len(asked) else 0
+        return found
 
     def latter_halves(self, places: Ints) -> Hashes:
         """Return what the variables of some look-ups change in a hash."""

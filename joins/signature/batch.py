@@ -9,8 +9,8 @@ import numpy as np
 
 from joins.budget.pairs import PairBudget
 from joins.memory.remembered import Hashes
+from joins.memory.valueindexes import NewValues
 from joins.signature.compared import SharedSlots
-from joins.signature.joinedvalues import NewValues
 
 __all__ = ["Batch"]
 

@@ -2,8 +2,8 @@
 
 Every class is anchored in one of its value joins: the one that makes the fewest pairs in a sample
 of recent values (`sample`).  The classes of a stratum have few different anchors, however many they
-are, so the new values of a batch are looked up under all of them at once.  All joined values are in
-the index, not only anchored ones, so a class may get another anchor at any time.  Classes without a
+are, so the new values of a batch are looked up under all of them at once.  All joined values are
+indexed, not only anchored ones, so a class may get another anchor at any time.  Classes without a
 value join are paired by `similarity`, else by `products`.
 
 The newer instance of a pair, its **owner**, finds it.  How many partners an owner has under an
@@ -27,6 +27,7 @@ from itertools import chain
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joins.budget.pairs import Bounds
 from joins.budget.probe import Probe, ValueJoin
@@ -44,11 +45,12 @@ from joins.memory.times import (
     held_ends,
     pair_codes,
 )
+from joins.memory.valueindexes import NewValues
 from joins.signature.anchoring import Anchoring
 from joins.signature.anchortable import NONE, AnchorTable
 from joins.signature.batch import Batch
 from joins.signature.compared import SharedSlots
-from joins.signature.joinedvalues import JoinedValues, NewValues
+from joins.signature.joinedvalues import JoinedValues
 from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.signature.products import Products
 from joins.similarity.candidates import SimilarityCandidates
@@ -81,7 +83,7 @@ class _LookUps:
 
 
 class Candidates:
-    """Finds candidate pairs; holds the index and the anchors."""
+    """Finds candidate pairs; holds the indexes and the anchors."""
 
     def __init__(
         self,
@@ -162,7 +164,8 @@ class Candidates:
 
     def absorb(self, batch: Batch, rows: pa.Table, first: int, layouts: Ints) -> None:
         """Take in instances that have just been remembered."""
-        new = self.values.absorb(first, layouts)
+        documents = pc.list_value_length(rows.column("leaves")).to_numpy().astype(np.int64)
+        new = self.values.absorb(first, layouts, documents)
         self.similar.absorb(rows, first)
         batch.add(new)
         self.anchoring.sample.note(len(layouts), new.variables, new.values)
@@ -248,7 +251,7 @@ class Candidates:
             return values.take(are_there), are_there, []
         _, counts = look_ups.of_values(values.variables)
         values = values.take(np.flatnonzero(counts))
-        found = self.values.index.find_under(
+        found = self.values.indexes.find_under(
             values.values, values.variables, look_ups, self._oldest(values, anchors)
         )
         which, rows, hits = found

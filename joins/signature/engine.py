@@ -301,7 +301,7 @@ class SignatureProcessor(Classified):
         if evicted or has_swept:
             self._candidates.similar.evict(has_swept=has_swept)
         if has_swept:
-            self._index_sweep = self._candidates.values.index.sweep(self._remembered.are_there)
+            self._index_sweep = self._candidates.values.indexes.sweep(self._remembered.are_there)
         next(self._index_sweep, None)
         if evicted and self.shapes.are_many:
             # An evaluator spells a shape out again that comes again.
@@ -310,17 +310,17 @@ class SignatureProcessor(Classified):
 
     def figures(self) -> dict[str, int]:
         """Return figures of the memory and the view; see `Processor.figures`."""
-        remembered, index = self._remembered, self._candidates.values.index
+        remembered, indexes = self._remembered, self._candidates.values.indexes
         return {
             "documents": len(remembered),
             "evicted_total": self._evicted,
-            "values": len(index),
+            "values": len(indexes),
             "shapes": len(self.shapes),
             "layouts": len(self._layouts),
             "signatures": len(self.view),
             "signature_hits_total": self.view.hits,
             "signature_misses_total": self.view.misses,
-            "memory_bytes": remembered.memory_bytes + index.memory_bytes + self.similar_bytes,
+            "memory_bytes": remembered.memory_bytes + indexes.memory_bytes + self.similar_bytes,
             "spilled_bytes": remembered.spilled_bytes,
         }
 

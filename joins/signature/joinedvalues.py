@@ -1,12 +1,11 @@
-"""The joined values: an index of all values that some class compares.
+"""The joined values: indexes of all values that some class compares.
 
-A value is in the index under every variable that binds its node.
+A value is in an index under every variable that binds its node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,56 +14,30 @@ from joins.memory.remembered import EMPTY, Hashes, Remembered
 from joins.memory.slots import Ints, Layouts, ranges
 from joins.memory.sortedrun import entry_keys
 from joins.memory.times import Flags
-from joins.memory.valueindex import ValueIndex
+from joins.memory.valueindexes import NewValues, ValueIndexes
 from joins.signature.compared import SharedSlots
 from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from templates.queryclass import Sides
 
-__all__ = ["JoinedValues", "NewValues"]
-
-
-class NewValues(NamedTuple):
-    """New values in columns: `values[i]`, of slot `slots[i]` of `owners[i]`, under a variable."""
-
-    owners: Ints
-    variables: Ints
-    slots: Ints
-    values: Hashes
-
-    @classmethod
-    def none(cls) -> NewValues:
-        """Return no values."""
-        nothing = np.zeros(0, np.int64)
-        return cls(nothing, nothing, nothing, np.zeros(0, np.uint64))
-
-    def take(self, rows: Ints | slice) -> NewValues:
-        """Return some of the entries."""
-        owners, variables, slots, values = self
-        return NewValues(owners[rows], variables[rows], slots[rows], values[rows])
-
-    def without_repeats(self) -> NewValues:
-        """Return each value of an instance under a variable once, with one of its slots."""
-        order = np.lexsort((self.values, self.variables, self.owners))
-        is_new = np.zeros(len(order), np.bool_)
-        is_new[:1] = True
-        for column in (self.owners, self.variables, self.values):
-            is_new[1:] |= column[order[1:]] != column[order[:-1]]
-        return self.take(np.sort(order[is_new]))
+__all__ = ["JoinedValues"]
 
 
 class JoinedValues:
-    """The index of remembered values."""
+    """The indexes of remembered values."""
 
     def __init__(
         self, remembered: Remembered, layouts: Layouts, limits: SignatureLimits = DEFAULT_LIMITS
     ) -> None:
-        self.index = ValueIndex(limits.memory)
+        self.indexes = ValueIndexes(limits.memory)
         self._limits = limits
         self._remembered = remembered
         self._layouts = layouts
 
-    def absorb(self, first: int, layouts: Ints) -> NewValues:
-        """Index the values of instances that have just been remembered, and return them."""
+    def absorb(self, first: int, layouts: Ints, documents: Ints) -> NewValues:
+        """Index the values of instances that have just been remembered, and return them.
+
+        They have some layouts, and are of so many documents each.
+        """
         arrays = self._layouts.arrays
         counts = arrays.binding_counts[layouts]
         bindings = ranges(arrays.binding_starts[layouts], counts)
@@ -76,8 +49,8 @@ class JoinedValues:
         new = entries.take(np.flatnonzero(values != EMPTY))
         if counts.max(initial=0) > self._limits.repeats:
             new = new.without_repeats()
-        keys = entry_keys(new.values, new.variables)
-        self.index.add(keys, new.owners, self._remembered.base, self._remembered.are_there)
+        of_each = documents[new.owners - first]
+        self.indexes.add(new, of_each, self._remembered.base, self._remembered.are_there)
         return new
 
     def shared_slots(self, first: int) -> SharedSlots:
@@ -87,7 +60,7 @@ class JoinedValues:
         counts = self._layouts.arrays.slot_counts[remembered.take("layout", new)]
         start = int(remembered.slots(new[:1])[0])
         hashes, _ = remembered.hashes
-        return SharedSlots(start, self.index.shared(hashes[start:], np.repeat(new, counts)))
+        return SharedSlots(start, self.indexes.shared(hashes[start:], np.repeat(new, counts)))
 
     def partners(
         self,
@@ -119,7 +92,7 @@ class JoinedValues:
         oldest = np.full(len(keys), first)
         parts = [
             partners
-            for hits in self.index.find(keys)
+            for hits in self.indexes.find(keys)
             for *_, partners in hits.since(oldest[hits.indices]).listed(self._limits.found)
         ]
         found: Ints = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
