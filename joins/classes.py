@@ -73,13 +73,14 @@ class ClassRegistry:
 
     Numbers only grow.  `retention` says for how long instances that can fill a class are kept: for
     its widest window, or longer where its tuples are joined again (`retain`).  `version` grows with
-    every change, and `watch` returns the classes that have changed, so that one change does not
-    cost a look at all classes.
+    every change, `compared_version` where other variables are compared than before, and `watch`
+    returns the classes that have changed, so that one change does not cost a look at all classes.
     """
 
     def __init__(self, shapes: Shapes | None = None) -> None:
         self.by_number: dict[int, QueryClass] = {}
         self.version = 0
+        self.compared_version = 0
         self.last_number = 0
         self._numbers: dict[QueryClass, int] = {}
         self._windows: dict[int, Durations] = defaultdict(Durations)
@@ -115,7 +116,9 @@ class ClassRegistry:
             number = self._numbers[query_class] = self.last_number
             self.by_number[number] = query_class
             self._strata[query_class.stratum] += 1
-            self._compared.update(query_class.compared())
+            own = query_class.compared()
+            self.compared_version += not own <= self._compared.keys()
+            self._compared.update(own)
         windows = self._windows[number]
         has_changed = self._lower(number, least)
         if not windows or window_us > windows.longest or has_changed:
@@ -179,7 +182,9 @@ class ClassRegistry:
             self._thresholds.pop(number, None)
             del self._numbers[query_class], self.by_number[number]
             _release(self._strata, [query_class.stratum])
+            compared = len(self._compared)
             _release(self._compared, query_class.compared())
+            self.compared_version += len(self._compared) < compared
             self._touch(number, query_class)
         elif window_us == widest_us or has_changed:
             self._touch(number, query_class)

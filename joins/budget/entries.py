@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +39,7 @@ class EntryReader:
         self._layouts = Layouts(shapes)
         self._hashing = hashing
 
-    def want(self, variables: Collection[int]) -> None:
+    def want(self, variables: Set[int]) -> None:
         """Say under which variables values are read from now on."""
         self._layouts.compare(variables)
 

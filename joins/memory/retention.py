@@ -10,7 +10,7 @@ query with a wide window over a rare stream keeps only instances that it can joi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Set
+from collections.abc import Callable, Collection, Set
 
 import numpy as np
 
@@ -26,7 +26,8 @@ Variables = frozenset[int]
 class Retention:
     """The retention of each witness shape, as classes and shapes come and go.
 
-    `shortened` counts how often a retention may have become shorter.
+    `version` grows with every change, and `shortened` counts how often a retention may have become
+    shorter.
     """
 
     def __init__(self, shapes: Shapes) -> None:
@@ -35,9 +36,14 @@ class Retention:
         self._shapes = shapes
         self._by_shape: dict[int, int] = {}
         self._changed: set[int] = set()
+        self._watchers: list[Callable[[Set[int]], None]] = []
         self.version = 0
         self.shortened = 0
         shapes.watch(self._forget)
+
+    def watch(self, forget: Callable[[Set[int]], None]) -> None:
+        """Have `forget` hear of shapes whose retention may have changed, when that is looked at."""
+        self._watchers.append(forget)
 
     def add(self, sides: Set[Variables], retention_us: int) -> None:
         """Keep instances that can fill one of a class's sides for a duration."""
@@ -72,18 +78,22 @@ class Retention:
 
     def of(self, shape: int) -> int:
         """Return a shape's retention in microseconds, `-UNBOUNDED` where nobody asks."""
-        self._forget_changed()
+        self.follow()
         retention = self._by_shape.get(shape)
         if retention is None:
             retention = self._by_shape[shape] = self._widest(self._shapes[shape].variables)
         return retention
 
-    def _forget_changed(self) -> None:
+    def follow(self) -> None:
+        """Forget the retentions that may have changed."""
         if not self._changed:
             return
-        for shape in list(self._by_shape):
-            if not self._shapes[shape].variables.isdisjoint(self._changed):
-                del self._by_shape[shape]
+        changed = self._changed.isdisjoint
+        gone = {s for s in self._by_shape if not changed(self._shapes[s].variables)}
+        for shape in gone:
+            del self._by_shape[shape]
+        for forget in self._watchers:
+            forget(gone)
         self._changed.clear()
 
     def _widest(self, bound: Variables) -> int:
@@ -123,9 +133,15 @@ class LayoutRetention:
     def __init__(self, retention: Retention, layouts: Layouts) -> None:
         self._retention = retention
         self._layouts = layouts
-        self._versions = -1, -1
+        self._version = -1
         self._known = np.zeros(0, np.bool_)
         self._of = np.zeros(0, np.int64)
+        self._shape_of = np.zeros(0, np.int64)
+        retention.watch(self._forget)
+
+    def _forget(self, shapes: Set[int]) -> None:
+        """Forget what is known of the layouts of some shapes."""
+        self._known &= ~np.isin(self._shape_of, list(shapes))
 
     @property
     def shortened(self) -> int:
@@ -134,15 +150,16 @@ class LayoutRetention:
 
     def of(self, layouts: Ints) -> Ints:
         """Return the retention of each of some layouts."""
-        versions = self._retention.version, self._layouts.version
-        if self._versions != versions:
-            self._versions = versions
+        self._retention.follow()
+        if self._version != self._layouts.version:
+            self._version = self._layouts.version
             self._known[:] = False
         size = len(self._layouts.layouts)
         if len(self._known) < size:
             more = 2 * size - len(self._known)
             self._known = np.append(self._known, np.zeros(more, np.bool_))
             self._of = np.append(self._of, np.zeros(more, np.int64))
+            self._shape_of = np.append(self._shape_of, np.zeros(more, np.int64))
         unknown = layouts[~self._known[layouts]]
         if len(unknown):
             self._learn(np.unique(unknown).tolist())
@@ -150,5 +167,6 @@ class LayoutRetention:
 
     def _learn(self, layouts: Collection[int]) -> None:
         for layout in layouts:
-            self._of[layout] = self._retention.of(self._layouts.layouts[layout].shape)
+            self._shape_of[layout] = shape = self._layouts.layouts[layout].shape
+            self._of[layout] = self._retention.of(shape)
             self._known[layout] = True

@@ -61,16 +61,19 @@ class Layouts:
         self._numbers: dict[Layout, int] = {}
         self._free: list[int] = []
         self._current: dict[int, int] = {}
-        self._compared: frozenset[int] = frozenset()
+        self._compared: Set[int] = frozenset()
         self._arrays: _Arrays | None = None
+        self._unwritten: list[int] = []
         self.version = 0
         shapes.watch(self._forget_shapes)
 
-    def compare(self, variables: Collection[int]) -> None:
-        """Say which variables' values are compared from now on."""
-        if self._compared != frozenset(variables):
-            self._compared = frozenset(variables)
-            self._current.clear()
+    def compare(self, variables: Set[int]) -> None:
+        """Say which variables' values are compared from now on, where these are others.
+
+        They may change afterwards; it has to be said again then.
+        """
+        self._compared = variables
+        self._current.clear()
 
     def current(self, shapes: Ints) -> Ints:
         """Return the layout of each shape, for instances that come now."""
@@ -97,7 +100,7 @@ class Layouts:
             number = len(self.layouts)
             self.layouts.append(layout)
         self._numbers[layout] = number
-        self._arrays = None
+        self._unwritten.append(number)
         return number
 
     def __len__(self) -> int:
@@ -132,15 +135,29 @@ class Layouts:
     @property
     def arrays(self) -> _Arrays:
         """The layouts as arrays."""
-        if self._arrays is None:
+        are_many = _UNWRITTEN_PARTS * len(self._unwritten) > len(self.layouts)
+        if self._arrays is None or are_many:
             self._arrays = _Arrays.of(self.layouts)
+        else:
+            for number in self._unwritten:
+                self._arrays.put(number, self.layouts[number])
+        self._unwritten.clear()
         return self._arrays
 
 
-@dataclass(frozen=True, slots=True)
-class _Arrays:
-    """Layouts as flat arrays: layout `k` has `slot_counts[k]` slots from `slot_starts[k]` on."""
+_UNWRITTEN_PARTS = 8
+"""Arrays are made anew where one layout in so many is not in them yet."""
 
+
+@dataclass(slots=True, eq=False)
+class _Arrays:
+    """Layouts as flat arrays: layout `k` has `slot_counts[k]` slots from `slot_starts[k]` on.
+
+    Arrays may be longer than what is in them; `slots` and `bindings` are how many there are.
+    """
+
+    slots: int
+    bindings: int
     slot_starts: Ints
     slot_counts: Ints
     slot_nodes: Ints
@@ -151,9 +168,12 @@ class _Arrays:
 
     @classmethod
     def of(cls, layouts: Sequence[Layout]) -> _Arrays:
+        """Return the arrays of layouts by number."""
         slots = np.array([len(layout.nodes) for layout in layouts], np.int64)
         bindings = np.array([len(layout.bindings) for layout in layouts], np.int64)
         return cls(
+            int(slots.sum()),
+            int(bindings.sum()),
             np.cumsum(slots) - slots,
             slots,
             np.array([n for layout in layouts for n in layout.nodes], np.int64),
@@ -162,3 +182,26 @@ class _Arrays:
             np.array([slot for layout in layouts for slot, _ in layout.bindings], np.int64),
             np.array([variable for layout in layouts for _, variable in layout.bindings], np.int64),
         )
+
+    def put(self, number: int, layout: Layout) -> None:
+        """Write a layout that has come since, under its number."""
+        slots = [slot for slot, _ in layout.bindings]
+        variables = [variable for _, variable in layout.bindings]
+        self.slot_nodes = _written(self.slot_nodes, self.slots, layout.nodes)
+        self.binding_slots = _written(self.binding_slots, self.bindings, slots)
+        self.binding_variables = _written(self.binding_variables, self.bindings, variables)
+        self.slot_starts = _written(self.slot_starts, number, [self.slots])
+        self.slot_counts = _written(self.slot_counts, number, [len(layout.nodes)])
+        self.binding_starts = _written(self.binding_starts, number, [self.bindings])
+        self.binding_counts = _written(self.binding_counts, number, [len(slots)])
+        self.slots += len(layout.nodes)
+        self.bindings += len(slots)
+
+
+def _written(array: Ints, start: int, values: Sequence[int]) -> Ints:
+    """Return an array with other values from a place on, longer where that is needed."""
+    stop = start + len(values)
+    if stop > len(array):
+        array = np.append(array, np.zeros(stop, np.int64))
+    array[start:stop] = values
+    return array

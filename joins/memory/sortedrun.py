@@ -55,14 +55,15 @@ class LookUps:
     """Under which variables values are looked up, by the variable that they are a value of.
 
     A look-up is a pair of variables, and `codes` are the look-ups in order; `rows` has the place of
-    each among those given, and `starts` where those of a variable start; `others` are the variables
-    looked for.  Most entries of a value are under variables that nobody looks for: `filter` has the
-    codes, mixed.
+    each among those given, and `starts` where those of a variable start.  `asked` are the variables
+    that have some, `others` those looked for.  Most entries of a value are under variables that
+    nobody looks for: `filter` has the codes, mixed.
     """
 
     codes: Hashes
     rows: Ints
     starts: Ints
+    asked: Ints
     others: Ints
     filter: RunFilter
 
@@ -72,9 +73,10 @@ class LookUps:
         codes = _codes(mine, _latter_halves(other))
         rows = np.argsort(codes)
         codes = codes[rows]
-        every = np.arange(int(mine.max(initial=-1)) + 3)
-        starts = np.searchsorted(codes, _codes(every, np.uint64(0)), "left")
-        return cls(codes, rows, starts, other[rows], RunFilter.of(codes * _MIX))
+        counts = np.bincount(mine, minlength=int(mine.max(initial=-1)) + 2)
+        starts = np.cumsum(np.append(0, counts))
+        asked = np.flatnonzero(counts)
+        return cls(codes, rows, starts, asked, other[rows], RunFilter.of(codes * _MIX))
 
     def of_values(self, variables: Ints) -> tuple[Ints, Ints]:
         """Return where the look-ups of values of some variables start, and how many they are."""
@@ -89,8 +91,8 @@ class LookUps:
         """
         own = np.append(bits, 0)[np.minimum(self.others, len(bits))]
         found = np.zeros(len(self.starts), np.int64)
-        asked = np.flatnonzero(np.diff(self.starts))
-        found[asked] = np.bitwise_or.reduceat(own, self.starts[asked]) if len(asked) else 0
+        if len(own):
+            found[self.asked] = np.bitwise_or.reduceat(own, self.starts[self.asked])
         return found
 
     def latter_halves(self, places: Ints) -> Hashes:

@@ -102,7 +102,7 @@ class SignatureProcessor(Classified):
         self._index_sweep: Iterator[None] = iter(())
         self._asked: dict[int, ClassLimits] = {}
         self._changes = self.classes.watch()
-        self._version = -1
+        self._compared_version = -1
         self._bounds = bounds
         self._batch = self._begin()
 
@@ -117,8 +117,8 @@ class SignatureProcessor(Classified):
     def begin_batch(self) -> None:
         """Start a batch: instances that are absorbed from now on are new."""
         self._batch = self._begin()
-        if self._version != self.classes.version:
-            self._version = self.classes.version
+        if self._compared_version != self.classes.compared_version:
+            self._compared_version = self.classes.compared_version
             self._layouts.compare(self.classes.compared())
         self._candidates.follow()
 

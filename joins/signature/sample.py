@@ -67,10 +67,8 @@ class PairCounts:
     def __init__(self, parts: list[tuple[Ints, Hashes]]) -> None:
         variables = np.concatenate([np.zeros(0, np.int64), *(each for each, _ in parts)])
         hashes = np.concatenate([np.zeros(0, np.uint64), *(each for _, each in parts)])
-        order = np.argsort(variables, kind="stable")
-        distinct, starts = np.unique(variables[order], return_index=True)
-        values = np.split(hashes[order], starts[1:])
-        self._hashes = dict(zip(distinct.tolist(), values, strict=False))
+        order = np.argsort(variables)
+        self._variables, self._hashes = variables[order], hashes[order]
         self._values: dict[int, tuple[Hashes, Ints]] = {}
         self._pairs: dict[ValueJoin, int] = {}
 
@@ -82,16 +80,17 @@ class PairCounts:
         return pairs
 
     def _count(self, left: int, right: int) -> int:
-        if left not in self._hashes or right not in self._hashes:
-            return 0
         (values1, counts1), (values2, counts2) = map(self._occurrences, (left, right))
+        if not len(values1) or not len(values2):
+            return 0
         at = np.minimum(np.searchsorted(values2, values1), len(values2) - 1)
         return int((counts1 * counts2[at])[values2[at] == values1].sum())
 
     def _occurrences(self, variable: int) -> tuple[Hashes, Ints]:
         """Return the values under a variable, in order, and how often each occurs."""
         if variable not in self._values:
-            self._values[variable] = np.unique(self._hashes[variable], return_counts=True)
+            start, stop = np.searchsorted(self._variables, (variable, variable + 1))
+            self._values[variable] = np.unique(self._hashes[start:stop], return_counts=True)
         return self._values[variable]
 
 

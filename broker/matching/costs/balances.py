@@ -28,9 +28,10 @@ class Balances:
 
     def resume(self, spent: Iterable[Spent]) -> None:
         """Take over the counts of an earlier process; counts made since are dropped."""
-        begun: dict[tuple[str, int], list[Spent]] = {}
+        begun: Begun = {}
         for one in spent:
-            begun.setdefault((one.query, one.revision), []).append(one)
+            of_block, key = begun.setdefault(one.block, {}), (one.query, one.revision)
+            of_block[key] = [*of_block.get(key, ()), one]
         self.begun = begun
 
     def pause(self, query: str, docid: int, reason: str) -> None:

@@ -15,8 +15,8 @@ from joins import UNBOUNDED
 __all__ = ["Begun", "Carried", "Spending"]
 
 
-Begun = Mapping[tuple[str, int], Sequence[Spent]]
-"""What queries have spent in the block begun, by their ids and revisions."""
+Begun = dict[int, dict[tuple[str, int], Sequence[Spent]]]
+"""What queries have spent in the block begun, by the block and by their ids and revisions."""
 
 
 class Carried(NamedTuple):
@@ -42,7 +42,7 @@ class Spending:
         self._budget = budget
         self._revision_of = revision_of
         # Batches are many: none is to leave a cycle, which would keep its queries for long.
-        self._begun = begun or {}
+        self._begun = {} if begun is None else begun
         self._begun_of = partial(_begun_of, self._begun, revision_of)
         self._tallies: dict[str, Tally] = {}
         self._common = CommonCounts()
@@ -98,9 +98,12 @@ class Spending:
         return sorted(over, key=lambda tally: tally.query)
 
     def carried(self, last_docid: int) -> Carried:
-        """Return what goes on behind the batch: the counts of the last document's block."""
+        """Return what goes on behind the batch: the counts of the last document's block.
+
+        What was begun before becomes that: most queries have found nothing new.
+        """
         block = block_of(last_docid)
-        begun = {key: held for key, held in self._begun.items() if held[0].block == block}
+        begun = self._begun.get(block, {})
         counted: dict[tuple[str, int], None] = {}
         for tally in self._tallies.values():
             key = (tally.query, tally.revision)
@@ -115,7 +118,7 @@ class Spending:
                 counted[key] = None
                 if found:
                     begun[key] = _with(begun.get(key, ()), key, block, found)
-        return Carried(begun, [spent for key in counted for spent in begun.get(key, ())])
+        return Carried({block: begun}, [spent for key in counted for spent in begun.get(key, ())])
 
     def __iter__(self) -> Iterator[Tally]:
         return iter(self._tallies.values())
@@ -137,4 +140,5 @@ def _with(
 
 def _begun_of(begun: Begun, revision_of: Callable[[str], int], query: str) -> Sequence[Spent]:
     """Return what a query had in the block begun before a batch."""
-    return begun.get((query, revision_of(query)), ())
+    key = query, revision_of(query)
+    return [one for held in begun.values() for one in held.get(key, ())]
