@@ -10,6 +10,7 @@ from operator import itemgetter
 
 from joins.budget.probe import ValueJoin
 from joins.classes import ClassRegistry
+from templates.queryclass import QueryClass
 from templates.template import Template
 
 __all__ = ["Joins", "SlotNeeds"]
@@ -33,6 +34,7 @@ class SlotNeeds:
         self.joins_max = 0
         self._registry = registry
         self._under: dict[Template, dict[ValueJoin | None, list[_Need]]] = {}
+        self._by_join: dict[ValueJoin | None, list[_Need]] = {}
         self._all: list[_Need] = []
         self._last = 0
 
@@ -41,6 +43,7 @@ class SlotNeeds:
         classes = self._registry.by_number
         if len(self._all) > 2 * len(classes):
             self.joins, self._under, self._last, self._all = set(), {}, 0, []
+            self._by_join = {}
             self.joins_max = 0
         new = list(takewhile(self._last.__lt__, reversed(classes)))
         for number in reversed(new):
@@ -49,7 +52,9 @@ class SlotNeeds:
             self.joins |= need[1]
             self.joins_max = max(self.joins_max, len(query_class.template.value_joins))
             under = self._under.setdefault(query_class.template, {})
-            under.setdefault(min(need[1], default=None), []).append(need)
+            least = min(need[1], default=None)
+            under.setdefault(least, []).append(need)
+            self._by_join.setdefault(least, []).append(need)
             self._all.append(need)
         self._last = self._registry.last_number
 
@@ -78,12 +83,26 @@ class SlotNeeds:
 
     def held(self, since: int, counts: Counter[ValueJoin]) -> Iterator[tuple[int, list[int]]]:
         """Yield classes after `since` whose value joins are all equal, with their counts."""
-        for under in self._under.values():
-            for value_join in counts.keys() & under.keys():
-                for number, joins in _after(under[value_join], since):
-                    query_class = self._registry.by_number.get(number)
-                    if joins <= counts.keys() and query_class is not None:
-                        yield number, [counts[each] for each in query_class.value_pairs()]
+        for number, joins in self._near(since, counts.keys()):
+            query_class = self._registry.by_number.get(number)
+            if joins and joins <= counts.keys() and query_class is not None:
+                yield number, [counts[each] for each in query_class.value_pairs()]
+
+    def looked_at(self, since: int, equal: Set[ValueJoin]) -> int:
+        """Return how many classes `holding` would look at."""
+        return len(self._near(since, equal))
+
+    def holding(self, since: int, equal: Set[ValueJoin]) -> Iterator[tuple[int, QueryClass]]:
+        """Yield the classes after `since` that may hold where some value joins are equal."""
+        for number, joins in self._near(since, equal):
+            query_class = self._registry.by_number.get(number)
+            if joins <= equal and query_class is not None:
+                yield number, query_class
+
+    def _near(self, since: int, equal: Set[ValueJoin]) -> list[_Need]:
+        """Return the classes after `since` whose least value join is equal, or that have none."""
+        under = (self._by_join.get(each) for each in (None, *equal))
+        return [need for needs in under if needs for need in _after(needs, since)]
 
 
 def _after(needs: Sequence[_Need], since: int) -> Sequence[_Need]:

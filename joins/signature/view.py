@@ -1,8 +1,9 @@
 """The view from pair signatures to the tuples of query classes.
 
 An **entry** stands for one signature: two layouts and the pairs of slots with equal values.  Its
-tuples come from the templates' conjunctive queries over its own equal pairs: one statement a
-template for all entries of a batch that are not known yet.  Windows, residuals, constants and
+tuples come from the templates' conjunctive queries over its own equal pairs: class by class where
+few can hold (`assignments`), else by one statement a template for all such entries of a batch that
+are not known yet.  Windows, residuals, constants and
 registration points are no part of an entry: they differ from pair to pair.
 
 An entry names the last class that it is complete for.  When it is met again after classes were
@@ -30,6 +31,7 @@ from joins.classes import ClassRegistry
 from joins.memory.durations import UNBOUNDED
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, Layout
+from joins.signature.assignments import PairsOfNodes, ShapeEdges, assignments
 from joins.signature.compared import SLOT_BITS, Equal, Grouped
 from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.signature.needs import SlotNeeds
@@ -162,6 +164,7 @@ class SignatureView:
         self._registry = registry
         self._tuples_max = tuples_max
         self._needs = SlotNeeds(registry)
+        self._edges = ShapeEdges(shapes)
         self._entries: dict[Signature, ViewEntry] = {}
         self.hits = 0
         self.misses = 0
@@ -252,8 +255,29 @@ class SignatureView:
                 self._ask([(entry, joined)], since, skewed)
             else:
                 even.append((entry, joined))
-        if even:
-            self._ask(even, since)
+        if asked := [each for each in even if not self._assign(*each)]:
+            self._ask(asked, since)
+
+    def _assign(self, entry: ViewEntry, joined: _Joined) -> bool:
+        """Find the tuples of an entry class by class, if few are looked at; return whether so."""
+        most, equal = self._limits.assigned, joined.counts.keys()
+        since, (left, right, _) = entry.complete_for, entry.signature
+        if len(joined.rows) > most or self._needs.looked_at(since, equal) > most:
+            return False
+        of_left = self._edges.of(left.shape)
+        of_right = of_left if right is None else self._edges.of(right.shape)
+        relations = PairsOfNodes(joined.rows), of_left, of_right
+        classes: list[int] = []
+        nodes: list[tuple[int, ...]] = []
+        for number, query_class in self._needs.holding(since, equal):
+            if query_class.template.has_right == entry.is_pair:
+                found = assignments(query_class, relations)
+                classes += [number] * len(found)
+                nodes += found
+        if classes:
+            entry.add(classes, nodes)
+            self.rows += len(nodes)
+        return True
 
     def _skewed(self, entry: ViewEntry, joined: _Joined) -> list[int]:
         """Return the classes that are new to a signature and in which its pairs are skewed."""
