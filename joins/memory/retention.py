@@ -34,7 +34,8 @@ class Retention:
         # What a shape must bind, under one of its variables, with the durations of all who ask.
         self._asked: dict[int, dict[Variables, Durations]] = defaultdict(dict)
         self._shapes = shapes
-        self._by_shape: dict[int, int] = {}
+        # Of a shape also its variables: after a change all shapes are gone through.
+        self._by_shape: dict[int, tuple[int, Variables]] = {}
         self._changed: set[int] = set()
         self._watchers: list[Callable[[Set[int]], None]] = []
         self.version = 0
@@ -79,17 +80,18 @@ class Retention:
     def of(self, shape: int) -> int:
         """Return a shape's retention in microseconds, `-UNBOUNDED` where nobody asks."""
         self.follow()
-        retention = self._by_shape.get(shape)
-        if retention is None:
-            retention = self._by_shape[shape] = self._widest(self._shapes[shape].variables)
-        return retention
+        known = self._by_shape.get(shape)
+        if known is None:
+            bound = self._shapes[shape].variables
+            known = self._by_shape[shape] = self._widest(bound), bound
+        return known[0]
 
     def follow(self) -> None:
         """Forget the retentions that may have changed."""
         if not self._changed:
             return
-        changed = self._changed.isdisjoint
-        gone = {s for s in self._by_shape if not changed(self._shapes[s].variables)}
+        are_apart = self._changed.isdisjoint
+        gone = {shape for shape, (_, bound) in self._by_shape.items() if not are_apart(bound)}
         for shape in gone:
             del self._by_shape[shape]
         for forget in self._watchers:

@@ -10,6 +10,7 @@ import duckdb
 import pytest
 from support.budget_runs import stream
 from support.budgets import UNLIMITED
+from support.examples import examples
 from support.tiny_limits import matching
 
 import xscl
@@ -86,6 +87,36 @@ def test_however_equal_values_are_looked_for_they_are_found(
     agrees(["S//i->a FOLLOWED BY {a/c = b/c, 12 m} S//i->b"], stream(bodies), matching(**bounds))
 
 
+STRUCTURED = [
+    "S//i->a FOLLOWED BY {a/c = b/c, 9 m} S//i->b",
+    "S//i->a JOIN {a//c = b/d AND a/d = b//c, 9 m} S//i->b",
+    "S//g->a FOLLOWED BY {a/c = b/d AND a/d = b/c, 9 m} S//i//g->b",
+    "S//i[c->x][c->y] FOLLOWED BY {x = z AND y = w, 9 m} S//i[c->z][.//d->w]",
+    "S//i[g->a][d->b] FOLLOWED BY {a/c = c/c AND b = c/d, 9 m} S//g->c",
+    "S//i//c->a FOLLOWED BY {a = b, 9 m} S//d->b",
+    "(S//i->a FOLLOWED BY {a/c = b/c, 9 m} S//g->b) FOLLOWED BY {a/d = c//c, 9 m} S//i->c",
+    "S//i[d]->a",
+    "S//g[c]//d->a",
+]
+
+
+@pytest.mark.parametrize("assigned", [0, 5, 100_000])
+@pytest.mark.parametrize("seed", range(examples(1)))
+def test_tuples_are_the_same_with_and_without_statements(assigned: int, seed: int) -> None:
+    """Where signatures differ in how many classes may hold, both ways are gone in one batch."""
+    random_ = random.Random(seed)
+    parts = ["<c>{}</c>", "<d>{}</d>", "<g><c>{}</c><d>1</d></g>", "<g><g><d>{}</d></g></g>"]
+    bodies = [
+        "".join(
+            random_.choice(parts).format(random_.choice("123"))
+            for _ in range(random_.choice((1, 2, 6)))
+        )
+        for _ in range(24)
+    ]
+    running = agrees(STRUCTURED, stream(bodies), matching(assigned=assigned))
+    assert ("db" in vars(running.processor.view)) == (assigned < 100_000)
+
+
 def test_documents_of_seventy_thousand_values_are_joined() -> None:
     bodies = ["".join(f"<c>{k}.{n}</c>" for k in range(70_000)) + "<c>x</c>" for n in range(2)]
     text = "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b"
@@ -144,7 +175,7 @@ def test_a_template_is_asked_only_for_signatures_with_as_many_equal_values_as_it
         "S//i->a FOLLOWED BY {a/c = b/c AND a/t = b/t, 1 h} S//i->b",
         "S//i->a FOLLOWED BY {a/t = b/t AND a/u = b/u, 1 h} S//i->b",
     ]
-    running = Running(texts)
+    running = Running(texts, limits=matching(assigned=0))
     asked = []
     for one in stream(["<c>1</c><t>2</t><u>3</u>", "<c>1</c><t>4</t>", "<c>1</c><t>4</t>"]):
         del statements[:]
