@@ -25,9 +25,9 @@ from joins.budget.entries import Entries
 from joins.budget.probe import TIME_COLUMNS, ProbeRow, ValueJoin
 from joins.classes import ClassRegistry
 from joins.memory.durations import UNBOUNDED
+from joins.memory.lookups import entry_keys
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints
-from joins.memory.sortedrun import entry_keys
 from joins.memory.times import Flags
 
 __all__ = ["CountedInstances", "FrequencySketch", "Suspect"]

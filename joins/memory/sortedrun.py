@@ -20,101 +20,21 @@ import numpy as np
 import numpy.typing as npt
 
 from joins.memory.limits import MemoryLimits
+from joins.memory.lookups import LATTER_HALF, LookUps
 from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 
-__all__ = ["AreThere", "IndexRun", "LookUps", "SortedRunHits", "entry_keys"]
+__all__ = ["AreThere", "IndexRun", "SortedRunHits"]
 
 _FILTER_BITS = 8
 _KEY_BITS = 64
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_HALF_BITS = np.uint64(_KEY_BITS // 2)
-_LATTER_HALF = np.uint64((1 << _KEY_BITS // 2) - 1)
+_GONE_THROUGH = 32_000
+"""Entries that are gone through at once: what describes them stays in a core's cache."""
 
 AreThere = Callable[[Ints], npt.NDArray[np.bool_]]
 """Says of instances, by number, which have not been evicted."""
-
-
-def entry_keys(hashes: Hashes, variables: Ints) -> Hashes:
-    """Return the keys of values under variables; the keys of one value begin with the same half.
-
-    Variables below 2 ** 29 differ in the other half: their multiples of the golden ratio do.
-    """
-    return hashes ^ _latter_halves(variables)
-
-
-def _latter_halves(variables: Ints) -> Hashes:
-    """Return what variables change in the latter half of a value's hash."""
-    return (variables.astype(np.uint64) * _MIX) >> _HALF_BITS
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LookUps:
-    """Under which variables values are looked up, by the variable that they are a value of.
-
-    A look-up is a pair of variables, and `codes` are the look-ups in order; `rows` has the place of
-    each among those given, and `starts` where those of a variable start.  `asked` are the variables
-    that have some, `others` those looked for.  Most entries of a value are under variables that
-    nobody looks for: `filter` has the codes, mixed.
-    """
-
-    codes: Hashes
-    rows: Ints
-    starts: Ints
-    asked: Ints
-    others: Ints
-    filter: RunFilter
-
-    @classmethod
-    def of(cls, mine: Ints, other: Ints) -> LookUps:
-        """Return look-ups of the values of `mine[i]` under `other[i]`, each there once."""
-        codes = _codes(mine, _latter_halves(other))
-        rows = np.argsort(codes)
-        codes = codes[rows]
-        counts = np.bincount(mine, minlength=int(mine.max(initial=-1)) + 2)
-        starts = np.cumsum(np.append(0, counts))
-        asked = np.flatnonzero(counts)
-        return cls(codes, rows, starts, asked, other[rows], RunFilter.of(codes * _MIX))
-
-    def of_values(self, variables: Ints) -> tuple[Ints, Ints]:
-        """Return where the look-ups of values of some variables start, and how many they are."""
-        places = np.minimum(variables, len(self.starts) - 2)
-        starts = self.starts[places]
-        return starts, self.starts[places + 1] - starts
-
-    def any_of(self, bits: Ints) -> Ints:
-        """Return for each variable the bits of those under which its values are looked up.
-
-        `bits[i]` are those of variable `i`; a variable beyond has none.
-        """
-        own = np.append(bits, 0)[np.minimum(self.others, len(bits))]
-        found = np.zeros(len(self.starts), np.int64)
-        if len(own):
-            found[self.asked] = np.bitwise_or.reduceat(own, self.starts[self.asked])
-        return found
-
-    def latter_halves(self, places: Ints) -> Hashes:
-        """Return what the variables of some look-ups change in a hash."""
-        return self.codes[places] & _LATTER_HALF
-
-    def find(self, variables: Ints, latter_halves: Hashes) -> tuple[Ints, Ints]:
-        """Return the entries that a value of some variables is looked up under, and its look-ups.
-
-        An entry is given by what its variable has changed in the hash of the value.
-        """
-        codes = _codes(variables, latter_halves)
-        maybe = self.filter.may_have(codes * _MIX)
-        codes = codes[maybe]
-        places = np.minimum(np.searchsorted(self.codes, codes, "left"), len(self.codes) - 1)
-        found = np.flatnonzero(self.codes[places] == codes)
-        return maybe[found], places[found]
-
-
-def _codes(variables: Ints, latter_halves: Hashes | np.uint64) -> Hashes:
-    codes: Hashes = (variables.astype(np.uint64) << _HALF_BITS) | latter_halves
-    return codes
 
 
 def _stable_order(keys: Hashes) -> Ints:
@@ -205,25 +125,45 @@ class IndexRun:
         are_few = counts <= variables_each
         few, many = np.flatnonzero(are_few), np.flatnonzero(~are_few)
         if len(few):
-            which = np.repeat(asked[few], counts[few])
-            entries = ranges(starts[few], counts[few])
-            # Those of one key ascend by their instances, so what is left of them stands together.
-            kept = np.flatnonzero(self.offsets[entries] >= (oldest - self.first)[which])
-            which, entries = which[kept], entries[kept]
-            found, at = look_ups.find(variables[which], self.keys[entries] ^ hashes[which])
-            # The entries of one key stand together.
-            begins = np.ones(len(found), np.bool_)
-            begins[1:] = np.diff(self.keys[entries[found]]) != 0
-            begins[1:] |= np.diff(which[found]) != 0
-            of_key = np.flatnonzero(begins)
-            listed = np.diff(np.append(of_key, len(found)))
-            found, at = found[of_key], at[of_key]
-            yield which[found], look_ups.rows[at], entries[found], listed
+            parts = [
+                self._gone_through(hashes, variables, look_ups, oldest, *some)
+                for part in _slices(counts[few], _GONE_THROUGH)
+                for some in [(asked[few[part]], starts[few[part]], counts[few[part]])]
+            ]
+            which, rows, begin, listed = map(np.concatenate, zip(*parts, strict=True))
+            yield which, rows, begin, listed
         if len(many):
             which = np.repeat(asked[many], variables_each[many])
             at = ranges(places[many], variables_each[many])
             found, begin, listed = self.find(hashes[which] ^ look_ups.latter_halves(at))
             yield which[found], look_ups.rows[at[found]], begin, listed
+
+    def _gone_through(
+        self,
+        hashes: Hashes,
+        variables: Ints,
+        look_ups: LookUps,
+        oldest: Ints,
+        asked: Ints,
+        starts: Ints,
+        counts: Ints,
+    ) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return what `find_under` yields of the values `asked`, by a look at all their entries."""
+        which, entries = np.repeat(asked, counts), ranges(starts, counts)
+        # Those of one key ascend by their instances, so what is left of them stands together.
+        reach = np.repeat(oldest[asked] - self.first, counts)
+        kept = np.flatnonzero(self.offsets[entries] >= reach)
+        if len(kept) < len(entries):
+            which, entries = which[kept], entries[kept]
+        keys = self.keys[entries]
+        found, at = look_ups.find(variables[which], keys ^ hashes[which])
+        # The entries of one key stand together.
+        keys, which = keys[found], which[found]
+        begins = np.ones(len(found), np.bool_)
+        begins[1:] = (keys[1:] != keys[:-1]) | (which[1:] != which[:-1])
+        of_key = np.flatnonzero(begins)
+        listed = np.diff(np.append(of_key, len(found)))
+        return which[of_key], look_ups.rows[at[of_key]], entries[found[of_key]], listed
 
     def _of_values(self, hashes: Hashes) -> tuple[Ints, Ints, Ints]:
         """Return which of sorted values are here, and where the entries of each start; how many."""
@@ -231,11 +171,11 @@ class IndexRun:
         firsts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))[: len(hashes)]
         distinct, repeats = hashes[firsts], np.diff(np.append(firsts, len(hashes)))
         asked = np.arange(len(distinct)) if self.filter is None else self.filter.may_have(distinct)
-        starts = np.searchsorted(self.keys, distinct[asked] & ~_LATTER_HALF, "left")
+        starts = np.searchsorted(self.keys, distinct[asked] & ~LATTER_HALF, "left")
         first = self.keys[np.minimum(starts, len(self.keys) - 1)]
-        hit = np.flatnonzero((first ^ distinct[asked]) <= _LATTER_HALF)
+        hit = np.flatnonzero((first ^ distinct[asked]) <= LATTER_HALF)
         asked, starts = asked[hit], starts[hit]
-        counts = np.searchsorted(self.keys, distinct[asked] | _LATTER_HALF, "right") - starts
+        counts = np.searchsorted(self.keys, distinct[asked] | LATTER_HALF, "right") - starts
         repeats = repeats[asked]
         which = ranges(firsts[asked], repeats)
         return which, np.repeat(starts, repeats), np.repeat(counts, repeats)
@@ -243,12 +183,12 @@ class IndexRun:
     def shared(self, hashes: Hashes, owners: Ints, own_entries: int) -> Flags:
         """Return which of sorted values may have an entry of another instance than their owner."""
         asked = np.arange(len(hashes)) if self.filter is None else self.filter.may_have(hashes)
-        prefixes = hashes[asked] & ~_LATTER_HALF
+        prefixes = hashes[asked] & ~LATTER_HALF
         places = np.searchsorted(self.keys, prefixes, "left")
         found = np.zeros(len(hashes), np.bool_)
         for _ in range(own_entries):
             inside = places < len(self.keys)
-            is_same = (self.keys[places[inside]] & ~_LATTER_HALF) == prefixes[inside]
+            is_same = (self.keys[places[inside]] & ~LATTER_HALF) == prefixes[inside]
             rows = np.flatnonzero(inside)[is_same]
             asked, places, prefixes = asked[rows], places[rows], prefixes[rows]
             is_own = self.owners(places) == owners[asked]

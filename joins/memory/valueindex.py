@@ -13,9 +13,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
+from joins.memory.lookups import LookUps
 from joins.memory.remembered import EMPTY, Hashes
 from joins.memory.slots import Ints
-from joins.memory.sortedrun import AreThere, IndexRun, LookUps, SortedRunHits
+from joins.memory.sortedrun import AreThere, IndexRun, SortedRunHits
 from joins.memory.times import Flags
 
 __all__ = ["ValueIndex"]

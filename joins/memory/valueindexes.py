@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
+from joins.memory.lookups import LookUps, entry_keys
 from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints
-from joins.memory.sortedrun import AreThere, LookUps, SortedRunHits, entry_keys
+from joins.memory.sortedrun import AreThere, SortedRunHits
 from joins.memory.times import Flags
 from joins.memory.valueindex import ValueIndex
 

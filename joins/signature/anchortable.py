@@ -7,8 +7,8 @@ import numpy as np
 from joins.budget.groups import ClassGroup
 from joins.budget.probe import ValueJoin
 from joins.memory.durations import CLOSED
+from joins.memory.lookups import LookUps
 from joins.memory.slots import Ints
-from joins.memory.sortedrun import LookUps
 from joins.memory.times import Flags
 
 __all__ = ["NONE", "NO_VARIABLE", "AnchorTable"]

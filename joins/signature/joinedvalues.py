@@ -10,9 +10,9 @@ from collections.abc import Mapping, Set
 import numpy as np
 
 from joins.budget.probe import Partners, ValueJoin
+from joins.memory.lookups import entry_keys
 from joins.memory.remembered import EMPTY, Hashes, Remembered
 from joins.memory.slots import Ints, Layouts, ranges
-from joins.memory.sortedrun import entry_keys
 from joins.memory.times import Flags
 from joins.memory.valueindexes import NewValues, ValueIndexes
 from joins.signature.compared import SharedSlots

@@ -21,11 +21,11 @@ from broker.matching.engine import Engine, RegisteredQuery
 from joins.budget.pairs import Bounds
 from joins.engines import Processor
 from joins.memory.limits import MemoryLimits
+from joins.memory.lookups import entry_keys
 from joins.memory.remembered import EMPTY, HashValues, Remembered, hash_values
 from joins.memory.retention import LayoutRetention, Retention
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Layouts, ranges
-from joins.memory.sortedrun import entry_keys
 from joins.memory.times import Pairs, distinct, pair_codes
 from joins.memory.valueindex import ValueIndex
 from joins.signature.engine import SignatureProcessor

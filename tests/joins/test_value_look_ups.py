@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
-from joins.memory.sortedrun import LookUps
+from joins.memory.lookups import LookUps
 from joins.memory.valueindexes import NewValues, ValueIndexes
 
 VARIABLES, INSTANCES = 12, 60
