@@ -51,13 +51,16 @@ def hash_values(values: pa.Array) -> tuple[Hashes, Hashes]:
 
     They are the halves of BLAKE2b, so that nobody can write two texts which are taken for one.
     """
-    strings = values.cast(pa.binary())
+    # Tuples of many operators carry the same values.
+    encoded = values.dictionary_encode()
+    strings = encoded.dictionary.cast(pa.binary())
     digests = b"".join(map(_digest, strings.to_pylist()))
     first, other = np.frombuffer(digests, "<u8").reshape(-1, 2).astype(np.uint64).T.copy()
     empty = pc.equal(pc.binary_length(strings), 0).to_numpy(zero_copy_only=False)
     first[(first == EMPTY) | (first == ~EMPTY)] = 1
     first[empty] = other[empty] = EMPTY
-    return first, other
+    which = encoded.indices.to_numpy()
+    return first[which], other[which]
 
 
 _begun = blake2b(digest_size=_DIGEST_BYTES)

@@ -29,7 +29,7 @@ _SHAPES = 4_096
 """Shapes whose edges are kept by variables, some 20 KB each; then all are made again."""
 
 
-class _Step(NamedTuple):
+class _AtomStep(NamedTuple):
     """An atom: two meta-variables, and whose it is: of value joins, or of the edges of a side."""
 
     relation: int
@@ -41,18 +41,18 @@ _JOINS, _LEFT, _RIGHT = range(3)
 
 
 @lru_cache(maxsize=_TEMPLATES)
-def _steps(template: Template) -> tuple[_Step, ...]:
+def _steps(template: Template) -> tuple[_AtomStep, ...]:
     """Return the atoms of a template's query in an order in which they are gone through."""
     joined = {node for pair in template.value_joins for node in pair}
     parents = set(template.parents)
-    edges: list[_Step] = []
+    edges: list[_AtomStep] = []
     for node, parent in enumerate(template.parents):
         relation = _LEFT if node < template.left_size or not template.has_right else _RIGHT
         if parent >= 0:
-            edges.append(_Step(relation, parent, node))
+            edges.append(_AtomStep(relation, parent, node))
         elif node not in parents and node not in joined:
-            edges.append(_Step(relation, node, node))
-    steps = [_Step(_JOINS, left, right) for left, right in template.value_joins]
+            edges.append(_AtomStep(relation, node, node))
+    steps = [_AtomStep(_JOINS, left, right) for left, right in template.value_joins]
     assigned = set(joined)
     while edges:
         near = (edge for edge in edges if {edge.first, edge.second} & assigned)
