@@ -90,9 +90,8 @@ class InnerTuples:
         points, operands = hits.points, hits.points.operands
         newest = points.newest(hits.rows)
         depths, watermarks, were_decided = points.standing(hits.rows)
-        match_ids: list[str] = operands.rows.column("match_id").take(pa.array(newest)).to_pylist()
-        for row in np.flatnonzero(were_decided).tolist():
-            match_ids[row] = ""
+        match_ids = self._spelled(operands.match_ids(newest))
+        match_ids[were_decided] = self._text("")
         starts, ends = points.intervals(hits.rows)
         whole = [
             points.docids[hits.rows],
@@ -104,12 +103,11 @@ class InnerTuples:
             watermarks,
             hits.by_clause(self._shape_of(terms.clause) for terms in hits.clauses),
         ]
-        streams = [terms.clause.stream for terms in hits.terms]
-        names = [streams[use] for use in hits.which.tolist()]
+        streams = hits.by_clause(self._text(terms.clause.stream) for terms in hits.clauses)
         leaves, leaf_counts = hits.leaves
         is_leaf = np.arange(leaves.shape[1]) < leaf_counts[:, None]
         behind = _Lists(leaves[is_leaf], leaf_counts)
-        return _TupleRows(names, match_ids, np.stack(whole), behind, *self._carried(hits))
+        return _TupleRows(streams, match_ids, np.stack(whole), behind, *self._carried(hits))
 
     def _carried(self, hits: Hits) -> tuple[_Lists, _Lists]:
         """Return the nodes and values that each tuple carries, those of its root first."""
@@ -131,11 +129,14 @@ class InnerTuples:
         texts[ranges(starts + 1 + counts, more)] = self._spelled(tested)
         return _Lists(nodes, sizes), _Lists(texts, sizes)
 
+    def _text(self, text: str) -> int:
+        """Return the number of a text."""
+        return self._texts.setdefault(text, len(self._texts))
+
     def _spelled(self, texts: CodedTexts) -> Ints:
         """Return the numbers of texts."""
-        known = self._texts
-        numbers = [known.setdefault(text, len(known)) for text in texts.texts]
-        return np.array([*numbers, _NO_TEXT], np.int64)[texts.codes]
+        numbers = [*map(self._text, texts.texts), _NO_TEXT]
+        return np.array(numbers, np.int64)[texts.codes]
 
     def tables(self, limit_of: Callable[[str], int], characters_max: int) -> Iterator[pa.Table]:
         """Yield the tuples below the limit of a query that has found them, as `UNNUMBERED`.
@@ -193,10 +194,13 @@ class _Lists(NamedTuple):
 
 
 class _TupleRows(NamedTuple):
-    """Tuples as rows: of whole numbers there is a column for each of `_WHOLE`."""
+    """Tuples as rows: of whole numbers there is a column for each of `_WHOLE`.
 
-    streams: list[str]
-    match_ids: list[str]
+    Texts are given by their numbers.
+    """
+
+    streams: Ints
+    match_ids: Ints
     whole: Ints
     leaves: _Lists
     nodes: _Lists
@@ -209,8 +213,8 @@ class _TupleRows(NamedTuple):
     def concat(cls, parts: list[_TupleRows]) -> _TupleRows:
         """Return the rows of all parts."""
         return cls(
-            [name for part in parts for name in part.streams],
-            [name for part in parts for name in part.match_ids],
+            np.concatenate([part.streams for part in parts]),
+            np.concatenate([part.match_ids for part in parts]),
             np.concatenate([part.whole for part in parts], axis=1),
             _Lists.concat([part.leaves for part in parts]),
             _Lists.concat([part.nodes for part in parts]),
@@ -237,10 +241,9 @@ class _TupleRows(NamedTuple):
 
     def take(self, some: Ints) -> _TupleRows:
         """Return some of the rows."""
-        rows = some.tolist()
         return _TupleRows(
-            [self.streams[row] for row in rows],
-            [self.match_ids[row] for row in rows],
+            self.streams[some],
+            self.match_ids[some],
             self.whole[:, some],
             self.leaves.take(some),
             self.nodes.take(some),
@@ -248,17 +251,20 @@ class _TupleRows(NamedTuple):
         )
 
     def table(self, texts: list[str]) -> pa.Table:
-        """Return the rows as `UNNUMBERED`; values are given by their numbers."""
-        known = [*texts, None]
-        values = [known[number] for number in self.values.flat.tolist()]
+        """Return the rows as `UNNUMBERED`; `texts` are all texts by their numbers."""
+        known = pa.array([*texts, None], pa.string())
+        streams, match_ids, values = (
+            known.take(pa.array(numbers % len(known)))
+            for numbers in (self.streams, self.match_ids, self.values.flat)
+        )
         columns = {
             **dict(zip(_WHOLE, self.whole, strict=True)),
-            "stream": self.streams,
+            "stream": streams,
             "key": [""] * len(self),
-            "match_id": self.match_ids,
+            "match_id": match_ids,
             "leaves": self.leaves.array(pa.array(self.leaves.flat, pa.int64())),
             "nodes": self.nodes.array(pa.array(self.nodes.flat.astype(np.int32))),
-            "vals": self.values.array(pa.array(values, pa.string())),
+            "vals": self.values.array(values),
         }
         return pa.table(
             [pa.array(columns[field.name], field.type) for field in UNNUMBERED], UNNUMBERED

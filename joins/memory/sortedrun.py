@@ -67,9 +67,15 @@ class IndexRun:
     filter: RunFilter | None
 
     @classmethod
-    def of(cls, keys: Hashes, instances: Ints, limits: MemoryLimits) -> IndexRun:
-        """Return a run of entries, which may stand in any order."""
-        order = _stable_order(keys)
+    def of(
+        cls, keys: Hashes, instances: Ints, limits: MemoryLimits, *, is_merged: bool = False
+    ) -> IndexRun:
+        """Return a run of entries, which may stand in any order.
+
+        What is merged stands in order but for a few places: a merge sort takes a third of the time
+        then.
+        """
+        order = np.argsort(keys, kind="stable") if is_merged else _stable_order(keys)
         keys = keys[order]
         first = int(instances.min())
         offsets = (instances - first).astype(np.uint32)[order]

@@ -84,7 +84,7 @@ class ValueIndex:
 
     def _sorted(self, keys: Hashes, instances: Ints) -> list[IndexRun]:
         """Return a run of entries, if there are any."""
-        return [IndexRun.of(keys, instances, self._limits)] if len(keys) else []
+        return [IndexRun.of(keys, instances, self._limits, is_merged=True)] if len(keys) else []
 
     def sweep(self, are_there: AreThere) -> Iterator[None]:
         """Write runs anew of which half or more are entries of instances that are not there.

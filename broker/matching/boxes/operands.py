@@ -98,6 +98,11 @@ class Operands:
         """Return the places of instances, which are there."""
         return np.searchsorted(self.numbers, instances)
 
+    def match_ids(self, places: Ints) -> CodedTexts:
+        """Return the match ids of some instances, by their places."""
+        ids = self.rows.column("match_id").take(pa.array(places))
+        return CodedTexts.of(ids.combine_chunks())
+
     def texts(self, places: Ints) -> list[str | None]:
         """Return values at some places."""
         texts: list[str | None] = self.values.take(pa.array(places)).to_pylist()
