@@ -30,7 +30,9 @@ class Given:
     refused: int = 0
 
 
-async def give(url: str, lines: list[DocumentLine], rate: int, seconds: float) -> Given:
+async def give(
+    url: str, admission: dict[str, str], lines: list[DocumentLine], rate: int, seconds: float
+) -> Given:
     """Publish documents at a constant rate, in requests of 20 ms, and note when."""
     given = Given()
     waiting: set[asyncio.Task[None]] = set()
@@ -38,7 +40,7 @@ async def give(url: str, lines: list[DocumentLine], rate: int, seconds: float) -
 
     async def post(session: aiohttp.ClientSession, body: bytes) -> None:
         started = time.time()
-        headers = {"Content-Type": "application/x-ndjson"}
+        headers = {"Content-Type": "application/x-ndjson", **admission}
         address = f"{url}/v1/streams/news/documents"
         async with session.post(address, data=body, headers=headers) as answer:
             if answer.status != 200:

@@ -135,7 +135,7 @@ def run_live(path: Path, rate: int, minutes: float, plots: Path) -> None:
         broker.start()
         broker.call("PUT", "/v1/queries/same", (SAME_STORY % LIVE_WINDOW).encode())
         with Memory(broker.pid, every_s=1.0) as memory:
-            given = asyncio.run(give(broker.url, lines, rate, minutes * 60))
+            given = asyncio.run(give(broker.url, broker.headers, lines, rate, minutes * 60))
             broker.wait_for(lambda: not figures_of(broker)["documents_waiting"])
         figures = figures_of(broker)
         assert broker.stop() == 0
