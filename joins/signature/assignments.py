@@ -90,11 +90,12 @@ class PairsOfNodes:
 
 
 def assignments(
-    query_class: QueryClass, relations: Sequence[PairsOfNodes]
-) -> list[tuple[int, ...]]:
+    query_class: QueryClass, relations: Sequence[PairsOfNodes], most: int
+) -> list[tuple[int, ...]] | None:
     """Return the tuples of a class: a node for each of its meta-variables.
 
     `relations` are the nodes with equal values, and the edges of the left and of the right side.
+    None where there are more than `most` on the way: of several value joins the pairs multiply.
     """
     template, variables = query_class.template, query_class.row.variables
     found = [[_NO_NODE] * template.size]
@@ -108,6 +109,8 @@ def assignments(
                 more = nodes.copy()
                 more[first], more[second] = pair
                 longer.append(more)
+            if len(longer) > most:
+                return None
         found = longer
         if not found:
             return []

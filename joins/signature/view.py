@@ -259,7 +259,7 @@ class SignatureView:
             self._ask(asked, since)
 
     def _assign(self, entry: ViewEntry, joined: _Joined) -> bool:
-        """Find the tuples of an entry class by class, if few are looked at; return whether so."""
+        """Find the tuples of an entry class by class, if there are few; return whether so."""
         most, equal = self._limits.assigned, joined.counts.keys()
         since, (left, right, _) = entry.complete_for, entry.signature
         if len(joined.rows) > most or self._needs.looked_at(since, equal) > most:
@@ -271,7 +271,9 @@ class SignatureView:
         nodes: list[tuple[int, ...]] = []
         for number, query_class in self._needs.holding(since, equal):
             if query_class.template.has_right == entry.is_pair:
-                found = assignments(query_class, relations)
+                found = assignments(query_class, relations, most * most)
+                if found is None:
+                    return False
                 classes += [number] * len(found)
                 nodes += found
         if classes:

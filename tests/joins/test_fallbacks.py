@@ -117,6 +117,17 @@ def test_tuples_are_the_same_with_and_without_statements(assigned: int, seed: in
     assert ("db" in vars(running.processor.view)) == (assigned < 100_000)
 
 
+@pytest.mark.parametrize("groups", [2, 4])
+def test_where_value_joins_multiply_a_statement_is_asked(groups: int) -> None:
+    """With four groups each of the four value joins has 16 pairs, which are 65,536 together."""
+    side = "S//i//g[a->a{0}][b->b{0}][c->c{0}][d->d{0}]"
+    equal = " AND ".join(f"{name}1 = {name}2" for name in "abcd")
+    text = f"{side.format(1)} FOLLOWED BY {{{equal}, 1 h}} {side.format(2)}"
+    body = "<g><a>1</a><b>1</b><c>1</c><d>1</d></g>" * groups
+    running = agrees([text], stream([body] * 2))
+    assert ("db" in vars(running.processor.view)) == (groups == 4)
+
+
 def test_documents_of_seventy_thousand_values_are_joined() -> None:
     bodies = ["".join(f"<c>{k}.{n}</c>" for k in range(70_000)) + "<c>x</c>" for n in range(2)]
     text = "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b"
