@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate, chain
-from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -29,10 +28,11 @@ from xpath_eval.witnesses import EDGE, IDENTITY, WITNESS_SCHEMA
 __all__ = ["evaluate_batches", "idle_evaluator", "spelled_edges", "witness_batch"]
 
 _IDLE: list[Evaluator] = []
-"""Evaluators that no call uses, the last used at the end."""
+"""Evaluators that no call uses, the last used at the end; calls come from several threads.
 
-_CHOOSING = Lock()
-"""Held while one of them is chosen: calls come from several threads."""
+There is no lock: an evaluator is put back when its generator ends, and one that nobody goes through
+to its end is ended by Python at any moment, also while another evaluator is taken.
+"""
 
 
 def evaluate_batches(
@@ -70,23 +70,22 @@ def idle_evaluator(plan: EvaluationPlan, limits: EvaluatorLimits) -> Iterator[Ev
 
 def _take(plan: EvaluationPlan, limits: EvaluatorLimits) -> Evaluator:
     """Return an evaluator that nobody else uses: of this plan if there is one."""
-    with _CHOOSING:
-        idle = [evaluator for evaluator in _IDLE if evaluator.limits == limits]
+    while idle := [evaluator for evaluator in tuple(_IDLE) if evaluator.limits == limits]:
         of_plan = [evaluator for evaluator in idle if evaluator.plan.version == plan.version]
-        evaluator = of_plan[0] if of_plan else idle[-1] if idle else None
-        if evaluator is not None:
+        evaluator = of_plan[0] if of_plan else idle[-1]
+        try:
             _IDLE.remove(evaluator)
-    if evaluator is None:
-        return Evaluator(plan, limits)
-    if evaluator.plan.version != plan.version:
-        evaluator.update(plan)
-    return evaluator
+        except ValueError:  # somebody has taken it since
+            continue
+        if evaluator.plan.version != plan.version:
+            evaluator.update(plan)
+        return evaluator
+    return Evaluator(plan, limits)
 
 
 def _put_back(evaluator: Evaluator) -> None:
-    with _CHOOSING:
-        _IDLE.append(evaluator)
-        del _IDLE[: -evaluator.limits.idle]
+    _IDLE.append(evaluator)
+    del _IDLE[: -evaluator.limits.idle]
 
 
 def _found(evaluator: Evaluator, batch: pa.RecordBatch) -> Iterator[list[Witnesses | XmlError]]:

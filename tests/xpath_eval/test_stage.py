@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Thread
 
 import pyarrow as pa
 import pytest
@@ -120,6 +122,39 @@ def test_threads_with_plans_of_their_own_never_get_another_one_s_evaluator() -> 
 
     with ThreadPoolExecutor(6) as threads:
         assert all(threads.map(evaluate, range(150)))
+
+
+class Collecting(EvaluatorLimits):
+    """Limits that have cycles of objects collected where they are compared."""
+
+    def __eq__(self, other: object) -> bool:
+        gc.collect()
+        return isinstance(other, EvaluatorLimits)
+
+    __hash__ = EvaluatorLimits.__hash__
+
+
+def test_an_evaluation_that_nobody_ends_is_collected_while_another_one_begins() -> None:
+    plan, batch = plan_of(1), batch_of(documents_of(1))
+    found: list[list[dict[str, object]]] = []
+
+    def evaluate(limits: EvaluatorLimits) -> None:
+        found.append(rows_of(evaluate_batches(plan, [batch], limits)))
+
+    gc.disable()
+    try:
+        left = [evaluate_batches(plan, [batch, batch])]
+        next(left[0])
+        evaluate(EvaluatorLimits())  # its evaluator is idle then
+        left.append(left)  # type: ignore[arg-type]
+        del left
+        other = Thread(target=evaluate, args=[Collecting()], daemon=True)
+        other.start()
+        other.join(30)
+    finally:
+        gc.enable()
+    assert len(found) == 2
+    assert found[0] == found[1]
 
 
 def test_an_empty_batch_is_an_empty_batch() -> None:
