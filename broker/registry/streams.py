@@ -23,6 +23,9 @@ RECENT_US = 300_000_000
 
 _EVERY_STREAM = "*"
 
+_ATTEMPTS = 100
+"""How often segments that merges take away are looked for; each time more of them are counted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stream:
@@ -93,23 +96,28 @@ class Streams:
 
     def _kept(self, since_us: int) -> list[Stream]:
         with self._lock:
-            self._spool.refresh()
-            try:
-                return self._count_all(since_us)
-            except FileNotFoundError:
-                # A compaction has replaced a file since the refresh.
+            counted = dict(self._old)
+            for left in reversed(range(_ATTEMPTS)):
                 self._spool.refresh()
-                return self._count_all(since_us)
+                try:
+                    return self._count_all(counted, since_us)
+                except FileNotFoundError:
+                    # A compaction has replaced a file since the refresh; what was counted stays.
+                    if not left:
+                        raise
+            raise AssertionError
 
-    def _count_all(self, since_us: int) -> list[Stream]:
+    def _count_all(self, counted: dict[str, list[Stream]], since_us: int) -> list[Stream]:
+        """Return the parts of all streams; of segments that are not `counted` they are added."""
         found, old = [], {}
         for segment in self._spool.all_segments():
-            counted = self._old.get(segment.name)
-            if counted is None:
-                counted = _count(segment, self._spool.rows(segment), since_us)
+            streams = counted.get(segment.name)
+            if streams is None:
+                streams = _count(segment, self._spool.rows(segment), since_us)
+                counted[segment.name] = streams
             if segment.arrival_us <= since_us:
-                old[segment.name] = counted
-            found += counted
+                old[segment.name] = streams
+            found += streams
         self._old = old
         return found
 

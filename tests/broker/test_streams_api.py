@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from aiohttp.test_utils import TestClient
 from support.api_room import Room, match
 
+from broker.documents.disk import Disk
+from broker.documents.document import DocumentLine
+from broker.documents.head import Segment
+from broker.documents.ingest import Ingest
+from broker.documents.spool import Spool, SpoolWriter
 from broker.matching.stepresult import StepResult
+from broker.registry.queries import Registry
+from broker.registry.streams import Streams
 
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
 DIGEST = "SELECT <all>{a}</all> FROM *//item->a PUBLISH digest"
@@ -39,6 +48,28 @@ async def test_a_stream_says_how_many_documents_it_has_and_who_uses_it(
     ]
     assert streams[2]["documents_per_second"] == pytest.approx(2 / 300)
     assert streams[2]["arrival"].endswith("Z")
+
+
+def test_streams_are_counted_while_segments_are_merged_again_and_again(tmp_path: Path) -> None:
+    writer = SpoolWriter(tmp_path / "spool", Disk(is_durable=False))
+    ingest = Ingest(writer, dedup_horizon_us=None)
+    for number in range(12):
+        ingest.append([DocumentLine("S", b"<i/>", number)], registry_version=1)
+
+    class Merged(Spool):
+        """Has segments merged whenever it is to read one."""
+
+        def rows(self, segment: Segment) -> pa.RecordBatch:
+            if merged := writer.compact(through=12, documents_max=sizes.pop(0) if sizes else 0):
+                assert merged > 1
+            return super().rows(segment)
+
+    sizes = [3, 6, 12]
+    streams = Streams(Merged(tmp_path / "spool"))
+    [found] = streams.streams(Registry(tmp_path / "registry.db"), 0)
+    assert (found.name, found.documents) == ("S", 12)
+    assert not sizes
+    writer.close()
 
 
 async def test_a_broker_without_anything_has_statistics(client: TestClient) -> None:
