@@ -33,6 +33,9 @@ __all__ = ["Spool", "SpoolError", "SpoolWriter"]
 
 _OPEN_SEGMENTS_MAX = 64
 
+_ATTEMPTS = 100
+"""How often segments that merges take away are looked for; each time more has been read."""
+
 
 class Spool(Listing):
     """The segments of a directory, for reading.  `refresh` sees what was appended since."""
@@ -59,12 +62,19 @@ class Spool(Listing):
     def documents(self, docids: Iterable[int]) -> dict[int, bytes]:
         """Return the XML of documents by their numbers; a document that is gone is left out."""
         wanted = sorted(set(docids))
-        try:
-            return dict(self._find(wanted))
-        except FileNotFoundError:
-            # A compaction has replaced a file since the last refresh.
-            self.refresh()
-            return dict(self._find(wanted))
+        found: dict[int, bytes] = {}
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                for docid, xml in self._find(each for each in wanted if each not in found):
+                    found[docid] = xml
+            except FileNotFoundError:
+                # A compaction has replaced a file since the last refresh; what was read stays.
+                if not left:
+                    raise
+                self.refresh()
+            else:
+                break
+        return found
 
     def _find(self, docids: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         for docid in docids:

@@ -4,11 +4,12 @@ import errno
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
-from broker.documents.head import SegmentError
+from broker.documents.head import Segment, SegmentError
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolError, SpoolWriter
 
@@ -155,6 +156,23 @@ def test_a_reader_finds_documents_that_are_compacted_behind_its_back(directory: 
     spool = Spool(directory)
     writer.compact(through=2, documents_max=100)
     assert everything(spool) == expected(range(1, 5))
+
+
+def test_a_reader_finds_documents_that_are_compacted_again_and_again(directory: Path) -> None:
+    writer = open_writer(directory)
+    fill(writer, [1] * 12)
+    sizes = [3, 6, 12]
+
+    class Merged(Spool):
+        """Has segments merged whenever it is to read one."""
+
+        def rows(self, segment: Segment) -> pa.RecordBatch:
+            if sizes:
+                assert writer.compact(through=12, documents_max=sizes.pop(0))
+            return super().rows(segment)
+
+    assert everything(Merged(directory)) == expected(range(1, 13))
+    assert not sizes
 
 
 def test_compaction_keeps_segments_of_different_registry_versions_apart(directory: Path) -> None:
