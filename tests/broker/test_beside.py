@@ -13,18 +13,16 @@ from weakref import ref
 import pytest
 from support.examples import examples
 from support.kit import Case
-from support.matching_broker import MatchingBroker
+from support.matching_broker import MatchingBroker, items, query_of
 from support.runners import case_with_joins
 from support.small_broker import small_broker
 
 import xscl
-from broker.documents.document import DocumentLine
 from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
 from broker.matching.queries.registration import SetChange
 from broker.pipeline.beside import Due
 from broker.pipeline.joinstate import EngineState
 from broker.pipeline.limits import PipelineLimits
-from broker.pipeline.lookback.backfill import backfill
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.snapshot import Snapshot
 from broker.registry.queries import QueryState
@@ -56,21 +54,6 @@ class Broker(MatchingBroker):
         version = self.registry.revision()
         is_due = is_registered(self.registry, change)
         self.state.registered_beside(Due(version, self.newest) if is_due else None)
-
-    def look_back(self) -> int:
-        return backfill(self.registry, self.outbox, self.spool, lateness_us=self.lateness_us)
-
-
-def query(text: str, name: str = "q") -> xscl.Query:
-    (parsed,) = xscl.parse(text, id=name)
-    return parsed
-
-
-def items(*titles: str, minute: int = 0) -> list[DocumentLine]:
-    return [
-        DocumentLine("S", f"<i><t>{title}</t></i>".encode(), (minute + n) * 60_000_000)
-        for n, title in enumerate(titles)
-    ]
 
 
 def broker_of(directory: Path, case: Case, budget: Budget = DEFAULT_BUDGET) -> Broker:
@@ -111,7 +94,7 @@ def late_case(number: int) -> Case:
     """Return a generated case, with a last query that can look back."""
     case = case_with_joins(number)
     case.queries = [each for each in case.queries if not each.tables and each.table is None]
-    late = query(LATE[number % len(LATE)].replace("S//i", f"{case.lines[0].stream}//*"), "late")
+    late = query_of(LATE[number % len(LATE)].replace("S//i", f"{case.lines[0].stream}//*"), "late")
     case.queries.append(late)
     case.lines += items("x", "y", "x", "z", "y", minute=10)
     if late.parameters:
@@ -164,12 +147,12 @@ def change_another(broker: Broker, others: list[xscl.Query], chosen: random.Rand
     if broker.registry.query(other.id).state is QueryState.ACTIVE:
         broker.set_state(other, chosen.choice([QueryState.PAUSED, QueryState.REMOVED]))
     else:
-        broker.register(query(other.text, f"{other.id}again"))
+        broker.register(query_of(other.text, f"{other.id}again"))
 
 
 def prepared(broker: Broker, *, asked: xscl.Query) -> SetChange:
     """Take some documents, and make the state for a query that looks back over them."""
-    broker.register(query(SAME.replace("t", "u"), "other"))
+    broker.register(query_of(SAME.replace("t", "u"), "other"))
     broker.take(items("x", "y", "x"))
     change = looking_back(broker.registry, asked, 0)
     assert broker.begin(change)
@@ -178,14 +161,14 @@ def prepared(broker: Broker, *, asked: xscl.Query) -> SetChange:
 
 def test_a_query_that_is_registered_from_now_on_needs_nothing(broker: Broker) -> None:
     broker.take(items("x", "y", "x"))
-    change = looking_back(broker.registry, query(SAME), broker.newest)
+    change = looking_back(broker.registry, query_of(SAME), broker.newest)
     assert broker.begin(change) is False
     assert not broker.state.is_beside
 
 
 def test_an_engine_whose_change_is_not_registered_is_never_taken(broker: Broker) -> None:
-    change = prepared(broker, asked=query(SAME))
-    broker.register(query(SAME.replace("1 h", "2 h")), since=0)
+    change = prepared(broker, asked=query_of(SAME))
+    broker.register(query_of(SAME.replace("1 h", "2 h")), since=0)
     broker.registered(change)
     assert not broker.state.is_beside
     broker.take(items("x", minute=5))
@@ -194,7 +177,7 @@ def test_an_engine_whose_change_is_not_registered_is_never_taken(broker: Broker)
 
 
 def test_a_change_that_is_called_off_leaves_nothing(broker: Broker) -> None:
-    prepared(broker, asked=query(SAME))
+    prepared(broker, asked=query_of(SAME))
     broker.state.go_on_beside()
     broker.state.registered_beside(None)
     assert broker.state.go_on_beside() is None
@@ -203,8 +186,8 @@ def test_a_change_that_is_called_off_leaves_nothing(broker: Broker) -> None:
 
 
 def test_in_an_idle_stream_the_engine_takes_its_place_without_a_step(broker: Broker) -> None:
-    change = prepared(broker, asked=query(SAME))
-    broker.register(query(SAME), since=0)
+    change = prepared(broker, asked=query_of(SAME))
+    broker.register(query_of(SAME), since=0)
     broker.registered(change)
     while broker.state.go_on_beside() is not None:
         pass
@@ -216,10 +199,10 @@ def test_in_an_idle_stream_the_engine_takes_its_place_without_a_step(broker: Bro
 
 
 def test_a_second_change_that_looks_back_waits_and_is_found(broker: Broker) -> None:
-    change = prepared(broker, asked=query(SAME))
-    broker.register(query(SAME, "second"), since=0)  # nobody has prepared it
+    change = prepared(broker, asked=query_of(SAME))
+    broker.register(query_of(SAME, "second"), since=0)  # nobody has prepared it
     broker.take(items("z", minute=5))
-    broker.register(query(SAME), since=0)
+    broker.register(query_of(SAME), since=0)
     broker.registered(change)
     broker.take(items("x", minute=6))
     broker.look_back()
@@ -229,9 +212,9 @@ def test_a_second_change_that_looks_back_waits_and_is_found(broker: Broker) -> N
 def test_who_was_paused_meanwhile_stays_so(tmp_path: Path) -> None:
     """The registry hears of a pause only later; the engine in use has made it."""
     broker = broker_of(tmp_path, Case(), Budget(matches_per_document=2))
-    broker.register(query(SAME, "costly"))
+    broker.register(query_of(SAME, "costly"))
     broker.take(items("x", "y"))
-    change = looking_back(broker.registry, query(SAME.replace("1 h", "2 h")), 1)
+    change = looking_back(broker.registry, query_of(SAME.replace("1 h", "2 h")), 1)
     assert broker.begin(change)
     while broker.state.go_on_beside():
         pass
@@ -249,15 +232,15 @@ def test_who_was_paused_meanwhile_stays_so(tmp_path: Path) -> None:
 
 
 def test_a_paused_query_is_resumed_from_a_state_that_is_there(broker: Broker) -> None:
-    broker.register(query(SAME))
+    broker.register(query_of(SAME))
     broker.take(items("x", "y"))
-    broker.set_state(query(SAME), QueryState.PAUSED)
+    broker.set_state(query_of(SAME), QueryState.PAUSED)
     broker.take(items("y", minute=3))
-    change = looking_back(broker.registry, query(SAME), 0)
+    change = looking_back(broker.registry, query_of(SAME), 0)
     assert broker.begin(change)
     while broker.state.go_on_beside():
         pass
-    broker.set_state(query(SAME), QueryState.ACTIVE)
+    broker.set_state(query_of(SAME), QueryState.ACTIVE)
     broker.registered(change)
     made = broker.engines_made
     broker.take(items("x", "y", minute=5))
@@ -266,12 +249,12 @@ def test_a_paused_query_is_resumed_from_a_state_that_is_there(broker: Broker) ->
 
 
 def test_documents_that_are_merged_meanwhile_are_found(broker: Broker) -> None:
-    change = prepared(broker, asked=query(SAME))
+    change = prepared(broker, asked=query_of(SAME))
     broker.take(items("x", minute=4))
     broker.state.go_on_beside()
     broker.take(items("y", minute=5))
     broker.writer.compact(through=broker.pipeline.through, documents_max=100)
-    broker.register(query(SAME), since=0)
+    broker.register(query_of(SAME), since=0)
     broker.registered(change)
     broker.take(items("y", "x", minute=6))
     broker.look_back()
@@ -279,7 +262,7 @@ def test_documents_that_are_merged_meanwhile_are_found(broker: Broker) -> None:
 
 
 def test_what_was_remembered_goes_with_its_engine(broker: Broker) -> None:
-    prepared(broker, asked=query(SAME))
+    prepared(broker, asked=query_of(SAME))
     broker.state.registered_beside(None)
     engine = broker.state.take(broker.registry.revision())
     join = ref(engine.processor)

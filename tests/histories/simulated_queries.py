@@ -21,7 +21,7 @@ import xscl
 from broker.documents.spool import Spool
 from broker.documents.stored import document_of
 from broker.matching.match import MatchDocument
-from broker.matching.queries.registration import SetChange
+from broker.matching.queries.registration import NOTHING, SetChange
 from broker.pipeline.beside import Due
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.lookback.backfill import backfill, first_waiting
@@ -89,7 +89,7 @@ class Queries(Protocol):
     is_looking_back: bool
 
     def prepared(self, chosen: random.Random, point: int) -> SetChange:
-        """Return a query that is to see what comes behind a point."""
+        """Return a query that is to see what comes behind a point; nothing if none looks back."""
 
     def register(self, change: SetChange, newest_docid: int) -> Due | None:
         """Register it, and return since when it is, None where it is not as it was prepared."""
@@ -123,10 +123,10 @@ class StandInQueries:
     is_looking_back = False
 
     def prepared(self, chosen: random.Random, point: int) -> SetChange:
-        raise NotImplementedError
+        return NOTHING
 
     def register(self, change: SetChange, newest_docid: int) -> Due | None:
-        raise NotImplementedError
+        return None
 
     def look_back(self, outbox: Outbox, spool: Spool) -> None:
         pass

@@ -15,6 +15,7 @@ from broker.matching.engine import Engine
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
+from broker.pipeline.lookback.backfill import backfill
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.snapshot import Snapshot
 from broker.pipeline.steps import Pipeline
@@ -22,10 +23,24 @@ from broker.registry.queries import QueryState, Registry
 from broker.registry.registered import Engines
 from broker.registry.subscription import Destination
 
-__all__ = ["DAY_US", "PULL", "MatchingBroker"]
+__all__ = ["DAY_US", "PULL", "MatchingBroker", "items", "query_of"]
 
 DAY_US = 86_400_000_000
 PULL = Destination.parse("pull")
+
+
+def query_of(text: str, name: str = "q") -> xscl.Query:
+    """Return the one query of a text, under a name."""
+    (parsed,) = xscl.parse(text, id=name)
+    return parsed
+
+
+def items(*titles: str, minute: int = 0) -> list[DocumentLine]:
+    """Return an item for each title, a minute apart."""
+    return [
+        DocumentLine("S", f"<i><t>{title}</t></i>".encode(), (minute + n) * 60_000_000)
+        for n, title in enumerate(titles)
+    ]
 
 
 class MatchingBroker:
@@ -100,6 +115,9 @@ class MatchingBroker:
         self.pipeline.prepare(version)
         self.ingest.append(lines, arrival_us=arrival_us, registry_version=version)
         list(self.pipeline.drain())
+
+    def look_back(self) -> int:
+        return backfill(self.registry, self.outbox, self.spool, lateness_us=self.lateness_us)
 
     def found(self) -> list[str]:
         return sorted(match.line for match in self.outbox.matches.find(limit=100_000))
