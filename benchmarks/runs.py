@@ -217,6 +217,10 @@ EXPLODING = {
         "S//a[v->v]+ {v > prev(v)} WITHIN 1 h MATCH ANY",
         [f"<a><v>{n}</v></a>" for n in range(40)],
     ),
+    "values above the average": (
+        "S//a[v->v]+ {v > avg(v)} WITHIN 1 h MATCH ANY",
+        [f"<a><v>{n}</v></a>" for n in range(40)],
+    ),
     "a chain over three times 50": (
         "S//a FOLLOWED BY S//b FOLLOWED BY S//c FOLLOWED BY S//d WITHIN 1 h MATCH ANY",
         [f"<{kind}/>" for kind in "a" * 50 + "b" * 50 + "c" * 50 + "d"],

@@ -65,9 +65,10 @@ def to_double(value: Atom) -> float:
     """
     if isinstance(value, float):
         return value
-    if isinstance(value, Fraction):
-        return float(value)
-    return _read_double(value)
+    # To ask whether it is a fraction costs more.
+    if isinstance(value, str):
+        return _read_double(value)
+    return float(value)
 
 
 @functools.lru_cache(maxsize=4_096)
@@ -89,7 +90,7 @@ def compare(left: Sequence[Atom], comparison: str, right: Sequence[Atom]) -> boo
     (False, True, False)
     """
     test = _COMPARE[comparison]
-    if any(isinstance(value, Fraction) for value in (*left, *right)):
+    if not all(isinstance(value, (str, float)) for value in (*left, *right)):
         return any(_exactly(a, b, test) for a in left for b in right)
     if comparison in ("=", "!="):
         return any(_equality(a, b, test) for a in left for b in right)

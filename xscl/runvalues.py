@@ -82,8 +82,7 @@ class RunElement:
         return self._spelled
 
 
-@dataclass(frozen=True, slots=True)
-class RunAtHand:
+class RunAtHand(NamedTuple):
     """A run that may go on: its elements so far, the candidate, and the values of FOLD."""
 
     before: Sequence[RunElement]
@@ -91,8 +90,10 @@ class RunAtHand:
     folds: Mapping[str, Atoms]
 
 
-@dataclass(frozen=True, slots=True)
-class RunReading:
+_NO_RUNS: Mapping[str, RunAtHand] = {}
+
+
+class RunReading(NamedTuple):
     """A run, as conditions read it: what stands beside it, and the run at hand.
 
     `terms` are what stands before a repetition, or of a chain what plain units are bound to where
@@ -103,7 +104,7 @@ class RunReading:
     start_us: int
     end_us: int
     run: RunAtHand
-    runs: Mapping[str, RunAtHand] = field(default_factory=dict)
+    runs: Mapping[str, RunAtHand] = _NO_RUNS
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -148,9 +149,9 @@ def _read_element(line: str) -> RunElement:
     return RunElement(block, start_us, end_us, {t: TermNode(*b) for t, b in terms.items()})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Totals:
-    """What aggregates are of the values of some elements, in order.
+    """What aggregates are of the values of some elements, in order; they never change, once made.
 
     `least` and `greatest` are NaN where a value is no number, or there is none.
     """

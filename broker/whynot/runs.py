@@ -222,7 +222,7 @@ class RunAttempts:
         own = head.elements[step] if len(head.elements) > step else ()
         empty = RunReading({}, start_us, document.end_us, RunAtHand((), None, {}), runs)
         folds = head.folds[step] if own else _folded(steps[step], empty, 0)
-        return replace(empty, run=RunAtHand(own, element, folds))
+        return empty._replace(run=RunAtHand(own, element, folds))
 
     def _longer(self, head: _Taken, step: int, document: Document, element: RunElement) -> _Taken:
         reading = self._reading(head, step, document, element)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, TypeGuard
@@ -23,7 +24,14 @@ from joins.sequences.counting.counted import CountedRunEvaluation
 from joins.sequences.graphruns import GraphRunEvaluation
 from joins.sequences.lockstep.compilation import LOOPS
 from joins.sequences.lockstep.runtable import ColumnChainEvaluation, RunTable
-from joins.sequences.runrows import ChainRows, Documents, FoundRows, GraphRows, RunRows
+from joins.sequences.runrows import (
+    ChainRows,
+    Documents,
+    FoundRows,
+    FoundRun,
+    GraphRows,
+    RunRows,
+)
 from joins.sequences.runs import RunEvaluation
 from templates.chaindecision import ChainDecision, DecidedChains
 from templates.chainprograms import ChainProgram, compile_chain
@@ -56,6 +64,11 @@ def _evaluation_of(decision: AnyDecision, lateness_us: int, limits: RunLimits) -
     if not decision.is_next and decision.speaks_of_neighbours:
         return GraphRunEvaluation(decision, lateness_us, limits)
     return RunEvaluation(decision, lateness_us, limits)
+
+
+def _stands_at(one: FoundRun) -> int:
+    """Return the document at which a run stands."""
+    return one.docid or max([part.docid for part in one.parts])
 
 
 def _is_of_table(evaluation: AnyEvaluation) -> TypeGuard[ColumnChainEvaluation]:
@@ -228,7 +241,10 @@ class Repetitions:
                 found = list(evaluation.decide_graphs(batch.clock))
             else:
                 found = list(evaluation.decide(batch.clock))
-            found.sort(key=lambda one: one.docid or max(part.docid for part in one.parts))
+            found.sort(key=_stands_at)
+            if evaluation.limit is not None:
+                # The statements are over their budget from there on: nothing is made of these.
+                del found[bisect_left(found, evaluation.limit, key=_stands_at) :]
             batch.found[evaluation] = found
         if not found:
             return []

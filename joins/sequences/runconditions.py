@@ -86,10 +86,9 @@ class RunConditions:
 
     def step(self, head: Head, candidate: Part | None, row: PartRow) -> RunReading:
         """Return what conditions read of a run and a candidate."""
-        before = [part.element for part in head.elements if part.element is not None]
         last = head.last if candidate is None else candidate
         first = head.first if head.elements or head.left is not None else last
-        run = RunAtHand(before, None if candidate is None else candidate.element, head.folds)
+        run = RunAtHand(head.before, None if candidate is None else candidate.element, head.folds)
         assert first is not None
         assert last is not None
         return RunReading(row.terms, first.start_us, last.end_us, run)

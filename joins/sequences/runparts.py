@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, overload
 
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
 from joins.memory.slots import Ints
 from templates.decision import TupleStream
-from templates.rundecision import RunElement, TermNode, Values
+from templates.rundecision import GrowingRun, RunElement, TermNode, Totals, Values
 
 __all__ = ["DecidedRun", "Extent", "Head", "Part", "PartRow", "Parts", "Roles", "is_remembered"]
 
@@ -180,6 +180,50 @@ class Roles:
             parts.add(own, row)
 
 
+class GrownElements(GrowingRun):
+    """The elements of a run that goes on; what they come to is that of the run before, and one."""
+
+    __slots__ = ("_known", "_parts", "_totals")
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = parts
+        self._known: Mapping[Callable[[RunElement], Values], Totals] = {}
+        self._totals: dict[Callable[[RunElement], Values], Totals] = {}
+
+    def continues(self, before: GrownElements) -> None:
+        """Have these be those of another run, and one more."""
+        # Runs before that one are not kept.
+        self._known = before._totals
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    @overload
+    def __getitem__(self, index: int) -> RunElement: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[RunElement]: ...
+    def __getitem__(self, index: int | slice) -> RunElement | Sequence[RunElement]:
+        if isinstance(index, slice):
+            return [*self][index]
+        element = self._parts[index].element
+        assert element is not None
+        return element
+
+    def __iter__(self) -> Iterator[RunElement]:
+        return (part.element for part in self._parts if part.element is not None)
+
+    def totals(self, of: Callable[[RunElement], Values]) -> Totals:
+        """Return what aggregates are of the elements."""
+        found = self._totals.get(of)
+        if found is None:
+            known = self._known.get(of)
+            found = (
+                Totals().with_more(of, self) if known is None else known.with_more(of, self[-1:])
+            )
+            self._totals[of] = found
+        return found
+
+
 @dataclass(slots=True, eq=False)
 class Head:
     """A run as far as it has come: what stands before it, its elements, its values of FOLD.
@@ -192,6 +236,17 @@ class Head:
     elements: tuple[Part, ...]
     folds: Mapping[str, Values]
     docid: int
+    before: GrownElements = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.before = GrownElements(self.elements)
+
+    def with_one(self, part: Part, folds: Mapping[str, Values]) -> Head:
+        """Return the run with one element more."""
+        docid = max(self.docid, part.docid)
+        longer = Head(self.begin, self.left, (*self.elements, part), folds, docid)
+        longer.before.continues(self.before)
+        return longer
 
     @property
     def first(self) -> Part:

@@ -228,14 +228,25 @@ class RunEvaluation:
                 for place in places
                 for head in list(self._heads.get(place, {}).values())
             }
-            for head in touched.values():
-                if self._fits(head, part):
-                    yield from self._grow(head, part)
+            for head in self._fitting(touched.values(), part):
+                yield from self._grow(head, part)
         for head in lefts:
             self._wait(head)
             for part in self._known(head):
                 if self._fits(head, part):
                     yield from self._grow(head, part)
+
+    def _fitting(self, heads: Iterable[Head], part: Part) -> list[Head]:
+        """Return the runs that may take an element: none where these are more than may be found."""
+        found: list[Head] = []
+        most = self._limits.runs - self._counts[part.docid]
+        for head in heads:
+            if self._fits(head, part):
+                found.append(head)
+                if len(found) > most:
+                    self.limit = part.docid
+                    return []
+        return found
 
     def _grow(self, head: Head, part: Part) -> Iterator[DecidedRun]:
         """Yield a run with one element more, and with all that are known behind it."""
@@ -274,8 +285,7 @@ class RunEvaluation:
         """Add an element; return the places where it is looked up."""
         found: list[tuple[int, Key]] = []
         for number, conditions in enumerate(self._begins):
-            assert part.element is not None
-            same = tuple(part.element.value(term) for term in conditions.keys[part.blocks[0]])
+            same = self._same_of(part, conditions.keys[part.blocks[0]])
             if all(same):
                 keys = conditions.keys_of_element(part)
                 found += [(number, (*same, *key)) for key in keys]
@@ -286,6 +296,11 @@ class RunEvaluation:
             insort(self._entered.setdefault(place, []), part, key=_END)
             self._size += 1
         return found
+
+    @staticmethod
+    def _same_of(part: Part, terms: Iterable[str]) -> Key:
+        assert part.element is not None
+        return tuple([part.element.value(term) for term in terms])
 
     def _known(self, head: Head) -> list[Part]:
         """Return the elements behind a head that are there, by end."""
@@ -323,9 +338,8 @@ class RunEvaluation:
                 return False
             if not self._meet(first, part):
                 return False
-            assert part.element is not None
-            own = tuple(part.element.value(term) for term in conditions.keys[part.blocks[0]])
-            if own != conditions.same_key(head):
+            terms = conditions.keys[part.blocks[0]]
+            if terms and self._same_of(part, terms) != conditions.same_key(head):
                 return False
         elif part.end_us - part.start_us > decision.within_us:
             return False
@@ -357,8 +371,7 @@ class RunEvaluation:
         if conditions.go_on is not None and not conditions.go_on(step):
             return None
         folds = {name: tuple(following(step)) for name, _, following in conditions.folds}
-        docid = max(head.docid, part.docid)
-        return Head(head.begin, head.left, (*head.elements, part), folds, docid)
+        return head.with_one(part, folds)
 
     # -- what is kept --------------------------------------------------------------------------
 

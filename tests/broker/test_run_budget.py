@@ -30,6 +30,24 @@ def test_a_statement_of_every_choice_is_paused_before_they_are_listed(
     assert [each for each in found.lines if each[0] == "other"] == free.lines
 
 
+@pytest.mark.parametrize("batch", [1, 7, 60])
+@pytest.mark.parametrize("runs", [1, 5, 100])
+def test_runs_of_aggregates_are_paused_at_the_document_that_makes_too_many(
+    batch: int, runs: int
+) -> None:
+    own = stream([f"<t>{t}</t>" for t in (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9)])
+    above = "S//i[t->t]+ {t > avg(t) OR t = first(t)} WITHIN 50 h"
+    free = run({"above": above, "other": OTHER}, UNLIMITED, own, batch)
+    assert free.pauses == []
+    counts = free.counts("above")
+    few = Way(limits=MatchingLimits(runs=RunLimits(runs=runs)))
+    found = run({"above": above, "other": OTHER}, UNLIMITED, own, batch, few)
+    [pause] = found.pauses
+    assert pause.docid == min(docid for docid, count in counts.items() if count > runs)
+    assert found.of("above") == free.of("above", pause.docid)
+    assert found.of("other") == free.of("other")
+
+
 def test_a_run_that_grows_too_long_pauses_its_statement() -> None:
     short = Way(limits=MatchingLimits(runs=RunLimits(elements=6)))
     statement = "S//i[t = '0']->a NEXT {, 9 h} S//i[t != '0']->b+ GRACE 0 s"

@@ -13,7 +13,7 @@ from support.runners import run_engine
 from broker.matching.limits import MatchingLimits
 from joins.budget.limits import RunLimits
 from joins.sequences.rungraph import Grown, RunGraph, RunNode
-from joins.sequences.runparts import Part
+from joins.sequences.runparts import Head, Part
 from xscl.runvalues import GrowingRun, RunElement, TermNode, Totals, UnboundError, aggregate
 
 
@@ -117,6 +117,27 @@ def test_totals_that_a_run_carries_are_those_of_its_elements(
 
     for function, outcome in zip(AGGREGATES, expected.split(" "), strict=True):
         assert _outcome(function, of, Carried()) == _outcome(function, of, elements) == outcome
+
+
+@pytest.mark.parametrize("asked_of", [1, 2, 3])
+def test_totals_of_a_run_go_on_from_those_of_the_run_before(asked_of: int) -> None:
+    values = ["3", None, "0.1", "7", "0.2", "-2"]
+    elements = [RunElement(0, n, n, {"p": TermNode(1, value)}) for n, value in enumerate(values)]
+
+    def of(element: RunElement) -> list[str | float]:
+        return [element.value("p")]
+
+    head = Head(0, None, (), {}, 0)
+    for size, element in enumerate(elements, 1):
+        one = part(size, size)
+        one.element = element
+        head = head.with_one(one, {})
+        assert list(head.before) == elements[:size]
+        # Of some runs nothing was asked, as of what begins behind others.
+        if size % asked_of == 0:
+            for function in AGGREGATES:
+                expected = _outcome(function, of, elements[:size])
+                assert _outcome(function, of, head.before) == expected
 
 
 def _outcome(function: str, of: Any, elements: Any) -> str:
