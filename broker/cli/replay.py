@@ -28,7 +28,7 @@ from broker.cli.terminal import (
     wanted_parameters,
 )
 from broker.documents.document import LAST_US
-from broker.documents.recorded import count_lines
+from broker.documents.recorded import RecordedError, count_lines
 from broker.matching.mrules import SWITCHED
 from broker.operations.printable import printable
 from broker.pipeline.jvm import JvmError
@@ -204,7 +204,7 @@ def replay(
     except xscl.XsclError as error:
         message(str(error))
         raise SystemExit(EXIT_FAILED) from error
-    except (ReplayError, JvmError, OSError) as error:
+    except (ReplayError, RecordedError, JvmError, OSError) as error:
         raise Failure(str(error)) from error
     _summarise(summary)
     if not summary.documents and summary.refused + summary.dead_letters:

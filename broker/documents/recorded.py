@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import tempfile
+import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -34,6 +36,8 @@ __all__ = [
 
 _LINES_AT_ONCE = 10_000
 
+_DAMAGED = EOFError, gzip.BadGzipFile, zlib.error
+
 SAMPLE_DOCUMENTS = 20_000
 """Recent documents from which costs are estimated: some days of hundreds of feeds, read in 3 s."""
 
@@ -49,25 +53,32 @@ class RecordedError(ValueError):
 def read_document_lines(paths: Iterable[Path]) -> Iterator[ReadLine]:
     """Yield the lines of files in order; a line that is no document line comes as its error.
 
-    Files are read as gzip where they begin like it, whatever they are called.
+    Files are read as gzip where they begin like it, whatever they are called; `RecordedError` where
+    such a file is damaged.
     """
     for path in paths:
-        with _open(path) as file:
-            for number, line in enumerate(file, start=1):
-                if not line.strip():
-                    continue
-                place = f"{path}:{number}"
-                try:
-                    yield place, parse_recorded_line(line)
-                except DocumentError as error:
-                    yield place, error
+        number = 0
+        try:
+            with _open(path) as file:
+                for number, line in enumerate(file, start=1):
+                    if line.strip():
+                        yield _read(f"{path}:{number}", line)
+        except _DAMAGED as error:
+            raise RecordedError(f"{path}:{number + 1}: {error}") from error
+
+
+def _read(place: str, line: bytes) -> ReadLine:
+    try:
+        return place, parse_recorded_line(line)
+    except DocumentError as error:
+        return place, error
 
 
 def count_lines(paths: Iterable[Path]) -> int:
     """Return how many lines files have, which is far cheaper than reading the documents."""
     total = 0
     for path in paths:
-        with _open(path) as file:
+        with _open(path) as file, suppress(*_DAMAGED):
             while chunk := file.read(1 << 20):
                 total += chunk.count(b"\n")
     return total

@@ -46,7 +46,7 @@ def write_lines(path: Path, lines: Sequence[Any]) -> Path:
 def run_stand_in(path: Path, *, batch_documents: int = 3) -> tuple[str, ReplaySummary]:
     out = io.StringIO()
     summary = replay_documents(
-        read_document_lines([path]),
+        [path],
         lambda directory: StandInEngine(),
         out,
         batch_documents=batch_documents,

@@ -1,6 +1,6 @@
 """Run queries over recorded documents, through the pipeline that a live broker has.
 
-    read      document lines, plain or gzip -> a temporary spool, in segments of one batch
+    fill      document lines, plain or gzip -> a temporary spool, in segments of one batch
     step      the pipeline, fed by Spark or in this process
     write     match lines, sorted by (position, query, match id)
 
@@ -17,24 +17,19 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import xscl
 from broker.documents.document import LAST_US, tick
-from broker.documents.recorded import ReadLine, read_document_lines
+from broker.documents.recorded import ReadLine
 from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.mrules import MRule, point_of
 from broker.pipeline.joinstate import JoinEngine
-from broker.pipeline.lookback.replayrun import (
-    Progress,
-    RecordedReader,
-    ReplayRun,
-    ReplaySummary,
-    groups,
-)
+from broker.pipeline.lookback.filling import Recording, fill
+from broker.pipeline.lookback.fillingprocess import FillingProcess
+from broker.pipeline.lookback.replayrun import Progress, ReplayRun, ReplaySummary
 from broker.pipeline.shards import Join, Tasks
 from broker.tables.transactions import Schedule
 from joins import DEFAULT_ENGINE, EngineName
@@ -119,7 +114,7 @@ def replay(
         )
 
     return replay_documents(
-        read_document_lines(documents),
+        documents,
         make_engine,
         matches,
         closed_streams=[query.publish for query in queries if query.publish is not None],
@@ -156,7 +151,7 @@ def read_assignments(path: Path, queries: Sequence[Query]) -> dict[str, list[dic
 
 
 def replay_documents(
-    lines: Iterable[ReadLine],
+    documents: Iterable[Path],
     make_engine: Callable[[Path], JoinEngine],
     matches: TextIO,
     *,
@@ -169,7 +164,7 @@ def replay_documents(
     last: Sequence[ReadLine] = (),
     progress: Progress = lambda documents, matches: None,
 ) -> ReplaySummary:
-    """Run an engine over document lines, then the `last` ones, and write its match lines.
+    """Run an engine over files of document lines, then the `last` ones, and write its match lines.
 
     `make_engine` gets the replay's directory, which is deleted at the end.  With Spark, a session
     is started for the replay unless one is given; `on_session` hears of it before the first batch.
@@ -178,30 +173,34 @@ def replay_documents(
         prefix="xscl-replay-", ignore_cleanup_errors=True
     ) as directory:
         run = ReplayRun(Path(directory), make_engine, matches, progress)
-        run.ingest.closed_streams = closed_streams
-        run.ingest.created = {table.name: table for table in tables}
-        lines = chain(lines, last)
+        recording = Recording(
+            run.spool,
+            tuple(documents),
+            last=tuple(last),
+            closed_streams=tuple(closed_streams),
+            tables=tuple(tables),
+            group_documents=batch_documents,
+        )
         if spark:
-            _run_in_spark(run, lines, batch_documents, session, on_session)
+            _run_in_spark(run, recording, session, on_session)
         else:
-            _run_in_process(run, lines, batch_documents)
+            _run_in_process(run, recording)
         run.summary.undecided = run.pipeline.join_figures.get("undecided", 0)
         return run.summary
 
 
-def _run_in_process(run: ReplayRun, lines: Iterable[ReadLine], batch_documents: int) -> None:
+def _run_in_process(run: ReplayRun, recording: Recording) -> None:
     started = time.perf_counter()
-    for group in groups(lines, batch_documents):
-        run.append(group)
-        for _ in run.pipeline.drain(batch_documents_max=batch_documents):
+    for filled in fill(recording):
+        run.take(filled)
+        for _ in run.pipeline.drain(batch_documents_max=recording.group_documents):
             pass
     run.summary.seconds = time.perf_counter() - started
 
 
 def _run_in_spark(
     run: ReplayRun,
-    lines: Iterable[ReadLine],
-    batch_documents: int,
+    recording: Recording,
     session: Spark | None,
     on_session: Callable[[Spark], None],
 ) -> None:
@@ -209,23 +208,24 @@ def _run_in_spark(
 
     with ExitStack() as stack:
         started = time.perf_counter()
-        reader = RecordedReader(run, lines, batch_documents)
-        reader.start()
+        filling = FillingProcess(recording, run.take)
+        filling.start()
+        stack.callback(filling.stop)
         if session is None:
             session = Spark.start(run.directory / "logs")
             stack.callback(session.stop)
         on_session(session)
         source = StreamSource(
-            spool=run.writer.directory,
+            spool=run.spool,
             plans=run.plans.directory,
             through=0,
-            batch_documents_max=batch_documents,
+            batch_documents_max=recording.group_documents,
         )
         query = session.stream(source, run.step, checkpoint=run.directory / "checkpoint")
         stack.callback(query.stop)
-        while reader.is_reading or run.pipeline.through < run.writer.last:
+        while filling.is_reading or run.pipeline.through < run.through:
             query.wait(_WAIT_S)
         ended = time.perf_counter()
         run.summary.start_s = (run.first_step or ended) - started
         run.summary.seconds = ended - (run.first_step or ended)
-        reader.finish()
+        filling.finish()

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
 import pyarrow as pa
 
-from broker.documents.disk import Disk
-from broker.documents.document import Document, DocumentError, DocumentLine
-from broker.documents.ingest import Ingest, IngestOutcome
-from broker.documents.recorded import ReadLine
-from broker.documents.segment import SEGMENT_BYTES_MAX
-from broker.documents.spool import Spool, SpoolWriter
-from broker.documents.sub_batches import in_sub_batches
+from broker.documents.document import Document
+from broker.documents.spool import Spool
 from broker.matching.costs.budget import Pause, Spent
 from broker.matching.outcomes.kept import Note
 from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.joinstate import JoinEngine
+from broker.pipeline.lookback.filling import PROBLEMS_MAX, REGISTRY_VERSION, Filled
 from broker.pipeline.steps import Pipeline, StepSummary
 from broker.tables.store import RowChange
 
-__all__ = ["Progress", "RecordedReader", "ReplayRun", "ReplaySummary", "groups"]
-
-_FIRST_BATCH_DOCUMENTS = 500
-_PROBLEMS_KEPT = 20
-_REGISTRY_VERSION = 1
+__all__ = ["Progress", "ReplayRun", "ReplaySummary"]
 
 
 @dataclass(slots=True)
@@ -62,7 +53,7 @@ class ReplaySummary:
 
     def note(self, problem: str) -> None:
         """Keep a problem for the reader, up to a number of them."""
-        if len(self.problems) < _PROBLEMS_KEPT:
+        if len(self.problems) < PROBLEMS_MAX:
             self.problems.append(problem)
 
 
@@ -113,7 +104,10 @@ class MatchFile:
 
 
 class ReplayRun:
-    """The parts of one replay, in a temporary directory."""
+    """The parts of one replay, in a temporary directory.
+
+    `through` is the newest segment of its spool that was told of.
+    """
 
     def __init__(
         self,
@@ -125,19 +119,20 @@ class ReplayRun:
         self.directory = directory
         self.summary = ReplaySummary()
         self.plans = PlanStore(directory / "plans")
-        self.writer = SpoolWriter(directory / "spool", Disk(is_durable=False))
-        self.ingest = Ingest(self.writer, dedup_horizon_us=None)
+        self.spool = directory / "spool"
+        self.spool.mkdir()
         self.pipeline = Pipeline(
-            Spool(directory / "spool"),
+            Spool(self.spool),
             MatchFile(matches, self.summary),
             lambda registry_version: make_engine(directory),
             self.plans,
             on_step=self._count,
         )
         self.first_step: float | None = None
+        self.through = 0
         self._progress = progress
         self._processed = 0
-        self.pipeline.recover(_REGISTRY_VERSION)
+        self.pipeline.recover(REGISTRY_VERSION)
 
     def step(self, witnesses: pa.Table) -> None:
         """Take a batch from Spark."""
@@ -149,67 +144,11 @@ class ReplayRun:
         self._processed += step.documents
         self._progress(self._processed, self.summary.matches)
 
-    def append(self, group: Sequence[ReadLine]) -> None:
-        """Put lines into the spool as one segment."""
-        places = [place for place, line in group if isinstance(line, DocumentLine)]
-        lines = [line for _, line in group if isinstance(line, DocumentLine)]
-        for place, line in group:
-            if isinstance(line, DocumentError):
-                self._refuse(place, str(line))
-        receipts = self.ingest.append(lines, registry_version=_REGISTRY_VERSION)
-        for place, line, receipt in zip(places, lines, receipts, strict=True):
-            if receipt.outcome is IngestOutcome.ACCEPTED:
-                self.summary.documents += not line.is_tick
-            elif receipt.outcome is IngestOutcome.DUPLICATE:
-                self.summary.duplicates += 1
-            else:
-                self._refuse(place, receipt.reason or "")
-
-    def _refuse(self, place: str, reason: str) -> None:
-        self.summary.refused += 1
-        self.summary.note(f"{place}: {reason}")
-
-
-class RecordedReader:
-    """Fills the spool while Spark starts and runs."""
-
-    def __init__(self, run: ReplayRun, lines: Iterable[ReadLine], batch_documents: int) -> None:
-        self._run = run
-        self._lines = iter(lines)
-        self._batch_documents = batch_documents
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._read, name="replay", daemon=True)
-
-    def start(self) -> None:
-        """Begin to read."""
-        self._thread.start()
-
-    @property
-    def is_reading(self) -> bool:
-        """Whether more may come."""
-        return self._thread.is_alive()
-
-    def finish(self) -> None:
-        """Raise what the reading raised."""
-        if self._failure is not None:
-            raise self._failure
-
-    def _read(self) -> None:
-        try:
-            # Spark's first batch takes seconds however small it is, so it is small.
-            first = min(_FIRST_BATCH_DOCUMENTS, self._batch_documents)
-            self._run.append(next(groups(self._lines, first), []))
-            for group in groups(self._lines, self._batch_documents):
-                self._run.append(group)
-        except BaseException as failure:
-            self._failure = failure
-
-
-def groups(lines: Iterable[ReadLine], size: int) -> Iterator[list[ReadLine]]:
-    """Yield lines in groups of at most a size, and of `SEGMENT_BYTES_MAX` and one document."""
-    return in_sub_batches(lines, _nbytes, SEGMENT_BYTES_MAX, size)
-
-
-def _nbytes(read: ReadLine) -> int:
-    _, line = read
-    return len(line.xml) if isinstance(line, DocumentLine) else 0
+    def take(self, filled: Filled) -> None:
+        """Hear what became of a group of lines, whose segment is in the spool."""
+        self.summary.documents += filled.documents
+        self.summary.duplicates += filled.duplicates
+        self.summary.refused += filled.refused
+        for problem in filled.problems:
+            self.summary.note(problem)
+        self.through = filled.through
