@@ -42,7 +42,8 @@ from benchmarks.matches import FROM, WORKLOADS, document
 from broker.documents.document import DocumentLine
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.pipeline.outbox import Outbox
-from broker.pipeline.shards import Join, MemoryStore
+from broker.pipeline.shards import Join
+from broker.pipeline.store.runs import MemoryStore
 from joins.shards.driver import ShardedProcessor
 from joins.shards.orders import Answer, Order
 from templates.queryclass import QueryClass

@@ -66,5 +66,7 @@ def examine(settings: Settings, *, is_offline: bool = False) -> Iterator[Checkup
     yield from look_at_spark(settings)
     if not is_offline:
         from broker.operations.checkup.network import look_at_network
+        from broker.operations.checkup.store import look_at_store
 
         yield from look_at_network(settings)
+        yield from look_at_store(settings)

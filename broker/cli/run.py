@@ -89,6 +89,7 @@ async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: boo
     from broker.pipeline.jvm import JvmError
     from broker.pipeline.spark import SparkError
     from broker.pipeline.steps import PipelineError
+    from broker.pipeline.store.objects import StoreError
     from broker.service.lifecycle import Service
     from broker.settings.database import DatabaseError
     from feeds import FeedStoreError
@@ -108,6 +109,7 @@ async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: boo
         JvmError,
         SparkError,
         PipelineError,
+        StoreError,
     ) as error:
         _log.debug("the broker has ended", exc_info=error)
         raise Failure(str(error)) from error

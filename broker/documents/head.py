@@ -28,6 +28,7 @@ __all__ = [
     "encode_header",
     "parse_header",
     "read_header",
+    "segment_of",
 ]
 
 FORMAT_VERSION = 1
@@ -106,8 +107,15 @@ def read_header(path: Path) -> Segment:
     size = path.stat().st_size
     if size != payload_at + header["payload_bytes"]:
         raise SegmentError(path, f"has {size} bytes, not those that its header names")
-    header.setdefault("nbytes", header["payload_bytes"])  # earlier releases did not say
-    return Segment(**{field.name: header[field.name] for field in fields(Segment)})
+    return segment_of(header)
+
+
+def segment_of(header: dict[str, Any]) -> Segment:
+    """Return what a header says of its segment."""
+    nbytes = header.get("nbytes", header["payload_bytes"])  # earlier releases did not say
+    return Segment(
+        **{f.name: header[f.name] for f in fields(Segment) if f.name != "nbytes"}, nbytes=nbytes
+    )
 
 
 def parse_header(path: Path, start: bytes) -> tuple[dict[str, Any], int]:

@@ -12,8 +12,9 @@ Invariant: a segment holds at least one document.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,6 +25,7 @@ from broker.documents.head import (
     SegmentError,
     encode_header,
     parse_header,
+    segment_of,
 )
 from xpath_eval.witnesses import DOCUMENT_SCHEMA
 
@@ -34,6 +36,7 @@ __all__ = [
     "documents_as_rows",
     "encode_segment",
     "read_rows",
+    "read_segments",
 ]
 
 SEGMENT_BYTES_MAX = 64 << 20
@@ -77,16 +80,34 @@ def read_rows(path: Path, *, is_verified: bool = False) -> pa.RecordBatch:
 
     The checksum is computed only where `is_verified`: it reads the whole file.
     """
-    mapped = pa.memory_map(str(path))
-    header, payload_at = parse_header(path, mapped.read(HEAD_BYTES_MAX))
-    mapped.seek(payload_at)
-    payload = mapped.read_buffer(header["payload_bytes"])
+    return _read(path, pa.memory_map(str(path)), is_verified=is_verified)[1]
+
+
+def read_segments(path: Path, files: pa.Buffer) -> Iterator[tuple[Segment, pa.RecordBatch]]:
+    """Yield what is in segment files that stand one behind the other, each with its documents.
+
+    Their checksums are computed; `path` is for messages.
+    """
+    file = pa.BufferReader(files)
+    while file.tell() < files.size:
+        header, rows = _read(path, file, is_verified=True)
+        yield segment_of(header), rows
+
+
+def _read(
+    path: Path, file: pa.NativeFile, *, is_verified: bool
+) -> tuple[dict[str, Any], pa.RecordBatch]:
+    """Return header and documents of the segment that begins here; go on behind it."""
+    start = file.tell()
+    header, payload_at = parse_header(path, file.read(HEAD_BYTES_MAX))
+    file.seek(start + payload_at)
+    payload = file.read_buffer(header["payload_bytes"])
     if payload.size != header["payload_bytes"]:
         raise SegmentError(path, "is cut short")
     if is_verified and zlib.crc32(memoryview(payload)) != header["payload_checksum"]:
         raise SegmentError(path, "does not have the checksum in its header")
     with pa.ipc.open_stream(payload) as reader:
-        return reader.read_next_batch()
+        return header, reader.read_next_batch()
 
 
 def document_batch(

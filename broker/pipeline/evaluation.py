@@ -3,6 +3,7 @@
 Plans travel as files, not inside the streaming query: a segment names the registry version of its
 documents, `<version>.version` names the plan of that version, and `<plan>.plan` is the plan.  So a
 change of queries reaches the workers with the next segment, and the streaming query runs on.
+Tasks that do not see the directories of the driver get copies of both (`store.packs`).
 
 Invariant: the plan of a registry version is on the disk before any segment names that version.
 """
@@ -25,12 +26,15 @@ from broker.documents.segment import document_batch, read_rows
 from broker.documents.spool import Spool
 from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.slices import Slice
+from broker.pipeline.store.objects import StorePlace
+from broker.pipeline.store.packs import PackedPlans, unpacked
 from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.counters import witness_table
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
 __all__ = [
+    "OpenSegment",
     "PlanOf",
     "PlanStore",
     "are_evaluated",
@@ -43,6 +47,9 @@ __all__ = [
 ]
 
 PlanOf = Callable[[int], EvaluationPlan]
+
+OpenSegment = Callable[[str], tuple[Segment, pa.RecordBatch]]
+"""Returns the segment of a path, and its documents."""
 
 
 class PlanStore:
@@ -95,28 +102,31 @@ def _write(path: Path, content: bytes) -> None:
     temporary.rename(path)
 
 
+def _in_spool(path: str) -> tuple[Segment, pa.RecordBatch]:
+    return read_header(Path(path)), read_rows(Path(path))
+
+
 def evaluate_slices(
-    plan_of: PlanOf, slices: Iterable[Slice], limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS
+    plan_of: PlanOf,
+    slices: Iterable[Slice],
+    limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS,
+    opened: OpenSegment = _in_spool,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the witnesses of the documents of slices, in order.
 
     `plan_of` names the plan of a registry version.  Neighbouring slices of one version are one
     stream of batches: the first row of each shape in it spells the shape out.
     """
-    for version, group in groupby(_with_headers(slices), key=lambda pair: pair[0].registry_version):
+    pairs = ((opened(each.path), each) for each in slices)
+    for version, group in groupby(pairs, key=lambda pair: pair[0][0].registry_version):
         documents = _document_batches(group, limits.evaluated_documents)
         yield from evaluate_batches(plan_of(version), documents, limits.evaluator)
 
 
-def _with_headers(slices: Iterable[Slice]) -> Iterator[tuple[Segment, Slice]]:
-    return ((read_header(Path(each.path)), each) for each in slices)
-
-
 def _document_batches(
-    slices: Iterable[tuple[Segment, Slice]], documents_max: int
+    slices: Iterable[tuple[tuple[Segment, pa.RecordBatch], Slice]], documents_max: int
 ) -> Iterator[pa.RecordBatch]:
-    for segment, each in slices:
-        rows = read_rows(Path(each.path))
+    for (segment, rows), each in slices:
         for start in range(each.start, each.stop, documents_max):
             stop = min(each.stop, start + documents_max)
             yield document_batch(segment, rows, start, stop)
@@ -127,6 +137,7 @@ def evaluated(
     slices: Sequence[Slice],
     tasks: int = 1,
     limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS,
+    opened: OpenSegment = _in_spool,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the witnesses of the documents of slices, in order.
 
@@ -134,13 +145,14 @@ def evaluated(
     **left out**: their rows have neither a shape nor an error.
     """
     done = nbytes = 0
-    for witnesses in evaluate_slices(plan_of, slices, limits):
+    for witnesses in evaluate_slices(plan_of, slices, limits, opened):
         nbytes += witnesses.column("nodes").nbytes + witnesses.column("values").nbytes
         if nbytes > limits.witness_bytes // tasks:
             break
         done += witnesses.num_rows
         yield witnesses
-    for documents in _document_batches(_with_headers(slices), limits.evaluated_documents):
+    pairs = ((opened(each.path), each) for each in slices)
+    for documents in _document_batches(pairs, limits.evaluated_documents):
         left_out = documents.slice(min(done, documents.num_rows))
         done -= documents.num_rows - left_out.num_rows
         if left_out.num_rows:
@@ -231,17 +243,25 @@ def _first_part(batches: Iterable[pa.RecordBatch], bytes_max: int) -> pa.Table:
 
 
 def evaluation_task(
-    plans: Path, tasks: int = 1, limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS
+    plans: Path,
+    tasks: int = 1,
+    limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS,
+    packs: StorePlace | None = None,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return what each of some tasks runs: slices in, Arrow streams of witnesses out.
 
-    They stand in a binary column; together the tasks send up to `limits.witness_bytes`.
+    They stand in a binary column; together the tasks send up to `limits.witness_bytes`.  Slices are
+    of segments in the spool, or of `packs`, which have the plans as well.
     """
     directory = str(plans)
 
     def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         slices = [Slice(*row.values()) for batch in batches for row in batch.to_pylist()]
-        found = evaluated(PlanStore(Path(directory)).get, slices, tasks, limits)
+        plan_of: PlanOf = PlanStore(Path(directory)).get
+        opened: OpenSegment = _in_spool
+        if packs is not None:
+            plan_of, opened = PackedPlans(packs).get, unpacked(packs, slices).__getitem__
+        found = evaluated(plan_of, slices, tasks, limits, opened)
         encoded = [_encode(batch) for batch in found]
         yield pa.RecordBatch.from_pydict({"witnesses": pa.array(encoded, pa.binary())})
 

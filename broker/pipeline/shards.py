@@ -1,32 +1,28 @@
-"""Where the shards of a join are: all in this process, or in tasks, with their state in files.
+"""Where the shards of a join are: all in this process, or in tasks, with their state in a store.
 
-The files of one processor are in a directory of its own, a **run**; they are written once and
-never changed.  Another run, as after a restart, makes its state from the spool again, and may have
-another number of shards; what was left behind is deleted then.
+The objects of one processor are in a folder of its own, a **run** (`store.runs`).  Another run, as
+after a restart, makes its state from the spool again, and may have another number of shards; what
+was left behind is deleted then.
 """
 
 from __future__ import annotations
 
-import os
-import pickle
-import shutil
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
 
 from broker.documents.spool import Spool
 from broker.matching.finishing.finisher import MatchFinisher
+from broker.pipeline.store.objects import WAITS_S, StorePlace
+from broker.pipeline.store.runs import MemoryStore, RunStore
 from joins import UNBOUNDED, Processor
 from joins.shards.driver import Answerer, ShardedProcessor
 from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
 from joins.shards.orders import Answer, Order, Store
 from joins.shards.shard import Shard
 
-__all__ = ["DirectoryStore", "Join", "MemoryStore", "RunTasks", "ShardTask", "Tasks", "carry_out"]
+__all__ = ["Join", "RunTasks", "ShardTask", "Tasks", "carry_out"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +30,7 @@ class ShardTask:
     """An order, and all that a process needs that has never heard of its shard."""
 
     join: Join
-    run: str
+    run: StorePlace
     order: Order
 
 
@@ -47,13 +43,10 @@ RunTasks = Callable[[Sequence[ShardTask]], Sequence[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """Where tasks go, and the directory of their files.
-
-    All processes that carry out tasks must see the directory, under the same name.
-    """
+    """Where tasks go, and the place of what they read and write, which all of them can open."""
 
     run: RunTasks
-    directory: Path
+    place: StorePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +54,7 @@ class Join:
     """How documents are joined: spread over how many shards, of the engine `signatures`.
 
     Uses of classes in which a document makes more than `pairs_max` pairs are stopped.  Shards in
-    tasks make matches where there is a `spool`, which has the texts.
+    tasks make matches where they see a `spool`, which has the texts.
     """
 
     lateness_us: int
@@ -104,12 +97,12 @@ class Join:
         )
 
     def _in_tasks(self, tasks: Tasks) -> Processor:
-        run = tasks.directory.resolve() / uuid.uuid4().hex
+        run = tasks.place.below(uuid.uuid4().hex)
 
         def answer(orders: Sequence[Order]) -> Iterable[Answer]:
-            return tasks.run([ShardTask(self, str(run), order) for order in orders])
+            return tasks.run([ShardTask(self, run, order) for order in orders])
 
-        return self._spread(DirectoryStore(run), answer, can_finish=self.spool is not None)
+        return self._spread(RunStore(run, WAITS_S), answer, can_finish=self.spool is not None)
 
     def shard(self, number: int, store: Store, documents: Documents | None = None) -> Shard:
         """Return a shard, without state, which makes matches where it can read documents."""
@@ -141,7 +134,7 @@ class _Texts:
         return found
 
 
-_kept_run = ""
+_kept_run: StorePlace | None = None
 _kept: dict[int, Shard] = {}
 
 
@@ -155,7 +148,7 @@ def carry_out(task: ShardTask) -> Answer:
         _kept.clear()
         _kept_run = task.run
     number = task.order.shard
-    store = DirectoryStore(Path(task.run), is_begun=True)
+    store = RunStore(task.run, is_begun=True)
     # Taken out: a shard that fails in the middle of an order is in no state to go on from.
     shard = _kept.pop(number, None) or _begin(task.join, number, store)
     answer = shard.answer(task.order)
@@ -166,89 +159,3 @@ def carry_out(task: ShardTask) -> Answer:
 def _begin(join: Join, number: int, store: Store) -> Shard:
     documents = None if join.spool is None else _Texts(join.spool).documents
     return join.shard(number, store, documents)
-
-
-class DirectoryStore:
-    """A directory of tables and values.
-
-    With the first of them a run begins, which takes the place of earlier ones.  Not so where it
-    `is_begun`: a task may be late, and is not to put an end to the run that has followed its own.
-    """
-
-    def __init__(self, directory: Path, *, is_begun: bool = False) -> None:
-        self._directory = directory
-        self._is_begun = is_begun
-
-    def put(self, name: str, rows: pa.Table) -> None:
-        """Keep a table."""
-        path = self._new_file(name)
-        with pa.ipc.new_file(str(path), rows.schema) as writer:
-            writer.write_table(rows)
-        path.rename(self._directory / name)
-
-    def get(self, name: str) -> pa.Table:
-        """Return a table."""
-        return pa.ipc.open_file((self._directory / name).read_bytes()).read_all()
-
-    def put_value(self, name: str, value: object) -> None:
-        """Keep a value."""
-        path = self._new_file(name)
-        path.write_bytes(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
-        path.rename(self._directory / name)
-
-    def get_value(self, name: str) -> Any:
-        """Return a value."""
-        return pickle.loads((self._directory / name).read_bytes())
-
-    def remove(self, names: Sequence[str]) -> None:
-        """Forget tables and values."""
-        for name in names:
-            (self._directory / name).unlink(missing_ok=True)
-
-    def _new_file(self, name: str) -> Path:
-        """Return where to write a file before it gets its name; another attempt has another."""
-        if not self._is_begun:
-            self._begin()
-        return self._directory / f".{name}.{os.getpid()}.{uuid.uuid4().hex}"
-
-    def _begin(self) -> None:
-        """Take the place of earlier runs."""
-        self._is_begun = True
-        earlier = list(self._directory.parent.glob("*"))
-        self._directory.mkdir(parents=True)
-        for directory in earlier:
-            shutil.rmtree(directory, ignore_errors=True)
-
-
-class MemoryStore:
-    """Tables and values in this process."""
-
-    def __init__(self) -> None:
-        self._tables: dict[str, pa.Table] = {}
-        self._values: dict[str, object] = {}
-
-    def names(self) -> set[str]:
-        """Return the names of all that is there."""
-        return {*self._tables, *self._values}
-
-    def put(self, name: str, rows: pa.Table) -> None:
-        """Keep a table."""
-        self._tables[name] = rows
-
-    def get(self, name: str) -> pa.Table:
-        """Return a table."""
-        return self._tables[name]
-
-    def put_value(self, name: str, value: object) -> None:
-        """Keep a value."""
-        self._values[name] = value
-
-    def get_value(self, name: str) -> Any:
-        """Return a value."""
-        return self._values[name]
-
-    def remove(self, names: Sequence[str]) -> None:
-        """Forget tables and values."""
-        for name in names:
-            self._tables.pop(name, None)
-            self._values.pop(name, None)

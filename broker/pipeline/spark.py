@@ -49,6 +49,7 @@ from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.querystart import started
 from broker.pipeline.shards import ShardTask, carry_out
 from broker.pipeline.spoolsource import FORMAT, SLICE_SCHEMA, SpoolSource
+from broker.pipeline.store.objects import StorePlace
 from joins.shards.orders import Answer
 
 __all__ = ["OnEvaluated", "Records", "Spark", "SparkError", "SparkQuery", "StreamSource"]
@@ -103,7 +104,8 @@ class SparkError(RuntimeError):
 class StreamSource:
     """What a streaming query reads: a spool, its plans, and how much of it in one batch.
 
-    `through` is the last segment whose results are committed; the query begins behind it.
+    `through` is the last segment whose results are committed; the query begins behind it.  With
+    `packs` tasks read what they need there, and need not see the spool.
     """
 
     spool: Path
@@ -112,6 +114,7 @@ class StreamSource:
     batch_documents_max: int = 10_000
     parallelism: int = 2
     limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS
+    packs: StorePlace | None = None
 
     def options(self) -> dict[str, str]:
         """Return these as options of a Spark source."""
@@ -122,6 +125,7 @@ class StreamSource:
             "batchDocumentsMax": str(self.batch_documents_max),
             "batchBytesMax": str(self.limits.batch_bytes),
             "parallelism": str(self.parallelism),
+            **({"store": self.packs.address, "packs": self.packs.folder} if self.packs else {}),
         }
 
 
@@ -201,7 +205,7 @@ class Spark:
             shutil.rmtree(checkpoint)
         query = SparkQuery(step, on_evaluated)
         slices = self._session.readStream.format(FORMAT).options(**source.options()).load()
-        task = evaluation_task(source.plans, source.parallelism, source.limits)
+        task = evaluation_task(source.plans, source.parallelism, source.limits, source.packs)
         evaluated = _mapped(slices, task)
         query.start(evaluated, checkpoint, interval_s)
         return query

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
@@ -19,6 +19,9 @@ from pyspark.sql.types import StructType
 
 from broker.documents.listing import Listing
 from broker.pipeline.slices import Slice, next_batch, slice_segments
+
+if TYPE_CHECKING:
+    from broker.pipeline.store.packs import PackWriter
 
 __all__ = ["FORMAT", "SLICE_SCHEMA", "SpoolSource"]
 
@@ -60,6 +63,7 @@ class _SpoolReader(DataSourceStreamReader):
         self._batch_documents_max = int(options["batchDocumentsMax"])
         self._batch_bytes_max = int(options["batchBytesMax"])
         self._parallelism = int(options["parallelism"])
+        self._packs = _writer(options) if options.get("packs") else None
         self._spool: Listing | None = None
         self._is_warm = False
 
@@ -82,6 +86,8 @@ class _SpoolReader(DataSourceStreamReader):
         if after >= through:
             return [_SlicesPart([])]
         parts = slice_segments(self._refreshed(through), after, through, self._parallelism)
+        if self._packs is not None:
+            parts = self._packs.put(parts)
         return [_SlicesPart(slices) for slices in parts]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
@@ -94,3 +100,11 @@ class _SpoolReader(DataSourceStreamReader):
         elif through is None or self._spool.last < through:
             self._spool.refresh()
         return self._spool
+
+
+def _writer(options: Any) -> PackWriter:
+    """Return who puts what tasks read into a store, where there is one."""
+    from broker.pipeline.store.objects import StorePlace
+    from broker.pipeline.store.packs import PackWriter
+
+    return PackWriter(StorePlace(options["store"], options["packs"]), Path(options["plans"]))

@@ -42,9 +42,8 @@ from broker.pipeline.commits import announce
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.lookback.backfill import backfill
 from broker.pipeline.outbox import Outbox
-from broker.pipeline.shards import Join, Tasks
 from broker.pipeline.snapshot import Snapshot
-from broker.pipeline.spark import SparkQuery, StreamSource
+from broker.pipeline.spark import SparkQuery
 from broker.pipeline.steps import Pipeline, StepSummary
 from broker.registry.audit import AUDIT_FILE, AuditTrail
 from broker.registry.ownertoken import keep_owner_token
@@ -66,7 +65,6 @@ from broker.settings.directory import ADDRESS_FILE, is_copy, keep_private
 from broker.settings.feeds import configured_feeds
 from broker.web import pages
 from feeds import FeedStore, networks
-from joins import Processor
 from xpath_eval.counters import counters_of
 
 __all__ = ["Service"]
@@ -91,11 +89,11 @@ class Service:
         self._data = settings.data
         keep_private(self._data)
         self._stack = AsyncExitStack()
-        self._streaming = Streaming(settings, self._stack)
         self._unready: str | None = "the broker is starting"
         self._lateness_us = settings.lateness // timedelta(microseconds=1)
         self._channels: dict[DestinationKind, Channel] = {}
         self._open_files()
+        self._streaming = Streaming(settings, self._stack, self._registry.key("store"))
         traces = open_traces(settings.tracing, self._registry.key("traces"))
         self._stages = Stages(traces=traces)
         self._plans = PlanStore(self._data / "plans")
@@ -105,7 +103,7 @@ class Service:
             budget=settings.budget,
             pauses=self._outbox.pauses,
             spill_directory=self._data / "spill",
-            processors=self._processor,
+            processors=self._streaming.processor,
         )
         self._pausing = Pausing(self._outbox, self._registry)
         self._has_pauses = asyncio.Event()
@@ -175,19 +173,11 @@ class Service:
         else:
             await asyncio.gather(self._streaming.start(), apart(self._recover))
         return await self._streaming.documents(
-            StreamSource(
-                self._data / "spool", self._plans.directory, through=self._pipeline.through
-            ),
+            self._plans.directory,
             self._step,
+            through=self._pipeline.through,
             on_evaluated=self._stages.evaluated,
         )
-
-    def _processor(self) -> Processor | None:
-        """Return a join that is spread over tasks of Spark, where the settings ask for shards."""
-        settings = self._settings
-        spool = self._data / "spool"
-        join = Join(self._lateness_us, settings.shards, settings.budget.pairs_max, spool=spool)
-        return join.processor(Tasks(self._streaming.run_tasks, self._data / "shards"))
 
     def _recover(self) -> None:
         """Make the state as it was at the last commit; later documents have today's queries."""

@@ -1,19 +1,28 @@
-"""Spark of a running broker: what it reads, and the tasks that it carries out."""
+"""Spark of a running broker: what it reads, and the tasks that it carries out.
+
+Where the settings name a store, tasks read and write there alone: below a folder of this broker's
+own, `documents` is for what they evaluate, and `shards` for what they join.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from datetime import timedelta
+from pathlib import Path
 
 import pyarrow as pa
 
 from broker.documents.ingest_thread import Submit
 from broker.pipeline.kafka import RecordTaker, checkpoint_of, records_of
-from broker.pipeline.shards import ShardTask
+from broker.pipeline.shards import Join, ShardTask, Tasks
 from broker.pipeline.spark import OnEvaluated, Spark, SparkQuery, StreamSource
+from broker.pipeline.store.objects import Objects, StorePlace
 from broker.service.startup import apart
 from broker.settings.config import KafkaSettings, Settings
+from joins import Processor
 from joins.shards.orders import Answer
 
 __all__ = ["Streaming", "watch"]
@@ -24,13 +33,16 @@ _WATCH_S = 0.5
 class Streaming:
     """Spark, which is stopped with its queries when the stack is unwound."""
 
-    def __init__(self, settings: Settings, stack: AsyncExitStack) -> None:
+    def __init__(self, settings: Settings, stack: AsyncExitStack, key: bytes) -> None:
         self._settings = settings
         self._stack = stack
         self._spark: Spark | None = None
+        self._store = place_of(settings, key)
 
     async def start(self) -> None:
-        """Start Spark."""
+        """Start Spark, where the store can be used."""
+        if self._store is not None:
+            await apart(Objects(self._store).probe)
         log, master = self._settings.data / "spark-log", self._settings.spark.master
         has_shards = self._settings.shards > 1
         spark = await apart(lambda: Spark.start(log, master=master, has_shards=has_shards))
@@ -39,12 +51,18 @@ class Streaming:
 
     async def documents(
         self,
-        source: StreamSource,
+        plans: Path,
         step: Callable[[pa.Table], object],
         *,
+        through: int,
         on_evaluated: OnEvaluated,
     ) -> SparkQuery:
-        """Start to evaluate the documents of the spool; `step` gets the witnesses of each batch."""
+        """Start to evaluate the documents of the spool; `step` gets the witnesses of each batch.
+
+        They are the segments behind `through`.
+        """
+        packs = self._store and self._store.below("documents").below(uuid.uuid4().hex)
+        source = StreamSource(self._settings.data / "spool", plans, through=through, packs=packs)
         query = await asyncio.to_thread(
             self._started.stream,
             source,
@@ -70,6 +88,18 @@ class Streaming:
         self._stack.callback(taker.stop)
         return query
 
+    def processor(self) -> Processor | None:
+        """Return a join that is spread over tasks of Spark, where the settings ask for shards."""
+        settings, store = self._settings, self._store
+        join = Join(
+            settings.lateness // timedelta(microseconds=1),
+            settings.shards,
+            settings.budget.pairs_max,
+            spool=settings.data / "spool" if store is None else None,
+        )
+        place = StorePlace.of(settings.data / "shards") if store is None else store.below("shards")
+        return join.processor(Tasks(self.run_tasks, place))
+
     def run_tasks(self, tasks: Sequence[ShardTask]) -> Sequence[Answer]:
         """Carry out tasks of shards, and return their answers."""
         return self._started.run_tasks(tasks)
@@ -83,6 +113,12 @@ class Streaming:
     def _started(self) -> Spark:
         assert self._spark is not None, "Spark has been started"
         return self._spark
+
+
+def place_of(settings: Settings, key: bytes) -> StorePlace | None:
+    """Return the folder of a broker in its store, if it has one; two brokers have two keys."""
+    address = settings.spark.store
+    return StorePlace(address).below(f"broker-{key.hex()[:16]}") if address else None
 
 
 async def watch(query: SparkQuery) -> None:

@@ -18,6 +18,7 @@ from typing import Literal
 from broker.documents.document import check_stream
 from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
 from broker.settings.reader import SettingsError, SettingsReader
+from broker.settings.storeaddress import parse_address
 
 __all__ = [
     "FILE_NAME",
@@ -96,10 +97,18 @@ class ClockSettings:
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """How Spark runs: its master, and how often it looks for new documents."""
+    """How Spark runs: its master, and how often it looks for new documents.
+
+    `store` is where executors read and write that do not see the broker's data.
+    """
 
     master: str = "local[2]"
     interval: timedelta = timedelta(milliseconds=200)
+    store: str = ""
+
+    def __post_init__(self) -> None:
+        if self.store:
+            parse_address(self.store)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,9 @@ class Store(Protocol):
     def put(self, name: str, rows: pa.Table) -> None:
         """Keep a table under a name that nothing has yet."""
 
+    def put_all(self, tables: Mapping[str, pa.Table]) -> None:
+        """Keep tables under such names."""
+
     def get(self, name: str) -> pa.Table:
         """Return the table of a name."""
 

@@ -59,15 +59,17 @@ class Pieces:
 
     def write(self) -> None:
         """Write the waiting instances."""
+        written: dict[str, pa.Table] = {}
         for shard, tables in self._pending.items():
             rows = pa.concat_tables(tables)
             numbers = rows.column("instance")
             first, last = numbers[0].as_py(), numbers[-1].as_py()
             piece = Piece(f"{shard}-{first}-{self._writings}", first, last, len(rows))
-            self._store.put(piece.name, rows)
+            written[piece.name] = rows
             self._pieces[shard].append(piece)
             self._last[shard] = last
             self._retained_of[piece.name] = RetainedCount.of(rows)
+        self._store.put_all(written)
         self._writings += 1
         self.written_rows += self._pending_rows
         self._pending.clear()

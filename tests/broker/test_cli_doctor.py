@@ -22,6 +22,7 @@ from broker.documents.ingest import Ingest
 from broker.documents.spool import SpoolWriter
 from broker.operations.checkup.cluster import look_at_spark
 from broker.operations.checkup.finding import CheckupFinding
+from broker.operations.checkup.store import look_at_store
 from broker.settings.config import (
     FeedSettings,
     HttpSettings,
@@ -243,6 +244,34 @@ def test_settings_of_spark_that_cannot_work_are_found(
     [found] = look_at_spark(settings)
     assert said in found.state
     assert found.remedy
+
+
+@pytest.mark.parametrize(
+    ("store", "said"),
+    [
+        ("s3://bucket/run", None),
+        ("file:///dev/shm/xscl", "/dev/shm/xscl is on tmpfs"),
+        ("", "is on"),
+    ],
+)
+def test_executors_elsewhere_see_a_store_or_the_data(store: str, said: str | None) -> None:
+    spark = SparkSettings(master="spark://elsewhere.example.org:7077", store=store)
+    [found] = look_at_spark(Settings(data=Path("/dev/shm/xscl-data"), spark=spark))
+    assert (said or "master spark://") in found.state
+    assert (found.remedy is None) == (said is None)
+
+
+def test_a_store_is_written_and_read(tmp_path: Path) -> None:
+    settings = Settings(spark=SparkSettings(store=str(tmp_path / "store")))
+    [found] = look_at_store(settings)
+    assert (found.state, found.remedy) == (f"{tmp_path}/store can be written and read", None)
+    assert list((tmp_path / "store").iterdir()) == []
+    (tmp_path / "file").touch()
+    settings = Settings(spark=SparkSettings(store=str(tmp_path / "file")))
+    [found] = look_at_store(settings)
+    assert f"{tmp_path}/file cannot be used" in found.state
+    assert found.remedy
+    assert list(look_at_store(Settings())) == []
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,9 @@ from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.finishing.finisher import FinishedMatches
 from broker.matching.queries.registration import SetChange
 from broker.matching.stepresult import StepResult
-from broker.pipeline.shards import Join, MemoryStore, ShardTask, Tasks, carry_out
+from broker.pipeline.shards import Join, ShardTask, Tasks, carry_out
+from broker.pipeline.store.objects import StorePlace
+from broker.pipeline.store.runs import MemoryStore
 from joins.shards.driver import ShardedProcessor
 from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
 from joins.shards.orders import Answer, Order
@@ -235,7 +237,7 @@ def test_a_task_reads_texts_in_the_spool(tmp_path: Path) -> None:
         return [pickle.loads(pickle.dumps(answer)) for answer in answers]
 
     join = Join(case.lateness_us, 2, spool=tmp_path / "spool")
-    processor = join.processor(Tasks(run, tmp_path / "shards"))
+    processor = join.processor(Tasks(run, StorePlace.of(tmp_path / "shards")))
     engine = Engine(
         [RegisteredQuery(query) for query in case.queries],
         lateness_us=case.lateness_us,

@@ -28,4 +28,4 @@ def test_shards_on_a_cluster_find_the_same_whatever_dies(tmp_path: Path) -> None
     assert ran.returncode == 0, ran.stderr[-3000:]
     trials = json.loads(ran.stdout)
     assert trials == dict.fromkeys(trials, True)
-    assert len(trials) == 5
+    assert len(trials) == 7

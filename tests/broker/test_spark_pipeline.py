@@ -22,6 +22,7 @@ from broker.documents.spool import Spool, SpoolWriter
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.steps import Pipeline, StepSummary
+from broker.pipeline.store.objects import Objects, StorePlace
 from xpath_eval.catalog import EvaluationPlan
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Stand:
         self.plans = PlanStore(directory / "plans")
         self.steps: list[StepSummary] = []
         self.received: list[int] = []
+        self.packs: StorePlace | None = None
         self.pipeline = Pipeline(
             Spool(directory / "spool"),
             self.outbox,
@@ -68,6 +70,7 @@ class Stand:
             self.directory / "plans",
             self.pipeline.through,
             batch_documents_max=batch_documents_max,
+            packs=self.packs,
         )
         return spark.stream(source, self.step, checkpoint=self.directory / "checkpoint")
 
@@ -134,6 +137,20 @@ def test_spark_commits_what_the_in_process_runner_commits(
     stand.close()
     assert len(stand.steps) > 2
     assert doomed.contents(tmp_path) == expected
+
+
+def test_tasks_read_what_was_packed_for_them(
+    spark: Spark, tmp_path: Path, lines: list[DocumentLine], expected: list[tuple[object, ...]]
+) -> None:
+    stand = Stand(tmp_path)
+    stand.packs = StorePlace.of(tmp_path / "store").below("documents/run")
+    stand.accept(lines)
+    stand.run(spark)
+    stand.close()
+    assert doomed.contents(tmp_path) == expected
+    left = sorted(Path(name).suffix for name in Objects(stand.packs).names())
+    assert left[-2:] == [".plan", ".version"]
+    assert set(left[:-2]) == {".pack"}
 
 
 def test_a_checkpoint_has_no_files_with_sums_beside_those_of_spark(half: Half) -> None:

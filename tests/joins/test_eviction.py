@@ -20,7 +20,8 @@ import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.limits import MatchingLimits
-from broker.pipeline.shards import Join, MemoryStore
+from broker.pipeline.shards import Join
+from broker.pipeline.store.runs import MemoryStore
 from joins.engines import Processor
 from joins.memory.instance import INSTANCE_SCHEMA
 from joins.memory.limits import MemoryLimits

@@ -25,7 +25,9 @@ from broker.matching.boxes.points import Points
 from broker.matching.finishing.finisher import FinishedMatches
 from broker.matching.limits import MatchingLimits
 from broker.matching.queries.registration import SetChange
-from broker.pipeline.shards import DirectoryStore, Join, MemoryStore
+from broker.pipeline.shards import Join
+from broker.pipeline.store.objects import StorePlace
+from broker.pipeline.store.runs import MemoryStore, RunStore
 from joins.engines import Processor
 from joins.memory.limits import MemoryLimits
 from joins.memory.retention import Retention
@@ -275,7 +277,7 @@ def test_what_no_window_reaches_any_more_is_deleted(tmp_path: Path) -> None:
     ]
     query = "query q\n  S//a[v->x1] FOLLOWED BY {x1 = x2, 6 h} S//a[v->x2]"
     case = parse_case("\n".join(["lateness 1 h", query, *documents, "----", ""]))
-    store = DirectoryStore(tmp_path / "run")
+    store = RunStore(StorePlace.of(tmp_path).below("run"))
     shards = ShardsHere(2, case.lateness_us, store=store, limits=limits)
     found = run_engine(case, batch_size=4, processors=lambda: shards.processor)
     assert lines(found) == lines(run_engine(case))
@@ -301,10 +303,10 @@ def test_what_only_a_block_alone_reads_is_forgotten_by_all() -> None:
 
 def test_a_task_that_is_late_puts_no_end_to_the_run_that_followed(tmp_path: Path) -> None:
     rows = pa.table({"n": [1]})
-    first, second = (DirectoryStore(tmp_path / run) for run in ("first", "second"))
+    first, second = (RunStore(StorePlace.of(tmp_path).below(run)) for run in ("first", "second"))
     first.put("piece", rows)
     second.put("piece", rows)
-    late = DirectoryStore(tmp_path / "first", is_begun=True)
+    late = RunStore(StorePlace.of(tmp_path).below("first"), is_begun=True)
     with pytest.raises(OSError):
         late.put("merged", rows)
     assert second.get("piece") == rows

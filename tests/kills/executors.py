@@ -39,6 +39,7 @@ from broker.pipeline.outbox import Outbox
 from broker.pipeline.shards import Join, Tasks
 from broker.pipeline.spark import Spark, StreamSource
 from broker.pipeline.steps import Pipeline, StepSummary
+from broker.pipeline.store.objects import StorePlace
 from joins import Processor
 
 SHARDS = 3
@@ -127,7 +128,7 @@ def disturbed(stream: Stream, spark: Spark, minutes: float, seed: int, outbox: O
     """Join what comes, while executors are killed; return when all of it is in the outbox."""
     figures, chosen = Figures(), random.Random(seed)
     join = Join(LATENESS_US, SHARDS, spool=stream.directory / "spool")
-    tasks = Tasks(spark.run_tasks, stream.directory / "shards")
+    tasks = Tasks(spark.run_tasks, StorePlace.of(stream.directory / "shards"))
     pipeline = stream.pipeline("spark", outbox, lambda: join.processor(tasks), figures.note)
     source = StreamSource(stream.directory / "spool", stream.directory / "plans-spark", through=0)
     query = spark.stream(source, pipeline.step, checkpoint=stream.directory / "checkpoint")

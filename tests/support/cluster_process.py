@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -32,9 +33,11 @@ from broker.pipeline.jvm import Java, Jvm
 from broker.pipeline.lookback.replay import LATENESS_US, replay
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.shards import Join, ShardTask, Tasks
-from broker.pipeline.spark import Spark
+from broker.pipeline.spark import Spark, StreamSource
 from broker.pipeline.steps import Pipeline
+from broker.pipeline.store.objects import StorePlace
 from joins.shards.orders import Answer, Order
+from support.object_store import SECRET, S3Server, s3_server
 
 MASTER = "local-cluster[2,1,1024]"
 BATCH = 60
@@ -105,6 +108,7 @@ class Doomed:
 
 class Trials:
     spark: Spark
+    store: S3Server
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -128,6 +132,10 @@ class Trials:
             yield f"{shards} shards, {what} killed", found == self.expected and died.exists()
         yield "one shard", self.replayed(session=self.spark) == self.expected
         yield "other shards after a restart", self.restarted((2, 5)) == self.restarted((1, 1))
+        yield "tasks that see a store alone", self.stored() == self.restarted((1, 1))
+        files = [path for path in self.directory.rglob("*") if path.is_file()]
+        seen = [path for path in files if SECRET.encode() in path.read_bytes()]
+        yield "no file has the credentials of the store", not seen
 
     def restarted(self, numbers: tuple[int, int]) -> list[str]:
         """Return the matches of a broker that is restarted with another number of shards."""
@@ -147,14 +155,48 @@ class Trials:
             for start in range(0, len(half), 40):
                 ingest.append(half[start : start + 40], registry_version=1)
                 list(pipeline.drain())
-        found = sorted(str(match) for match in outbox.matches.find(limit=100_000))
+        found = sorted(match.line for match in outbox.matches.find(limit=100_000))
         outbox.close()
         writer.close()
         return found
 
+    def stored(self) -> list[str]:
+        """Return the matches of a broker whose executors read and write in an object store."""
+        directory = self.directory / "stored"
+        store = StorePlace(self.store.address).below("broker")
+        join = Join(LATENESS_US, 3)
+        tasks = Tasks(self.spark.run_tasks, store.below("shards"))
+        registered = [RegisteredQuery(query) for query in self.queries]
+        with (
+            closing(Outbox(directory / "outbox.db", now_us=lambda: 0)) as outbox,
+            closing(SpoolWriter(directory / "spool", Disk(is_durable=False))) as writer,
+        ):
+            pipeline = Pipeline(
+                Spool(directory / "spool"),
+                outbox,
+                lambda version: Engine(
+                    registered, lateness_us=LATENESS_US, processor=join.processor(tasks)
+                ),
+                PlanStore(directory / "plans"),
+            )
+            pipeline.recover(1)
+            ingest = Ingest(writer, dedup_horizon_us=None)
+            lines = [parse_document_line(line) for line in self.lines.read_bytes().splitlines()]
+            for start in range(0, len(lines), 40):
+                ingest.append(lines[start : start + 40], registry_version=1)
+            packs = store.below("documents").below("run")
+            source = StreamSource(
+                directory / "spool", directory / "plans", 0, batch_documents_max=80, packs=packs
+            )
+            query = self.spark.stream(source, pipeline.step, checkpoint=directory / "checkpoint")
+            while pipeline.through < writer.last:
+                query.wait(0.1)
+            query.stop()
+            return sorted(match.line for match in outbox.matches.find(limit=100_000))
+
     def engines(self, directory: Path, shards: int) -> Callable[[int], Engine]:
         join = Join(LATENESS_US, shards, spool=directory / "spool")
-        tasks = Tasks(self.spark.run_tasks, directory / "shards")
+        tasks = Tasks(self.spark.run_tasks, StorePlace.of(directory / "shards"))
         registered = [RegisteredQuery(query) for query in self.queries]
         return lambda version: Engine(
             registered, lateness_us=LATENESS_US, processor=join.processor(tasks)
@@ -198,12 +240,14 @@ def start_cluster(directory: Path) -> Spark:
 
 
 def main() -> None:
-    trials = Trials(Path(sys.argv[1]))
-    trials.spark = start_cluster(trials.directory)
-    try:
-        print(json.dumps(dict(trials.run())))
-    finally:
-        trials.spark.stop()
+    with s3_server() as store:  # executors have the environment of this process
+        trials = Trials(Path(sys.argv[1]))
+        trials.store = store
+        trials.spark = start_cluster(trials.directory)
+        try:
+            print(json.dumps(dict(trials.run())))
+        finally:
+            trials.spark.stop()
 
 
 if __name__ == "__main__":

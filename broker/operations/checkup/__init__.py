@@ -6,5 +6,5 @@ not as it should be.
 Invariant: looking changes nothing, and needs no running broker.
 
 Begin with `machine`; `cluster` looks at the settings of Spark, `network` at the mail server and the
-feeds.
+feeds, `store` at what executors read, where it leaves nothing behind.
 """

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from broker.operations.checkup.finding import CheckupFinding
 from broker.settings.config import Settings
+from broker.settings.storeaddress import parse_address
 
 __all__ = ["look_at_spark"]
 
@@ -78,13 +79,17 @@ def _resources(master: str, given: Mapping[str, str]) -> Iterator[tuple[str, str
 
 
 def _of_a_cluster(settings: Settings, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    system = _file_system(settings.data)
-    if system in _LOCAL_SYSTEMS and not _is_here(settings.spark.master):
-        yield (
-            f"{settings.data} is on {system}, which other machines do not see; executors read"
-            " documents, plans and shards there",
-            "set `data` to a directory that all machines have at this path (NFS or the like)",
-        )
+    store = parse_address(settings.spark.store) if settings.spark.store else None
+    if store is None or store.scheme == "file":
+        directory = settings.data if store is None else Path(store.path)
+        system = _file_system(directory)
+        if system in _LOCAL_SYSTEMS and not _is_here(settings.spark.master):
+            yield (
+                f"{directory} is on {system}, which other machines do not see; executors read"
+                " documents, plans and shards there",
+                "set `spark.store` to an object store, or to a directory that all machines have at"
+                " this path (NFS or the like)",
+            )
     for name in ("spark.driver.host", "spark.driver.bindAddress"):
         address = given.get(name, "")
         if _is_loopback(address) and not _is_here(settings.spark.master):

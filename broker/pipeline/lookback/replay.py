@@ -31,6 +31,7 @@ from broker.pipeline.lookback.filling import Recording, fill
 from broker.pipeline.lookback.fillingprocess import FillingProcess
 from broker.pipeline.lookback.replayrun import Progress, ReplayRun, ReplaySummary
 from broker.pipeline.shards import Join, Tasks
+from broker.pipeline.store.objects import StorePlace
 from broker.tables.transactions import Schedule
 from joins import DEFAULT_ENGINE, EngineName
 from xscl.query import Query
@@ -101,7 +102,7 @@ def replay(
 
     def make_engine(directory: Path) -> Engine:
         join = Join(lateness_us, shards, budget.pairs_max, spool=directory / "spool")
-        tasks = Tasks(lambda some: sessions[0].run_tasks(some), directory / "shards")
+        tasks = Tasks(lambda some: sessions[0].run_tasks(some), StorePlace.of(directory / "shards"))
         processor = join.processor(tasks if spark else None)
         return Engine(
             registered,
