@@ -22,6 +22,7 @@ from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.stepresult import StepResult
 from broker.pipeline.outbox import Outbox
+from broker.pipeline.thisprocess import set_up_process
 
 BATCH = 500
 FIELDS = ("title", "author", "category", "source", "language", "comments", "summary")
@@ -67,6 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--documents", type=int, default=2_000)
     arguments = parser.parse_args()
+    set_up_process()
     stream = [document(number) for number in range(1, arguments.documents + 1)]
     print(f"load {os.getloadavg()[0]:.1f}\nworkload  matches  engine µs  outbox µs")
     for name, texts in WORKLOADS.items():

@@ -24,6 +24,7 @@ from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.stepresult import StepResult
 from broker.pipeline.outbox import Outbox
+from broker.pipeline.thisprocess import set_up_process
 
 BATCH = 2_000
 FIELDS = ("author", "title", "cat")
@@ -88,6 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=10.0)
     arguments = parser.parse_args()
+    set_up_process()
     print(f"load {os.getloadavg()[0]:.1f}")
     print("queries  evaluated/s  joined/s  matches an event  µs a match  Esper/s  joined/Esper")
     for count, esper in ESPER.items():

@@ -364,7 +364,7 @@ class Engine:
         """
         leaves |= self._absorption.leaves(set(found.leaves().tolist()) - leaves.keys())
         is_wanted = partial(self._is_wanted, batch)
-        builder = MatchBuilder(leaves, found.spelled, batch.trees.tree, is_wanted)
+        builder = MatchBuilder(leaves, batch.trees.tree, is_wanted)
         rows = found.rows(batch.accounts.limit_of)
         return builder.build(rows, found.readers, batch.accounts)
 

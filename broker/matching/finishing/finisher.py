@@ -107,7 +107,7 @@ class MatchFinisher:
             for hits in self._fan_out.expand(points):
                 collector.take(hits)
         found, trees = collector.matches, Trees(self._text, limits.trees)
-        builder = MatchBuilder(collector.leaves, found.spelled, trees.tree, _is_wanted)
+        builder = MatchBuilder(collector.leaves, trees.tree, _is_wanted)
         matches: list[FoundMatch] = []
         size = 0
         for some in found.rows(bill.limit_of):

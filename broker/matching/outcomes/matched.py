@@ -155,7 +155,8 @@ class Matched:
         """Its id."""
         assert self.form is not None, "what is counted has none"
         lines = MatchLines(self.topic.parameters, self.form)
-        return lines.id(MatchLines.identity(Behind.of(self.behind, self.form), self.visible))
+        behind = Behind.of(self.behind, self.form)
+        return lines.id(lines.identity(behind, lines.nodes(self.visible)))
 
     @property
     def count(self) -> int:

@@ -26,10 +26,13 @@ from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.outputs import Output
 from broker.matching.spelling import spell, spell_for_id
 
-__all__ = ["DOCUMENTS_MAX", "Behind", "MatchLines", "spell_documents"]
+__all__ = ["DOCUMENTS_MAX", "Behind", "MatchLines", "NodeTexts", "spell_documents"]
 
 DOCUMENTS_MAX = 1_000
 """Documents listed in a match; the rest is counted (semantics, section 18)."""
+
+_NODES_KEPT = 1_000
+"""NodeTexts of matches that are kept as texts; those of whole documents are the same for all."""
 
 
 class Behind(NamedTuple):
@@ -56,6 +59,13 @@ class Behind(NamedTuple):
         return cls(leaves, spell_documents(lines, len(leaves)), ",".join(keys), oldest)
 
 
+class NodeTexts(NamedTuple):
+    """The visible nodes of a match: what they put into its line, and their numbers for its id."""
+
+    line: str
+    numbers: str
+
+
 def spell_documents(listed: Sequence[str], count: int) -> str:
     """Return how a line lists so many documents, of which the first are spelled."""
     further = count - len(listed)
@@ -75,16 +85,28 @@ class MatchLines:
         self._digest = blake2b(f"[{begin},[".encode(), digest_size=16)
         self._query = encode_basestring(query.id)
         self._parameters = f', "parameters": {spell(dict(parameters))}' if parameters else ""
-        self._labels = form.labels
         self._form = form
+        self._nodes: dict[tuple[int, ...], NodeTexts] = {}
         self._missing = [
             {"block": unit, "stream": query.blocks[block].stream} for unit, block in form.missing
         ]
 
+    def nodes(self, numbers: tuple[int, ...]) -> NodeTexts:
+        """Return what a match says of its visible nodes; most matches have the nodes of others."""
+        nodes = self._nodes.get(numbers)
+        if nodes is None:
+            if len(self._nodes) >= _NODES_KEPT:
+                self._nodes.clear()
+            roots = ", ".join([str(numbers[i]) for i in self._form.roots[:DOCUMENTS_MAX]])
+            shown = ", ".join([self._shown(*each, numbers) for each in self._form.shown])
+            line = f'"roots": [{roots}], "nodes": {{{shown}}}'
+            nodes = self._nodes[numbers] = NodeTexts(line, ",".join(map(str, numbers)))
+        return nodes
+
     @staticmethod
-    def identity(behind: Behind, numbers: Sequence[int]) -> bytes:
+    def identity(behind: Behind, nodes: NodeTexts) -> bytes:
         """Return what an id digests of a match, whoever has it."""
-        return f"{behind.keys}],[{','.join(map(str, numbers))}]]".encode()
+        return f"{behind.keys}],[{nodes.numbers}]]".encode()
 
     def id(self, identity: bytes) -> str:
         """Return the id of a match, 32 hexadecimal digits."""
@@ -111,7 +133,7 @@ class MatchLines:
         self,
         interval: tuple[str, str],
         behind: Behind,
-        numbers: Sequence[int],
+        nodes: NodeTexts,
         witnesses: str,
         omitted: int,
         decided: int | None = None,
@@ -124,8 +146,6 @@ class MatchLines:
         ordered query was decided; `confidence` is that of a query with LOSS or CONFIDENCE.
         """
         start, end = interval
-        roots = ", ".join([str(numbers[i]) for i in self._form.roots[:DOCUMENTS_MAX]])
-        nodes = ", ".join([self._shown(*each, numbers) for each in self._form.shown])
         left_out = f', "witnesses_omitted": {omitted}' if omitted else ""
         at = "" if decided is None else f' "decided": {decided},'
         sure = ""
@@ -133,7 +153,7 @@ class MatchLines:
             sure = f' "confidence": {float(confidence)!r}, "missing": {spell(self._missing)},'
         return (
             f', "start": "{start}", "end": "{end}",'
-            f'{at}{sure} "documents": {behind.line}, "roots": [{roots}], "nodes": {{{nodes}}},'
+            f'{at}{sure} "documents": {behind.line}, {nodes.line},'
             f' "witnesses": [{witnesses}]{left_out}'
         )
 
@@ -146,22 +166,3 @@ class MatchLines:
             return f'{label}": {numbers[indices[0]]}}}'
         at = {form.visible[i][1]: numbers[i] for i in indices}
         return f'{label}s": {spell([at.get(place) for place in run])}}}'
-
-    def witness(self, found: Sequence[int], spelled: Sequence[str]) -> str:
-        """Return a witness tuple.
-
-        It is given as the nodes of the query's variables, -1 for one that it does not assign,
-        and behind them where their values are among those `spelled`, and last where what
-        similarity joins have found is, -1 where there are none (`likenesses`).
-        """
-        width = len(found) // 2
-        nodes = [
-            f'{label}": {node}, "value": {spelled[value]}}}'
-            for label, node, value in zip(
-                self._labels, found[:width], found[width:-1], strict=False
-            )
-            if node >= 0
-        ]
-        if found[-1] >= 0:
-            nodes.append(f'"similar": {spelled[found[-1]]}')
-        return f"{{{', '.join(nodes)}}}"

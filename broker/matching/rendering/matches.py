@@ -132,29 +132,25 @@ class _Making:
 class MatchBuilder:
     """Makes the matches of a stratum.
 
-    `leaves` are the documents behind them by number, `spelled` the values of their witness tuples.
-    `is_wanted` returns whether a match of a query that publishes a stream has to be made, by the
-    stream and the match's id.
+    `leaves` are the documents behind them by number.  `is_wanted` returns whether a match of a
+    query that publishes a stream has to be made, by the stream and the match's id.
     """
 
     def __init__(
         self,
         leaves: Mapping[int, Leaf],
-        spelled: Sequence[str],
         tree_of: Callable[[Leaf], DocumentTree],
         is_wanted: Callable[[str, str], bool],
     ) -> None:
         self._leaves = leaves
-        self._spelled = spelled
         self._tree_of = tree_of
         self._is_wanted = is_wanted
         self._outputs = Outputs()
         self._behind: dict[Hashable, Behind] = {}
-        self._times: dict[int, str] = {}
         self._queries: dict[str, int] = {}
         self._subscriptions: dict[int, _Subscription] = {}
         self._payments: list[Payment] = []
-        self._making: dict[tuple[int, Account], _Making] = {}
+        self._making: dict[tuple[int, int, int], _Making] = {}
         self._bytes_max = 0
 
     def build(
@@ -262,17 +258,17 @@ class MatchBuilder:
 
     def _spell(self, row: FoundRow, reader: _Subscription) -> _Spelled:
         lines, behind = reader.lines, self._documents(row, reader)
-        witnesses = ", ".join([lines.witness(each, self._spelled) for each in row.witnesses])
+        nodes = lines.nodes(row.visible)
         found = lines.found(
-            (self._time(row.start_us), self._time(row.end_us)),
+            (render_time(row.start_us), render_time(row.end_us)),
             behind,
-            row.visible,
-            witnesses,
+            nodes,
+            row.witnesses,
             row.omitted,
             row.docid if reader.is_ordered else None,
             row.confidence if reader.has_confidence else None,
         )
-        return _Spelled(behind, MatchLines.identity(behind, row.visible), found)
+        return _Spelled(behind, lines.identity(behind, nodes), found)
 
     def _documents(self, row: FoundRow, reader: _Subscription) -> Behind:
         form = reader.form
@@ -284,26 +280,20 @@ class MatchBuilder:
             self._behind[asked] = behind
         return behind
 
-    def _time(self, time_us: int) -> str:
-        time = self._times.get(time_us)
-        if time is None:
-            time = self._times[time_us] = render_time(time_us)
-        return time
-
     def _output(
         self, row: FoundRow, behind: Behind, reader: _Subscription, accounts: Accounting
     ) -> Output | None:
         """Return a match's output, made; None where its query cannot pay for it."""
-        account, tally = Account(row.docid, row.newest), reader.tally
-        making = self._making.get((reader.number, account))
+        tally, key = reader.tally, (reader.number, row.docid, row.newest)
+        making = self._making.get(key)
         if making is None:
-            making = self._making[reader.number, account] = _Making()
-        left = self._bytes_max - making.spent if tally is None else tally.left(account)
+            making = self._making[key] = _Making()
         if tally is None and reader.selects_all and not any(row.visible):
-            copies = self._copies(row, behind, making, left)
+            copies = self._copies(row, behind, making)
             if copies is not None:
                 return copies
-        meter = Meter(left)
+        account = Account(row.docid, row.newest)
+        meter = Meter(self._bytes_max - making.spent if tally is None else tally.left(account))
         trees: list[DocumentTree] = []
         readings: list[ReadingCost] = []
         try:
@@ -328,18 +318,22 @@ class MatchBuilder:
         making.spent += meter.spent
         return Output.of(text, error, meter.spent - read, readings)
 
-    def _copies(self, row: FoundRow, behind: Behind, making: _Making, left: int) -> Output | None:
+    def _copies(self, row: FoundRow, behind: Behind, making: _Making) -> Output | None:
         """Return whole documents; None where one is not its own copy, or they cost too much."""
-        trees = [self._tree_of(leaf) for leaf in behind.leaves]
-        if not all(tree.is_verbatim for tree in trees):
-            return None
-        unread = {n: t.cost for n, t in zip(row.leaves, trees, strict=True) if n not in making.read}
+        trees = [*map(self._tree_of, behind.leaves)]
+        for tree in trees:
+            if not tree.is_verbatim:
+                return None
         output = Output.of_copies(trees)
-        spent = output.cost + sum(unread.values())
-        if spent > left:
+        spent = making.spent + output.most
+        if making.read or len(set(row.leaves)) < len(trees):  # Some are not read again.
+            costs = dict(zip(row.leaves, [tree.cost for tree in trees], strict=True))
+            unread = sum([cost for number, cost in costs.items() if number not in making.read])
+            spent = making.spent + output.cost + unread
+        if spent > self._bytes_max:
             return None
-        making.spent += spent
-        making.read.update(unread)
+        making.spent = spent
+        making.read.update(row.leaves)
         return output
 
     def _made(

@@ -17,19 +17,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.boxes.columns import Ints
 from broker.matching.confidences import confidences
 from broker.matching.hits import Hits
 from broker.matching.rendering.form import MatchForm
 from broker.matching.rendering.matchnodes import with_runs
+from broker.matching.rendering.witnesstexts import UNASSIGNED, FoundWitnesses, WitnessTuples, padded
 from broker.matching.uses import Topic
 from joins import ranges
 from xscl.runvalues import shown_value
 
-__all__ = ["WITNESSES_MAX", "FoundRow", "MatchRows", "Reader", "places_of"]
-
-WITNESSES_MAX = 1_000
-"""Witness tuples listed in a match; the rest is counted (semantics, section 6)."""
+__all__ = ["FoundRow", "MatchRows", "Reader", "places_of"]
 
 CHUNK = 4_000
 """Matches whose columns become rows at once."""
@@ -37,9 +35,6 @@ CHUNK = 4_000
 _NO_FOLDS: Mapping[str, Any] = {}
 
 _SURE = Fraction(1)
-
-_UNASSIGNED = -1
-"""Stands for the node of a variable that a tuple does not assign, and behind the last column."""
 
 
 class Reader(NamedTuple):
@@ -54,8 +49,8 @@ class FoundRow(NamedTuple):
 
     Readers in an equal form (`MatchForm.spelling`) that find the same are of one row.  `depth` and
     `watermark_us` are those of a position that was decided.  `witnesses` are the first of their
-    witness tuples (see `MatchLines.witness`); `omitted` more are left out.  `folds` are their
-    values of FOLD, `confidence` is 1 where nothing is lost or unseen.
+    witness tuples as a line lists them; `omitted` more are left out.  `folds` are their values of
+    FOLD, `confidence` is 1 where nothing is lost or unseen.
     """
 
     readers: Sequence[int]
@@ -67,25 +62,23 @@ class FoundRow(NamedTuple):
     end_us: int
     leaves: tuple[int, ...]
     visible: tuple[int, ...]
-    witnesses: Sequence[list[int]]
+    witnesses: str
     omitted: int
     folds: Mapping[str, Any]
     confidence: Fraction
 
 
 class MatchRows:
-    """The matches of a stratum; `spelled` has the values of their witness tuples in JSON.
-
-    Equal values that have `long` characters or more are held once.
-    """
+    """The matches of a stratum; equal values of `long` characters or more are held once."""
 
     def __init__(self, long: int) -> None:
         self._long_min = long
         self.readers: list[Reader] = []
-        self.spelled: list[str] = []
+        self._spelled: list[str] = []
         self._reader_of: dict[Hashable, int] = {}
         self._spellings: dict[Hashable, int] = {}
         self._spelling_of: dict[MatchForm, int] = {}
+        self._labels: list[Sequence[str]] = []
         self._folds: dict[int, Mapping[str, Any]] = {}
         self._folds_of: dict[int, Mapping[str, Any]] = {}
         self._confidences: dict[int, Fraction] = {}
@@ -93,7 +86,7 @@ class MatchRows:
         self._columns: list[Ints] = []
         self._leaves: list[Ints] = []
         self._visible: list[Ints] = []
-        self._witnesses: list[_Found] = []
+        self._witnesses: list[FoundWitnesses] = []
         self._long: dict[str, str] = {}
 
     def add(self, hits: Hits, sure: Mapping[int, Fraction] | None = None) -> Ints:
@@ -116,7 +109,7 @@ class MatchRows:
             self._leaves.append(leaves[some, :length])
             self._visible.append(visible[some, :size])
             self._columns.append(np.concatenate([[readers[some]], places_of(hits, some)]))
-        self._witnesses.append(_Found(numbers, *self._compared(hits), self._similar(hits)))
+        self._witnesses.append(FoundWitnesses(numbers, *self._compared(hits), self._similar(hits)))
         for hit, folds in self._folds_of.items():
             self._folds.setdefault(int(numbers[hit]), folds)
         for hit, confidence in (sure or confidences(hits)).items():
@@ -138,7 +131,7 @@ class MatchRows:
             found = self._read_runs(hits, has_runs)
             readers[has_runs] = [reader for reader, _ in found]
             sizes[has_runs] = [len(nodes) for _, nodes in found]
-            wide = np.full((len(hits), int(sizes.max())), _UNASSIGNED)
+            wide = np.full((len(hits), int(sizes.max())), UNASSIGNED)
             wide[:, : visible.shape[1]] = visible
             for hit, (_, nodes) in zip(has_runs.tolist(), found, strict=True):
                 wide[hit, : len(nodes)] = nodes
@@ -176,7 +169,7 @@ class MatchRows:
         """Return the nodes of the witness tuples of hits, and where their values are spelled."""
         compared = [terms.compared for terms in hits.clauses]
         width = max((1 + rank for each in compared for rank, _ in each), default=0)
-        nodes = np.full((len(hits), width), _UNASSIGNED)
+        nodes = np.full((len(hits), width), UNASSIGNED)
         spelled = np.zeros((len(hits), width), np.int64)
         counts = hits.by_clause(map(len, compared))
         own = np.repeat(np.arange(len(hits)), counts)
@@ -186,18 +179,18 @@ class MatchRows:
         ranks, terms = flat[which].T
         nodes[own, ranks] = hits.nodes[own, terms]
         distinct, inverse = np.unique(hits.at[own, terms], return_inverse=True)
-        spelled[own, ranks] = len(self.spelled) + inverse
-        self.spelled += map(self._spell, hits.points.operands.texts(distinct))
+        spelled[own, ranks] = len(self._spelled) + inverse
+        self._spelled += map(self._spell, hits.points.operands.texts(distinct))
         return nodes, spelled
 
     def _similar(self, hits: Hits) -> Ints:
         """Return where what is similar in each hit is spelled, -1 where nothing is asked for."""
-        found = np.full(len(hits), _UNASSIGNED)
+        found = np.full(len(hits), UNASSIGNED)
         if any(terms.clause.similar for terms in hits.clauses):
             likenesses = hits.likenesses()
             has = [hit for hit, text in enumerate(likenesses) if text]
-            found[has] = len(self.spelled) + np.arange(len(has))
-            self.spelled += [likenesses[hit] for hit in has]
+            found[has] = len(self._spelled) + np.arange(len(has))
+            self._spelled += [likenesses[hit] for hit in has]
         return found
 
     def _spell(self, value: str | None) -> str:
@@ -221,13 +214,13 @@ class MatchRows:
         limits = np.array([limit_of(each.topic.query.id) for each in self.readers])
         some = np.flatnonzero(columns[1] < limits[columns[0]])
         spellings = np.array([self._spelling(each.form) for each in self.readers], np.int64)
-        leaves, visible = _padded(self._leaves), _padded(self._visible)
+        leaves, visible = padded(self._leaves), padded(self._visible)
         docids, *places = columns[1:]
         keys = (docids, *leaves.T, spellings[columns[0]], *visible.T, *places)
         found = np.column_stack(keys)[some]
         order = np.lexsort((columns[0][some], *found.T[::-1]))
         some, found = some[order], found[order]
-        witnesses = _Witnesses(self._witnesses, self.spelled, len(self._numbers))
+        witnesses = WitnessTuples(self._witnesses, self._spelled, len(self._numbers))
         is_new = ~witnesses.are_as_before(some, (found[1:] == found[:-1]).all(axis=1))
         are_apart = np.isin(some, [*self._folds.keys() | self._confidences.keys()])
         is_new |= are_apart
@@ -247,7 +240,7 @@ class MatchRows:
                     *(column[of_row].tolist() for column in columns[1:]),
                     _tuples(leaves[of_row]),
                     _tuples(visible[of_row]),
-                    *witnesses.shown(of_row),
+                    *witnesses.shown(of_row, spellings[columns[0][of_row]], self._labels),
                     [self._folds.get(match, _NO_FOLDS) for match in of_row.tolist()],
                     [self._confidences.get(match, _SURE) for match in of_row.tolist()],
                 )
@@ -259,74 +252,9 @@ class MatchRows:
         if number is None:
             number = self._spellings.setdefault(form.spelling, len(self._spellings))
             self._spelling_of[form] = number
+            if number == len(self._labels):
+                self._labels.append(form.labels)
         return number
-
-
-class _Found(NamedTuple):
-    """The witness tuples of some hits, each of a match.
-
-    Nodes and where values are spelled are rows, by variables; `similar` is where what similarity
-    joins have found is spelled.
-    """
-
-    matches: Ints
-    nodes: Ints
-    spelled: Ints
-    similar: Ints
-
-
-class _Witnesses:
-    """The different witness tuples of all matches, in order."""
-
-    def __init__(self, parts: Sequence[_Found], texts: Sequence[str], matches: int) -> None:
-        numbers = np.concatenate([part.matches for part in parts])
-        nodes = _padded([part.nodes for part in parts])
-        spelled = _padded([part.spelled for part in parts])
-        similar = np.concatenate([part.similar for part in parts])
-        keys = np.column_stack([numbers, nodes, _ranked(similar, texts)])
-        order = np.lexsort(keys.T[::-1])
-        is_new = np.ones(len(order), np.bool_)
-        is_new[1:] = (np.diff(keys[order], axis=0) != 0).any(axis=1)
-        order = order[is_new]
-        numbers = numbers[order]
-        self._rows = np.column_stack([nodes[order], spelled[order], similar[order]])
-        self._counts = np.bincount(numbers, minlength=matches)
-        self._starts = np.cumsum(self._counts) - self._counts
-
-    def are_as_before(self, matches: Ints, given: Flags) -> Flags:
-        """Return which matches have the witness tuples of the one before them.
-
-        `given` are the matches to look at, behind the first.
-        """
-        are_same = np.zeros(len(matches), np.bool_)
-        counts = self._counts[matches]
-        which = 1 + np.flatnonzero(given & (counts[1:] == counts[:-1]))
-        are_same[which] = True
-        counts = counts[which]
-        own, before = (
-            self._rows[ranges(self._starts[some], counts)]
-            for some in (matches[which], matches[which - 1])
-        )
-        are_same[np.repeat(which, counts)[(own != before).any(axis=1)]] = False
-        return are_same
-
-    def shown(self, matches: Ints) -> tuple[list[list[list[int]]], list[int]]:
-        """Return the witness tuples that some matches show, and how many each leaves out."""
-        counts = np.minimum(self._counts[matches], WITNESSES_MAX)
-        which = ranges(self._starts[matches], counts)
-        rows = self._rows[which].tolist()
-        ends = np.cumsum(counts)
-        bounds = zip((ends - counts).tolist(), ends.tolist(), strict=True)
-        omitted = self._counts[matches] - counts
-        return [rows[first:last] for first, last in bounds], omitted.tolist()
-
-
-def _ranked(similar: Ints, texts: Sequence[str]) -> Ints:
-    """Return numbers for texts, given by where they are, in the order of the texts."""
-    distinct, inverse = np.unique(similar, return_inverse=True)
-    found = ["" if place < 0 else texts[place] for place in distinct.tolist()]
-    ranks = {text: rank for rank, text in enumerate(sorted(set(found)))}
-    return np.array([ranks[text] for text in found], np.int64)[inverse]
 
 
 def places_of(hits: Hits, some: Ints) -> Ints:
@@ -336,16 +264,6 @@ def places_of(hits: Hits, some: Ints) -> Ints:
     return np.stack(
         [points.docids[rows], points.docids_max[rows], depths, watermarks, *points.intervals(rows)]
     )
-
-
-def _padded(parts: Sequence[Ints]) -> Ints:
-    """Return rows of different widths as one array."""
-    width = max((part.shape[1] for part in parts), default=0)
-    wide = [
-        np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=_UNASSIGNED)
-        for part in parts
-    ]
-    return np.concatenate(wide)
 
 
 def _tuples(rows: Ints) -> list[tuple[int, ...]]:

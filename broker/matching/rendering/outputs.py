@@ -7,6 +7,7 @@ that gets it pays as if it had made it: a budget does not depend on what other q
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Sequence
 from json.encoder import encode_basestring
 from typing import NamedTuple
@@ -42,7 +43,6 @@ class Output(NamedTuple):
     `most` is what both come to where nothing has been read before.
     """
 
-    text: str
     spelled: str
     error: str | None
     nbytes: int
@@ -54,17 +54,22 @@ class Output(NamedTuple):
     def of(cls, text: str, error: str | None, cost: int, readings: Sequence[ReadingCost]) -> Output:
         """Return what has been made of documents."""
         most = cost + sum([reading.first for reading in readings])
-        return cls(text, encode_basestring(text), error, size(text), cost, readings, most)
+        return cls(encode_basestring(text), error, size(text), cost, readings, most)
 
     @classmethod
     def of_copies(cls, trees: Sequence[DocumentTree]) -> Output:
         """Return copies of whole documents that are written as they were read."""
-        text = f"<match>{''.join([tree.text for tree in trees])}</match>"
-        spelled = f'"<match>{"".join([tree.spelled for tree in trees])}</match>"'
+        spelled = "".join(['"<match>', *[tree.spelled for tree in trees], '</match>"'])
         cost = sum([tree.nbytes for tree in trees])
         readings = [ReadingCost(tree.cost, 0) for tree in trees]
         most = cost + sum([tree.cost for tree in trees])
-        return cls(text, spelled, None, len("<match></match>") + cost, cost, readings, most)
+        return cls(spelled, None, len("<match></match>") + cost, cost, readings, most)
+
+    @property
+    def text(self) -> str:
+        """The output itself."""
+        text: str = json.loads(self.spelled)
+        return text
 
 
 class Outputs:

@@ -52,6 +52,7 @@ class DocumentTree(NumberedTree):
         self.nbytes = len(xml)
         self.cost = len(xml) + ELEMENT_BYTES * elements
         self.xpath_cost = XPATH_ELEMENT_BYTES * elements
+        self._spelled: str | None = None
 
     @cached_property
     def root(self) -> etree._Element:
@@ -63,10 +64,12 @@ class DocumentTree(NumberedTree):
         """The root as XML."""
         return self._xml.decode() if self.is_verbatim else super().text
 
-    @cached_property
+    @property
     def spelled(self) -> str:
         """The same as JSON has it within a string."""
-        return encode_basestring(self.text)[1:-1]
+        if self._spelled is None:
+            self._spelled = encode_basestring(self.text)[1:-1]
+        return self._spelled
 
     @property
     def weight(self) -> int:

@@ -149,7 +149,8 @@ class RuleCandidates:
             if asked not in lines:
                 lines[asked] = MatchLines(each.topic.parameters, form)
             behind = Behind.of([leaves[number] for number in each.nodes.leaves], form)
-            each.name = lines[asked].id(MatchLines.identity(behind, each.nodes.visible))
+            own = lines[asked]
+            each.name = own.id(own.identity(behind, own.nodes(each.nodes.visible)))
 
     def matches(self, turns: Iterable[AnyTurn]) -> MatchRows:
         """Return the matches of turns, but for rows."""
