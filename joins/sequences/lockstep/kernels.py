@@ -274,19 +274,32 @@ def enter(
 
 @compiled
 def begin(p: Programs, by: Beginnings, t: TableElements, r: Runs, entering: Ints) -> Ints:
-    """Return pairs of a statement and an element with which a run of it begins."""
+    """Return pairs of a statement and an element with which a run of it begins.
+
+    Most elements begin none, so what is asked of each is asked of arrays at hand.
+    """
     found, count = np.empty((64, 2), np.int64), 0
     stack = np.empty(_DEEPEST)
-    for i in range(len(entering)):
-        element = entering[i]
-        for program in range(len(by.sorted_op)):
-            low, high = _asked_to_begin(p, by, t, r, program, element, stack)
+    code, constants, e, v, h, slots = p.code, p.constants, t.e, t.v, r.h, r.slots
+    statements, by_constant, sorted_constants = p.statements, by.by_constant, by.sorted_constants
+    for program in range(len(by.sorted_op)):
+        first, last = by.sorted_at[program], by.sorted_at[program + 1]
+        op, sorted_line = by.sorted_op[program], by.sorted_line[program]
+        line = p.predicates[program, 0, 1]
+        for i in range(len(entering)):
+            element, low, high = entering[i], first, last
+            if op != FALSE and _run(
+                code, constants, e, v, h, slots, sorted_line, by_constant[first], -1, element, 0,
+                stack,
+            ):  # fmt: skip
+                low, high = _asked_to_begin(op, stack[0], sorted_constants, first, last)
             for at in range(low, high):
-                statement = by.by_constant[at]
-                if t.e[element, END] - t.e[element, START] > p.statements[statement, 1]:
+                statement = by_constant[at]
+                if e[element, END] - e[element, START] > statements[statement, 1]:
                     continue
-                line = p.predicates[program, 0, 1]
-                if _holds(p, t, r, line, statement, -1, element, 0, stack):
+                if _run(
+                    code, constants, e, v, h, slots, line, statement, -1, element, 0, stack
+                ):  # fmt: skip
                     if count == len(found):
                         grown = np.empty((2 * count, 2), np.int64)
                         grown[:count] = found
@@ -298,37 +311,35 @@ def begin(p: Programs, by: Beginnings, t: TableElements, r: Runs, entering: Ints
 
 @compiled
 def _asked_to_begin(
-    p: Programs,
-    by: Beginnings,
-    t: TableElements,
-    r: Runs,
-    program: int,
-    element: int,
-    stack: Doubles,
+    op: int, value: float, constants: Doubles, first: int, last: int
 ) -> tuple[int, int]:
-    """Return the places of the statements of a program that may begin with an element.
+    """Return the places of the statements that may begin with an element that has a value.
 
-    Where one comparison is of a value and a constant, statements stand by their constants.
+    One comparison is of the value and a constant, and statements stand by their constants.
     """
-    low, high = by.sorted_at[program], by.sorted_at[program + 1]
-    op = by.sorted_op[program]
-    if op == FALSE:
-        return low, high
-    line, statement = by.sorted_line[program], by.by_constant[low]
-    if not _holds(p, t, r, line, statement, -1, element, 0, stack):
-        return low, high
-    value = stack[0]
     if value != value:
-        return low, low
-    least = low + np.searchsorted(by.sorted_constants[low:high], value)
-    above = low + np.searchsorted(by.sorted_constants[low:high], value, side="right")
+        return first, first
+    least = _place(constants, first, last, value, False)
+    above = _place(constants, least, last, value, True)
     if op == EQUAL:
         return least, above
     if op == LESS:
-        return above, high
+        return above, last
     if op == AT_MOST:
-        return least, high
-    return low, least if op == GREATER else above
+        return least, last
+    return first, least if op == GREATER else above
+
+
+@compiled
+def _place(constants: Doubles, low: int, high: int, value: float, is_behind: bool) -> int:
+    """Return the place of a value in sorted constants: before those that equal it, or behind."""
+    while low < high:
+        middle = (low + high) >> 1
+        if constants[middle] < value or (is_behind and constants[middle] == value):
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 # -- how a run goes on ---------------------------------------------------------------------------
