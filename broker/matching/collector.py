@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from broker.matching.blockrows import BlockRows, PlainClasses
 from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.boxes.points import Points
 from broker.matching.confidences import are_sure
 from broker.matching.costs.accounting import Accounting
 from broker.matching.costs.budget import Tally
@@ -21,7 +23,6 @@ from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rules.candidates import RuleCandidates
 from broker.matching.usegroups import CommonUse, GroupColumns
-from joins import UNBOUNDED
 from templates.clause import Clause
 from xscl.query import Query
 
@@ -37,7 +38,8 @@ class Collector:
     no such queries.
 
     `matches` are those found, `leaves` the documents behind them that
-    have been read, by number; `long` is as in `MatchRows`, `held_pairs` as in `HeldPairs`.
+    have been read, by number; `long` is as in `MatchRows`, `held_pairs` as in `HeldPairs`, and
+    `plain_tuples` are the `least` of `BlockRows`.
     """
 
     def __init__(
@@ -49,15 +51,21 @@ class Collector:
         *,
         long: int,
         held_pairs: int,
+        plain_tuples: int,
     ) -> None:
         self._accounts = accounts
         self._candidates = candidates
         self._gathered = gathered
         self._is_known = accounts.is_known
         self._inner = InnerTuples(shape_of)
+        self._blocks = BlockRows(accounts, shape_of, least=plain_tuples)
         self._held_pairs = held_pairs
         self.matches = MatchRows(long)
         self.leaves: dict[int, Leaf] = {}
+
+    def take_blocks(self, points: Points, plain: PlainClasses) -> Points:
+        """Add the tuples of plain blocks, of all of the stratum; return the others."""
+        return self._blocks.take(points, plain) if len(plain) else points
 
     def take(self, hits: Hits) -> None:
         """Add tuples to the instances of their clauses, or to their queries' matches."""
@@ -93,10 +101,12 @@ class Collector:
         pairs = HeldPairs.of(hits, bounds, self._accounts, self._held_pairs)
         held = np.zeros(len(hits), np.bool_)
         held[pairs.hits] = True
+        stopped = self._accounts.stopped()
         for rows, group in pairs.others:
             uses = group.columns
-            held[rows] = uses.some_have(_own(bounds[rows], uses))
-            held[rows] &= self._are_open(uses, _own(bounds[rows], uses), hits.docids[rows])
+            own = _own(bounds[rows], uses)
+            held[rows] = uses.some_have(own)
+            held[rows] &= uses.are_open(stopped, own, hits.docids[rows])
         held &= hits.are_true()
         kept = np.flatnonzero(held)
         if not len(kept):
@@ -116,15 +126,6 @@ class Collector:
                 where = hits.docids[own], hits.docids_max[own], weights[own]
                 counted = Counted(group.stream, uses, _own(bounds[own], uses), *where)
                 self._accounts.hand_on(counted)
-
-    def _are_open(self, uses: GroupColumns, tuples: Ints, docids: Ints) -> Flags:
-        """Return which tuples somebody has who is not stopped before they stand."""
-        stopped = self._accounts.stopped()
-        limits = np.array([stopped.get(query, UNBOUNDED) for query in uses.queries], np.int64)
-        are_open: Flags = docids <= limits.min()
-        for limit in np.unique(limits).tolist() if not are_open.all() else ():
-            are_open |= (docids <= limit) & uses.take(limits == limit).some_have(tuples)
-        return are_open
 
     def _are_asked(self, hits: Hits) -> Flags:
         """Return which hits are to be gathered."""
@@ -185,7 +186,8 @@ class Collector:
 
     def inner(self, characters_max: int) -> Iterator[pa.Table]:
         """Yield the tuples of inner operators as instances without numbers."""
-        return self._inner.tables(self._accounts.limit_of, characters_max)
+        yield from self._inner.tables(self._accounts.limit_of, characters_max)
+        yield from self._blocks.tables(characters_max)
 
 
 def _queries(hits: Hits) -> tuple[list[str], Ints]:

@@ -338,11 +338,16 @@ class Engine:
             batch.gathered,
             long=self._limits.shared_characters,
             held_pairs=self._limits.held_pairs,
+            plain_tuples=self._limits.plain_tuples,
         )
-        for part in in_tables(self._processor.tuples(stratum), self._limits.tuples):
+        fan_out, most = self._queries.fan_out, self._limits.tuples
+        for number, part in enumerate(in_tables(self._processor.tuples(stratum), most)):
             accounts.stop_overrun()
             for some in absorption.in_sub_batches(part):
-                for hits in self._queries.fan_out.expand(absorption.points(some)):
+                points = absorption.points(some)
+                if number == 0 and len(some) == len(part) < most:
+                    points = collector.take_blocks(points, fan_out.plain)
+                for hits in fan_out.expand(points) if len(points) else ():
                     collector.take(hits)
             accounts.close()
         accounts.stop_overrun()

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 
 import numpy as np
 
+from broker.matching.blockrows import PlainClasses
 from broker.matching.boxes.columns import Ints
 from broker.matching.boxes.forms import Forms
 from broker.matching.boxes.index import Box, BoxIndex
@@ -31,7 +32,7 @@ FOLLOWS, GROUPED = -1, -2
 class FanOut:
     """All uses of classes, by their boxes; some `boxes_max` are listed at a time.
 
-    `changes` grows with each use that comes or goes.
+    `changes` grows with each use that comes or goes; `plain` are classes that need no look.
     """
 
     def __init__(self, boxes_max: int) -> None:
@@ -43,6 +44,7 @@ class FanOut:
         self._groups: dict[str, dict[Hashable, UseGroup]] = {}
         self._changed: dict[UseGroup, None] = {}
         self._clauses: Counter[Clause] = Counter()
+        self.plain = PlainClasses()
         self.changes = 0
         self._alike: dict[tuple[Clause, str, Box], list[Use]] = {}
         # Of the clauses that have had a tuple.
@@ -51,9 +53,10 @@ class FanOut:
     def add(self, use: Use) -> None:
         """Add a use; of those of one source only the first is asked."""
         if (key := group_key(use)) is not None:
-            self._add_to_group(use, key)
+            self.plain.add(use, self._add_to_group(use, key))
             self._note(use, GROUPED)
             return
+        self.plain.add(use, None)
         if use.topic.source:
             alike = self._alike.setdefault(self._source(use), [])
             alike.append(use)
@@ -87,17 +90,19 @@ class FanOut:
         query_class, clause = uses[0].query_class, uses[0].clause
         self._forms.remove(query_class, clause, len(uses), lambda: (each.asked for each in uses))
 
-    def _add_to_group(self, use: Use, key: Hashable) -> None:
+    def _add_to_group(self, use: Use, key: Hashable) -> UseGroup:
         groups = self._groups.setdefault(use.clause.stream, {})
         group = groups.get(key)
         if group is None:
             group = groups[key] = UseGroup(use.clause, key)
         group.add(use)
         self._changed[group] = None
+        return group
 
     def _remove_from_group(self, use: Use) -> None:
         groups = self._groups[use.clause.stream]
         group = groups[group_key(use)]
+        self.plain.remove(use, group)
         group.remove(use)
         self._changed[group] = None
         if not len(group):
@@ -135,7 +140,11 @@ class FanOut:
     def _forget(self, query_class: int, uses: Iterable[Use]) -> list[int]:
         """Forget uses of a class; return the numbers under which they were taken."""
         of_class = self._by_class[query_class]
-        numbers = [of_class.pop(use) for use in uses]
+        numbers = []
+        for use in uses:
+            numbers.append(number := of_class.pop(use))
+            if number != GROUPED:
+                self.plain.remove(use, None)
         if not of_class:
             del self._by_class[query_class]
         return numbers

@@ -12,7 +12,7 @@ have the same tuples.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.boxes.index import Box
 from broker.matching.uses import Topic, Use
+from joins import UNBOUNDED
 from templates.clause import SPAN, Clause
 from xscl.pattern import INEQUALITIES
 
@@ -102,6 +103,14 @@ class GroupColumns:
         for held in self._held(tuples, telling):
             found |= held.any(axis=0)
         return found
+
+    def are_open(self, stopped: Mapping[str, int], tuples: Ints, docids: Ints) -> Flags:
+        """Return which tuples somebody has who is not `stopped` before they stand."""
+        limits = np.array([stopped.get(query, UNBOUNDED) for query in self.queries], np.int64)
+        are_open: Flags = docids <= limits.min()
+        for limit in np.unique(limits).tolist() if not are_open.all() else ():
+            are_open |= (docids <= limit) & self.take(limits == limit).some_have(tuples)
+        return are_open
 
     def has(self, use: int, tuples: Ints) -> Flags:
         """Return which of some tuples a use has."""
@@ -192,9 +201,14 @@ class UseGroup:
         )
 
     @property
+    def first(self) -> Use:
+        """The first of them."""
+        return next(iter(self._uses()))
+
+    @property
     def use(self) -> CommonUse:
         """The use that stands for all of them."""
-        first, *_ = self._uses()
+        first = self.first
         if len(self) == 1 or not first.clause.is_common:
             # Nothing is made that nobody reads.
             return self._standing(first, first.asked, first.topic)

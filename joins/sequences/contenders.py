@@ -8,7 +8,7 @@ out when as many have come as there were (`sweep`); then all others get new numb
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -60,6 +60,26 @@ class StreamRows:
 
     table: pa.Table
     numbers: Ints
+
+    @classmethod
+    def together(cls, parts: Sequence[StreamRows], nbytes_max: int) -> Iterator[StreamRows]:
+        """Yield the rows of all parts in some of about so many bytes.
+
+        The rows of a contender, which have the same leaves, are in one.
+        """
+        if len(parts) < 2:
+            yield from parts
+            return
+        table = pa.concat_tables([part.table for part in parts])
+        numbers = np.concatenate([part.numbers for part in parts])
+        count = 1 + table.nbytes // nbytes_max
+        if count == 1:
+            yield cls(table, numbers)
+            return
+        of_row = pc.list_element(table.column("leaves"), 0).to_numpy() % count
+        for piece in np.unique(of_row).tolist():
+            own = of_row == piece
+            yield cls(table.filter(pa.array(own)), numbers[own])
 
 
 class Contenders:

@@ -63,6 +63,7 @@ class Evaluation:
             plan, self._contenders, self._conditions, self._pairs.steps, limits
         )
         self._came: dict[int, list[StreamRows]] = defaultdict(list)
+        self._rows_bytes = limits.sub_batch_bytes
         self._waiting: dict[int, Waiting] = defaultdict(Waiting)
         self._swept = self._contenders_min = limits.contenders
 
@@ -101,7 +102,8 @@ class Evaluation:
         clock = batch.clock
         if self._conditions.renew_words():
             self.renew_keys()
-        came = [self._contenders.add(rows, stratum) for rows in self._came.pop(stratum, [])]
+        parts = StreamRows.together(self._came.pop(stratum, []), self._rows_bytes)
+        came = [self._contenders.add(rows, stratum) for rows in parts]
         rows = np.concatenate([np.zeros(0, np.int64), *came])
         seats = self._contenders["seat"][rows]
         roles, decisions = (self.plan.seats[name][seats] for name in ("role", "decision"))

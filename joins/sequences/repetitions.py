@@ -16,6 +16,7 @@ from joins.classes import UseKind
 from joins.engines import Processor
 from joins.memory.instance import read_instances
 from joins.memory.shapes import tuple_edges
+from joins.memory.slots import Ints
 from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.sequences.batch import DecidingBatch
 from joins.sequences.chained.anychains import AnyChainEvaluation
@@ -73,6 +74,13 @@ def _stands_at(one: FoundRun) -> int:
 
 def _is_of_table(evaluation: AnyEvaluation) -> TypeGuard[ColumnChainEvaluation]:
     return isinstance(evaluation, ColumnChainEvaluation)
+
+
+def _some(instances: pa.Table, rows: Ints) -> pa.Table:
+    """Return some rows in order: as they stand, where they stand together."""
+    if rows[-1] - rows[0] + 1 == len(rows):
+        return instances.slice(rows[0], len(rows))
+    return instances.take(pa.array(rows))
 
 
 class Repetitions:
@@ -212,14 +220,14 @@ class Repetitions:
         if not self._read_by and not self._read_by_tables:
             return
         streams = instances.column("stream").combine_chunks().dictionary_encode()
-        names = streams.dictionary.to_pylist()
+        names, of_row = streams.dictionary.to_pylist(), streams.indices.to_numpy()
         for i, name in enumerate(names):
             if tables := self._read_by_tables.get(name):
-                own = instances.take(pa.array(np.flatnonzero(streams.indices.to_numpy() == i)))
+                own = _some(instances, np.flatnonzero(of_row == i))
                 for table in tables:
                     table.absorb(name, own)
         is_read = [name in self._read_by for name in names]
-        rows = np.flatnonzero(np.array(is_read, np.bool_)[streams.indices.to_numpy()])
+        rows = np.flatnonzero(np.array(is_read, np.bool_)[of_row])
         if len(rows):
             taken = instances.take(pa.array(rows))
             for row in read_instances(taken, (first + rows).tolist()):

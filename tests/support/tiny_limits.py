@@ -145,6 +145,7 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
         "tuples": (1, 3),
         "boxes": (1, 3),
         "held_pairs": (0, 3),
+        "plain_tuples": (1, 3),
         "characters": (1, 10),
         "large_bytes": (0, 5),
         "read_bytes": (1, 20),

@@ -60,6 +60,19 @@ class Points:
     def __len__(self) -> int:
         return len(self.tuples)
 
+    def take(self, rows: Ints) -> Points:
+        """Return some of the tuples."""
+        return Points(
+            self.tuples.take(rows),
+            self.operands,
+            self.left[rows],
+            self.right[rows],
+            self.docids[rows],
+            self.docids_min[rows],
+            self.docids_max[rows],
+            self.uncertain,
+        )
+
     @property
     def classes(self) -> Ints:
         """The class of each tuple."""

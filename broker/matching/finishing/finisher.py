@@ -97,7 +97,13 @@ class MatchFinisher:
     ) -> list[FoundMatch] | None:
         limits = readers.limits
         collector = Collector(
-            bill, _no_shape, None, None, long=limits.shared_characters, held_pairs=limits.held_pairs
+            bill,
+            _no_shape,
+            None,
+            None,
+            long=limits.shared_characters,
+            held_pairs=limits.held_pairs,
+            plain_tuples=limits.plain_tuples,
         )
         uncertain = Uncertain(limits.published)
         for part in tuples.slices(limits.tuples):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,19 +22,19 @@ __all__ = ["BatchRows", "ElementParts"]
 class BatchRows:
     """The rows that came in one batch, by stream: what elements are made of when they are asked."""
 
-    def __init__(self) -> None:
-        self.tables: dict[str, list[pa.Table]] = defaultdict(list)
-        self._joined: dict[str, tuple[pa.Table, Ints]] = {}
+    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+        self._tables = tables
+        self._documents: dict[str, Ints] = {}
 
     def of(self, stream: str) -> tuple[pa.Table, Ints] | None:
         """Return the rows of a stream, and their documents."""
-        if stream not in self._joined:
-            if stream not in self.tables:
-                return None
-            table = pa.concat_tables(self.tables.pop(stream)).combine_chunks()
-            leaves = table.column("leaves").combine_chunks().flatten().to_numpy()
-            self._joined[stream] = table, leaves
-        return self._joined[stream]
+        table = self._tables.get(stream)
+        if table is None:
+            return None
+        if stream not in self._documents:
+            leaves = table.column("leaves").combine_chunks().flatten()
+            self._documents[stream] = leaves.to_numpy()
+        return table, self._documents[stream]
 
 
 class ElementParts:
@@ -50,24 +49,17 @@ class ElementParts:
         self.parts: dict[int, Part] = {}
         self._choices: dict[tuple[object, ...], int] = {}
         self._choice_of = np.zeros(0, np.int64)
-        self._new = BatchRows()
 
     @property
     def have_come(self) -> bool:
         """Whether there are rows."""
-        return bool(self.rows or self._new.tables)
+        return bool(self.rows)
 
-    def add(self, stream: str, rows: pa.Table) -> int:
-        """Take rows of the batch; return how many of the stream came in it before."""
-        known: int = sum(each.num_rows for each in self._new.tables.get(stream, ()))
-        if any(stream in role for role in self.roles):
-            self._new.tables[stream].append(rows)
-        return known
-
-    def end_batch(self, batch: int) -> None:
-        """Have the rows that came be those of a batch."""
-        if self._new.tables:
-            self.rows[batch], self._new = self._new, BatchRows()
+    def add(self, batch: int, rows: Mapping[str, pa.Table]) -> None:
+        """Take all rows of a batch, by stream."""
+        own = {name: each for name, each in rows.items() if any(name in r for r in self.roles)}
+        if own:
+            self.rows[batch] = BatchRows(own)
 
     def keep(self, kept: npt.NDArray[np.bool_], into: Ints, batches: Ints) -> None:
         """Keep the parts of some elements, under new numbers, and the rows of some batches."""

@@ -80,7 +80,7 @@ class RunTable:
         self._batch = 0
         self._advanced: WatermarkSteps | None = None
         self._orders = 0
-        self._came: list[tuple[int, ElementColumns]] = []
+        self._came: dict[str, list[pa.Table]] = {}
         self._e = np.empty((_ROOM, len(ElementColumn)), np.int64)
         self._v = np.empty((_ROOM, 0))
         self._extents = np.empty((_ROOM, 4), np.int64)
@@ -150,16 +150,7 @@ class RunTable:
 
     def absorb(self, stream: str, rows: pa.Table) -> None:
         """Take rows of a stream, which are of one batch."""
-        known = self._parts.add(stream, rows)
-        for step, each in self._reads:
-            if each.stream.name == stream:
-                is_document = step == len(self._links)
-                operands = () if is_document else self._statements[0].program.columns[step]
-                keys = each.keys if not is_document or self._is_partitioned else ()
-                columns = read_elements(
-                    each.stream, keys, operands, rows, self._codes, are_documents=is_document
-                )
-                self._came.append((step, columns._replace(rows=columns.rows + known)))
+        self._came.setdefault(stream, []).append(rows)
 
     def advance(self, clock: WatermarkSteps) -> None:
         """Have all runs go on as far as they go in a batch, once."""
@@ -173,12 +164,29 @@ class RunTable:
         if len(entering):
             self._go_on(entering)
 
+    def _read_new(self) -> list[tuple[int, ElementColumns]]:
+        """Return the elements that came in the batch, by step: an element may have several rows."""
+        came, self._came = self._came, {}
+        rows = {name: pa.concat_tables(parts).combine_chunks() for name, parts in came.items()}
+        self._parts.add(self._batch, rows)
+        found: list[tuple[int, ElementColumns]] = []
+        for step, each in self._reads:
+            if each.stream.name in rows:
+                is_document = step == len(self._links)
+                operands = () if is_document else self._statements[0].program.columns[step]
+                keys = each.keys if not is_document or self._is_partitioned else ()
+                own, codes = rows[each.stream.name], self._codes
+                columns = read_elements(
+                    each.stream, keys, operands, own, codes, are_documents=is_document
+                )
+                found.append((step, columns))
+        return found
+
     def _take_new(self) -> None:
         """Write the elements that came in the batch into columns."""
-        came, self._came = self._came, []
+        came = self._read_new()
         if not came:
             return
-        self._parts.end_batch(self._batch)
         docids = np.concatenate([each.docids for _, each in came])
         documents = np.concatenate([each.documents for _, each in came])
         sizes = [len(each.rows) for _, each in came]
