@@ -62,8 +62,8 @@ class MemoryLimits:
     """Entries that a sorted run of the value index has at most, unless one batch has more: to merge
     two of half that size takes some 50 ms; ten million documents of five values make 35 runs."""
 
-    filtered_entries: int = 1 << 16
-    """Entries from which on a sorted run has a filter."""
+    directory_entries: int = 1 << 13
+    """Entries from which on a sorted run has a directory: fewer are searched in a core's cache."""
 
     own_entries: int = 8
     """Entries of a value that are looked at to find that all are of the instance that asks.  One

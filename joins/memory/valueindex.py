@@ -12,17 +12,22 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from joins.memory.hits import EntryHits
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.lookups import LookUps
 from joins.memory.remembered import EMPTY, Hashes
 from joins.memory.slots import Ints
-from joins.memory.sortedrun import AreThere, IndexRun, SortedRunHits
+from joins.memory.sortedrun import AreThere, IndexRun
 from joins.memory.times import Flags
+from joins.memory.valuelookup import AskedValues
 
 __all__ = ["ValueIndex"]
 
 _RUN_PARTS = 4
 """A run whose first instances are gone is written anew for each part of so many of it."""
+
+_GROWTH = 3
+"""A run so many times as large as all behind it, or larger, is left alone."""
 
 _OFFSETS = 1 << 32
 """Instances that the entries of a run can be apart."""
@@ -52,8 +57,7 @@ class ValueIndex:
         if not len(keys):
             return
         self._runs.append(IndexRun.of(keys, instances, self._limits))
-        while self._is_worth_merging(len(self._runs) - 1):
-            self._merge(len(self._runs) - 1, are_there)
+        self._merge_up_to(len(self._runs) - 1, are_there)
 
     def drop(self, before: int) -> None:
         """Drop the entries of instances below `before`, of such as are added in their order.
@@ -68,19 +72,25 @@ class ValueIndex:
             if _RUN_PARTS * (before - run.first) >= run.last - run.first + 1:
                 self._runs[0] = run.since(before, self._limits)
 
-    def _is_worth_merging(self, i: int) -> bool:
-        """Return whether a run and the one before it are of like size."""
-        if not 0 < i < len(self._runs):
-            return False
-        earlier, later = self._runs[i - 1 : i + 1]
-        are_near = later.last - earlier.first < _OFFSETS
-        sizes = len(earlier), len(later)
-        return are_near and sizes[0] < 2 * sizes[1] and sum(sizes) <= self._limits.run_entries
+    def _merge_up_to(self, last: int, are_there: AreThere) -> None:
+        """Merge a run at once with all the runs before it that are worth it."""
+        first, entries = last, len(self._runs[last])
+        while first and self._is_worth_merging(first - 1, last, entries):
+            first -= 1
+            entries += len(self._runs[first])
+        if first < last:
+            parts = zip(
+                *(run.entries(are_there) for run in self._runs[first : last + 1]), strict=True
+            )
+            keys, instances = map(np.concatenate, parts)
+            self._runs[first : last + 1] = self._sorted(keys, instances)
 
-    def _merge(self, i: int, are_there: AreThere) -> None:
-        earlier, later = (run.entries(are_there) for run in self._runs[i - 1 : i + 1])
-        keys, instances = (np.concatenate(parts) for parts in zip(earlier, later, strict=True))
-        self._runs[i - 1 : i + 1] = self._sorted(keys, instances)
+    def _is_worth_merging(self, earlier: int, last: int, entries: int) -> bool:
+        """Return whether a run is not much larger than so many entries of later ones."""
+        run = self._runs[earlier]
+        are_near = self._runs[last].last - run.first < _OFFSETS
+        is_small = len(run) + entries <= self._limits.run_entries
+        return are_near and is_small and len(run) < _GROWTH * entries
 
     def _sorted(self, keys: Hashes, instances: Ints) -> list[IndexRun]:
         """Return a run of entries, if there are any."""
@@ -101,9 +111,8 @@ class ValueIndex:
     def _put(self, i: int, keys: Hashes, instances: Ints, are_there: AreThere) -> None:
         """Put the rest of a run in its place; merge it with the runs before it."""
         self._runs[i : i + 1] = self._sorted(keys, instances)
-        while self._is_worth_merging(i):
-            self._merge(i, are_there)
-            i -= 1
+        if i < len(self._runs):
+            self._merge_up_to(i, are_there)
 
     def shared(self, hashes: Hashes, owners: Ints) -> Flags:
         """Return which values may occur in another instance than their owner, under any variable.
@@ -113,13 +122,14 @@ class ValueIndex:
         order = np.argsort(hashes)
         order = order[np.searchsorted(hashes, EMPTY, "right", sorter=order) :]
         found = np.zeros(len(hashes), np.bool_)
-        for run in self._runs:
+        # What occurs often is found in the newest runs, which are short.
+        for run in reversed(self._runs):
             found_here = run.shared(hashes[order], owners[order], self._limits.own_entries)
             found[order[found_here]] = True
             order = order[~found_here]
         return found
 
-    def find(self, keys: Hashes) -> list[SortedRunHits]:
+    def find(self, keys: Hashes) -> list[EntryHits]:
         """Return where keys are, run by run, each in the order of `keys`.
 
         Entries of instances that have been evicted may be among them.
@@ -128,35 +138,19 @@ class ValueIndex:
         needles = keys[order]
         found = ((run, *run.find(needles)) for run in self._runs)
         return [
-            SortedRunHits.of(run, order[hit], starts, n)
-            for run, hit, starts, n in found
-            if len(hit)
+            EntryHits.of(run, order[hit], starts, n) for run, hit, starts, n in found if len(hit)
         ]
 
     def find_under(
         self, hashes: Hashes, variables: Ints, look_ups: LookUps, oldest: Ints
-    ) -> tuple[Ints, Ints, list[SortedRunHits]]:
+    ) -> tuple[Ints, Ints, list[EntryHits]]:
         """Return values that are here, the look-up of each, and where they are, run by run.
 
         A value of `variables[i]` is looked up as `look_ups` say.  Hits are of the places in what is
         returned; entries of instances that have been evicted may be among them, and not all of
         instances before `oldest[i]`.
         """
-        order = np.argsort(hashes)
-        hashes, variables, oldest = hashes[order], variables[order], oldest[order]
-        which, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        hits: list[SortedRunHits] = []
-        first = 0
-        for run in self._runs:
-            for values, asked, starts, counts in run.find_under(
-                hashes, variables, look_ups, oldest
-            ):
-                places = np.arange(first, first + len(values))
-                hits.append(SortedRunHits(run, places, starts, counts))
-                which.append(order[values])
-                rows.append(asked)
-                first += len(values)
-        return np.concatenate(which), np.concatenate(rows), hits
+        return AskedValues.of(hashes, variables, oldest, look_ups).find(self._runs)
 
     def look_up(self, keys: Hashes, hits_max: int) -> Iterator[tuple[Ints, Ints]]:
         """Yield all hits as (indices into `keys`, instances), about `hits_max` at a time."""

@@ -14,11 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joins.memory.hits import EntryHits
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.lookups import LookUps, entry_keys
 from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints
-from joins.memory.sortedrun import AreThere, SortedRunHits
+from joins.memory.sortedrun import AreThere
 from joins.memory.times import Flags
 from joins.memory.valueindex import ValueIndex
 
@@ -115,7 +116,7 @@ class ValueIndexes:
             found[rows] = index.shared(hashes[rows], owners[rows])
         return found
 
-    def find(self, keys: Hashes) -> list[SortedRunHits]:
+    def find(self, keys: Hashes) -> list[EntryHits]:
         """Return where keys are, run by run, each in the order of `keys`.
 
         Entries of instances that have been evicted may be among them.
@@ -124,13 +125,13 @@ class ValueIndexes:
 
     def find_under(
         self, hashes: Hashes, variables: Ints, look_ups: LookUps, oldest: Ints
-    ) -> tuple[Ints, Ints, list[SortedRunHits]]:
+    ) -> tuple[Ints, Ints, list[EntryHits]]:
         """Return values that are here, the look-up of each, and where they are, run by run.
 
         It is what `ValueIndex.find_under` returns.
         """
         which, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        hits: list[SortedRunHits] = []
+        hits: list[EntryHits] = []
         first = 0
         asked_of = look_ups.any_of(self._occurs)
         asked_of = asked_of[np.minimum(variables, len(asked_of) - 1)]

@@ -32,10 +32,10 @@ import pyarrow.compute as pc
 from joins.budget.pairs import Bounds
 from joins.budget.probe import Probe, ValueJoin
 from joins.classes import ClassRegistry
+from joins.memory.hits import EntryHits
 from joins.memory.remembered import HashValues, Remembered, hash_values
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, Layouts
-from joins.memory.sortedrun import SortedRunHits
 from joins.memory.times import (
     Flags,
     Pairs,
@@ -68,13 +68,13 @@ class _LookUps:
     owners: Ints
     as_right: Ints
     as_left: Ints
-    hits: list[SortedRunHits]
+    hits: list[EntryHits]
 
     def asked(self, which: Ints) -> tuple[Ints, Flags]:
         """Return the windows of some anchors, and which of them are symmetric."""
         return self.anchors.window[which], self.anchors.is_symmetric[which]
 
-    def served(self, hits: SortedRunHits) -> Iterator[tuple[Ints, Ints, Ints]]:
+    def served(self, hits: EntryHits) -> Iterator[tuple[Ints, Ints, Ints]]:
         """Yield, for each side, (anchor, owner, partners) of the values that have hits there."""
         for which in (self.as_right, self.as_left):
             served = which[hits.indices]
@@ -235,16 +235,13 @@ class Candidates:
         if self._remembered.is_ordered:
             # Positions ascend with numbers, so later instances are cut off alike; else `_list`
             # tests them one by one.
-            hits = [
-                each.before(new.owners[each.indices]) if each.run.last >= batch.first else each
-                for each in hits
-            ]
+            hits = [each.before(new.owners[each.indices]) for each in hits]
         as_right, as_left = anchors.as_right[under], anchors.as_left[under]
         return _LookUps(batch, anchors, new.owners, as_right, as_left, hits)
 
     def _hits(
         self, values: NewValues, anchors: AnchorTable
-    ) -> tuple[NewValues, Ints, list[SortedRunHits]]:
+    ) -> tuple[NewValues, Ints, list[EntryHits]]:
         """Return new values that others have, the row of anchors that each serves, and where."""
         are_there, look_ups = anchors.asked()
         if not len(are_there):

@@ -13,10 +13,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from joins.memory.hits import EntryHits
 from joins.memory.limits import MemoryLimits
 from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints, ranges
-from joins.memory.sortedrun import SortedRunHits
 from joins.memory.times import Flags
 from joins.memory.valueindex import ValueIndex
 from joins.similarity.bounds import AskedMeasure, may_hold
@@ -51,7 +51,7 @@ class SortedRuns:
         self._first_set = before
         self._index.drop(before)
 
-    def find(self, keys: Hashes) -> list[SortedRunHits]:
+    def find(self, keys: Hashes) -> list[EntryHits]:
         """Return where words are; entries of sets that are gone may be among them."""
         return self._index.find(keys)
 

@@ -20,6 +20,7 @@ from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from joins.budget.pairs import Bounds
 from joins.engines import Processor
+from joins.memory.hits import EntryHits
 from joins.memory.limits import MemoryLimits
 from joins.memory.lookups import entry_keys
 from joins.memory.remembered import EMPTY, HashValues, Remembered, hash_values
@@ -255,12 +256,12 @@ def test_the_empty_string_has_the_hash_that_joins_nothing() -> None:
     st.booleans(),
 )
 def test_a_value_is_shared_if_another_instance_has_it_under_whatever_variable(
-    batches: list[list[tuple[int, int]]], own_entries: int, has_filters: bool
+    batches: list[list[tuple[int, int]]], own_entries: int, has_directory: bool
 ) -> None:
     instances: list[tuple[int, int, int]] = []
     hashed, _ = hash_values(pa.array([str(n) for n in range(6)] + [""]))
-    filtered_entries = 1 if has_filters else 99
-    index = ValueIndex(MemoryLimits(own_entries=own_entries, filtered_entries=filtered_entries))
+    directory_entries = 1 if has_directory else 99
+    index = ValueIndex(MemoryLimits(own_entries=own_entries, directory_entries=directory_entries))
     for batch in batches:
         # Two values of one instance after the other.
         first = len(instances)
@@ -325,7 +326,7 @@ def test_pairs_in_codes_are_what_they_were(
     st.lists(st.lists(st.integers(0, 9), max_size=12), max_size=5),
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 70)), min_size=1, max_size=8),
 )
-def test_hits_since_an_instance_are_those_of_it_and_later_ones(
+def test_hits_are_cut_at_an_instance_into_those_before_it_and_later_ones(
     batches: list[list[int]], asked: list[tuple[int, int]]
 ) -> None:
     index, entries = ValueIndex(), list[tuple[int, int]]()
@@ -334,16 +335,20 @@ def test_hits_since_an_instance_are_those_of_it_and_later_ones(
         index.add(np.array(values, np.uint64), owners, 0, lambda instances: instances >= 0)
         entries += zip(values, owners.tolist(), strict=True)
     keys, since = np.array([k for k, _ in asked], np.uint64), np.array([s for _, s in asked])
-    found = [
+    found = index.find(keys)
+    later = [hits.since(since[hits.indices]) for hits in found]
+    before = [hits.before(since[hits.indices]) for hits in found]
+    every = [
+        (i, owner) for i, (key, _) in enumerate(asked) for value, owner in entries if value == key
+    ]
+    assert listed(later) == sorted((i, owner) for i, owner in every if owner >= since[i])
+    assert listed(before) == sorted((i, owner) for i, owner in every if owner < since[i])
+
+
+def listed(parts: list[EntryHits]) -> list[tuple[int, int]]:
+    return sorted(
         (int(i), int(owner))
-        for hits in index.find(keys)
-        for indices, counts, owners in hits.since(since[hits.indices]).listed(3)
+        for hits in parts
+        for indices, counts, owners in hits.listed(3)
         for i, owner in zip(np.repeat(indices, counts), owners, strict=True)
-    ]
-    expected = [
-        (i, owner)
-        for i, (key, first) in enumerate(asked)
-        for value, owner in entries
-        if value == key and owner >= first
-    ]
-    assert sorted(found) == sorted(expected)
+    )

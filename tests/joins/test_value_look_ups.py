@@ -46,7 +46,7 @@ def test_found_is_what_each_variable_has(seed: int, filtered: int) -> None:
     # In half of the cases most variables have values in one of the indexes alone.
     kinds = chance.choice((1, 3, 12))
     given = [each for each in entries(chance) if seed % 4 < 2 or (each[1] + each[2]) % kinds < 2]
-    limits = replace(DEFAULT_MEMORY_LIMITS, filtered_entries=filtered)
+    limits = replace(DEFAULT_MEMORY_LIMITS, directory_entries=filtered)
     indexes = indexed(given, limits, kinds)
     pairs = [(m, o) for m in range(VARIABLES) for o in range(VARIABLES + 2)]
     asked = sorted(chance.sample(pairs, chance.choice((1, 10, 60))))

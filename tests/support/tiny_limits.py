@@ -63,7 +63,7 @@ TINY_MEMORY = MemoryLimits(
     chunk_rows=2,
     swept_rows=3,
     run_entries=4,
-    filtered_entries=2,
+    directory_entries=2,
     listed_pairs=1,
     contenders=0,
 )
@@ -94,7 +94,7 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
         "compacted_bytes": (1,),
         "swept_rows": (1, 3),
         "run_entries": (2, 8),
-        "filtered_entries": (1, 4),
+        "directory_entries": (1, 4),
         "own_entries": (1,),
         "listed_pairs": (1, 3),
         "contenders": (0, 3),
