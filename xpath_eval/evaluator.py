@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from lxml import etree
@@ -49,8 +49,7 @@ _NOTHING_DERIVED: DerivedValues = {}
 _NO_LABELS = Labels(np.empty(0, np.int32), np.empty(0, np.int64), ())
 
 
-@dataclass(frozen=True, slots=True)
-class Witnesses:
+class Witnesses(NamedTuple):
     """The witnesses of one document: its shape, and the number and value of each shape node."""
 
     shape: Shape

@@ -129,15 +129,18 @@ class TestIndex:
 
     def find(self, nodes: Sequence[int], values: Values) -> dict[int, list[int]]:
         """Return the variables that may hold at some node, each with those nodes, in order."""
-        found: dict[int, list[int]] = {variable: list(nodes) for variable in self._unindexed}
+        found: dict[int, list[int]] = {}
+        if self._unindexed:
+            found = {variable: list(nodes) for variable in self._unindexed}
         for node in nodes:
-            for variable in self._passed(node, values):
-                found.setdefault(variable, []).append(node)
+            for operand, tests in self._operands.items():
+                for variable in tests.find(values(operand, node)):
+                    hits = found.get(variable)
+                    if hits is None:
+                        found[variable] = [node]
+                    elif hits[-1] != node:  # Tests of two operands may pass there.
+                        hits.append(node)
         return found
-
-    def _passed(self, node: int, values: Values) -> set[int]:
-        sets = [tests.find(values(operand, node)) for operand, tests in self._operands.items()]
-        return sets[0] if len(sets) == 1 else set().union(*sets)
 
 
 @dataclass
@@ -149,7 +152,7 @@ class _Tests:
 
     size: int = 0
     numbers: int = 0
-    words: WordIndex = field(default_factory=WordIndex)
+    words: WordIndex | None = None
     equal: dict[Atom, list[int]] = field(default_factory=lambda: defaultdict(list))
     different: dict[Atom, list[int]] = field(default_factory=lambda: defaultdict(list))
     bounds: dict[str, list[tuple[float, int]]] = field(default_factory=lambda: defaultdict(list))
@@ -158,6 +161,7 @@ class _Tests:
         self.size += 1
         self.numbers += _is_number(test)
         if test.kind in _WORD_TESTS:
+            self.words = self.words or WordIndex()
             self.words.add(test.kind, str(test.constant), variable)
         elif test.kind in ("=", "!="):
             self._constants(test.kind)[test.constant].append(variable)
@@ -168,7 +172,9 @@ class _Tests:
         self.size -= 1
         self.numbers -= _is_number(test)
         if test.kind in _WORD_TESTS:
+            assert self.words is not None, "it was added"
             self.words.remove(test.kind, str(test.constant), variable)
+            self.words = self.words or None
         elif test.kind in ("=", "!="):
             constants = self._constants(test.kind)
             constants[test.constant].remove(variable)
@@ -184,8 +190,8 @@ class _Tests:
         """Return the variables whose test some of the values passes."""
         found: set[int] = set()
         for value in values:
-            text = string(value)
-            if self.words:
+            text = value if isinstance(value, str) else string(value)
+            if self.words is not None:
                 self.words.find(text, found)
             if self.equal:
                 found.update(self.equal.get(text, ()))
