@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,7 @@ from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
 __all__ = [
+    "EVALUATED_SCHEMA",
     "OpenSegment",
     "PlanOf",
     "PlanStore",
@@ -104,6 +106,18 @@ def _write(path: Path, content: bytes) -> None:
 
 def _in_spool(path: str) -> tuple[Segment, pa.RecordBatch]:
     return read_header(Path(path)), read_rows(Path(path))
+
+
+EVALUATED_SCHEMA = pa.schema(
+    [
+        ("witnesses", pa.binary()),
+        ("documents", pa.int64()),
+        ("dead_letters", pa.int64()),
+        ("left_out", pa.int64()),
+    ]
+)
+"""What tasks send: witnesses as an Arrow stream, of how many documents they are, how many of these
+are no XML, and how many are left to whoever joins them."""
 
 
 def evaluate_slices(
@@ -261,11 +275,20 @@ def evaluation_task(
         opened: OpenSegment = _in_spool
         if packs is not None:
             plan_of, opened = PackedPlans(packs).get, unpacked(packs, slices).__getitem__
-        found = evaluated(plan_of, slices, tasks, limits, opened)
-        encoded = [_encode(batch) for batch in found]
-        yield pa.RecordBatch.from_pydict({"witnesses": pa.array(encoded, pa.binary())})
+        for batch in evaluated(plan_of, slices, tasks, limits, opened):
+            yield pa.RecordBatch.from_pylist([_counted(batch)], EVALUATED_SCHEMA)
 
     return evaluate
+
+
+def _counted(batch: pa.RecordBatch) -> dict[str, Any]:
+    errors = batch.column("error")
+    return {
+        "witnesses": _encode(batch),
+        "documents": batch.num_rows,
+        "dead_letters": len(errors) - errors.null_count,
+        "left_out": batch.num_rows - int(are_evaluated(pa.Table.from_batches([batch])).sum()),
+    }
 
 
 def _encode(batch: pa.RecordBatch) -> bytes:

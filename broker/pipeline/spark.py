@@ -36,8 +36,9 @@ import pyspark
 from pyspark import RDD, SparkContext
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import sum as sum_
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import BinaryType, StructType
+from pyspark.sql.types import BinaryType, LongType, StructType
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
@@ -49,10 +50,18 @@ from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.querystart import started
 from broker.pipeline.shards import ShardTask, carry_out
 from broker.pipeline.spoolsource import FORMAT, SLICE_SCHEMA, SpoolSource
-from broker.pipeline.store.objects import StorePlace
+from broker.pipeline.store.objects import StorePlace, plainly
 from joins.shards.orders import Answer
 
-__all__ = ["OnEvaluated", "Records", "Spark", "SparkError", "SparkQuery", "StreamSource"]
+__all__ = [
+    "OBSERVED",
+    "OnEvaluated",
+    "Records",
+    "Spark",
+    "SparkError",
+    "SparkQuery",
+    "StreamSource",
+]
 
 _SETTINGS = {
     # Otherwise workers of a stream have another environment than those of the warming up, and with
@@ -87,7 +96,13 @@ _SETTINGS = {
 OnEvaluated = Callable[[float, float], None]
 """Hears for how many seconds a batch was evaluated, and has waited since to be joined."""
 
-_WITNESSES = StructType().add("witnesses", BinaryType())
+_COUNTED = ("documents", "dead_letters", "left_out")
+_EVALUATED = StructType().add("witnesses", BinaryType())
+for _name in _COUNTED:
+    _EVALUATED.add(_name, LongType())
+
+OBSERVED = "xscl_evaluated"
+"""Under this name Spark's listeners of streaming queries see the counts of each batch."""
 
 _PLANNERS = "pyspark.sql.worker."
 """What Python processes that Spark plans with have in their command lines."""
@@ -206,7 +221,8 @@ class Spark:
         query = SparkQuery(step, on_evaluated)
         slices = self._session.readStream.format(FORMAT).options(**source.options()).load()
         task = evaluation_task(source.plans, source.parallelism, source.limits, source.packs)
-        evaluated = _mapped(slices, task)
+        counts = [sum_(name).alias(name) for name in _COUNTED]
+        evaluated = _mapped(slices, task).observe(OBSERVED, *counts).select("witnesses")
         query.start(evaluated, checkpoint, interval_s)
         return query
 
@@ -349,11 +365,12 @@ class SparkQuery:
         assert self._query is not None
         self._check_batches()
         if not self._query.isActive and (error := self._query.exception()) is not None:
-            raise SparkError(str(error))
+            raise SparkError(plainly(error))
 
     def _check_batches(self) -> None:
         if self._failure is not None:
-            raise SparkError(f"the pipeline has failed: {self._failure}") from self._failure
+            reason = plainly(self._failure)
+            raise SparkError(f"the pipeline has failed: {reason}") from self._failure
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for the query to end; return whether it has.  Raises `SparkError` if it failed."""
@@ -362,7 +379,7 @@ class SparkQuery:
             is_ended = bool(self._query.awaitTermination(timeout_s))  # type: ignore[arg-type]
         except Exception as error:
             self.check()
-            raise SparkError(str(error)) from error
+            raise SparkError(plainly(error)) from error
         self.check()
         return is_ended
 
@@ -395,7 +412,7 @@ def _mapped(slices: DataFrame, task: Callable[..., Any]) -> DataFrame:
 
     It is `DataFrame.mapInArrow` without its demand for pandas, which it does not use: 40 MB.
     """
-    function = UserDefinedFunction(task, _WITNESSES, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    function = UserDefinedFunction(task, _EVALUATED, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     rows: Any = slices
     column: Any = function(*[slices[name] for name in slices.columns])
     return DataFrame(rows._jdf.mapInArrow(column._jc, False, None), slices.sparkSession)

@@ -2,17 +2,21 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from support import doomed
 from support.examples import some
+from support.kit import parse_case
 from support.processes import below, command_of
+from support.runners import run_engine
 from support.standin import StandInEngine
 
 from broker.documents.disk import Disk
@@ -21,8 +25,10 @@ from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.outbox import Outbox
+from broker.pipeline.shards import Join, Tasks, carry_out
 from broker.pipeline.steps import Pipeline, StepSummary
 from broker.pipeline.store.objects import Objects, StorePlace
+from joins.shards.limits import ShardLimits
 from xpath_eval.catalog import EvaluationPlan
 
 if TYPE_CHECKING:
@@ -151,6 +157,76 @@ def test_tasks_read_what_was_packed_for_them(
     left = sorted(Path(name).suffix for name in Objects(stand.packs).names())
     assert left[-2:] == [".plan", ".version"]
     assert set(left[:-2]) == {".pack"}
+
+
+def test_listeners_of_spark_see_what_was_evaluated(
+    spark: Spark, tmp_path: Path, lines: list[DocumentLine]
+) -> None:
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    from broker.pipeline.spark import OBSERVED
+
+    class Listener(StreamingQueryListener):
+        seen: list[dict[str, int]]
+
+        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+            if OBSERVED in event.progress.observedMetrics:
+                self.seen.append(event.progress.observedMetrics[OBSERVED].asDict())
+
+        def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+            self.ended.set()
+
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+            pass
+
+    listener = Listener()
+    listener.seen, listener.ended = [], threading.Event()
+    spark._session.streams.addListener(listener)
+    try:
+        stand = Stand(tmp_path)
+        broken = replace(lines[0], key="broken", xml=b"<a>")
+        stand.accept([*lines, broken])
+        stand.run(spark)
+        stand.close()
+        assert listener.ended.wait(60)
+    finally:
+        spark._session.streams.removeListener(listener)
+    seen = {name: sum(each[name] for each in listener.seen) for name in listener.seen[0]}
+    dead_letters = sum(step.dead_letters for step in stand.steps)
+    assert seen == {
+        "documents": stand.writer.last_docid,
+        "dead_letters": dead_letters,
+        "left_out": 0,
+    }
+    assert dead_letters > 0
+
+
+def test_a_session_of_spark_reads_what_shards_remember(spark: Spark, tmp_path: Path) -> None:
+    from broker.pipeline.store.frames import StateSource
+
+    place = StorePlace.of(tmp_path / "shards")
+    case = parse_case(
+        "query q\n  S//a[v->x1] FOLLOWED BY {x1 = x2, 2 h} S//a[v->x2]\n"
+        + "".join(f"document {i} S 12:{i:02} <a><v>{i % 3}</v></a>\n" for i in range(1, 31))
+        + "----\n"
+    )
+    tasks = Tasks(lambda some: [carry_out(each) for each in some], place)
+    join = Join(case.lateness_us, 2, limits=ShardLimits(pieces=2, piece_rows=10))
+    run_engine(case, batch_size=2, processors=lambda: join.processor(tasks))
+    [run] = Objects(place).names()
+    [name, *_] = [each for each in Objects(place.below(run)).names() if each.startswith("0-")]
+    shutil.copy(tmp_path / "shards" / run / name, tmp_path / "shards" / run / "0-1-twice")
+    spark._session.dataSource.register(StateSource)
+    frame = spark._session.read.format("xscl-state").load(str(tmp_path / "shards"))
+    rows = frame.orderBy("instance").collect()
+    assert [row.docid for row in rows] == [*range(1, 31)]
+    assert {row.shard for row in rows} == {0, 1}
+    assert [row["values"] for row in rows[:3]] == [[None, "1"], [None, "2"], [None, "0"]]
+    assert rows[0].end - rows[1].end == timedelta(minutes=-1)
+    assert frame.filter("array_contains(values, '2')").count() == 10
 
 
 def test_a_checkpoint_has_no_files_with_sums_beside_those_of_spark(half: Half) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +25,7 @@ import pyarrow as pa
 
 from broker.settings.storeaddress import parse_address
 
-__all__ = ["WAITS_S", "Objects", "StoreError", "StorePlace"]
+__all__ = ["WAITS_S", "Objects", "StoreError", "StorePlace", "plainly"]
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +44,19 @@ class StoreError(OSError):
     """The store cannot be reached, or refuses: its operator can act on it."""
 
 
+_STORE_ERROR = re.compile(r"^(?:\w+\.)*StoreError: (.+)$", re.MULTILINE)
+
+
+def plainly(error: BaseException) -> str:
+    r"""Return what an error says; of one of Spark's only what the store said, where it began there.
+
+    >>> plainly(RuntimeError("Job aborted:\nbroker.StoreError: the store is gone\n at Executor"))
+    'the store is gone'
+    """
+    found = _STORE_ERROR.findall(str(error))
+    return found[-1] if found else str(error)
+
+
 class StorePlace(NamedTuple):
     """A folder of a store, which any process can open: an address (`storeaddress`), and a path."""
 
@@ -53,6 +67,13 @@ class StorePlace(NamedTuple):
     def of(cls, directory: Path) -> StorePlace:
         """Return a directory of this machine as a place."""
         return cls(str(directory.resolve()))
+
+    @classmethod
+    def at(cls, address: str) -> StorePlace:
+        """Return the folder that an address leads to."""
+        rest, mark, options = address.partition("?")
+        parent, _, name = rest.rstrip("/").rpartition("/")
+        return cls(parent + mark + options, name)
 
     def below(self, name: str) -> StorePlace:
         """Return a folder in this one."""
