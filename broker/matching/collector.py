@@ -65,7 +65,7 @@ class Collector:
 
     def take_blocks(self, points: Points, plain: PlainClasses) -> Points:
         """Add the tuples of plain blocks, of all of the stratum; return the others."""
-        return self._blocks.take(points, plain) if len(plain) else points
+        return self._blocks.take(points, plain) if len(points) and len(plain) else points
 
     def take(self, hits: Hits) -> None:
         """Add tuples to the instances of their clauses, or to their queries' matches."""

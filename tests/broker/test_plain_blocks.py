@@ -110,3 +110,16 @@ def test_a_class_is_plain_while_decisions_alone_read_it() -> None:
     assert len(plain) == 1
     running.engine.follow(SetChange(gone=["q1"]))
     assert not len(plain)
+
+
+def test_a_stratum_may_have_no_tuples_that_are_apart() -> None:
+    """A document is in both operands of a tuple of the second stratum, which is none then."""
+    texts = {
+        "above": "(S//i->a FOLLOWED BY {, 9 m} S//i->b) JOIN {b/t = c/t, 9 m} S//i->c",
+        "decided": "S//i->a NEXT {b/t > a/t, 20 m} S//i->b",
+    }
+    one, other = (
+        Running(texts, UNLIMITED, Way(limits=limits)).feed(documents(), 1)
+        for limits in (LOOKED_UP, IN_COLUMNS)
+    )
+    assert sorted(one.lines) == sorted(other.lines) != []
