@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import asdict
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
@@ -347,7 +346,7 @@ class Classified(ABC):
         found = self.instances(numbers)
         if found:
             numbers = sorted(found)
-            rows = [{**asdict(found[n]), "vals": found[n].values} for n in numbers]
+            rows = [{**found[n]._asdict(), "vals": found[n].values} for n in numbers]
             yield numbers, pa.RecordBatch.from_pylist(rows, _ROW_SCHEMA)
 
     def template_of(self, number: int) -> Template:

@@ -7,6 +7,7 @@ against each other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,15 +35,14 @@ class InexactError(Exception):
 
 @dataclass(frozen=True)
 class ComparedNumbers:
-    """One inequality: `of_next` of an element, `operator`, `of_previous` of the one before it.
+    """One inequality: a number of an element, `operator`, another of the one before it.
 
-    Each side is the number by which alone the comparison is decided, NaN where it never holds.
-    With `are_same` both sides read the same of an element.
+    `of_element` gives both of an element, in this order: each is the number by which alone the
+    comparison is decided, NaN where it never holds.  With `are_same` both sides read the same.
     """
 
     operator: str
-    of_next: Callable[[StepReading], float]
-    of_previous: Callable[[StepReading], float]
+    of_element: Callable[[StepReading], tuple[float, float]]
     are_same: bool
 
 
@@ -82,7 +82,7 @@ def compile_neighbours(begin: Begin) -> AskedNeighbours | None:
     of_previous = [*leads.operands(), *(side for each in pairs for side in (each.left, each.right))]
     is_free = is_free and not leads.tests and not any(map(_has_default, of_previous))
     return AskedNeighbours(
-        compile_disjuncts((own,)),
+        _always if own == Disjunct() else compile_disjuncts((own,)),
         _always if leads == Disjunct() else compile_disjuncts((leads,)),
         compared,
         is_free,
@@ -162,29 +162,34 @@ def _compared(pair: Residual) -> ComparedNumbers | None:
     # Of several values some pair has to hold: that is the greatest of one side, the least of
     # the other.
     greatest = operator in (">", ">=")
-    return ComparedNumbers(
-        operator,
-        _number(left, max if greatest else min),
-        _number(right, min if greatest else max),
-        are_same,
-    )
+    of_next = _numbers(left)
+    of_previous = None if are_same else _numbers(right)
+
+    def of_element(reading: StepReading) -> tuple[float, float]:
+        asked = of_next(reading)
+        given = asked if of_previous is None else of_previous(reading)
+        if len(asked) == len(given) == 1:
+            return asked[0], given[0]
+        if greatest:
+            return max(asked, default=math.nan), min(given, default=math.nan)
+        return min(asked, default=math.nan), max(given, default=math.nan)
+
+    return ComparedNumbers(operator, of_element, are_same)
 
 
-def _number(
-    operand: Operand, best: Callable[[list[float]], float]
-) -> Callable[[StepReading], float]:
+def _numbers(operand: Operand) -> Callable[[StepReading], list[float]]:
+    """Return what gives the numbers among the values of an operand; one value is one, or NaN."""
     of: Callable[[StepReading], Values] = compile_operand(operand)
 
-    def number(reading: StepReading) -> float:
+    def numbers(reading: StepReading) -> list[float]:
         try:
             values = of(reading)
         except UnboundError:
             raise InexactError from None
         if len(values) == 1 and isinstance(values[0], str):
-            return to_double(values[0])
+            return [to_double(values[0])]
         if any(isinstance(value, Fraction) for value in values):
             raise InexactError
-        numbers = [own for own in map(to_double, values) if own == own]
-        return best(numbers) if numbers else float("nan")
+        return [own for own in map(to_double, values) if own == own]
 
-    return number
+    return numbers

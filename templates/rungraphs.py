@@ -146,13 +146,13 @@ _NO_MORE = '", [], [], null]'
 """How the text of runs ends of which nothing is known but how many they are."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CountedRuns:
     """Runs that end at one time, as a tuple carries them: how many, and of which documents.
 
-    `keys` are what the statement tells them apart by.  The nodes of `graph` are labelled by the
-    places of their documents among those of the tuple; `places` are the block and the root of each
-    of these.  A statement that counts only has no graph.
+    It never changes, once made.  `keys` are what the statement tells them apart by.  The nodes of
+    `graph` are labelled by the places of their documents among those of the tuple; `places` are the
+    block and the root of each of these.  A statement that counts only has no graph.
     """
 
     count: int

@@ -8,7 +8,7 @@ numbered from 1 in the order in which the join gets to know them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -45,8 +45,7 @@ consists of, in block order; `nodes` and `vals` give the document node and the s
 node of its shape."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(NamedTuple):
     """One instance, read back: the columns of `INSTANCE_SCHEMA`, its shape left out."""
 
     instance: int
@@ -96,5 +95,5 @@ def read_instances(rows: pa.Table | pa.RecordBatch, numbers: Iterable[int]) -> I
     The columns of the number and of the shape may be missing.
     """
     columns = [rows.column(name).to_pylist() for name in _READ]
-    for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
-        yield Instance(number, *values[:-3], *map(tuple, values[-3:]))
+    columns[-3:] = [map(tuple, column) for column in columns[-3:]]
+    yield from map(Instance._make, zip(numbers, *columns, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, overload
 
 from joins.memory.durations import UNBOUNDED
@@ -126,7 +127,11 @@ class Parts:
 
     def add(self, stream: TupleStream, row: Instance) -> None:
         """Add a row of a stream to its tuple."""
-        chosen = tuple([row.nodes[1 + stream.terms.index(term)] for term in stream.chosen])
+        size = 1 + len(stream.terms)
+        nodes = row.nodes[1:size]
+        chosen = nodes
+        if stream.chosen != stream.terms:
+            chosen = tuple([nodes[stream.terms.index(term)] for term in stream.chosen])
         key = (stream.blocks, row.leaves, chosen)
         part = self._new.get(key)
         if part is None:
@@ -143,8 +148,7 @@ class Parts:
                 row.leaves,
                 chosen,
             )
-        size = 1 + len(stream.terms)
-        bound = map(TermNode, row.nodes[1:size], row.values[1:size])
+        bound = map(TermNode, nodes, row.values[1:size])
         terms = dict(zip(stream.terms, bound, strict=True))
         part.rows.setdefault(stream.name, []).append(PartRow(terms))
         is_element = self._element_streams is None or stream.name in self._element_streams
@@ -154,7 +158,10 @@ class Parts:
     def take_new(self) -> list[Part]:
         """Return the tuples that came since they were last taken, in order of position and end."""
         new, self._new = [part for part in self._new.values() if part.element is not None], {}
-        return sorted(new, key=lambda part: (part.position, part.end_us))
+        return sorted(new, key=_ARRIVAL)
+
+
+_ARRIVAL = attrgetter("docid", "depth", "match_id", "end_us")
 
 
 class Roles:

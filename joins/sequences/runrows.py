@@ -173,24 +173,25 @@ class GraphRows(FoundRows[FoundGraph]):
         yield {self._run: TermNode(number, one.runs.spell())}
 
     def _extent(self, one: FoundGraph) -> Extent:
-        if len(one.parts) == 1:
-            own = one.parts[0]
-            return Extent(
-                own,
-                own.docid_min,
-                own.docid_max,
-                one.start_us,
-                one.end_us,
-                own.watermark_us,
-                own.depth,
-                one.leaves,
-            )
-        return Extent.of(one.parts)._replace(
-            leaves=one.leaves, start_us=one.start_us, end_us=one.end_us
+        if len(one.parts) > 1:
+            own = Extent.of(one.parts)
+            return own._replace(leaves=one.leaves, start_us=one.start_us, end_us=one.end_us)
+        part = one.parts[0]
+        return Extent(
+            part,
+            part.docid_min,
+            part.docid_max,
+            one.start_us,
+            one.end_us,
+            part.watermark_us,
+            part.depth,
+            one.leaves,
         )
 
-    def _position(self, one: FoundGraph, extent: Extent) -> TuplePosition | None:
-        return super()._position(one, extent._replace(end_us=one.parts[-1].end_us))
+    def _position(self, one: FoundGraph, extent: Extent) -> TuplePosition:
+        end_us = one.parts[-1].end_us
+        watermark_us = max(end_us + self._grace_us, extent.watermark_us)
+        return TuplePosition(one.docid, 1 + extent.depth, watermark_us, end_us)
 
 
 AnyChain = DecidedChain | ColumnChain

@@ -55,14 +55,19 @@ class Gathered:
     def add(self, hits: Hits) -> Ints:
         """Add tuples of roots; return the tuples that begin a match."""
         uses = zip(hits.uses, hits.terms, strict=True)
-        are_aside = np.array([self._plain_of(use, terms).is_plain for use, terms in uses], np.bool_)
-        aside, others = (np.flatnonzero(each[hits.which]) for each in (are_aside, ~are_aside))
+        ways = np.array([self._way_of(use, terms) for use, terms in uses], np.int64)[hits.which]
         begun = [np.zeros(0, np.int64)]
-        if len(aside):
-            begun.append(aside[self._set_aside(hits.alone(aside))])
-        if len(others):
-            begun.append(others[self._add(hits.alone(others) if len(aside) else hits)])
+        for way, add in enumerate((self._add, self._add_counted, self._set_aside)):
+            own = np.flatnonzero(ways == way)
+            if len(own):
+                begun.append(own[add(hits if len(own) == len(hits) else hits.alone(own))])
         return np.concatenate(begun)
+
+    def _way_of(self, use: Use, terms: ClauseTerms) -> int:
+        """Return how tuples of a use become matches: 0 one by one, 1 counted, 2 set aside."""
+        if terms.counted >= 0:
+            return 1
+        return 2 if self._plain_of(use, terms).is_plain else 0
 
     def _plain_of(self, use: Use, terms: ClauseTerms) -> PlainClause:
         query = use.topic.query
@@ -118,25 +123,40 @@ class Gathered:
             for use, terms in zip(hits.uses, hits.terms, strict=True)
         ]
         readings = self._readings(hits)
-        graphs = self._graphs(hits)
         for hit, (use, nodes) in enumerate(zip(hits.which.tolist(), nodes_of(hits), strict=True)):
             own, topic, terms = of_uses[use]
-            counted = graphs.get(hit)
-            key = nodes.key if counted is None else (piece, hit)
-            match = own.get(key)
+            match = own.get(nodes.key)
             if match is None:
                 reader = self._reader(terms)
-                match = own[key] = Matched(
-                    places[hit], nodes, topic, reader, self._documents, counted
-                )
+                match = own[nodes.key] = Matched(places[hit], nodes, topic, reader, self._documents)
                 match.times = times.get(hit, match.times)
                 match.known = known.get(hit, match.known)
-                if counted is not None:
-                    match.find_leaves = self._documents_of(int(hits.nodes[hit, terms.counted]))
                 begun.append(hit)
             match.readings.append(readings[hit])
             match.hits.append((piece, hit))
         return np.array(begun, np.int64)
+
+    def _add_counted(self, hits: Hits) -> Ints:
+        """Add tuples of counted runs, each of which stands for the matches of one end."""
+        places = places_of(hits, np.arange(len(hits))).T.tolist()
+        at = hits.by_clause(terms.counted for terms in hits.clauses)
+        nodes = hits.nodes[np.arange(len(hits)), at].tolist()
+        texts = hits.texts(np.arange(len(hits)), at)
+        leaves, lengths = (each.tolist() for each in hits.leaves)
+        of_uses = [
+            (self._found.setdefault(source_of(use.topic), {}), use.topic, self._reader(terms))
+            for use, terms in zip(hits.uses, hits.terms, strict=True)
+        ]
+        columns = zip(hits.which.tolist(), places, nodes, texts, leaves, lengths, strict=True)
+        for use, place, node, text, own_leaves, length in columns:
+            own, topic, reader = of_uses[use]
+            assert text is not None
+            behind = MatchNodes(tuple(own_leaves[:length]), (), None)
+            runs = CountedRuns.read(text)
+            match = Matched(place, behind, topic, reader, self._documents, runs)
+            match.find_leaves = self._documents_of(node)
+            own[id(match)] = match
+        return np.arange(len(hits))
 
     def match(
         self, place: Sequence[int], nodes: MatchNodes, topic: Topic, terms: ClauseTerms
@@ -164,14 +184,6 @@ class Gathered:
     def _read(self, numbers: set[int], rows: Rows) -> None:
         for some, own in rows(sorted(numbers)) if numbers else ():
             self._documents.add(some, own)
-
-    def _graphs(self, hits: Hits) -> dict[int, CountedRuns]:
-        """Return the runs of hits that are of counted runs."""
-        at = hits.by_clause(terms.counted for terms in hits.clauses)
-        own = np.flatnonzero(at >= 0)
-        texts = hits.texts(own, at[own]) if len(own) else []
-        found = zip(own.tolist(), texts, strict=True)
-        return {hit: CountedRuns.read(text) for hit, text in found if text is not None}
 
     def _texts(self, hits: Hits) -> list[tuple[str | None, ...]]:
         """Return what keys and aggregates read of hits: of each its clause's values in order."""

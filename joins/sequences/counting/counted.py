@@ -50,14 +50,17 @@ from templates.rungraphs import CountedRuns, PathGraph
 __all__ = ["CountedRunEvaluation", "FoundGraph"]
 
 _behind = attrgetter("behind")
+_PLACE = itemgetter(slice(0, 3))
 
 _Begun = Sequence[tuple[Start, LaneNode]]
 """What runs begin with, each with an element that may be the first behind it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class FoundGraph:
     """Matches that end at one time and are decided at one document, with what they are made of.
+
+    It never changes, once made.
 
     `leaves` are their documents, in the order of `runs.places`.  Where `documents` are given, these
     are their documents, and `parts` and `leaves` only say where the matches stand.
@@ -91,6 +94,7 @@ class CountedRunEvaluation(RunEvaluation):
         self._element_key = [(at, compile_keys(key.operand)) for at, key in of_elements]
         # An element that is a place of a match by itself, and of which nothing is told apart.
         self._are_ways = self.decision.is_leading and not (keys or self._counting.has_steps)
+        self._has_keys = any(self._conditions.keys.values())
         self._plain: PlainRuns | None = None
         if self._are_ways:
             self._plain = PlainRuns.of(decision, self._conditions, lateness_us)
@@ -100,36 +104,42 @@ class CountedRunEvaluation(RunEvaluation):
 
     def decide_graphs(self, clock: WatermarkSteps) -> list[FoundGraph]:
         """Return what is found in the batch, in the order in which it is decided."""
-        new = [(part.docid, False, part) for part in self._left.take_new()]
-        new += [(part.entered, True, part) for part in self._entering(clock)]
-        coming = [
-            (docid, is_element, part.end_us, labels_of(part, self._visible), part)
-            for docid, is_element, part in new
-            if part.docid_min > self._counting.point
-        ]
-        coming.sort(key=itemgetter(slice(0, 4)))
+        new = [(part.docid, False, part.end_us, part) for part in self._left.take_new()]
+        new += [(part.entered, True, part.end_us, part) for part in self._entering(clock)]
+        point = self._counting.point
+        coming = [each for each in new if each[-1].docid_min > point]
+        coming.sort(key=_PLACE)
         found: list[FoundGraph] = []
-        for docid, events in groupby(coming, key=itemgetter(0)):
+        counted_at = 0
+        for (docid, is_element, _), group in groupby(coming, key=_PLACE):
             if self.limit is not None and docid >= self.limit:
                 break
-            self._steps = 0
-            own: list[FoundGraph] = []
-            for (_, is_element, _, _), group in groupby(events, key=itemgetter(slice(0, 4))):
-                parts = [each[-1] for each in group]
-                entering = self._enter_elements if is_element else self._enter_lefts
-                own += entering(docid, parts)
-            if self.limit is None:
-                found += own
-        return found
+            if docid != counted_at:
+                self._steps, counted_at = 0, docid
+            entering = self._enter_elements if is_element else self._enter_lefts
+            for parts in self._of_labels([each[-1] for each in group]):
+                found += entering(docid, parts)
+        limit = self.limit
+        return found if limit is None else [each for each in found if each.docid < limit]
+
+    def _of_labels(self, parts: list[Part]) -> list[list[Part]]:
+        """Return parts that come at one place, together where they have one label."""
+        if len(parts) == 1:
+            return [parts]
+        found: dict[tuple[Label, ...], list[Part]] = {}
+        for part in parts:
+            found.setdefault(labels_of(part, self._visible), []).append(part)
+        return [found[labels] for labels in sorted(found)]
 
     # -- what enters ---------------------------------------------------------------------------
 
-    def _enter_elements(self, docid: int, parts: Sequence[Part]) -> Iterator[FoundGraph]:
-        """Yield the graphs of the runs through elements with one label."""
+    def _enter_elements(self, docid: int, parts: Sequence[Part]) -> Iterable[FoundGraph]:
+        """Return the graphs of the runs through elements with one label."""
         counted = self._counted_plainly(docid, parts)
-        if counted is not None:
-            yield from counted
-            return
+        return self._drawn(docid, parts) if counted is None else counted
+
+    def _drawn(self, docid: int, parts: Sequence[Part]) -> Iterator[FoundGraph]:
+        """Yield the graphs of the runs through elements with one label, of lanes with steps."""
         new: list[LaneNode] = []
         lane = None
         for part in parts:
@@ -169,7 +179,7 @@ class CountedRunEvaluation(RunEvaluation):
         plain = self._plain
         if plain is None:
             return None
-        keys = list(dict.fromkeys(map(self._same, parts)))
+        keys = list(dict.fromkeys(map(self._same, parts))) if self._has_keys else [()]
         if len(keys) == 1 and not all(keys[0]):
             return []
         if len(keys) == 1 and (0, keys[0]) not in self._lanes:

@@ -98,12 +98,12 @@ class PlainLane:
             self._shape = replace(self._shape, are_same=False)
         self._serial += 1
         own.serial = self._serial
-        self._note(own.part)
+        is_newest = self._note(own.part)
         if self._elements and self._elements[-1].end_us > own.end_us:
-            return self._enter_late(own)
+            return self._enter_late(own, is_newest=is_newest)
         own.ways = total = self._ways_in_order(own)
         self._elements.append(own)
-        return [self._found(total, own, [own])] if total else []
+        return [self._found(total, own, [own], is_newest=is_newest)] if total else []
 
     def _ways_in_order(self, own: PlainElement) -> int:
         """Return the ways to an element that ends last, and add it up."""
@@ -117,7 +117,7 @@ class PlainLane:
         before = spread(self._shape, own, self._before(own, own.end_us), on=False)
         return own.begins + sum([ways for each, ways in before if each.begins])
 
-    def _enter_late(self, own: PlainElement) -> list[FoundWays]:
+    def _enter_late(self, own: PlainElement, *, is_newest: bool) -> list[FoundWays]:
         """Add an element with others behind it; return the runs through it, by their ends."""
         shape, elements = self._shape, self._elements
         ways_from = self._ways_to(own)
@@ -130,7 +130,8 @@ class PlainLane:
             ending = list(group)
             total = ways_from(end_us) * sum([ways for _, ways in ending])
             if total:
-                found.append(self._found(total, own, [each for each, _ in ending]))
+                those = [each for each, _ in ending]
+                found.append(self._found(total, own, those, is_newest=is_newest))
         for each, ways in behind:
             each.ways += ways * own.ways
         self._renew()
@@ -170,24 +171,25 @@ class PlainLane:
 
     # -- what is found -------------------------------------------------------------------------
 
-    def _note(self, part: Part) -> None:
-        """Note by what an element is the newest."""
-        self._newest = max(self._newest, (part.docid_max, *part.position))
-        self._watermark_us = max(self._watermark_us, part.watermark_us)
-        self._depth = max(self._depth, part.depth)
+    def _note(self, part: Part) -> bool:
+        """Note by what an element is the newest; return whether none is newer, by anything."""
+        newest = part.docid_max, part.docid, part.depth, part.match_id
+        watermark_us, depth = part.watermark_us, part.depth
+        if newest >= self._newest and watermark_us >= self._watermark_us and depth >= self._depth:
+            self._newest, self._watermark_us, self._depth = newest, watermark_us, depth
+            return True
+        self._newest = max(self._newest, newest)
+        self._watermark_us = max(self._watermark_us, watermark_us)
+        self._depth = max(self._depth, depth)
+        return False
 
-    def _is_newest(self, part: Part) -> bool:
-        """Return whether no element has come that is newer than one, by anything."""
-        newest = (self._newest, self._watermark_us, self._depth)
-        return newest == ((part.docid_max, *part.position), part.watermark_us, part.depth)
-
-    def _found(self, total: int, own: PlainElement, ending: Sequence[PlainElement]) -> FoundWays:
+    def _found(
+        self, total: int, own: PlainElement, ending: Sequence[PlainElement], *, is_newest: bool
+    ) -> FoundWays:
         """Return so many runs through an element, which end with one of some."""
-        serial, end_us = self._serial, ending[-1].end_us
-        parts = tuple(dict.fromkeys([own.part, ending[-1].part]))
-        before = bisect_left(self._elements, end_us - self._shape.within_us, key=_END)
-        is_whole = self._is_whole(self._elements[before].end_us, self._watermark_us)
-        if not (is_whole and self._is_newest(own.part)):
+        serial, last = self._serial, ending[-1]
+        parts: tuple[Part, ...] = (own.part,) if own is last else (own.part, last.part)
+        if not (is_newest and self._is_remembered(last.end_us)):
             parts = tuple([each.part for each in self._on_paths(own, ending, serial)])
             if not self._is_whole(parts[0].end_us, max([part.watermark_us for part in parts])):
                 raise NotPlainError
@@ -196,7 +198,14 @@ class PlainLane:
             on_paths = self._on_paths(own, ending, serial)
             return list(dict.fromkeys([each.part.leaves[0] for each in on_paths]))
 
-        return FoundWays(total, end_us, parts, documents)
+        return FoundWays(total, last.end_us, parts, documents)
+
+    def _is_remembered(self, end_us: int) -> bool:
+        """Return whether all that runs may have that end at a time was remembered together."""
+        if self._shape.remembered_us >= UNBOUNDED:
+            return True
+        before = bisect_left(self._elements, end_us - self._shape.within_us, key=_END)
+        return self._is_whole(self._elements[before].end_us, self._watermark_us)
 
     def _is_whole(self, oldest_us: int, watermark_us: int) -> bool:
         """Return whether all from a time on was remembered together (section 1.1)."""

@@ -54,13 +54,14 @@ class PlainRuns:
 
     def enter(self, key: Key, parts: Sequence[Part]) -> list[FoundWays]:
         """Add elements with one label to the lane of a key; return the runs that have one."""
-        own = [part for part in parts if self._neighbours.own(self._alone(part))]
+        alone = [(part, self._alone(part)) for part in parts]
+        own = [each for each in alone if self._neighbours.own(each[1])]
         if len(own) > 1:
             raise NotPlainError
         if not own:
             return []
         try:
-            element = self._element(own[0])
+            element = self._element(*own[0])
         except InexactError:
             raise NotPlainError from None
         lane = self._lanes.get(key)
@@ -86,14 +87,14 @@ class PlainRuns:
         run = RunAtHand((part.element,), part.element, {})
         return RunReading({}, part.start_us, part.end_us, run)
 
-    def _element(self, part: Part) -> PlainElement:
-        asked, alone = self._neighbours, self._alone(part)
+    def _element(self, part: Part, alone: RunReading) -> PlainElement:
+        asked = self._neighbours
         compared = asked.compared
+        numbers = (0.0, 0.0) if compared is None else compared.of_element(alone)
         return PlainElement(
             part,
             part.end_us,
-            0.0 if compared is None else compared.of_next(alone),
-            0.0 if compared is None else compared.of_previous(alone),
+            *numbers,
             asked.may_all_begin or self._begins(part),
             asked.leads(alone),
         )
