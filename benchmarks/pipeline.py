@@ -1,7 +1,7 @@
 """The pipeline: documents a second, delay under a constant rate, restart, registration.
 
     python -m benchmarks pipeline replay [--subscriptions 1000 1000000] [--broad]
-    python -m benchmarks pipeline live [--rate 1000] [--minutes 10]
+    python -m benchmarks pipeline live [--rate 1000] [--minutes 10] [--subscriptions 1000000]
     python -m benchmarks pipeline restart [--documents 1000000]
     python -m benchmarks pipeline register [--queries 10000] [--subscriptions 1000000]
 
@@ -50,10 +50,11 @@ from broker.registry.registered import Engines, check_among
 from broker.registry.subscription import Destination, Subscription
 
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
-BY_AUTHOR = """
-news//item[author = $who]->a FOLLOWED BY { a/author = b/author AND a/feed != b/feed, 2 days }
+BY_AUTHOR_WITHIN = """
+news//item[author = $who]->a FOLLOWED BY { a/author = b/author AND a/feed != b/feed, %s }
 news//item->b
 """
+BY_AUTHOR = BY_AUTHOR_WITHIN % "2 days"
 BY_FEED = """
 news//item[feed = $feed]->a FOLLOWED BY { a/author = b/author AND a/feed != b/feed, $within }
 news//item->b
@@ -61,6 +62,7 @@ news//item->b
 SAME_STORY = "news//item->a JOIN { a/title = b/title AND a/feed != b/feed, %s } news//item->b"
 BROAD_PER_FEED = 10
 LIVE_WINDOW = "30 s"
+MANY = 1_000_000
 
 
 def document_lines(path: Path) -> Iterator[DocumentLine]:
@@ -127,13 +129,15 @@ def run_replay(path: Path, subscriptions: list[int], is_broad: bool) -> None:
 # -- a live broker
 
 
-def run_live(path: Path, rate: int, minutes: float, plots: Path) -> None:
+def run_live(path: Path, rate: int, minutes: float, subscriptions: int, plots: Path) -> None:
     lines = list(itertools.islice(document_lines(path), 20_000))
     settings = f'lateness = "{LIVE_WINDOW}"\n[log]\nformat = "json"\nlevel = "debug"\n'
     with tempfile.TemporaryDirectory() as name:
         broker = Broker(Path(name), settings)
         broker.start()
         broker.call("PUT", "/v1/queries/same", (SAME_STORY % LIVE_WINDOW).encode())
+        if subscriptions:
+            subscribe_authors(broker, authors(path, subscriptions))
         with Memory(broker.pid, every_s=1.0) as memory:
             given = asyncio.run(give(broker.url, broker.headers, lines, rate, minutes * 60))
             broker.wait_for(lambda: not figures_of(broker)["documents_waiting"])
@@ -142,6 +146,18 @@ def run_live(path: Path, rate: int, minutes: float, plots: Path) -> None:
         committed = commit_times(broker.log)
     report_live(given, committed, figures, memory, minutes)
     plot_live(given, committed, memory, plots)
+
+
+def subscribe_authors(broker: Broker, names: list[str]) -> None:
+    """Have a query with a subscription for each name; they are written while the broker rests."""
+    broker.call("PUT", "/v1/queries/shared", (BY_AUTHOR_WITHIN % LIVE_WINDOW).encode())
+    assert broker.stop() == 0
+    registry = Registry(broker.directory / "data" / "registry.db")
+    subscribe(registry, names)
+    registry.close()
+    started = time.perf_counter()
+    broker.start()
+    print(f"started with {len(names):,} subscriptions in {time.perf_counter() - started:.1f} s")
 
 
 def figures_of(broker: Broker) -> dict[str, float]:
@@ -226,16 +242,17 @@ def run_register(queries: int, subscriptions: int) -> None:
         row("the running engine follows", follow)
         [shared] = xscl.parse("S//i[u = $who]->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b", id="shared")
         registry.register("shared", shared.text, version=shared.version, point=0)
-        row(f"{subscriptions:,} subscriptions", lambda: subscribe(registry, subscriptions))
+        people = [f"person {n}" for n in range(subscriptions)]
+        row(f"{subscriptions:,} subscriptions", lambda: subscribe(registry, people))
         row("the running engine follows", follow)
         registry.close()
 
 
-def subscribe(registry: Registry, count: int) -> None:
+def subscribe(registry: Registry, names: list[str]) -> None:
     pull = Destination.parse("pull")
     made = (
-        Subscription(f"sub_{n}", "shared", parameters_key({"who": f"person {n}"}), pull, point=0)
-        for n in range(count)
+        Subscription(f"sub_{n}", "shared", parameters_key({"who": name}), pull, point=0)
+        for n, name in enumerate(names)
     )
     for group in iter(lambda: list(itertools.islice(made, 10_000)), []):
         registry.subscriptions.add(group)
@@ -247,7 +264,7 @@ def main() -> None:
     )
     parser.add_argument("what", choices=["replay", "live", "restart", "register"])
     parser.add_argument("--lines", type=Path, default=NEWS)
-    parser.add_argument("--subscriptions", type=int, nargs="+", default=[1_000, 1_000_000])
+    parser.add_argument("--subscriptions", type=int, nargs="+")
     parser.add_argument("--broad", action="store_true")
     parser.add_argument("--rate", type=int, default=1_000)
     parser.add_argument("--minutes", type=float, default=10)
@@ -256,13 +273,14 @@ def main() -> None:
     parser.add_argument("--plots", type=Path, default=FIGURES)
     arguments = parser.parse_args()
     if arguments.what == "replay":
-        run_replay(arguments.lines, arguments.subscriptions, arguments.broad)
+        run_replay(arguments.lines, arguments.subscriptions or [1_000, MANY], arguments.broad)
     elif arguments.what == "live":
-        run_live(arguments.lines, arguments.rate, arguments.minutes, arguments.plots)
+        subscriptions = max(arguments.subscriptions or [0])
+        run_live(arguments.lines, arguments.rate, arguments.minutes, subscriptions, arguments.plots)
     elif arguments.what == "restart":
         run_restart(arguments.documents)
     else:
-        run_register(arguments.queries, max(arguments.subscriptions))
+        run_register(arguments.queries, max(arguments.subscriptions or [MANY]))
 
 
 if __name__ == "__main__":
