@@ -28,6 +28,9 @@ from broker.documents.spool import Spool
 __all__ = ["AcceptedKeys", "DocumentKey", "HashedLine", "Hashes", "RepeatedDocument", "SegmentKeys"]
 
 
+_REMEMBERED = "key", "identity", "content", "revision", "arrival_us"
+
+
 @dataclass(frozen=True, slots=True)
 class Hashes:
     """What stands for a publisher's key in its stream, and for a document's content."""
@@ -94,15 +97,17 @@ class AcceptedKeys:
 
     def remember(self, segment: Segment, rows: pa.RecordBatch) -> None:
         """Remember the documents of a segment that have a publisher's key."""
+        columns = {name: rows.column(name) for name in _REMEMBERED}
         docids = pa.arange(segment.first_docid, segment.last_docid + 1)
-        table = pa.table([docids, *rows.columns], ["docid", *rows.schema.names])
-        keyed = table.filter(pc.is_valid(table.column("identity")))
+        keyed = pa.table({"docid": docids, **columns})
+        if rows.column("identity").null_count:
+            keyed = keyed.filter(pc.is_valid(keyed.column("identity")))
         if keyed.num_rows:
             like_docids = pc.match_substring_regex(keyed.column("key"), LIKE_DOCID)
             self._docids_are_keys |= pc.any(like_docids).as_py()
             self._index.add(
-                b"".join(keyed.column("identity").to_pylist()),
-                b"".join(keyed.column("content").to_pylist()),
+                _in_a_row(keyed.column("identity")),
+                _in_a_row(keyed.column("content")),
                 *(keyed.column(name).to_numpy() for name in ("revision", "docid", "arrival_us")),
             )
 
@@ -167,6 +172,16 @@ class AcceptedKeys:
         for segment in self._spool.all_segments():
             if since_us is None or segment.arrival_us >= since_us:
                 self.remember(segment, self._spool.rows(segment))
+
+
+def _in_a_row(hashes: pa.ChunkedArray) -> bytes:
+    """Return hashes, of which none is missing, one behind the other."""
+    width = hashes.type.byte_width
+    return b"".join(
+        chunk.buffers()[1].slice(chunk.offset * width, len(chunk) * width)
+        for chunk in hashes.chunks
+        if len(chunk)
+    )
 
 
 @dataclass(slots=True)

@@ -41,24 +41,21 @@ class Absorption:
 
         `published` are the documents that they are of, where queries have published them.
         """
-        ends = witnesses.filter(pc.equal(witnesses.column("depth"), 0)).column("end_us")
         newest = pc.max(witnesses.column("docid")).as_py()
         self.last_docid = max(self.last_docid, newest or 0)
-        self.watermark_us = max(self.watermark_us, pc.max(ends).as_py() or WATERMARK_MIN_US)
-        failed = witnesses.filter(pc.is_valid(witnesses.column("error")))
-        dead = list(
-            zip(failed.column("docid").to_pylist(), failed.column("error").to_pylist(), strict=True)
-        )
+        failed = _where(pc.is_valid(witnesses.column("error")), witnesses, "docid", "error")
         self._advance(witnesses)
-        self._learn_shapes(witnesses.filter(pc.is_valid(witnesses.column("edges"))))
+        spelled = pc.is_valid(witnesses.column("edges"))
+        self._learn_shapes(_where(spelled, witnesses, "shape", "edges"))
         # A document in which no query finds anything takes part in no join.
-        found = witnesses.filter(pc.greater(pc.list_value_length(witnesses.column("nodes")), 0))
+        has_nodes = pc.greater(pc.list_value_length(witnesses.column("nodes")), 0)
+        found = _where(has_nodes, witnesses)
         first = self._processor.next_instance
         newest_of = {each.match_id: each.docid_max for each in published}
         rows = of_witnesses(found, first, self._processor.shape_number, newest_of)
         self._note_uncertain(first, found, published)
         self.rows(rows_in_sub_batches(rows, self._sub_batch_bytes))
-        return dead
+        return list(zip(*(column.to_pylist() for column in failed.columns), strict=True))
 
     def _note_uncertain(self, first: int, found: pa.Table, published: Sequence[Document]) -> None:
         """Note what is not certain of published documents, whose instances begin with `first`."""
@@ -70,9 +67,11 @@ class Absorption:
 
     def _advance(self, witnesses: pa.Table) -> None:
         """Let time pass with the documents from outside."""
-        outside = witnesses.filter(pc.equal(witnesses.column("depth"), 0))
-        columns = ("docid", "watermark_us", "end_us")
-        self._processor.advance(*(outside.column(name).to_numpy() for name in columns))
+        is_outside = pc.equal(witnesses.column("depth"), 0)
+        outside = _where(is_outside, witnesses, "docid", "watermark_us", "end_us")
+        newest_us = pc.max(outside.column("end_us")).as_py()
+        self.watermark_us = max(self.watermark_us, newest_us or WATERMARK_MIN_US)
+        self._processor.advance(*(column.to_numpy() for column in outside.columns))
 
     def _learn_shapes(self, spelled: pa.Table) -> None:
         columns = (spelled.column(name).to_pylist() for name in ("shape", "edges"))
@@ -133,3 +132,9 @@ class Absorption:
         """Forget what is noted of instances that end before a time, which nobody needs."""
         self._bulk.forget(horizon_us)
         self._uncertain.forget(horizon_us)
+
+
+def _where(mask: pa.ChunkedArray, rows: pa.Table, *names: str) -> pa.Table:
+    """Return some columns, by default all, of the rows for which it holds; false where null."""
+    columns = rows.select(names) if names else rows
+    return columns if pc.all(mask, skip_nulls=False).as_py() else columns.filter(mask)

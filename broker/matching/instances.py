@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,7 +34,7 @@ def of_witnesses(
     shapes = found.column("shape").combine_chunks().dictionary_encode()
     numbers = [shape_number(shape) for shape in shapes.dictionary.to_pylist()]
     assert None not in numbers, "the evaluator named a shape that it never spelled out"
-    leaves = pa.array(range(first, first + size), pa.int64())
+    leaves = pa.arange(first, first + size)
     columns = {
         **{name: found.column(name) for name in ("stream", "key", "docid", "depth")},
         **{name: found.column(name) for name in ("match_id", "start_us", "end_us", "nodes")},
@@ -41,7 +42,7 @@ def of_witnesses(
         "docid_max": _docids_max(found, docid_max_of),
         "watermark_us": pc.max_element_wise(found.column("watermark_us"), WATERMARK_MIN_US),
         "shape": pa.array(numbers, pa.int32()).take(shapes.indices),
-        "leaves": pa.ListArray.from_arrays(pa.array(range(size + 1), pa.int32()), leaves),
+        "leaves": pa.ListArray.from_arrays(pa.array(np.arange(size + 1, dtype=np.int32)), leaves),
         "vals": found.column("values"),
     }
     return pa.table([columns[name] for name in UNNUMBERED.names], UNNUMBERED)
