@@ -19,15 +19,16 @@ import elementpath
 from elementpath.datatypes import DateTime10, DayTimeDuration
 from lxml import etree
 
-from xscl.constructor import ConstructedElement, Enclosed, read_constructor
+from xscl.constructor import Attribute, ConstructedElement, Enclosed, read_constructor
 from xscl.enclosed import translate, xpath_variable
 from xscl.meter import STEP_BYTES, ExhaustedError, Meter, size
 from xscl.namespaces import KNOWN_PREFIXES
-from xscl.nodes import AttributeNode, Node, NumberedTree, TextNode, copy_of, text_within
+from xscl.nodes import AttributeNode, Node, NumberedTree, TextNode, text_within
 from xscl.numerals import spell_decimal, spell_double
 from xscl.plainpaths import PlainPath, plain_path
 from xscl.query import Constructor
-from xscl.splicing import Copy, mark, spliced
+from xscl.splicing import Copy, spliced
+from xscl.writing import TextContent, TreeContent, add_run, attribute_text, is_bare, tagged
 from xscl.xpath2 import MeteredContext, XPath2Parser
 from xscl.xpathnodes import xpath_node
 
@@ -96,7 +97,7 @@ class _Compiled:
     """A constructor's tree, and its expressions by their place in its text.
 
     `plain` are those of them that need no XPath 2.0, mostly, and `others` the texts of those that
-    do; `clocks` are the variables of times that are asked for.
+    do; `clocks` are the variables of times that are asked for.  What `is_bare` has no namespaces.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class _Compiled:
         self.plain: dict[int, PlainPath] = {}
         self.others: list[str] = []
         self.clocks: set[str] = set()
+        self.is_bare = "" not in self.namespaces and is_bare(self.element)
         self._compile(self.element, self.namespaces, known)
 
     def _compile(
@@ -173,16 +175,19 @@ class _Construction:
         self.nodes = nodes
         self.values = values
         self.meter = meter
-        self.copies: list[Copy] = []
 
     def text(self, is_list: bool) -> str:
-        declared = self.compiled.namespaces
-        scope = {**KNOWN_PREFIXES, **declared}
-        if is_list:
-            scope.pop("", None)
+        compiled = self.compiled
         try:
-            element = self.element(self.compiled.element, scope, None)
-            text = spliced(element, self.copies, list(declared))
+            if compiled.is_bare:
+                text = self.written(compiled.element)
+            else:
+                scope = {**KNOWN_PREFIXES, **compiled.namespaces}
+                if is_list:
+                    scope.pop("", None)
+                copies: list[Copy] = []
+                element = self.element(compiled.element, scope, None, copies)
+                text = spliced(element, copies, list(compiled.namespaces))
             self.meter.spend(size(text))
             return text
         except ConstructionError:
@@ -194,7 +199,29 @@ class _Construction:
             # decimal's); whichever it is, the match must not be lost.
             raise ConstructionError(_message(error)) from error
 
-    def element(self, syntax: ConstructedElement, scope: Mapping[str, str], parent: Any) -> Any:
+    def written(self, syntax: ConstructedElement) -> str:
+        """Return an element in no namespace as text."""
+        attributes = [
+            f' {each.name}="{attribute_text(self.attribute(each))}"' for each in syntax.attributes
+        ]
+        content = TextContent(self.meter, list(self.compiled.namespaces))
+        for part in syntax.content:
+            if isinstance(part, ConstructedElement):
+                content.parts.append(self.written(part))
+            elif isinstance(part, Enclosed):
+                self.add_sequence(content, part)
+            else:
+                content.add_text(part)
+        return tagged(syntax.name, attributes, content.parts)
+
+    def element(
+        self,
+        syntax: ConstructedElement,
+        scope: Mapping[str, str],
+        parent: Any,
+        copies: list[Copy],
+    ) -> Any:
+        """Return an element as a tree, with marks for `copies`."""
         declared = dict(syntax.namespaces)
         scope = {**scope, **declared}
         name = _expanded(syntax.name, scope, is_element=True)
@@ -208,23 +235,28 @@ class _Construction:
             else etree.SubElement(parent, name, nsmap=wanted)
         )
         for attribute in syntax.attributes:
-            value = "".join(map(self.attribute_text, attribute.parts))
+            value = self.attribute(attribute)
             made.set(_expanded(attribute.name, scope, is_element=False), value)
+        content = TreeContent(self.meter, made, copies)
         for part in syntax.content:
             if isinstance(part, ConstructedElement):
-                self.element(part, scope, made)
+                self.element(part, scope, made, copies)
             elif isinstance(part, Enclosed):
-                self.add_sequence(made, part)
+                self.add_sequence(content, part)
             else:
-                _add_text(made, part)
+                content.add_text(part)
         return made
 
-    def attribute_text(self, part: str | Enclosed) -> str:
-        if isinstance(part, str):
-            return part
-        return " ".join(map(_text, self.evaluate(part)))
+    def attribute(self, attribute: Attribute) -> str:
+        """Return the value of an attribute."""
+        return "".join(
+            [
+                part if isinstance(part, str) else " ".join(map(_text, self.evaluate(part)))
+                for part in attribute.parts
+            ]
+        )
 
-    def add_sequence(self, parent: Any, part: Enclosed) -> None:
+    def add_sequence(self, content: TextContent | TreeContent, part: Enclosed) -> None:
         """Add copies of nodes and the text of atomic values, spaces between adjacent values."""
         run: list[str] = []
         after_value = False
@@ -235,32 +267,13 @@ class _Construction:
             elif isinstance(item, TextNode):
                 run.append(item.value)
             else:
-                self.add_run(parent, run)
+                add_run(content, run)
                 if not isinstance(item, elementpath.XPathNode):
-                    self.add_copy(parent, item)
+                    content.add_copy(item)
             if run:
                 self.meter.spend(size(run[-1]))
             after_value = not is_node
-        self.add_run(parent, run)
-
-    def add_run(self, parent: Any, run: list[str]) -> None:
-        """Add adjacent texts at once: a text costs its whole length whenever it grows."""
-        if run:
-            _add_text(parent, "".join(run))
-            run.clear()
-
-    def add_copy(self, parent: Any, node: Node) -> None:
-        """Keep a place for a copy, which is written by itself; an element's is paid for first."""
-        copy: Copy
-        if isinstance(node, AttributeNode):
-            copy = copy_of(node)
-        else:
-            copy = etree.tostring(node, encoding="unicode", with_tail=False)
-            self.meter.spend(size(copy))
-            if " xmlns" in copy:  # of elements around it perhaps
-                copy = copy_of(node)
-        parent.append(mark(len(self.copies)))
-        self.copies.append(copy)
+        add_run(content, run)
 
     # -- expressions ---------------------------------------------------------------------------
 
@@ -319,13 +332,6 @@ def _expanded(name: str, scope: Mapping[str, str], is_element: bool) -> str:
     prefix, colon, local = name.rpartition(":")
     uri = scope.get(prefix) if colon or is_element else None
     return f"{{{uri}}}{local}" if uri else local
-
-
-def _add_text(parent: Any, text: str) -> None:
-    if len(parent):
-        parent[-1].tail = (parent[-1].tail or "") + text
-    else:
-        parent.text = (parent.text or "") + text
 
 
 def _text(item: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from lxml import etree
 
-__all__ = ["Copy", "mark", "spliced"]
+__all__ = ["Copy", "copied", "mark", "spliced"]
 
 Copy = Any
 """A copy of a node: an element, or its text where nothing in it declares a namespace."""
@@ -40,7 +40,7 @@ def spliced(root: Any, copies: Sequence[Copy], kept_prefixes: Sequence[str]) -> 
     if " xmlns=" in text:
         defaults = _declare_defaults(root)
         text = etree.tostring(root, encoding="unicode")
-    pieces = [_copied(*each, kept_prefixes) for each in zip(copies, defaults, strict=True)]
+    pieces = [copied(*each, kept_prefixes) for each in zip(copies, defaults, strict=True)]
     whole = _MARK.sub(lambda found: pieces[int(found[1])], text)
     if not pieces or " xmlns" not in text:
         return whole
@@ -48,7 +48,7 @@ def spliced(root: Any, copies: Sequence[Copy], kept_prefixes: Sequence[str]) -> 
     return etree.tostring(tree, encoding="unicode")
 
 
-def _copied(copy: Copy, default: str, kept_prefixes: Sequence[str]) -> str:
+def copied(copy: Copy, default: str, kept_prefixes: Sequence[str]) -> str:
     """Return a copy as text that stands where a default namespace is in force."""
     if isinstance(copy, str):
         return _in_no_namespace(copy) if default else copy
