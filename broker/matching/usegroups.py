@@ -77,6 +77,11 @@ class GroupColumns:
     queries: Sequence[str]
     bounds: Ints
 
+    @property
+    def have_bounds(self) -> bool:
+        """Whether uses may have different tuples."""
+        return bool(self.bounds.shape[1])
+
     def sums(self, tuples: Ints, weights: Ints) -> Ints:
         """Return, for each use, the sums of the weights of the tuples that it has.
 

@@ -61,6 +61,7 @@ class DecidingProcessor:
         self._windows: dict[int, Counter[int]] = defaultdict(Counter)
         self._least: dict[int, float] = {}
         self._classes: dict[int, QueryClass] = {}
+        self._strata: Counter[int] = Counter()
         self._joined_as: dict[QueryClass, QueryClass] = {}
         self._plan = Plan()
         self._evaluation = Evaluation(self._plan, lateness_us, limits)
@@ -75,8 +76,8 @@ class DecidingProcessor:
     @property
     def strata(self) -> list[int]:
         """The strata in use, lowest first."""
-        own = {each.stratum for each in self._classes.values()}
-        return sorted(own.union(each for each in self.inner.strata if each != NEVER))
+        own = (each for each in self.inner.strata if each != NEVER)
+        return sorted(self._strata.keys() | own)
 
     def add(
         self,
@@ -98,6 +99,8 @@ class DecidingProcessor:
         if least and least[0] < self._least.get(number, math.inf):
             self._least[number] = least[0]
             self._has_changed = True
+        if number not in self._classes:
+            self._strata[query_class.stratum] += 1
         self._classes[number] = query_class
         if isinstance(decided, (DecidedRuns, DecidedChains)):
             kind = UseKind(window_us, point)
@@ -128,7 +131,9 @@ class DecidingProcessor:
             if not windows[window_us]:
                 del windows[window_us]
             if not windows:
-                del self._windows[number], self._joined_as[self._classes.pop(number)]
+                gone = self._classes.pop(number)
+                del self._windows[number], self._joined_as[gone]
+                self._strata -= Counter([gone.stratum])
                 self._handed_on.pop(number, None)
                 self._least.pop(number, None)
                 self._has_changed = True

@@ -98,6 +98,7 @@ class Repetitions:
         # A decision is large: to look one up costs more than what it does in a batch.
         self._of_class: dict[int, AnyEvaluation] = {}
         self._tables: list[RunTable] = []
+        self._one_by_one: list[RowEvaluation] = []
         self._read_by: dict[str, list[RowEvaluation]] = {}
         self._read_by_tables: dict[str, list[RunTable]] = {}
         self._last_identity = 0
@@ -109,7 +110,7 @@ class Repetitions:
     @property
     def waiting(self) -> int:
         """How many elements wait until they are settled."""
-        return sum(each.waiting for each in (*self._row_evaluations(), *self._tables))
+        return sum(each.waiting for each in (*self._one_by_one, *self._tables))
 
     # -- classes -------------------------------------------------------------------------------
 
@@ -146,6 +147,7 @@ class Repetitions:
         self._of_class = {n: each for n, each in self._of_class.items() if each is not gone}
         if isinstance(gone, ColumnChainEvaluation):
             gone.leave()
+        self._one_by_one = [each for each in self._one_by_one if each is not gone]
 
     def _shape_of(self, runs: AnyRuns) -> int:
         """Return the shape of runs as instances: a root, and a node for each term."""
@@ -161,8 +163,13 @@ class Repetitions:
                 self._of_class[number] = self._begin(runs)
         in_use = [e.table for e in self._evaluations.values() if _is_of_table(e)]
         self._tables = list(dict.fromkeys(in_use))
+        self._one_by_one = [
+            each
+            for each in self._evaluations.values()
+            if not isinstance(each, ColumnChainEvaluation)
+        ]
         self._read_by, self._read_by_tables = {}, {}
-        for evaluation in self._row_evaluations():
+        for evaluation in self._one_by_one:
             for stream in evaluation.streams:
                 self._read_by.setdefault(stream, []).append(evaluation)
         for table in self._tables:
@@ -200,11 +207,6 @@ class Repetitions:
         self._tables.append(RunTable(decision, program, self._lateness_us, self._limits))
         return self._tables[-1]
 
-    def _row_evaluations(self) -> Iterator[RowEvaluation]:
-        for each in self._evaluations.values():
-            if not isinstance(each, ColumnChainEvaluation):
-                yield each
-
     # -- a batch -------------------------------------------------------------------------------
 
     def begin_batch(self) -> None:
@@ -237,6 +239,10 @@ class Repetitions:
     def tables(self, stratum: int, batch: DecidingBatch) -> Iterator[TupleTable]:
         """Yield the tuples of classes that are found in a stratum; their runs become instances."""
         for number in self._of_strata.get(stratum, ()):
+            evaluation = self._of_class[number]
+            # Most of many statements find nothing in a batch.
+            if isinstance(evaluation, ColumnChainEvaluation) and not evaluation.finds(batch.clock):
+                continue
             tuples = self._tuples(number, batch)
             if tuples:
                 yield TupleTable.of_tuples(tuples)
@@ -271,7 +277,7 @@ class Repetitions:
 
     def overruns(self) -> list[Overrun]:
         """Return the uses of classes whose runs are too many from a document on."""
-        is_over = any(each.limit is not None for each in self._row_evaluations())
+        is_over = any(each.limit is not None for each in self._one_by_one)
         if not is_over and not any(table.is_over for table in self._tables):
             return []
         return [
@@ -291,5 +297,5 @@ class Repetitions:
 
     def evict(self, horizon_us: int) -> None:
         """Forget what no run can take any more."""
-        for each in (*self._row_evaluations(), *self._tables):
+        for each in (*self._one_by_one, *self._tables):
             each.evict(horizon_us)

@@ -14,7 +14,9 @@ from broker.matching.costs.charges import (
     Payment,
     PaymentCharges,
 )
+from broker.matching.costs.commoncounts import Counted
 from broker.matching.costs.spending import Carried, Spending
+from broker.matching.usegroups import GroupColumns
 
 QUERIES = ("few", "some", "many")
 BOUNDS = {
@@ -62,6 +64,18 @@ def charges(chance: random.Random, first: int) -> Charges:
     )
 
 
+def shared(chance: random.Random, first: int) -> Counted:
+    """Return tuples that some queries all have, in documents of a batch."""
+    queries = [QUERIES, QUERIES[1:], QUERIES[:1]][chance.randrange(3)]
+    uses = GroupColumns(np.arange(len(queries)), queries, np.zeros((len(queries), 0), np.int64))
+    count, apart = chance.choice((5, 12, 80)), chance.choice((1, 40))
+    docids = np.array([first + chance.randrange(apart) for _ in range(count)])
+    newest = docids - np.array([chance.choice((0, 0, 0, 5)) for _ in range(count)])
+    weights = [(1, chance.randrange(2), chance.randrange(200)) for _ in range(count)]
+    nothing = np.zeros((count, 0), np.int64)
+    return Counted(chance.choice("rs"), uses, nothing, docids, newest, np.array(weights))
+
+
 def spent(seed: int, *, are_told: bool) -> Result:
     """Return where queries stop and why, and what they have spent after some batches."""
     chance = random.Random(seed)
@@ -71,6 +85,11 @@ def spent(seed: int, *, are_told: bool) -> Result:
         first = 960 + 40 * batch
         spending = Spending(BUDGETS[seed % len(BUDGETS)], lambda query: 1, behind.begun)
         for _ in range(chance.randint(1, 10)):
+            if chance.random() < 0.4:
+                counted = shared(chance, first)
+                for query in counted.uses.queries if are_told else ():
+                    spending.of(query)
+                spending.hand_on(counted)
             made = charges(chance, first)
             for which in np.unique(made.which).tolist() if are_told else ():
                 spending.of(QUERIES[which])

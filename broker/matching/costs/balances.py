@@ -31,7 +31,8 @@ class Balances:
         begun: Begun = {}
         for one in spent:
             of_block, key = begun.setdefault(one.block, {}), (one.query, one.revision)
-            of_block[key] = [*of_block.get(key, ()), one]
+            counts = {one.newest_block: (one.matches, one.nbytes)}
+            of_block[key] = {**of_block.get(key, {}), **counts}
         self.begun = begun
 
     def pause(self, query: str, docid: int, reason: str) -> None:

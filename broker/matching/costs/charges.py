@@ -21,6 +21,8 @@ import numpy as np
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.costs.blocks import Account, blocks_of
 from broker.matching.costs.budget import TUPLE_COST, Budget, Spent, Tally, bound_of
+from broker.matching.costs.commoncounts import Counted
+from broker.matching.costs.sharedcounts import SharedCounts
 
 __all__ = ["Charges", "FoundCharges", "HandedOnCharges", "Ledger", "Payment", "PaymentCharges"]
 
@@ -243,11 +245,19 @@ class _Untold:
 class Ledger:
     """The charges of the batch in hand that tallies have not been told.
 
-    `begun` returns what a query had in the block begun before it.
+    `begun` returns what a query had in the block begun before it, `most_begun` the most matches
+    and bytes that one of some queries had.
     """
 
-    def __init__(self, budget: Budget, begun: Callable[[str], Iterable[Spent]]) -> None:
+    def __init__(
+        self,
+        budget: Budget,
+        begun: Callable[[str], Iterable[Spent]],
+        most_begun: Callable[[Iterable[str]], tuple[int, int]],
+    ) -> None:
         self._begun = begun
+        self._most_begun = most_begun
+        self.shared = SharedCounts()
         self._untold = _Untold()
         bounds = (
             budget.pairs_max,
@@ -289,8 +299,24 @@ class Ledger:
             sums[numbers] += by_query.sums
         return bool((sums <= self._bounds).all())
 
+    def share(self, counted: Counted) -> list[str]:
+        """Add tuples that all of some queries have; return those whose tallies have to be told."""
+        queries = counted.uses.queries
+        shared = self.shared.of(queries)
+        if shared is None:
+            shared = self.shared.begin(queries, self._untold.numbers)
+            shared.sums[_MATCHES:] = self._most_begun(queries)
+            for query in shared.apart:
+                self._number(query)
+        shared.counted.append(counted)
+        shared.sums += counted.whole_sums
+        near = self.note(shared.apart, counted.whole_sums) if shared.apart else []
+        if (shared.sums > self._bounds).any():
+            near += self.shared.alone(shared)
+        return near
+
     def note(self, names: Sequence[str], sums: Ints) -> list[str]:
-        """Add to the sums of queries; return the ones whose tallies have to be told.
+        """Add to the sums of queries, a row to each; return those whose tallies have to be told.
 
         A row has the most tuples, bytes, matches and tuples handed on of a document, and the
         matches, those handed on included, and bytes kept of all.
@@ -314,6 +340,8 @@ class Ledger:
             begun = list(self._begun(name))
             untold.sums[number, _MATCHES] = sum(one.matches for one in begun)
             untold.sums[number, _KEPT] = sum(one.nbytes for one in begun)
+            for counted in self.shared.leave(name):
+                untold.sums[number] += counted.whole_sums
         return number
 
     def tell(self, name: str, tally: Tally) -> None:

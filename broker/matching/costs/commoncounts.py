@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -43,6 +44,14 @@ class Counted:
         accounts, sums = self._by_account(some)
         for (docid, newest), weights in zip(accounts.tolist(), sums.tolist(), strict=True):
             yield Account(docid, newest), weights
+
+    @cached_property
+    def whole_sums(self) -> Ints:
+        """What all tuples add to the sums of a query (`Ledger.note`)."""
+        hits, handed_on, nbytes = self.peaks().tolist()
+        _, all_handed_on, all_nbytes = self.weights.sum(axis=0).tolist()
+        spent = hits * TUPLE_COST + nbytes
+        return np.array([hits, spent, 0, handed_on, all_handed_on, all_nbytes], np.int64)
 
     def peaks(self) -> Ints:
         """Return the largest of each weight that an account has."""

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from broker.matching.costs.blocks import block_of
 from broker.matching.costs.budget import Budget, Spent, Tally
 from broker.matching.costs.charges import Charges, Ledger
 from broker.matching.costs.commoncounts import CommonCounts, Counted
+from broker.matching.costs.sharedcounts import InBlock
 from joins import UNBOUNDED
 
 __all__ = ["Begun", "Carried", "Spending"]
 
 
-Begun = dict[int, dict[tuple[str, int], Sequence[Spent]]]
+Begun = dict[int, dict[tuple[str, int], InBlock]]
 """What queries have spent in the block begun, by the block and by their ids and revisions."""
+
+_NOTHING: InBlock = {}
 
 
 class Carried(NamedTuple):
@@ -46,7 +50,8 @@ class Spending:
         self._begun_of = partial(_begun_of, self._begun, revision_of)
         self._tallies: dict[str, Tally] = {}
         self._common = CommonCounts()
-        self._ledger = Ledger(budget, self._begun_of)
+        most_begun = partial(_most_begun, self._begun, revision_of)
+        self._ledger = Ledger(budget, self._begun_of, most_begun)
 
     def of(self, query: str) -> Tally:
         """Return a query's tally in this batch."""
@@ -56,7 +61,8 @@ class Spending:
             tally = Tally(query, revision, self._budget, self._begun_of(query))
             self._tallies[query] = tally
         self._ledger.tell(query, tally)
-        for stream, account, (hits, handed_on, nbytes) in self._common.take(query):
+        untold = chain(self._common.take(query), self._ledger.shared.take(query))
+        for stream, account, (hits, handed_on, nbytes) in untold:
             tally.find(account, hits, nbytes, 0)
             if handed_on:
                 tally.hand_on(stream, account, handed_on)
@@ -82,11 +88,23 @@ class Spending:
 
     def hand_on(self, counted: Counted) -> None:
         """Count tuples of a common stream for the queries that have them."""
+        if not counted.uses.have_bounds:
+            self._share(counted)
+            return
         queries, sums = self._common.add(counted)
         near = {*self._ledger.note(queries, sums)} if queries else set()
         for query in queries:
             if query in near or query in self._tallies:
                 self.of(query)
+
+    def _share(self, counted: Counted) -> None:
+        """Count tuples for queries that all have them."""
+        near = self._ledger.share(counted)
+        shared = self._ledger.shared.of(counted.uses.queries)
+        assert shared is not None
+        told = [query for query in self._tallies if query in shared.members]
+        for query in dict.fromkeys((*told, *near)):
+            self.of(query)
 
     def put_back(self, tally: Tally) -> None:
         """Take a tally in the place of the query's present one."""
@@ -111,34 +129,73 @@ class Spending:
             if tally.is_over:
                 begun.pop(key, None)
             elif spent := tally.spent_in(block):
-                begun[key] = spent
+                begun[key] = {one.newest_block: (one.matches, one.nbytes) for one in spent}
         for untold in (self._common.in_block(block), self._ledger.in_block(block)):
             for query, found in untold.items():
                 key = query, self._revision_of(query)
                 counted[key] = None
                 if found:
-                    begun[key] = _with(begun.get(key, ()), key, block, found)
-        return Carried({block: begun}, [spent for key in counted for spent in begun.get(key, ())])
+                    begun[key] = _with(begun.get(key, _NOTHING), found)
+        for queries, alike in self._ledger.shared.in_block(block):
+            keys = [(query, self._revision_of(query)) for query in queries]
+            counted |= dict.fromkeys(keys)
+            _add_to_all(begun, keys, alike)
+        spent = [
+            Spent(*key, block, newest, *counts)
+            for key in counted
+            for newest, counts in begun.get(key, _NOTHING).items()
+        ]
+        return Carried({block: begun}, spent)
 
     def __iter__(self) -> Iterator[Tally]:
         return iter(self._tallies.values())
 
 
-def _with(
-    begun: Iterable[Spent],
-    key: tuple[str, int],
-    block: int,
-    found: Mapping[int, tuple[int, int]],
-) -> list[Spent]:
+def _with(before: InBlock, found: InBlock) -> InBlock:
     """Return what a query has in a block, with further matches and bytes by newest block."""
-    spent = {one.newest_block: one for one in begun}
+    both = dict(before)
     for newest, (matches, nbytes) in found.items():
-        one = spent.get(newest) or Spent(*key, block, newest, 0, 0)
-        spent[newest] = one._replace(matches=one.matches + matches, nbytes=one.nbytes + nbytes)
-    return [one for _, one in sorted(spent.items())]
+        known = both.get(newest, (0, 0))
+        both[newest] = known[0] + matches, known[1] + nbytes
+    return dict(sorted(both.items()))
+
+
+def _add_to_all(
+    begun: dict[tuple[str, int], InBlock], keys: Iterable[tuple[str, int]], found: InBlock
+) -> None:
+    """Add the same to what some queries have: those that had the same have one object again."""
+    known: dict[int, tuple[InBlock, InBlock]] = {}
+    for key in keys:
+        before = begun.get(key, _NOTHING)
+        both = known.get(id(before))
+        if both is None:
+            # What was there is held as long as it is asked for by its id.
+            both = known[id(before)] = before, _with(before, found)
+        begun[key] = both[1]
 
 
 def _begun_of(begun: Begun, revision_of: Callable[[str], int], query: str) -> Sequence[Spent]:
     """Return what a query had in the block begun before a batch."""
     key = query, revision_of(query)
-    return [one for held in begun.values() for one in held.get(key, ())]
+    return [
+        Spent(*key, block, newest, *counts)
+        for block, held in begun.items()
+        for newest, counts in held.get(key, _NOTHING).items()
+    ]
+
+
+def _most_begun(
+    begun: Begun, revision_of: Callable[[str], int], queries: Iterable[str]
+) -> tuple[int, int]:
+    """Return the most matches, and the most bytes, that one of some queries had before."""
+    if not any(begun.values()):
+        return 0, 0
+    keys = [(query, revision_of(query)) for query in queries]
+    most_matches = most_bytes = 0
+    for held in begun.values():
+        # Many have one object, so few are looked at.
+        distinct = {id(each): each.values() for key in keys if (each := held.get(key))}
+        sums = [tuple(map(sum, zip(*each, strict=True))) for each in distinct.values()]
+        most_matches += max((matches for matches, _ in sums), default=0)
+        most_bytes += max((nbytes for _, nbytes in sums), default=0)
+    return most_matches, most_bytes

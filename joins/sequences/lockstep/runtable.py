@@ -316,6 +316,10 @@ class RunTable:
 
     # -- what is found -------------------------------------------------------------------------
 
+    def finds(self, statement: int) -> bool:
+        """Return whether runs of a statement are decided in the batch."""
+        return statement in self._found
+
     def decided(self, statement: int) -> list[ColumnChain]:
         """Return the runs of a statement that are decided in the batch."""
         found: list[ColumnChain] = []
@@ -555,6 +559,11 @@ class ColumnChainEvaluation:
     def leave(self) -> None:
         """Have no more runs."""
         self.table.leave(self._number)
+
+    def finds(self, clock: WatermarkSteps) -> bool:
+        """Return whether some runs are decided in the batch."""
+        self.table.advance(clock)
+        return self.table.finds(self._number)
 
     def decide(self, clock: WatermarkSteps) -> list[ColumnChain]:
         """Return the runs that are decided in the batch, in no order."""
