@@ -16,7 +16,7 @@ from support.matching_broker import MatchingBroker
 from support.runners import case_with_joins, run_engine
 
 import broker.documents.spool
-import broker.pipeline.lookback.replayrun
+import broker.pipeline.lookback.filling
 import xpath_eval.parsing
 import xpath_eval.walk
 import xscl
@@ -172,7 +172,7 @@ def test_a_replay_cuts_its_segments_by_bytes(tmp_path: Path) -> None:
 
     expected, steps = found()
     assert steps == [12]
-    with mock.patch.object(broker.pipeline.lookback.replayrun, "SEGMENT_BYTES_MAX", 100):
+    with mock.patch.object(broker.pipeline.lookback.filling, "SEGMENT_BYTES_MAX", 100):
         assert found() == (expected, [3, 6, 9, 12])
 
 
