@@ -49,6 +49,7 @@ from joins.shards.orders import Answer, Order
 from templates.queryclass import QueryClass
 
 BATCH = 1_000
+FULL_BATCH = 10_000
 SHARDS = (1, 2, 8, 32, 128)
 SKEWED_SHARES = (0, 10, 50)
 MATCHED_DOCUMENTS = 6_000
@@ -57,19 +58,22 @@ SKEWED_DOCUMENTS = 4_000
 
 
 class CountingStore(MemoryStore):
-    """Counts the rows and bytes of every shard."""
+    """Counts the rows and bytes of every shard, and the seconds that this takes."""
 
     def __init__(self) -> None:
         super().__init__()
         self.rows: Counter[int] = Counter()
         self.bytes = 0
+        self.counting_s = 0.0
 
     def put(self, name: str, rows: pa.Table) -> None:
         super().put(name, rows)
+        began = time.process_time()
         shard, _, _ = name.partition("-")
         if shard.isdigit():  # not what all shards have to know
             self.rows[int(shard)] += rows.num_rows
             self.bytes += rows.nbytes
+        self.counting_s += time.process_time() - began
 
 
 class TimedShards:
@@ -130,7 +134,7 @@ def measure(lines: Sequence[DocumentLine], classes: Sequence[QueryClass], shards
         tuples += sum(1 for _ in timed.processor.tuples(0))
         timed.processor.evict(newest - 2 * DAY_US)
     shard_s = sum(timed.seconds.values())
-    driver_s = time.process_time() - started - shard_s
+    driver_s = time.process_time() - started - shard_s - timed.store.counting_s
     copies = timed.processor.routed_rows
     store, count = timed.store, len(lines)
     return (
@@ -140,19 +144,23 @@ def measure(lines: Sequence[DocumentLine], classes: Sequence[QueryClass], shards
     )
 
 
-def measure_matches(texts: Sequence[str], shards: int, *, can_finish: bool) -> dict[str, float]:
+def measure_matches(
+    texts: Sequence[str], shards: int, *, can_finish: bool, batch: int = BATCH
+) -> dict[str, float]:
     """Return what is spent on all documents but those of the first batch, in microseconds."""
     timed = TimedShards(shards, can_finish=can_finish)
     queries = [RegisteredQuery(xscl.parse(text, id=f"q{i}")[0]) for i, text in enumerate(texts)]
     engine = Engine(queries, lateness_us=0, processor=timed.processor)
-    stream = [document(number) for number in range(1, MATCHED_DOCUMENTS + 1)]
+    batches = MATCHED_DOCUMENTS // BATCH
+    stream = [document(number) for number in range(1, batches * batch + 1)]
     xml = {each.docid: each.xml for each in stream}
     spent = dict.fromkeys(("driver", "outbox", "shards", "slowest", "matches"), 0.0)
     with tempfile.TemporaryDirectory() as directory:
         outbox = Outbox(Path(directory) / "outbox.db")
-        for through, start in enumerate(range(0, len(stream), BATCH), 1):
-            witnesses = engine.evaluate(stream[start : start + BATCH])
+        for through, start in enumerate(range(0, len(stream), batch), 1):
+            witnesses = engine.evaluate(stream[start : start + batch])
             timed.seconds.clear()
+            timed.store.counting_s = 0.0
             began = time.process_time()
             step = engine.process(witnesses, lambda ids: {i: xml[i] for i in ids})
             processed = time.process_time()
@@ -160,7 +168,8 @@ def measure_matches(texts: Sequence[str], shards: int, *, can_finish: bool) -> d
             if through == 1:  # what is made once is there now
                 continue
             in_shards = sum(timed.seconds.values())
-            spent["driver"] += (processed - began - in_shards) * 1e6
+            in_driver = processed - began - in_shards - timed.store.counting_s
+            spent["driver"] += in_driver * 1e6
             spent["outbox"] += (time.process_time() - processed) * 1e6
             spent["shards"] += in_shards * 1e6
             spent["slowest"] += max(timed.seconds.values()) * 1e6
@@ -199,6 +208,22 @@ def print_matches(shards: int) -> None:
         )
 
 
+def print_documents(shards: Sequence[int]) -> None:
+    """Print what a document without a match costs the driver, in small and in full batches."""
+    nothing = FROM.replace("1 h", "1 us")
+    print(f"\na document without a match, µs at the driver: {'batches of':>12} 1,000 {'10,000':>8}")
+    for each in shards:
+        spent = [
+            min(
+                measure_matches([nothing], each, can_finish=True, batch=batch)["driver"] / batch
+                for _ in range(3)
+            )
+            / (MATCHED_DOCUMENTS // BATCH - 1)
+            for batch in (BATCH, FULL_BATCH)
+        ]
+        print(f"{each:>7} shards {spent[0]:>45.1f} {spent[1]:>8.1f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -221,6 +246,7 @@ def main() -> None:
         skewed = with_frequent_title(lines[:SKEWED_DOCUMENTS], percent)
         print(f"\nequal titles, {len(skewed):,} items, one title in {percent} %")
         print(measure(skewed, titles, 3), flush=True)
+    print_documents(arguments.shards)
     for shards in arguments.shards:
         print_matches(shards)
 

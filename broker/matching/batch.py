@@ -45,9 +45,13 @@ class MatchingBatch:
 
     def take(self, parts: Sequence[FinishedMatches | None]) -> bool:
         """Take the matches that shards have made, if budgets surely allow all of them."""
-        made = [part for part in parts if part is not None]
+        if None in parts:
+            return False
+        made = [part for part in parts if part is not None and len(part.charges.which)]
+        if not made:
+            return True
         charges = SummedCharges.of([part.charges for part in made])
-        if len(made) < len(parts) or not self.accounts.admits([charges]):
+        if not self.accounts.admits([charges]):
             return False
         self.accounts.charge(charges)
         self.matches += (match for part in made for match in part.matches())

@@ -108,6 +108,7 @@ class TupleTable:
     @classmethod
     def concat(cls, parts: Sequence[TupleTable]) -> TupleTable:
         """Return the rows of all parts, one part after the other."""
+        parts = [part for part in parts if len(part)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
         counts = [len(part.starts) - 1 for part in parts]

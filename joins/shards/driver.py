@@ -159,9 +159,10 @@ class ShardedProcessor(Classified):
             self._batch.counted.append(self._sketch.note(rows, entries))
             self._repeats.note(entries, self._batch.most)
         anchored = entries.under(self._anchors.variables())
-        for shard, there in enumerate(self._router.route(rows, anchored)):
-            if len(there):
-                self._pieces.append(shard, rows.take(pa.array(there)))
+        places = self._router.route(rows, anchored)
+        if len(places) > 1 or len(places[0]) < size:
+            rows = rows.take(pa.array(np.concatenate(places)))
+        self._pieces.append(rows, list(map(len, places)))
         self._pieces.write_much(self._shards)
 
     def probe(self, stratum: int) -> list[ClassTuple]:

@@ -9,7 +9,7 @@ next order a shard merges its thin pieces, or its newest small ones where there 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, groupby, takewhile
 
 import pyarrow as pa
@@ -45,9 +45,13 @@ class Pieces:
         self._writings = 0
         self.written_rows = 0
 
-    def append(self, shard: int, rows: pa.Table) -> None:
-        """Have instances go to a shard: rows of `INSTANCE_SCHEMA`, at least one."""
-        self._pending[shard].append(rows)
+    def append(self, rows: pa.Table, counts: Sequence[int]) -> None:
+        """Have instances go to shards, rows of `INSTANCE_SCHEMA`: so many to each, in order."""
+        start = 0
+        for shard, count in enumerate(counts):
+            if count:
+                self._pending[shard].append(rows.slice(start, count))
+                start += count
         self._pending_rows += rows.num_rows
         self._pending_bytes += rows.nbytes
 

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from joins.memory.retention import Retention
 
+_FIRST_US = np.iinfo(np.int64).min
+
 __all__ = ["RetainedCount", "RetainedCounts", "merged"]
 
 
@@ -22,9 +24,11 @@ class RetainedCount(NamedTuple):
     def of(cls, rows: pa.Table) -> RetainedCount:
         """Count rows of `INSTANCE_SCHEMA`."""
         shapes, ends = (rows.column(name).to_numpy() for name in ("shape", "end_us"))
+        if len(shapes) and (shapes == shapes[0]).all():
+            return cls({int(shapes[0]): (len(shapes), int(ends.max()))})
         distinct, which = np.unique(shapes, return_inverse=True)
         counts = np.bincount(which, minlength=len(distinct))
-        newest = np.full(len(distinct), np.iinfo(np.int64).min)
+        newest = np.full(len(distinct), _FIRST_US)
         np.maximum.at(newest, which, ends)
         columns = (each.tolist() for each in (distinct, counts, newest))
         return cls({shape: (count, end_us) for shape, count, end_us in zip(*columns, strict=True)})

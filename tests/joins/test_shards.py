@@ -351,7 +351,7 @@ def test_small_pieces_are_few_and_a_row_is_written_a_few_times() -> None:
         numbers = list(range(rows + 1, rows + 1 + chance.choice([1, 1, 2, 9])))
         rows = numbers[-1]
         columns = {"instance": numbers, "shape": [0] * len(numbers), "end_us": numbers}
-        pieces.append(0, pa.table(columns))
+        pieces.append(pa.table(columns), [len(numbers)])
         pieces.write()
         if merged := pieces.to_merge(0):
             size = sum(piece.rows for piece in merged)
