@@ -7,15 +7,15 @@ was left behind is deleted then.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import finalize
 
 from broker.documents.spool import Spool
 from broker.matching.finishing.finisher import MatchFinisher
 from broker.pipeline.store.objects import WAITS_S, StorePlace
-from broker.pipeline.store.runs import MemoryStore, RunStore
+from broker.pipeline.store.runs import MemoryStore, RunsInUse, RunStore
 from joins import UNBOUNDED, Processor
 from joins.shards.driver import Answerer, ShardedProcessor
 from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
@@ -27,11 +27,15 @@ __all__ = ["Join", "RunTasks", "ShardTask", "Tasks", "carry_out"]
 
 @dataclass(frozen=True, slots=True)
 class ShardTask:
-    """An order, and all that a process needs that has never heard of its shard."""
+    """An order, and all that a process needs that has never heard of its shard.
+
+    Runs that are not among those `in_use` are to be forgotten.
+    """
 
     join: Join
     run: StorePlace
     order: Order
+    in_use: frozenset[str]
 
 
 Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
@@ -41,12 +45,12 @@ RunTasks = Callable[[Sequence[ShardTask]], Sequence[Answer]]
 """Has tasks carried out, by `carry_out`, in whatever processes; answers are in the tasks' order."""
 
 
-@dataclass(frozen=True, slots=True)
 class Tasks:
     """Where tasks go, and the place of what they read and write, which all of them can open."""
 
-    run: RunTasks
-    place: StorePlace
+    def __init__(self, run: RunTasks, place: StorePlace) -> None:
+        self.run = run
+        self.runs = RunsInUse(place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +101,16 @@ class Join:
         )
 
     def _in_tasks(self, tasks: Tasks) -> Processor:
-        run = tasks.place.below(uuid.uuid4().hex)
+        runs = tasks.runs
+        run = runs.begin()
 
         def answer(orders: Sequence[Order]) -> Iterable[Answer]:
-            return tasks.run([ShardTask(self, run, order) for order in orders])
+            return tasks.run([ShardTask(self, run, order, runs.names) for order in orders])
 
-        return self._spread(RunStore(run, WAITS_S), answer, can_finish=self.spool is not None)
+        store = RunStore(run, WAITS_S, runs=runs)
+        processor = self._spread(store, answer, can_finish=self.spool is not None)
+        finalize(processor, runs.end, run).atexit = False
+        return processor
 
     def shard(self, number: int, store: Store, documents: Documents | None = None) -> Shard:
         """Return a shard, without state, which makes matches where it can read documents."""
@@ -134,25 +142,24 @@ class _Texts:
         return found
 
 
-_kept_run: StorePlace | None = None
-_kept: dict[int, Shard] = {}
+_kept: dict[tuple[StorePlace, int], Shard] = {}
 
 
 def carry_out(task: ShardTask) -> Answer:
     """Carry out a task, in a process that keeps the shards that it has had to do with.
 
-    Shards of an earlier run are forgotten.
+    Shards of runs that are not in use are forgotten.
     """
-    global _kept_run
-    if _kept_run != task.run:
-        _kept.clear()
-        _kept_run = task.run
+    parent = task.run.parent
+    for run, shard_number in [*_kept]:
+        if run.parent != parent or run.name not in task.in_use:
+            del _kept[run, shard_number]
     number = task.order.shard
     store = RunStore(task.run, is_begun=True)
     # Taken out: a shard that fails in the middle of an order is in no state to go on from.
-    shard = _kept.pop(number, None) or _begin(task.join, number, store)
+    shard = _kept.pop((task.run, number), None) or _begin(task.join, number, store)
     answer = shard.answer(task.order)
-    _kept[number] = shard
+    _kept[task.run, number] = shard
     return answer
 
 

@@ -122,13 +122,10 @@ _IN_VAIN_MAX = 1_000
 class Ahead:
     """Runs actions that change the registry; what they look back at is made ready before.
 
-    That is one state at a time, beside the running engine.  Without `state` it is none: then the
-    stream stands while all is remembered anew.
+    That is one state at a time, beside the running engine.
     """
 
-    def __init__(
-        self, state: EngineState | None, registry: Registry, exclusively: Exclusively
-    ) -> None:
+    def __init__(self, state: EngineState, registry: Registry, exclusively: Exclusively) -> None:
         self._state = state
         self._registry = registry
         self._exclusively = exclusively
@@ -138,7 +135,7 @@ class Ahead:
 
     async def run(self, action: Callable[[int], T], change: SetChange = NOTHING) -> T:
         """Run an action between two documents, once the state is there for what it changes."""
-        if self._state is None or change == NOTHING:
+        if change == NOTHING:
             return await asyncio.wrap_future(self._exclusively(action))
         making = Making(self._state, change)
         await self._until_ready(making)

@@ -135,9 +135,7 @@ class Service:
             on_written=self._stages.written,
             tick_s=settings.clock.every.total_seconds(),
         )
-        # A second run of shards would take the place of the first.
-        state = self._pipeline.state if settings.shards == 1 else None
-        self._ahead = Ahead(state, self._registry, self._ingest.exclusively)
+        self._ahead = Ahead(self._pipeline.state, self._registry, self._ingest.exclusively)
         self._maintenance = Maintenance(self._spool, self._pipeline, self._registry, self._ingest)
 
     async def run(self, stop: asyncio.Event, *, on_listening: Callable[[str], None]) -> bool:

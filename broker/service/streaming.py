@@ -38,6 +38,10 @@ class Streaming:
         self._stack = stack
         self._spark: Spark | None = None
         self._store = place_of(settings, key)
+        shards = (
+            self._store.below("shards") if self._store else StorePlace.of(settings.data / "shards")
+        )
+        self._tasks = Tasks(self.run_tasks, shards)
 
     async def start(self) -> None:
         """Start Spark, where the store can be used."""
@@ -90,15 +94,14 @@ class Streaming:
 
     def processor(self) -> Processor | None:
         """Return a join that is spread over tasks of Spark, where the settings ask for shards."""
-        settings, store = self._settings, self._store
+        settings = self._settings
         join = Join(
             settings.lateness // timedelta(microseconds=1),
             settings.shards,
             settings.budget.pairs_max,
-            spool=settings.data / "spool" if store is None else None,
+            spool=settings.data / "spool" if self._store is None else None,
         )
-        place = StorePlace.of(settings.data / "shards") if store is None else store.below("shards")
-        return join.processor(Tasks(self.run_tasks, place))
+        return join.processor(self._tasks)
 
     def run_tasks(self, tasks: Sequence[ShardTask]) -> Sequence[Answer]:
         """Carry out tasks of shards, and return their answers."""

@@ -104,7 +104,7 @@ class ShardedProcessor(Classified):
         self._evicted = 0
         self._horizon_us = -UNBOUNDED
         self._retained = RetainedCounts(limits.counted_instances)
-        self._looked_at = self._shortened = 0
+        self._looked_at = self._shortened = self._unasked = 0
         self.next_instance = 1
         self._batch = self._begin()
 
@@ -163,6 +163,7 @@ class ShardedProcessor(Classified):
         if len(places) > 1 or len(places[0]) < size:
             rows = rows.take(pa.array(np.concatenate(places)))
         self._pieces.append(rows, list(map(len, places)))
+        self._unasked += rows.num_rows
         self._pieces.write_much(self._shards)
 
     def probe(self, stratum: int) -> list[ClassTuple]:
@@ -206,6 +207,7 @@ class ShardedProcessor(Classified):
                 for shard in busy
             ]
         )
+        self._unasked = 0
         for answer in answers:
             for pair in answer.skewed:
                 self._batch.pair_budget.overrun_by(pair)
@@ -342,6 +344,9 @@ class ShardedProcessor(Classified):
     def evict(self, horizon_us: int) -> int:
         """Delete pieces without a useful instance; return how many instances went."""
         self._horizon_us = horizon_us
+        self.asked = None  # which knows who holds this join
+        if self._unasked > self._limits.unasked_rows * self._shards:
+            self._have_taken_on()
         self._sketch.evict(horizon_us - self.classes.retention.widest())
         retention = self.classes.retention
         is_soon = self.next_instance < self._looked_at + self._limits.looked_every
@@ -357,6 +362,12 @@ class ShardedProcessor(Classified):
             # An evaluator spells a shape out again that comes again.
             self.shapes.keep(used | self._pieces.shapes())
         return gone
+
+    def _have_taken_on(self) -> None:
+        """Have shards take on what they have not been asked about."""
+        self._unasked = 0
+        self._pieces.write()
+        self._ask([self._order(shard) for shard in self._pieces.shards()])
 
     def _forget_epochs(self) -> None:
         if self._anchors.forget(self._pieces.first(self.next_instance)):

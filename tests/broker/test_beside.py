@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import pickle
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from weakref import ref
 
@@ -24,9 +25,13 @@ from broker.pipeline.beside import Due
 from broker.pipeline.joinstate import EngineState
 from broker.pipeline.limits import PipelineLimits
 from broker.pipeline.outbox import Outbox
+from broker.pipeline.shards import Join, ShardTask, Tasks, carry_out
 from broker.pipeline.snapshot import Snapshot
+from broker.pipeline.store.objects import StorePlace
 from broker.registry.queries import QueryState
 from broker.registry.registered import assigned_back, is_registered, looking_back
+from joins.shards.limits import ShardLimits
+from joins.shards.orders import Answer
 from xscl.client import AsyncClient
 
 LATE = (
@@ -56,15 +61,30 @@ class Broker(MatchingBroker):
         self.state.registered_beside(Due(version, self.newest) if is_due else None)
 
 
-def broker_of(directory: Path, case: Case, budget: Budget = DEFAULT_BUDGET) -> Broker:
+def broker_of(
+    directory: Path, case: Case, budget: Budget = DEFAULT_BUDGET, shards: int = 1
+) -> Broker:
     directory.mkdir(exist_ok=True)
+    join = Join(
+        case.lateness_us,
+        shards,
+        limits=ShardLimits(unasked_rows=0, pieces=2),
+        spool=directory / "spool",
+    )
+    tasks = Tasks(carried_out, StorePlace.of(directory / "shards"))
     return Broker(
         directory,
         lateness_us=case.lateness_us,
         snapshot=Snapshot(directory / "state", limits=LIMITS),
         pipeline_limits=LIMITS,
         budget=budget,
+        processors=lambda: join.processor(tasks),
     )
+
+
+def carried_out(tasks: Sequence[ShardTask]) -> list[Answer]:
+    """Carry out tasks as another process would."""
+    return [carry_out(pickle.loads(pickle.dumps(task))) for task in tasks]
 
 
 @pytest.fixture
@@ -84,10 +104,40 @@ def test_the_stream_finds_as_much_as_if_it_had_stood_still(number: int, tmp_path
     """Two brokers hear the same; one of them makes its state before it registers."""
     case = late_case(number)
     prepared, stood = (
-        heard(broker_of(tmp_path / name, case), case, number, prepares=name == "prepared")
+        heard(
+            broker_of(tmp_path / name, case, shards=1 + 2 * (number % 2)),
+            case,
+            number,
+            prepares=name == "prepared",
+        )
         for name in ("prepared", "stood")
     )
     assert prepared == stood
+
+
+def test_shards_of_two_engines_are_there_side_by_side(tmp_path: Path) -> None:
+    broker = broker_of(tmp_path, Case(), shards=2)
+    broker.register(query_of(SAME.replace("1 h", "2 h"), "other"))
+    broker.take(items("x", "y", "x"))
+    [first] = (tmp_path / "shards").iterdir()
+    change = looking_back(broker.registry, query_of(SAME), 0)
+    assert broker.begin(change)
+    while broker.state.go_on_beside():
+        pass
+    assert len([*(tmp_path / "shards").iterdir()]) == 2
+    broker.take(items("x", minute=4))
+    assert first in (tmp_path / "shards").iterdir()
+    broker.register(query_of(SAME), since=0)
+    broker.registered(change)
+    made = broker.engines_made
+    broker.take(items("x", minute=5))
+    broker.take(items("y", minute=6))
+    assert broker.engines_made == made
+    [second] = (tmp_path / "shards").iterdir()
+    assert second != first
+    broker.look_back()
+    assert len([line for line in broker.found() if '"query": "q"' in line]) == 7
+    broker.close()
 
 
 def late_case(number: int) -> Case:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import xscl
@@ -22,6 +22,7 @@ from broker.pipeline.steps import Pipeline
 from broker.registry.queries import QueryState, Registry
 from broker.registry.registered import Engines
 from broker.registry.subscription import Destination
+from joins import Processor
 
 __all__ = ["DAY_US", "PULL", "MatchingBroker", "items", "query_of"]
 
@@ -53,6 +54,7 @@ class MatchingBroker:
         limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
         pipeline_limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS,
         budget: Budget = DEFAULT_BUDGET,
+        processors: Callable[[], Processor | None] = lambda: None,
     ) -> None:
         self.lateness_us = lateness_us
         self.registry = Registry(directory / "registry.db")
@@ -66,6 +68,7 @@ class MatchingBroker:
             limits=limits,
             budget=budget,
             pauses=self.outbox.pauses,
+            processors=processors,
         )
         self._engines = engines
         self.engines_made = 0

@@ -77,6 +77,7 @@ TINY_SHARDS = ShardLimits(
     pieces=3,
     piece_rows=9,
     looked_every=1,
+    unasked_rows=0,
 )
 
 CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
@@ -128,6 +129,7 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
         "pieces": (2,),
         "piece_rows": (1, 5),
         "looked_every": (1, 3),
+        "unasked_rows": (0, 2),
         "first_asked": (1,),
         "counted_instances": (1,),
     },

@@ -1,12 +1,15 @@
-"""Runs: tables and values that are of use to one run of the broker, in a folder of their own.
+"""Runs: tables and values that are of use to one processor, in a folder of their own.
 
-With its first object a run takes the place of all others beside it: what they have left is deleted,
-and so is what a task of theirs comes to write late.
+With its first object a run takes the place of all others beside it that are not in use: what they
+have left is deleted, and so is what a task of theirs comes to write late.  Two are in use while an
+engine is made beside the running one.
 """
 
 from __future__ import annotations
 
 import pickle
+import threading
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,29 +17,60 @@ import pyarrow as pa
 
 from broker.pipeline.store.objects import Objects, StorePlace
 
-__all__ = ["MemoryStore", "RunStore", "begin"]
+__all__ = ["MemoryStore", "RunStore", "RunsInUse", "begin"]
 
 
-def begin(objects: Objects) -> None:
-    """Make the folder of some objects, and delete those beside it."""
+class RunsInUse:
+    """The runs below a place that are in use."""
+
+    def __init__(self, place: StorePlace) -> None:
+        self._place = place
+        self.names: frozenset[str] = frozenset()
+        # One may end while another begins, also in the same thread, where memory is collected.
+        self._changing = threading.RLock()
+
+    def begin(self) -> StorePlace:
+        """Return the place of a new run."""
+        run = self._place.below(uuid.uuid4().hex)
+        with self._changing:
+            self.names |= {run.name}
+        return run
+
+    def end(self, run: StorePlace) -> None:
+        """Hear that a run is of no use any more: the next object of another one deletes it."""
+        with self._changing:
+            self.names -= {run.name}
+
+
+def begin(objects: Objects, runs: RunsInUse | None = None) -> None:
+    """Make the folder of some objects, and delete those beside it that are not in use."""
     assert objects.place.folder, "a run has a folder of its own"
     objects.create()
     beside = Objects(objects.place.parent)
-    beside.remove_folders(name for name in beside.names() if name != objects.place.name)
+    names = beside.names()  # first: another run that begins meanwhile is in use before it is there
+    kept = {objects.place.name} | (runs.names if runs is not None else frozenset())
+    beside.remove_folders(name for name in names if name not in kept)
 
 
 class RunStore:
-    """The tables and values of a run.
+    """The tables and values of a run, one of `runs` where others are in use beside it.
 
     With the first of them it begins.  Not so where it `is_begun`: a task may be late, and is not to
     put an end to the run that has followed its own.
     """
 
     def __init__(
-        self, place: StorePlace, waits_s: Sequence[float] = (), *, is_begun: bool = False
+        self,
+        place: StorePlace,
+        waits_s: Sequence[float] = (),
+        *,
+        is_begun: bool = False,
+        runs: RunsInUse | None = None,
     ) -> None:
         self._objects = Objects(place, waits_s)
         self._is_begun = is_begun
+        self._runs = runs or RunsInUse(place.parent)
+        self._beside: frozenset[str] | None = None
 
     def put(self, name: str, rows: pa.Table) -> None:
         """Keep a table."""
@@ -66,9 +100,10 @@ class RunStore:
         self._objects.remove(names)
 
     def _begin(self) -> None:
-        if not self._is_begun:
-            self._is_begun = True
-            begin(self._objects)
+        beside = self._runs.names
+        if not self._is_begun and self._beside != beside:
+            begin(self._objects, self._runs)
+            self._beside = beside
 
 
 def _writer(rows: pa.Table) -> Any:
