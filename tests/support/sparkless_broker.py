@@ -28,14 +28,14 @@ class NoStreaming(Streaming):
     async def start(self) -> None:
         """Start nothing."""
 
-    async def documents(self, source: Any, step: Any, *, on_evaluated: Any) -> Any:
+    async def documents(self, plans: Any, step: Any, *, through: Any, on_evaluated: Any) -> Any:
         return NoQuery()
 
 
 class Sparkless(Service):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._streaming = NoStreaming(settings, self._stack)
+        self._streaming = NoStreaming(settings, self._stack, key=b"")
 
 
 class Unstarted(Service):
