@@ -274,7 +274,7 @@ def main() -> None:
     template(options.events)
     columns(options.events // 10)
     chains(options.events // 5)
-    many(options.events // 5, options.statements)
+    many(options.events, options.statements)
 
 
 if __name__ == "__main__":

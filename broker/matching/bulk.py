@@ -11,13 +11,23 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from broker.matching.boxes.columns import Ints
 from broker.matching.limits import MatchingLimits
 
 __all__ = ["Bulk"]
 
 T = TypeVar("T")
+
+
+def _sizes(lists: pa.ListArray) -> Ints:
+    """Return the bytes of the texts of each list: texts stand one behind the other."""
+    texts = lists.values
+    if not len(texts):
+        return np.zeros(len(lists), np.int64)
+    ends = np.frombuffer(texts.buffers()[1], np.int32, offset=4 * texts.offset)
+    sizes: Ints = np.diff(ends[lists.offsets.to_numpy()]).astype(np.int64)
+    return sizes
 
 
 class Bulk:
@@ -32,9 +42,7 @@ class Bulk:
         """Note the large instances of rows of `INSTANCE_SCHEMA`, numbered from `first` on."""
         for batch in rows.select(["vals", "end_us"]).to_batches():
             values, ends = batch.columns
-            lengths = pc.binary_length(pc.list_flatten(values)).fill_null(0).to_numpy()
-            owners = pc.list_parent_indices(values).to_numpy()
-            sizes = np.bincount(owners, lengths, batch.num_rows)
+            sizes = _sizes(values)
             for row in np.flatnonzero(sizes > self._limits.large_bytes).tolist():
                 self._large[first + row] = int(sizes[row]), ends[row].as_py()
             first += batch.num_rows

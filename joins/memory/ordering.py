@@ -15,12 +15,14 @@ import numpy.typing as npt
 
 from joins.memory.slots import Ints
 
-__all__ = ["order_by"]
+__all__ = ["numbered", "order_by"]
 
 _Column = npt.NDArray[Any]
 
 _CODE_BITS = 64
 _SIGN = np.uint64(1 << _CODE_BITS - 1)
+_SPARSE = 64
+"""How many times as many places as values are looked through rather than that values are sorted."""
 
 
 def order_by(*columns: _Column) -> Ints:
@@ -71,3 +73,24 @@ def _is_in_order(columns: list[_Column]) -> bool:
             return False
         may_be_less &= column[:-1] == column[1:]
     return True
+
+
+def numbered(values: Ints) -> tuple[Ints, Ints]:
+    """Return the different values in order, and which of them each is: most are close together.
+
+    >>> distinct, which = numbered(np.array([7, 5, 9, 5]))
+    >>> distinct.tolist(), which.tolist()
+    ([5, 7, 9], [1, 0, 2, 0])
+    """
+    if not len(values):
+        return values, values
+    least = int(values.min())
+    size = int(values.max()) - least + 1
+    if size > _SPARSE * len(values):
+        distinct, which = np.unique(values, return_inverse=True)
+        return distinct, which.reshape(-1)
+    places = values - least
+    is_there = np.zeros(size, np.bool_)
+    is_there[places] = True
+    numbers = np.cumsum(is_there) - 1
+    return np.flatnonzero(is_there) + least, numbers[places]

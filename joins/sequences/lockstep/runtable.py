@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
+from joins.memory.ordering import numbered
 from joins.memory.slots import Ints
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.lockstep.elements import ElementColumns, KeyCodes, read_elements
@@ -200,11 +201,11 @@ class RunTable:
         e = self._e[first : self._size]
         e[:, ElementColumn.DOCID] = docids
         e[:, ElementColumn.CAME] = self._batch
-        distinct, number = np.unique(docids, return_inverse=True)
+        distinct, number = numbered(docids)
         e[:, ElementColumn.NUMBER] = self._docids_seen + number
         self._docids = _longer(self._docids, self._docids_seen, distinct)
         self._docids_seen += len(distinct)
-        distinct, number = np.unique(documents, return_inverse=True)
+        distinct, number = numbered(documents)
         e[:, ElementColumn.DOCUMENT] = self._documents_seen + number
         none = np.full(len(distinct), -1)
         self._of_document = _longer(self._of_document, self._documents_seen, none)
@@ -291,7 +292,7 @@ class RunTable:
     def _link(self, elements: Ints) -> None:
         """Have elements be found by their documents."""
         documents = self._e[elements, ElementColumn.DOCUMENT]
-        if len(np.unique(documents)) == len(documents):
+        if (np.diff(np.sort(documents)) > 0).all():
             self._e[elements, ElementColumn.NEXT] = self._of_document[documents]
             self._of_document[documents] = elements
             return
@@ -494,11 +495,11 @@ class RunTable:
     def _keep_numbers(self) -> None:
         """Number docids and documents anew, those of the elements that are there."""
         e, h = self._e[: self._size], self._h[: self._heads]
-        used, number = np.unique(e[:, ElementColumn.NUMBER], return_inverse=True)
+        used, number = numbered(e[:, ElementColumn.NUMBER])
         h[:, HeadColumn.NUMBER] = np.searchsorted(used, h[:, HeadColumn.NUMBER])
         e[:, ElementColumn.NUMBER] = number
         self._docids, self._docids_seen = self._docids[used], len(used)
-        used, number = np.unique(e[:, ElementColumn.DOCUMENT], return_inverse=True)
+        used, number = numbered(e[:, ElementColumn.DOCUMENT])
         e[:, ElementColumn.DOCUMENT] = number
         self._of_document, self._documents_seen = self._of_document[used], len(used)
 
@@ -506,8 +507,8 @@ class RunTable:
 def _orders(came: Sequence[ElementColumns], docids: Ints) -> tuple[Ints, int]:
     """Return the place of each element among the positions of all, and how many these are."""
     if all(each.positions is None for each in came):
-        distinct, order = np.unique(docids, return_inverse=True)
-        return order.reshape(-1), len(distinct)
+        distinct, order = numbered(docids)
+        return order, len(distinct)
     positions: list[tuple[int, int, str]] = []
     for each in came:
         positions += each.positions or [(docid, 0, "") for docid in each.docids.tolist()]
