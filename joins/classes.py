@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
@@ -72,14 +72,13 @@ class ClassRegistry:
 
     Numbers only grow.  `retention` says for how long instances that can fill a class are kept: for
     its widest window, or longer where its tuples are joined again (`retain`).  `version` grows with
-    every change, `compared_version` where other variables are compared than before, and `watch`
-    returns the classes that have changed, so that one change does not cost a look at all classes.
+    every change, and `watch` returns the classes that have changed, so that one change does not
+    cost a look at all classes; `watch_compared` does so for variables that are compared.
     """
 
     def __init__(self, shapes: Shapes | None = None) -> None:
         self.by_number: dict[int, QueryClass] = {}
         self.version = 0
-        self.compared_version = 0
         self.last_number = 0
         self._numbers: dict[QueryClass, int] = {}
         self._windows: dict[int, Durations] = defaultdict(Durations)
@@ -90,12 +89,25 @@ class ClassRegistry:
         self._strata: Counter[int] = Counter()
         self._compared: Counter[int] = Counter()
         self._watchers: list[ClassChanges] = []
+        self._compared_changes: list[set[int]] = []
         self.holders: Holders | None = None
 
     def watch(self) -> ClassChanges:
         """Return the changes from now on; the classes that there are count as changed."""
         self._watchers.append(ClassChanges(self.by_number))
         return self._watchers[-1]
+
+    def watch_compared(self) -> set[int]:
+        """Return a set to which variables are added that come to be compared, or are no more.
+
+        Who asks takes them out.
+        """
+        self._compared_changes.append(set(self._compared))
+        return self._compared_changes[-1]
+
+    def _note_compared(self, variables: Collection[int]) -> None:
+        for changes in self._compared_changes if variables else ():
+            changes.update(variables)
 
     def add(
         self,
@@ -116,7 +128,7 @@ class ClassRegistry:
             self.by_number[number] = query_class
             self._strata[query_class.stratum] += 1
             own = query_class.compared()
-            self.compared_version += not own <= self._compared.keys()
+            self._note_compared(own - self._compared.keys())
             self._compared.update(own)
         windows = self._windows[number]
         has_changed = self._lower(number, least)
@@ -181,9 +193,9 @@ class ClassRegistry:
             self._thresholds.pop(number, None)
             del self._numbers[query_class], self.by_number[number]
             _release(self._strata, [query_class.stratum])
-            compared = len(self._compared)
-            _release(self._compared, query_class.compared())
-            self.compared_version += len(self._compared) < compared
+            own = query_class.compared()
+            _release(self._compared, own)
+            self._note_compared(own - self._compared.keys())
             self._touch(number, query_class)
         elif window_us == widest_us or has_changed:
             self._touch(number, query_class)

@@ -23,6 +23,9 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _HALF_BITS = np.uint64(_KEY_BITS // 2)
 LATTER_HALF = np.uint64((1 << _KEY_BITS // 2) - 1)
 
+_NO_CODE = np.uint64((1 << _KEY_BITS) - 1)
+"""Stands for the code of a number that has none; no look-up has it."""
+
 _SLOTS = 8
 """Slots of a table for each code in it."""
 
@@ -44,9 +47,9 @@ def _latter_halves(variables: Ints) -> Hashes:
 class LookUps:
     """Under which variables values are looked up, by the variable that they are a value of.
 
-    A look-up is a pair of variables, and `codes` are the look-ups in order; `rows` has the place of
-    each among those given, and `starts` where those of a variable start.  `asked` are the variables
-    that have some, `others` those looked for.
+    A look-up is a pair of variables, and `codes` are the look-ups in order; `rows` has the number
+    of each, and `starts` where those of a variable start.  `asked` are the variables that have
+    some, `others` those looked for.
     """
 
     codes: Hashes
@@ -57,15 +60,52 @@ class LookUps:
     table: _CodeTable
 
     @classmethod
-    def of(cls, mine: Ints, other: Ints) -> LookUps:
-        """Return look-ups of the values of `mine[i]` under `other[i]`, each there once."""
+    def of(cls, mine: Ints, other: Ints, rows: Ints | None = None) -> LookUps:
+        """Return look-ups of the values of `mine[i]` under `other[i]`, each there once.
+
+        It has the number `rows[i]`, or `i`.
+        """
         codes = _codes(mine, _latter_halves(other))
-        rows = np.argsort(codes)
-        codes = codes[rows]
+        order = np.argsort(codes)
+        codes, rows = codes[order], order if rows is None else rows[order]
+        return cls._sorted(codes, rows, other[order], _CodeTable.of(codes, rows))
+
+    @classmethod
+    def _sorted(cls, codes: Hashes, rows: Ints, others: Ints, table: _CodeTable) -> LookUps:
+        mine = (codes >> _HALF_BITS).view(np.int64)
         counts = np.bincount(mine, minlength=int(mine.max(initial=-1)) + 2)
         starts = np.cumsum(np.append(0, counts))
-        asked = np.flatnonzero(counts)
-        return cls(codes, rows, starts, asked, other[rows], _CodeTable.of(codes))
+        return cls(codes, rows, starts, np.flatnonzero(counts), others, table)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def with_changes(self, changed: Ints, mine: Ints, other: Ints, rows: Ints) -> LookUps:
+        """Return them without those of the numbers `changed`, and with others of the same numbers.
+
+        There is one of `mine[i]` under `other[i]` with the number `rows[i]`.  They must not be used
+        any more themselves: the table is the same.
+        """
+        is_changed = np.zeros(max(self.table.rows, int(changed.max(initial=-1)) + 1), np.bool_)
+        is_changed[changed] = True
+        kept = np.flatnonzero(~is_changed[self.rows])
+        codes = _codes(mine, _latter_halves(other))
+        order = np.argsort(codes)
+        codes, rows, other = codes[order], rows[order], other[order]
+        before = self.codes[kept]
+        at = np.searchsorted(before, codes)
+        table = self.table.with_changes(is_changed, codes, rows)
+        codes = np.insert(before, at, codes)
+        rows = np.insert(self.rows[kept], at, rows)
+        if table is None:
+            table = _CodeTable.of(codes, rows)
+        return self._sorted(codes, rows, np.insert(self.others[kept], at, other), table)
+
+    def variables_of(self, rows: Ints) -> Ints:
+        """Return the variables whose values are looked up by some numbers, if by any."""
+        codes = self.table.of_rows[rows[rows < self.table.rows]]
+        variables: Ints = (codes[codes != _NO_CODE] >> _HALF_BITS).view(np.int64)
+        return variables
 
     def of_values(self, variables: Ints) -> tuple[Ints, Ints]:
         """Return where the look-ups of values of some variables start, and how many they are."""
@@ -89,9 +129,10 @@ class LookUps:
         return self.codes[places] & LATTER_HALF
 
     def find(self, variables: Ints, latter_halves: Hashes) -> tuple[Ints, Ints]:
-        """Return the entries that a value of some variables is looked up under, and its look-ups.
+        """Return the entries that a value of some variables is looked up under, and by which.
 
-        An entry is given by what its variable has changed in the hash of the value.
+        An entry is given by what its variable has changed in the hash of the value, and look-ups
+        are given by their numbers.
         """
         return self.table.find(_codes(variables, latter_halves))
 
@@ -101,47 +142,84 @@ def _codes(variables: Ints, latter_halves: Hashes | np.uint64) -> Hashes:
     return codes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _CodeTable:
     """Finds some codes among others by their mixed bits: one look into memory for most.
 
-    The code `places[s]` has the slot `s`, -1 stands for none.  Where several have one, it is
-    `crowded`, and the others are in `more`, in order, at `more_places`.
+    The code of the number `places[s]` has the slot `s`, or had it; -1 stands for none, and
+    `of_rows` has the codes by number.  Where several have one slot, it is `crowded`, and the others
+    are in `more`, in order, with their numbers.
     """
 
-    codes: Hashes
     shift: np.uint64
+    of_rows: Hashes
     places: npt.NDArray[np.int32]
     crowded: Flags
     more: Hashes
-    more_places: Ints
+    more_rows: Ints
+    rows_max: int
 
     @classmethod
-    def of(cls, codes: Hashes) -> _CodeTable:
-        """Return the table of sorted codes."""
+    def of(cls, codes: Hashes, rows: Ints) -> _CodeTable:
+        """Return the table of codes by number."""
         width = max(1, (len(codes) * _SLOTS - 1).bit_length())
-        shift = np.uint64(_KEY_BITS - width)
-        slots, numbers = (codes * _MIX) >> shift, np.arange(len(codes), dtype=np.int32)
-        places = np.full(1 << width, -1, np.int32)
-        places[slots] = numbers
-        others = np.flatnonzero(places[slots] != numbers)
-        crowded = np.zeros(1 << width, np.bool_)
-        crowded[slots[others]] = True
-        return cls(codes, shift, places, crowded, codes[others], others)
+        nothing = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+        places, crowded = np.full(1 << width, -1, np.int32), np.zeros(1 << width, np.bool_)
+        of_rows = np.full(int(rows.max(initial=-1)) + 1, _NO_CODE)
+        table = cls(
+            np.uint64(_KEY_BITS - width), of_rows, places, crowded, *nothing, 2 * len(of_rows)
+        )
+        table._put(codes, rows)
+        return table
+
+    @property
+    def rows(self) -> int:
+        """All numbers are below this."""
+        return len(self.of_rows)
+
+    def with_changes(self, is_changed: Flags, codes: Hashes, rows: Ints) -> _CodeTable | None:
+        """Take away the codes of some numbers, and have others; None where it gets too full."""
+        if len(is_changed) > self.rows_max:
+            return None
+        if len(is_changed) > len(self.of_rows):
+            more = np.full(len(is_changed) - len(self.of_rows), _NO_CODE)
+            self.of_rows = np.append(self.of_rows, more)
+        self.of_rows[is_changed[: len(self.of_rows)]] = _NO_CODE
+        kept = ~is_changed[self.more_rows]
+        self.more, self.more_rows = self.more[kept], self.more_rows[kept]
+        self._put(codes, rows)
+        return self
+
+    def _put(self, codes: Hashes, rows: Ints) -> None:
+        """Have codes whose numbers have none."""
+        slots = self._slots(codes)
+        there = self.of_rows[self.places[slots]] if len(self.of_rows) else codes
+        is_free = (self.places[slots] < 0) | (self._slots(there) != slots)
+        self.of_rows[rows] = codes
+        self.places[slots[is_free]] = rows[is_free]
+        others = np.flatnonzero(self.places[slots] != rows)
+        self.crowded[slots[others]] = True
+        more = np.append(self.more, codes[others])
+        order = np.argsort(more)
+        self.more, self.more_rows = more[order], np.append(self.more_rows, rows[others])[order]
+
+    def _slots(self, codes: Hashes) -> Hashes:
+        return (codes * _MIX) >> self.shift
 
     def find(self, codes: Hashes) -> tuple[Ints, Ints]:
-        """Return which of some codes are here, and the place of each."""
-        slots = (codes * _MIX) >> self.shift
+        """Return which of some codes are here, and the number of each."""
+        slots = self._slots(codes)
         places = self.places[slots]
         maybe = np.flatnonzero(places >= 0)
-        places, asked = places[maybe].astype(np.int64), codes[maybe]
-        are_here = self.codes[places] == asked
+        rows: Ints = places[maybe].astype(np.int64)
+        asked = codes[maybe]
+        are_here = self.of_rows[rows] == asked
         if len(self.more):
             rest = np.flatnonzero(~are_here)
             rest = rest[self.crowded[slots[maybe[rest]]]]
             at = np.minimum(np.searchsorted(self.more, asked[rest]), len(self.more) - 1)
             found = self.more[at] == asked[rest]
-            places[rest[found]] = self.more_places[at[found]]
+            rows[rest[found]] = self.more_rows[at[found]]
             are_here[rest[found]] = True
         here = np.flatnonzero(are_here)
-        return maybe[here], places[here]
+        return maybe[here], rows[here]

@@ -9,6 +9,7 @@ query with a wide window over a rare stream keeps only instances that it can joi
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Set
 
@@ -22,6 +23,11 @@ __all__ = ["LayoutRetention", "Retention"]
 
 Variables = frozenset[int]
 
+_VARIABLE_BITS = 32
+
+_BOUND_MIN = 1 << 14
+"""Variables of shapes that may be there several times in any case."""
+
 
 class Retention:
     """The retention of each witness shape, as classes and shapes come and go.
@@ -34,8 +40,8 @@ class Retention:
         # What a shape must bind, under one of its variables, with the durations of all who ask.
         self._asked: dict[int, dict[Variables, Durations]] = defaultdict(dict)
         self._shapes = shapes
-        # Of a shape also its variables: after a change all shapes are gone through.
-        self._by_shape: dict[int, tuple[int, Variables]] = {}
+        self._by_shape: dict[int, int] = {}
+        self._bound = _Bound()
         self._changed: set[int] = set()
         self._watchers: list[Callable[[Set[int]], None]] = []
         self.version = 0
@@ -76,6 +82,7 @@ class Retention:
     def _forget(self, shapes: Set[int]) -> None:
         for shape in shapes:
             self._by_shape.pop(shape, None)
+        self._bound.keep(self._by_shape.keys())
 
     def of(self, shape: int) -> int:
         """Return a shape's retention in microseconds, `-UNBOUNDED` where nobody asks."""
@@ -83,17 +90,18 @@ class Retention:
         known = self._by_shape.get(shape)
         if known is None:
             bound = self._shapes[shape].variables
-            known = self._by_shape[shape] = self._widest(bound), bound
-        return known[0]
+            known = self._by_shape[shape] = self._widest(bound)
+            self._bound.add(shape, bound)
+        return known
 
     def follow(self) -> None:
         """Forget the retentions that may have changed."""
         if not self._changed:
             return
-        are_apart = self._changed.isdisjoint
-        gone = {shape for shape, (_, bound) in self._by_shape.items() if not are_apart(bound)}
+        gone = self._by_shape.keys() & self._bound.shapes(self._changed)
         for shape in gone:
             del self._by_shape[shape]
+        self._bound.keep(self._by_shape.keys())
         for forget in self._watchers:
             forget(gone)
         self._changed.clear()
@@ -127,6 +135,44 @@ class Retention:
     def of_shapes(self) -> dict[int, int]:
         """Return the retentions of all shapes."""
         return {shape: self.of(shape) for shape in self._shapes}
+
+
+class _Bound:
+    """The variables of shapes, in columns: after a change it is looked which have one of some.
+
+    A shape may be there several times, and one that is forgotten for a while.
+    """
+
+    def __init__(self) -> None:
+        self._variables = array("q")
+        self._shapes = array("q")
+        self._many = _BOUND_MIN
+
+    def add(self, shape: int, variables: Collection[int]) -> None:
+        """Add a shape."""
+        self._variables.extend(variables)
+        self._shapes.extend([shape] * len(variables))
+
+    def shapes(self, variables: Collection[int]) -> set[int]:
+        """Return the shapes with some of these variables."""
+        if not self._shapes:
+            return set()
+        asked = np.fromiter(variables, np.int64, len(variables))
+        rows = np.flatnonzero(np.isin(np.frombuffer(self._variables, np.int64), asked))
+        found: list[int] = np.frombuffer(self._shapes, np.int64)[rows].tolist()
+        return set(found)
+
+    def keep(self, shapes: Collection[int]) -> None:
+        """Forget all shapes but some, where that is worth it; each is there once behind it."""
+        if len(self._shapes) <= self._many:
+            return
+        of_entries = np.frombuffer(self._shapes, np.int64)
+        variables = np.frombuffer(self._variables, np.int64)
+        kept = np.isin(of_entries, np.fromiter(shapes, np.int64, len(shapes)))
+        codes = np.unique(of_entries[kept] << _VARIABLE_BITS | variables[kept])
+        columns = codes >> _VARIABLE_BITS, codes & (1 << _VARIABLE_BITS) - 1
+        self._shapes, self._variables = (array("q", column.tobytes()) for column in columns)
+        self._many = max(_BOUND_MIN, 2 * len(self._shapes))
 
 
 class LayoutRetention:

@@ -60,20 +60,27 @@ class Layouts:
         self.layouts: list[Layout] = []
         self._numbers: dict[Layout, int] = {}
         self._free: list[int] = []
-        self._current: dict[int, int] = {}
+        # The current layout of a shape, and how many of the changes it is up to date with.
+        self._current: dict[int, tuple[int, int]] = {}
         self._compared: Set[int] = frozenset()
+        self._changes: list[Set[int]] = []
         self._arrays: _Arrays | None = None
         self._unwritten: list[int] = []
         self.version = 0
         shapes.watch(self._forget_shapes)
 
-    def compare(self, variables: Set[int]) -> None:
+    def compare(self, variables: Set[int], changed: Set[int] | None = None) -> None:
         """Say which variables' values are compared from now on, where these are others.
 
-        They may change afterwards; it has to be said again then.
+        They may change afterwards; it has to be said again then.  Other variables than those
+        `changed` are compared, or are not, as before; None stands for any.
         """
         self._compared = variables
-        self._current.clear()
+        if changed is None or len(self._changes) == _CHANGES_MAX:
+            self._current.clear()
+            self._changes.clear()
+        else:
+            self._changes.append(changed)
 
     def current(self, shapes: Ints) -> Ints:
         """Return the layout of each shape, for instances that come now."""
@@ -82,13 +89,20 @@ class Layouts:
         return numbers[inverse] if len(distinct) else np.zeros(0, np.int64)
 
     def _layout(self, shape: int) -> int:
-        number = self._current.get(shape)
-        if number is None:
-            layout = self._make(shape, self._shapes[shape].binding)
-            number = self._numbers.get(layout)
-            if number is None:
-                number = self._number(layout)
-            self._current[shape] = number
+        known = self._current.get(shape)
+        changes = len(self._changes)
+        if known is not None:
+            number, seen = known
+            if seen == changes:
+                return number
+            bound = self._shapes[shape].variables
+            if all(map(bound.isdisjoint, self._changes[seen:])):
+                self._current[shape] = number, changes
+                return number
+        layout = self._make(shape, self._shapes[shape].binding)
+        found = self._numbers.get(layout)
+        number = self._number(layout) if found is None else found
+        self._current[shape] = number, changes
         return number
 
     def _number(self, layout: Layout) -> int:
@@ -109,7 +123,7 @@ class Layouts:
     def keep(self, used: Collection[int]) -> set[int]:
         """Forget the layouts that are not in use; return the shapes of the others."""
         self._forget([number for number in self._numbers.values() if number not in used])
-        self._current = {s: n for s, n in self._current.items() if n in used}
+        self._current = {s: known for s, known in self._current.items() if known[0] in used}
         return {self.layouts[number].shape for number in used}
 
     def _forget_shapes(self, shapes: Set[int]) -> None:
@@ -144,6 +158,9 @@ class Layouts:
         self._unwritten.clear()
         return self._arrays
 
+
+_CHANGES_MAX = 64
+"""Changes of what is compared that a shape is held against: behind so many it gets a new layout."""
 
 _UNWRITTEN_PARTS = 8
 """Arrays are made anew where one layout in so many is not in them yet."""

@@ -132,7 +132,7 @@ class AskedValues(NamedTuple):
         of_key = np.flatnonzero(begins)
         counts = np.diff(np.append(of_key, len(found)))
         hits = EntryHits(FoundEntries.of(owners), of_key, of_key, counts)
-        return which[of_key], self.look_ups.rows[at[of_key]], hits
+        return which[of_key], at[of_key], hits
 
 
 def _portions(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:

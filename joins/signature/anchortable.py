@@ -8,7 +8,7 @@ from joins.budget.groups import ClassGroup
 from joins.budget.probe import ValueJoin
 from joins.memory.durations import CLOSED
 from joins.memory.lookups import LookUps
-from joins.memory.slots import Ints
+from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 
 __all__ = ["NONE", "NO_VARIABLE", "AnchorTable"]
@@ -20,6 +20,9 @@ NO_VARIABLE = -1
 """Stands in a row that is free; nothing has a value under it."""
 
 _ROWS_MIN = 16
+
+_CHANGED_PARTS = 8
+"""Look-ups are put together anew where one in so many has changed."""
 
 
 class AnchorTable:
@@ -40,7 +43,8 @@ class AnchorTable:
         self._look_ups: Ints = np.full((5, _ROWS_MIN), NO_VARIABLE, np.int64)
         self._rows: dict[ValueJoin, int] = {}
         self._free_rows: list[int] = []
-        self._asked: tuple[Ints, LookUps, Ints] | None = None
+        self._asked: tuple[LookUps, Ints] | None = None
+        self._changed: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._anchors)
@@ -49,9 +53,9 @@ class AnchorTable:
         """Return the value join that an anchor is."""
         return self._value_joins[anchor]
 
-    def asked(self) -> tuple[Ints, LookUps]:
-        """Return the rows in use, and the look-ups that they are, in the same order."""
-        return self._in_use()[:2]
+    def asked(self) -> LookUps:
+        """Return the look-ups that the rows in use are; they have the numbers of the rows."""
+        return self._in_use()[0]
 
     def reach_us(self, variables: Ints) -> Ints:
         """Return how far before new instances, with values of some variables, partners may end.
@@ -59,19 +63,37 @@ class AnchorTable:
         A partner that has to come later ends behind the start of the new one: `CLOSED` stands for
         variables whose values are looked up for such alone.
         """
-        *_, reach = self._in_use()
+        _, reach = self._in_use()
         return reach[np.minimum(variables, len(reach) - 1)]
 
-    def _in_use(self) -> tuple[Ints, LookUps, Ints]:
-        if self._asked is None:
+    def _in_use(self) -> tuple[LookUps, Ints]:
+        changed = np.fromiter(self._changed, np.int64, len(self._changed))
+        self._changed.clear()
+        if self._asked is None or _CHANGED_PARTS * len(changed) > len(self._asked[0]):
             rows = np.flatnonzero(self.mine != NO_VARIABLE)
-            mine, as_right, as_left = (c[rows] for c in (self.mine, self.as_right, self.as_left))
-            reach = np.full(int(mine.max(initial=-1)) + 2, CLOSED)
-            np.maximum.at(reach, mine, self.window[as_right])
-            before = np.where(self.is_symmetric[as_left], self.window[as_left], CLOSED)
-            np.maximum.at(reach, mine, before)
-            self._asked = rows, LookUps.of(mine, self.other[rows]), reach
+            look_ups = LookUps.of(self.mine[rows], self.other[rows], rows)
+            self._asked = look_ups, self._reach(np.zeros(0, np.int64), rows)
+        elif len(changed):
+            look_ups, reach = self._asked
+            rows = changed[self.mine[changed] != NO_VARIABLE]
+            gone = look_ups.variables_of(changed)
+            look_ups = look_ups.with_changes(changed, self.mine[rows], self.other[rows], rows)
+            variables = np.unique(np.append(gone, self.mine[rows]))
+            reach[variables[variables < len(reach)]] = CLOSED
+            of_these = look_ups.rows[ranges(*look_ups.of_values(variables))]
+            self._asked = look_ups, self._reach(reach, of_these)
         return self._asked
+
+    def _reach(self, reach: Ints, rows: Ints) -> Ints:
+        """Return how far partners may end before instances, with what some look-ups say."""
+        mine, as_right, as_left = (c[rows] for c in (self.mine, self.as_right, self.as_left))
+        longer = int(mine.max(initial=-1)) + 2 - len(reach)
+        if longer > 0:
+            reach = np.append(reach, np.full(longer, CLOSED))
+        np.maximum.at(reach, mine, self.window[as_right])
+        before = np.where(self.is_symmetric[as_left], self.window[as_left], CLOSED)
+        np.maximum.at(reach, mine, before)
+        return reach
 
     @property
     def mine(self) -> Ints:
@@ -143,16 +165,17 @@ class AnchorTable:
             self._write_look_up(mine, other)
 
     def _write_look_up(self, mine: int, other: int) -> None:
-        self._asked = None
         as_right = self._anchors.get((other, mine), NONE)
         as_left = self._anchors.get((mine, other), NONE)
         if as_right == as_left == NONE:
             row = self._rows.pop((mine, other))
+            self._changed.add(row)
             self._free_rows.append(row)
             self._look_ups[:, row] = NO_VARIABLE
             return
         widest = max(self.window[as_right], self.window[as_left])
         row = self._row((mine, other))
+        self._changed.add(row)
         self._look_ups[:, row] = mine, other, as_right, as_left, widest
 
     def _row(self, look_up: ValueJoin) -> int:

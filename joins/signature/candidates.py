@@ -243,16 +243,16 @@ class Candidates:
         self, values: NewValues, anchors: AnchorTable
     ) -> tuple[NewValues, Ints, list[EntryHits]]:
         """Return new values that others have, the row of anchors that each serves, and where."""
-        are_there, look_ups = anchors.asked()
-        if not len(are_there):
-            return values.take(are_there), are_there, []
+        look_ups = anchors.asked()
+        if not len(look_ups):
+            return values.take(look_ups.rows), look_ups.rows, []
         _, counts = look_ups.of_values(values.variables)
         values = values.take(np.flatnonzero(counts))
         found = self.values.indexes.find_under(
             values.values, values.variables, look_ups, self._oldest(values, anchors)
         )
         which, rows, hits = found
-        return values.take(which), are_there[rows], hits
+        return values.take(which), rows, hits
 
     def _oldest(self, values: NewValues, anchors: AnchorTable) -> Ints:
         """Return for each value an instance before which no partner by it is in time."""

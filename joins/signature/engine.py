@@ -102,7 +102,7 @@ class SignatureProcessor(Classified):
         self._index_sweep: Iterator[None] = iter(())
         self._asked: dict[int, ClassLimits] = {}
         self._changes = self.classes.watch()
-        self._compared_version = -1
+        self._compared_changes = self.classes.watch_compared()
         self._bounds = bounds
         self._batch = self._begin()
 
@@ -117,9 +117,9 @@ class SignatureProcessor(Classified):
     def begin_batch(self) -> None:
         """Start a batch: instances that are absorbed from now on are new."""
         self._batch = self._begin()
-        if self._compared_version != self.classes.compared_version:
-            self._compared_version = self.classes.compared_version
-            self._layouts.compare(self.classes.compared())
+        if self._compared_changes:
+            self._layouts.compare(self.classes.compared(), frozenset(self._compared_changes))
+            self._compared_changes.clear()
         self._candidates.follow()
 
     def absorb(self, instances: pa.Table) -> None:

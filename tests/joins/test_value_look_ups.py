@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
-from joins.memory.lookups import LookUps
+from joins.memory.lookups import LookUps, entry_keys
+from joins.memory.slots import Ints
 from joins.memory.valueindexes import NewValues, ValueIndexes
 
 VARIABLES, INSTANCES = 12, 60
@@ -73,3 +74,51 @@ def test_found_is_what_each_variable_has(seed: int, filtered: int) -> None:
     assert {*found} <= asked_for
     # What is older than a value asks for is left out where that saves work.
     assert {*found} >= {each for each in asked_for if each[2] >= oldest[each[0]]}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_look_ups_with_changes_are_those_put_together_anew(seed: int) -> None:
+    chance = random.Random(seed)
+    pairs = [(m, o) for m in range(40) for o in range(40)]
+    chance.shuffle(pairs)
+    now = {row: pairs.pop() for row in range(chance.choice((3, 200)))}
+    look_ups = look_ups_of(now)
+    for _ in range(30):
+        changed = chance.sample(range(len(now) + 4), chance.randrange(4))
+        gone = [now.pop(row) for row in changed if row in now]
+        new = {row: pairs.pop() for row in changed if chance.random() < 0.7}
+        assert sorted(m for m, _ in gone) == sorted(
+            look_ups.variables_of(np.array(changed, np.int64)).tolist()
+        )
+        pairs[:0] = gone
+        now |= new
+        look_ups = look_ups.with_changes(np.array(changed, np.int64), *columns(new))
+        anew = look_ups_of(now)
+        assert found_by(look_ups) == found_by(anew) == sorted((*p, row) for row, p in now.items())
+        assert under(look_ups) == under(anew)
+
+
+def columns(rows: dict[int, tuple[int, int]]) -> tuple[Ints, Ints, Ints]:
+    mine, other = np.array([*rows.values()], np.int64).reshape(-1, 2).T
+    return mine, other, np.array([*rows], np.int64)
+
+
+def look_ups_of(rows: dict[int, tuple[int, int]]) -> LookUps:
+    return LookUps.of(*columns(rows))
+
+
+def found_by(look_ups: LookUps) -> list[tuple[int, int, int]]:
+    """Return all pairs of variables that are found, with the number of each."""
+    mine, other = np.divmod(np.arange(41 * 41), 41)
+    nothing = np.zeros(len(mine), np.uint64)
+    which, rows = look_ups.find(mine, entry_keys(nothing, other))
+    return sorted(zip(mine[which].tolist(), other[which].tolist(), rows.tolist(), strict=True))
+
+
+def under(look_ups: LookUps) -> list[list[tuple[int, int]]]:
+    """Return the look-ups of each variable: the number, and the variable looked for."""
+    starts, counts = look_ups.of_values(np.arange(41))
+    places = [range(i, i + n) for i, n in zip(starts.tolist(), counts.tolist(), strict=True)]
+    rows, others = look_ups.rows.tolist(), look_ups.others.tolist()
+    assert set(look_ups.asked.tolist()) == {i for i, each in enumerate(places) if each}
+    return [sorted((rows[i], others[i]) for i in each) for each in places]
