@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from joins.memory.slots import ranges
     from joins.memory.tupletable import ClassTuple, TuplePosition, TupleTable, in_tables
     from joins.sequences.processor import DecidingProcessor
+    from joins.sequences.runends import CountedEnds
     from joins.sequences.takenvalues import hashes_in
     from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
     from joins.sql.render import template_sql
@@ -52,6 +53,7 @@ __all__ = [
     "UNBOUNDED",
     "ClassRegistry",
     "ClassTuple",
+    "CountedEnds",
     "DecidingProcessor",
     "Durations",
     "EngineName",
@@ -93,6 +95,7 @@ _HOMES = {
     "joins.memory.slots": ("ranges",),
     "joins.memory.tupletable": ("ClassTuple", "TuplePosition", "TupleTable", "in_tables"),
     "joins.sequences.processor": ("DecidingProcessor",),
+    "joins.sequences.runends": ("CountedEnds",),
     "joins.sequences.takenvalues": ("hashes_in",),
     "joins.signature.limits": ("DEFAULT_LIMITS", "SignatureLimits"),
     "joins.sql.render": ("template_sql",),

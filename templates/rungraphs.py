@@ -160,6 +160,14 @@ class CountedRuns:
     places: tuple[tuple[int, int], ...] = ()
     graph: PathGraph[int] | None = None
 
+    @property
+    def size(self) -> int:
+        """How many characters it is as a text."""
+        if self.graph is None and not (self.keys or self.places):
+            digits = max(1, (self.count.bit_length() + 3) // 4)
+            return len('["0x') + digits + len(_NO_MORE)
+        return len(self.spell())
+
     def spell(self) -> str:
         """Return it as a text."""
         graph = self.graph

@@ -18,6 +18,7 @@ from broker.matching.costs.commoncounts import Counted
 from broker.matching.fewuses import HeldPairs, distinct_rows
 from broker.matching.hits import Hits
 from broker.matching.innertuples import InnerTuples
+from broker.matching.outcomes.countedends import EndHits
 from broker.matching.outcomes.gathered import Gathered
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matchrows import MatchRows
@@ -66,6 +67,17 @@ class Collector:
     def take_blocks(self, points: Points, plain: PlainClasses) -> Points:
         """Add the tuples of plain blocks, of all of the stratum; return the others."""
         return self._blocks.take(points, plain) if len(points) and len(plain) else points
+
+    def take_ends(self, hits: EndHits) -> None:
+        """Add ends of counted runs to the matches of which their queries have rows."""
+        assert self._gathered is not None
+        queries, of_use = _queries(hits)
+        given = _Counted(hits, self._accounts, queries, of_use[hits.which])
+        hits = hits.take(given.are_below(lambda tally, newest: tally.looks_at(newest)))
+        counted = _Counted(hits, self._accounts, queries, of_use[hits.which])
+        taken = np.flatnonzero(counted.are_below(lambda tally, newest: tally.takes(newest)))
+        self._gathered.add_ends(hits.take(taken))
+        counted.count(np.arange(len(hits)), taken)
 
     def take(self, hits: Hits) -> None:
         """Add tuples to the instances of their clauses, or to their queries' matches."""
@@ -190,7 +202,7 @@ class Collector:
         yield from self._blocks.tables(characters_max)
 
 
-def _queries(hits: Hits) -> tuple[list[str], Ints]:
+def _queries(hits: Hits | EndHits) -> tuple[list[str], Ints]:
     """Return the queries of hits, and which of them each use is of."""
     names = [use.topic.query.id for use in hits.uses]
     numbers = {name: i for i, name in enumerate(dict.fromkeys(names))}
@@ -212,7 +224,11 @@ class _Counted:
     """Hits, as far as they count: for which of the queries each does, and in which account."""
 
     def __init__(
-        self, hits: Hits, accounts: Accounting, queries: Sequence[str], of_hit: Ints
+        self,
+        hits: Hits | EndHits,
+        accounts: Accounting,
+        queries: Sequence[str],
+        of_hit: Ints,
     ) -> None:
         self._hits = hits
         self._accounts = accounts
@@ -253,10 +269,10 @@ class _Counted:
 
     def hand_on(self, handed_on: Ints) -> None:
         """Count the tuples of inner operators that queries have found, each once."""
-        streams = [terms.clause.stream for terms in self._hits.terms]
+        hits = self._hits
+        streams = [use.clause.stream for use in hits.uses]
         numbers = {stream: i for i, stream in enumerate(dict.fromkeys(streams))}
         of_use = np.array([numbers[stream] for stream in streams], np.int64)
-        hits = self._hits
         columns = (self._queries, hits.docids, hits.docids_max, of_use[hits.which])
         keys, inverse = distinct_rows([column[handed_on] for column in columns])
         which, docids, newest, of_stream = keys

@@ -19,6 +19,7 @@ from broker.matching.boxes.index import Box, BoxIndex
 from broker.matching.boxes.points import Points
 from broker.matching.clauseterms import ClauseTerms
 from broker.matching.hits import Hits
+from broker.matching.outcomes.countedends import takes_all_ends
 from broker.matching.usegroups import UseGroup, group_key
 from broker.matching.uses import Use
 from templates.clause import Clause
@@ -46,6 +47,7 @@ class FanOut:
         self._clauses: Counter[Clause] = Counter()
         self.plain = PlainClasses()
         self.changes = 0
+        self._of_ends: tuple[int, dict[int, list[Use]]] = 0, {}
         self._alike: dict[tuple[Clause, str, Box], list[Use]] = {}
         # Of the clauses that have had a tuple.
         self._terms: dict[Clause, ClauseTerms] = {}
@@ -195,6 +197,20 @@ class FanOut:
     def uses_of(self, query_class: int) -> Iterator[Use]:
         """Yield the uses of one class."""
         yield from self._by_class.get(query_class, ())
+
+    def uses_of_ends(self, query_class: int) -> Sequence[Use]:
+        """Return who is asked for the counted runs of a class; none where they ask for more."""
+        changes, of_class = self._of_ends
+        if changes != self.changes:
+            self._of_ends = self.changes, of_class = self.changes, {}
+        found = of_class.get(query_class)
+        if found is None:
+            uses = self._by_class.get(query_class, {})
+            found = [use for use, number in uses.items() if number != FOLLOWS]
+            if not all(map(takes_all_ends, uses)):
+                found = []
+            of_class[query_class] = found
+        return found
 
     def settle(self) -> None:
         """Have what waits looked up by now; else the first tuple waits for it."""

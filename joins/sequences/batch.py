@@ -23,14 +23,15 @@ class DecidingBatch:
     """A batch whose time `clock` tells.
 
     `decided` are the tuples of each stratum so far, `taken` the values for which some of them are
-    taken away, `found` the runs of each evaluation.  `numbered` returns a number that no choice of
-    nodes has had.
+    taken away, `found` the runs of each evaluation, `others` those of classes whose plain ends
+    were given.  `numbered` returns a number that no choice of nodes has had.
     """
 
     def __init__(self, clock: WatermarkSteps, numbered: Callable[[], int]) -> None:
         self.clock = clock
         self.decided: list[DecidedTuples] = []
         self.found: dict[object, list[Any]] = {}
+        self.others: dict[int, list[Any]] = {}
         self.taken = TakenValues()
         self.overruns: list[Overrun] = []
         self._inner_overruns = 0

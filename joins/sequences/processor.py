@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,6 +33,7 @@ from joins.sequences.evaluation import Evaluation
 from joins.sequences.planning.outputs import ClassOutput, ClassOutputs
 from joins.sequences.planning.plan import Plan
 from joins.sequences.repetitions import Repetitions
+from joins.sequences.runends import CountedEnds
 from joins.sequences.runrows import Documents
 from templates.chaindecision import DecidedChains
 from templates.decision import Decided, Decision
@@ -244,6 +245,15 @@ class DecidingProcessor:
         decided = DecidedTuples.concat(batch.decided)
         if len(decided):
             yield self._evaluation.rows(decided, self._of_strata[stratum], batch.taken)
+
+    def ends(
+        self, stratum: int, takes: Callable[[int], object]
+    ) -> Iterator[tuple[int, CountedEnds]]:
+        """Yield runs that end and are only counted, of classes of a stratum that `takes` names.
+
+        They are no tuples then; to be asked before `tuples`.
+        """
+        return self._repetitions.ends(stratum, self._batch, takes)
 
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
         """Leave out tuples of a class, where that saves work."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -21,10 +21,11 @@ from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.sequences.batch import DecidingBatch
 from joins.sequences.chained.anychains import AnyChainEvaluation
 from joins.sequences.chained.chains import ChainEvaluation
-from joins.sequences.counting.counted import CountedRunEvaluation
+from joins.sequences.counting.counted import CountedRunEvaluation, FoundGraph
 from joins.sequences.graphruns import GraphRunEvaluation
 from joins.sequences.lockstep.compilation import LOOPS
 from joins.sequences.lockstep.runtable import ColumnChainEvaluation, RunTable
+from joins.sequences.runends import CountedEnds, is_plain_end
 from joins.sequences.runrows import (
     ChainRows,
     Documents,
@@ -247,7 +248,28 @@ class Repetitions:
             if tuples:
                 yield TupleTable.of_tuples(tuples)
 
-    def _tuples(self, number: int, batch: DecidingBatch) -> list[ClassTuple]:
+    def ends(
+        self, stratum: int, batch: DecidingBatch, takes: Callable[[int], object]
+    ) -> Iterator[tuple[int, CountedEnds]]:
+        """Yield the ends of runs that are no more than a number, of classes that `takes` names.
+
+        They are no tuples of `tables` then.
+        """
+        for number in self._of_strata.get(stratum, ()):
+            rows = self._rows[number]
+            if isinstance(rows, GraphRows) and takes(number):
+                plain: list[FoundGraph] = []
+                others = batch.others[number] = []
+                for one in self._found(number, batch):
+                    (plain if is_plain_end(one) else others).append(one)
+                if plain:
+                    yield number, CountedEnds.of(plain, rows)
+
+    def _found(self, number: int, batch: DecidingBatch) -> list[Any]:
+        """Return the runs of a class in the batch, in the order of the documents where they stand.
+
+        Classes share what has been found.
+        """
         evaluation = self._of_class[number]
         found = batch.found.get(evaluation)
         if found is None:
@@ -260,6 +282,12 @@ class Repetitions:
                 # The statements are over their budget from there on: nothing is made of these.
                 del found[bisect_left(found, evaluation.limit, key=_stands_at) :]
             batch.found[evaluation] = found
+        return found
+
+    def _tuples(self, number: int, batch: DecidingBatch) -> list[ClassTuple]:
+        found = batch.others.get(number)
+        if found is None:
+            found = self._found(number, batch)
         if not found:
             return []
         # It is another one where nothing had the shape for a while, and it was forgotten.

@@ -188,6 +188,12 @@ class GraphRows(FoundRows[FoundGraph]):
             one.leaves,
         )
 
+    def place(self, one: FoundGraph) -> tuple[int, ...]:
+        """Return where runs stand: docid, newest document, depth, watermark, start and end."""
+        extent = self._extent(one)
+        docid, depth, watermark_us, end_us = self._position(one, extent)
+        return docid, extent.docid_max, depth, watermark_us, one.start_us, end_us
+
     def _position(self, one: FoundGraph, extent: Extent) -> TuplePosition:
         end_us = one.parts[-1].end_us
         watermark_us = max(end_us + self._grace_us, extent.watermark_us)

@@ -116,6 +116,10 @@ class Asking:
 
     def candidates(self, series: Series, end_us: int, last: int) -> list[tuple[int, int]]:
         """Return who may have a row that ends at a time, each with the place where it begins."""
+        if len(self.topics) == 1:
+            # Mostly nobody else asks.
+            at = series.first_from(end_us - self._lengths[0])
+            return [(0, at)] if self.may_hold(series, 0, at, last) else []
         if len(self.topics) < MANY:
             places = [series.first_from(end_us - each) for each in self._lengths]
             return [(i, at) for i, at in enumerate(places) if self.may_hold(series, i, at, last)]

@@ -17,6 +17,7 @@ from broker.matching.clauseterms import ClauseTerms
 from broker.matching.confidences import known_of, times_of
 from broker.matching.hits import Hits, TupleReading
 from broker.matching.outcomes.asidehits import AsideMatches, AsidePiece, PlainClause
+from broker.matching.outcomes.countedends import EndHits
 from broker.matching.outcomes.matched import ClauseReader, Matched, MatchedDocuments, Rows
 from broker.matching.rendering.matchnodes import MatchNodes, nodes_of
 from broker.matching.rendering.matchrows import MatchRows, places_of
@@ -157,6 +158,23 @@ class Gathered:
             match.find_leaves = self._documents_of(node)
             own[id(match)] = match
         return np.arange(len(hits))
+
+    def add_ends(self, hits: EndHits) -> None:
+        """Add ends of counted runs, each of which stands for the matches that end there."""
+        readers = self._readers
+        of_uses = []
+        for use in hits.uses:
+            reader = readers.get(use.clause)
+            if reader is None:
+                reader = readers[use.clause] = ClauseReader(use.clause, ())
+            of_uses.append((self._found.setdefault(source_of(use.topic), {}), use.topic, reader))
+        nothing, documents = MatchNodes((), (), None), self._documents
+        places, runs, found = hits.ends.places.tolist(), hits.ends.runs, hits.ends.documents
+        for use, row in zip(hits.which.tolist(), hits.rows.tolist(), strict=True):
+            own, topic, reader = of_uses[use]
+            match = Matched(places[row], nothing, topic, reader, documents, runs[row])
+            match.find_leaves = found[row]
+            own[id(match)] = match
 
     def match(
         self, place: Sequence[int], nodes: MatchNodes, topic: Topic, terms: ClauseTerms

@@ -230,6 +230,8 @@ class RowSource:
 
 def _keys(match: Matched, rows: Rows) -> list[Keys]:
     """Return the keys of a match: each choice of a value for each of them."""
+    if not rows.keys:
+        return [()]
     asked = [match.asked(number) for number in range(len(rows.keys))]
     # A key that another alternative binds has no value here.
     return list(product(*[dict.fromkeys(map(spell, each[0])) if each else () for each in asked]))

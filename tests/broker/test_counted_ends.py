@@ -1,0 +1,79 @@
+"""Ends of runs that are only counted become no tuples, and rows are what they were."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from support.budget_runs import Way, run, stream
+from support.budgets import UNLIMITED
+
+import xscl
+from broker.matching.costs.budget import Budget
+from broker.matching.engine import Engine, RegisteredQuery
+from templates.rungraphs import CountedRuns
+
+ROWS = (
+    "SELECT <n>{{count()}}</n> FROM S//i[t->t]+ {{t > prev(t)}} WITHIN {within} h WINDOW {long}"
+    " HAVING count() >= {least} GRACE 0 s"
+)
+OWN = stream([f"<t>{(17 * n * n + 3) % 23}</t>" for n in range(60)])
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 255, 256, 2**4_000 - 1, 2**4_000])
+def test_the_size_of_a_number_of_runs_is_that_of_its_text(count: int) -> None:
+    plain, told_apart = CountedRuns(count, ()), CountedRuns(count, ("a",))
+    assert plain.size == len(plain.spell())
+    assert told_apart.size == len(told_apart.spell())
+
+
+@pytest.mark.parametrize("batch", [1, 7, 60])
+@pytest.mark.parametrize("most", [5, 17])
+def test_an_end_counts_as_a_match_whatever_the_batch(batch: int, most: int) -> None:
+    text = ROWS.format(within=9, long="0 s", least=3)
+    free = run({"counts": text}, UNLIMITED, OWN, 1)
+    assert free.pauses == []
+    few = run({"counts": text}, Budget(matches_per_1000_documents=most), OWN, batch, Way())
+    [pause] = few.pauses
+    # Each document but the last is an end, decided with the next one.
+    assert pause.docid == most + 2
+    assert few.of("counts") == free.of("counts", pause.docid)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 60])
+@pytest.mark.parametrize("long", ["0 s", "2 h"])
+def test_subscriptions_to_counted_runs_have_the_rows_of_their_numbers(
+    batch: int, long: str
+) -> None:
+    numbers = [1, 2, 5, 9, 30, 100, 1_000, 2_000, 5_000, 70_000]
+    [query] = xscl.parse(ROWS.format(within=9, long=long, least="$least"), id="q")
+    given = tuple({"least": float(number)} for number in numbers)
+    found = _rows(RegisteredQuery(query, assignments=given), batch)
+    expected = []
+    for number in numbers:
+        [alone] = xscl.parse(ROWS.format(within=9, long=long, least=number), id="q")
+        expected += [(number, *row) for row in _rows(RegisteredQuery(alone), 60)]
+    with_numbers = [
+        (number, docid, output)
+        for docid, output in dict.fromkeys(found)
+        for number in numbers
+        if _count(output) >= number
+    ]
+    assert sorted(with_numbers) == sorted(expected)
+    assert len(found) == len(expected)
+
+
+def _count(output: str) -> float:
+    return float(output.removeprefix("<n>").removesuffix("</n>"))
+
+
+def _rows(registered: RegisteredQuery, batch: int) -> Sequence[tuple[int, str]]:
+    engine = Engine([registered], lateness_us=0)
+    xml = {each.docid: each.xml for each in OWN}
+    found = []
+    for start in range(0, len(OWN), batch):
+        part = engine.evaluate(OWN[start : start + batch])
+        step = engine.process(part, lambda docids: {docid: xml[docid] for docid in docids})
+        found += [(match.position, json.loads(match.line)["output"]) for match in step.matches]
+    return found
