@@ -43,7 +43,7 @@ __all__ = [
     "evaluate_documents",
     "evaluate_slices",
     "evaluated",
-    "evaluation_task",
+    "evaluated_slices",
     "in_sub_batches",
     "read_witnesses",
 ]
@@ -256,29 +256,24 @@ def _first_part(batches: Iterable[pa.RecordBatch], bytes_max: int) -> pa.Table:
     return pa.Table.from_batches(part, WITNESS_SCHEMA)
 
 
-def evaluation_task(
+def evaluated_slices(
+    slices: Sequence[Slice],
     plans: Path,
     tasks: int = 1,
     limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS,
     packs: StorePlace | None = None,
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what each of some tasks runs: slices in, Arrow streams of witnesses out.
+) -> Iterator[pa.RecordBatch]:
+    """Yield what each of some tasks sends of its slices, as `EVALUATED_SCHEMA`.
 
-    They stand in a binary column; together the tasks send up to `limits.witness_bytes`.  Slices are
-    of segments in the spool, or of `packs`, which have the plans as well.
+    Together the tasks send up to `limits.witness_bytes`.  Slices are of segments in the spool, or
+    of `packs`, which have the plans as well.
     """
-    directory = str(plans)
-
-    def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        slices = [Slice(*row.values()) for batch in batches for row in batch.to_pylist()]
-        plan_of: PlanOf = PlanStore(Path(directory)).get
-        opened: OpenSegment = _in_spool
-        if packs is not None:
-            plan_of, opened = PackedPlans(packs).get, unpacked(packs, slices).__getitem__
-        for batch in evaluated(plan_of, slices, tasks, limits, opened):
-            yield pa.RecordBatch.from_pylist([_counted(batch)], EVALUATED_SCHEMA)
-
-    return evaluate
+    plan_of: PlanOf = PlanStore(plans).get
+    opened: OpenSegment = _in_spool
+    if packs is not None:
+        plan_of, opened = PackedPlans(packs).get, unpacked(packs, slices).__getitem__
+    for batch in evaluated(plan_of, slices, tasks, limits, opened):
+        yield pa.RecordBatch.from_pylist([_counted(batch)], EVALUATED_SCHEMA)
 
 
 def _counted(batch: pa.RecordBatch) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The streaming query: with `spoolsource` the only module that knows Spark.
 
 The source is the spool.  An offset is a segment number; a batch `(start, end]` is cut into even
-slices, one task each; a task evaluates its slices inside `mapInArrow` and passes the witnesses on
-as Arrow streams in a binary column, so the JVM carries bytes and never converts them.
+slices, one task each; a task that reads its slices evaluates them (`spoolsource`), and passes the
+witnesses on as Arrow streams in a binary column, so the JVM carries bytes and never converts them.
 `foreachBatch` gathers the witnesses of the batch in the driver and hands them over to `step`, which
 commits, while Spark evaluates the next batch (`inflight`).  Spark writes its own checkpoint, and
 that one decides nothing: it may be behind or lost, and where it is ahead of what was committed, as
@@ -38,18 +38,18 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import sum as sum_
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import BinaryType, LongType, StructType
+from pyspark.sql.types import LongType, StructType
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 from broker.pipeline.checkpoint import is_ahead
-from broker.pipeline.evaluation import evaluation_task, read_witnesses
+from broker.pipeline.evaluation import read_witnesses
 from broker.pipeline.inflight import InFlight
 from broker.pipeline.jvm import Java, Jvm, find_java, start_jvm, worker_environment
 from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.querystart import started
 from broker.pipeline.shards import ShardTask, carry_out
-from broker.pipeline.spoolsource import FORMAT, SLICE_SCHEMA, SpoolSource
+from broker.pipeline.spoolsource import FORMAT, SpoolSource
 from broker.pipeline.store.objects import StorePlace, plainly
 from joins.shards.orders import Answer
 
@@ -97,9 +97,7 @@ OnEvaluated = Callable[[float, float], None]
 """Hears for how many seconds a batch was evaluated, and has waited since to be joined."""
 
 _COUNTED = ("documents", "dead_letters", "left_out")
-_EVALUATED = StructType().add("witnesses", BinaryType())
-for _name in _COUNTED:
-    _EVALUATED.add(_name, LongType())
+_NOTHING = StructType().add("nothing", LongType())
 
 OBSERVED = "xscl_evaluated"
 """Under this name Spark's listeners of streaming queries see the counts of each batch."""
@@ -140,6 +138,7 @@ class StreamSource:
             "batchDocumentsMax": str(self.batch_documents_max),
             "batchBytesMax": str(self.limits.batch_bytes),
             "parallelism": str(self.parallelism),
+            "limits": pickle.dumps(self.limits).hex(),
             **({"store": self.packs.address, "packs": self.packs.folder} if self.packs else {}),
         }
 
@@ -219,10 +218,9 @@ class Spark:
         if is_ahead(checkpoint, source.through):
             shutil.rmtree(checkpoint)
         query = SparkQuery(step, on_evaluated)
-        slices = self._session.readStream.format(FORMAT).options(**source.options()).load()
-        task = evaluation_task(source.plans, source.parallelism, source.limits, source.packs)
+        found = self._session.readStream.format(FORMAT).options(**source.options()).load()
         counts = [sum_(name).alias(name) for name in _COUNTED]
-        evaluated = _mapped(slices, task).observe(OBSERVED, *counts).select("witnesses")
+        evaluated = found.observe(OBSERVED, *counts).select("witnesses")
         query.start(evaluated, checkpoint, interval_s)
         return query
 
@@ -401,21 +399,15 @@ class SparkQuery:
 
 
 def _warm_up(session: SparkSession) -> None:
-    """Start the workers and have them import what a task needs, which takes seconds."""
-    cores = session.sparkContext.defaultParallelism
-    slices = session.createDataFrame([], SLICE_SCHEMA).repartition(cores)
-    _mapped(slices, evaluation_task(Path())).toArrow()
+    """Start the workers, which import what a task needs: that takes seconds.
 
-
-def _mapped(slices: DataFrame, task: Callable[..., Any]) -> DataFrame:
-    """Return what tasks make of slices: witnesses.
-
-    It is `DataFrame.mapInArrow` without its demand for pandas, which it does not use: 40 MB.
+    It is `DataFrame.mapInArrow` without its demand for pandas, which nothing here uses: 40 MB.
     """
-    function = UserDefinedFunction(task, _EVALUATED, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    rows: Any = slices
-    column: Any = function(*[slices[name] for name in slices.columns])
-    return DataFrame(rows._jdf.mapInArrow(column._jc, False, None), slices.sparkSession)
+    cores = session.sparkContext.defaultParallelism
+    nothing: Any = session.createDataFrame([], _NOTHING).repartition(cores)
+    function = UserDefinedFunction(iter, _NOTHING, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column: Any = function(*[nothing[name] for name in nothing.columns])
+    DataFrame(nothing._jdf.mapInArrow(column._jc, False, None), session).toArrow()
 
 
 def is_local(master: str) -> bool:

@@ -1,13 +1,15 @@
 """The spool as a source of Spark's streaming: an offset is the number of a segment.
 
 Spark runs it in Python processes of its own beside the driver, one for each question, and gives
-each ten seconds to begin.  So this module imports little.
+each ten seconds to begin.  So this module imports little.  What is read is what the documents of
+the spool become: a task that reads evaluates, so that one worker does both.
 
 Invariant: an offset is handed out only for durable segments.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,19 +23,23 @@ from broker.documents.listing import Listing
 from broker.pipeline.slices import Slice, next_batch, slice_segments
 
 if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+    from broker.pipeline.limits import PipelineLimits
+    from broker.pipeline.store.objects import StorePlace
     from broker.pipeline.store.packs import PackWriter
 
-__all__ = ["FORMAT", "SLICE_SCHEMA", "SpoolSource"]
+__all__ = ["FORMAT", "SpoolSource"]
 
 FORMAT = "xscl-spool"
 """The name of the source."""
 
-SLICE_SCHEMA = "path string, start bigint, stop bigint"
-"""The columns of a slice, as Spark writes types."""
+_EVALUATED = "witnesses binary, documents bigint, dead_letters bigint, left_out bigint"
+"""`evaluation.EVALUATED_SCHEMA`, as Spark writes types."""
 
 
 class SpoolSource(DataSource):
-    """The spool as a source of Spark: rows are slices of segments."""
+    """The spool as a source of Spark: rows are what evaluation finds in some documents."""
 
     @classmethod
     def name(cls) -> str:
@@ -41,8 +47,8 @@ class SpoolSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        """Return the columns of a slice."""
-        return SLICE_SCHEMA
+        """Return the columns of what is found."""
+        return _EVALUATED
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return the reader of the streaming query."""
@@ -63,7 +69,10 @@ class _SpoolReader(DataSourceStreamReader):
         self._batch_documents_max = int(options["batchDocumentsMax"])
         self._batch_bytes_max = int(options["batchBytesMax"])
         self._parallelism = int(options["parallelism"])
-        self._packs = _writer(options) if options.get("packs") else None
+        self._plans = Path(options["plans"])
+        self._limits = bytes.fromhex(options["limits"])
+        self._place = _place(options)
+        self._packs = None if self._place is None else _writer(self._place, self._plans)
         self._spool: Listing | None = None
         self._is_warm = False
 
@@ -90,9 +99,15 @@ class _SpoolReader(DataSourceStreamReader):
             parts = self._packs.put(parts)
         return [_SlicesPart(slices) for slices in parts]
 
-    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """Evaluate the documents of a part; in a worker, which has imported what it takes."""
+        from broker.pipeline.evaluation import evaluated_slices
+
         assert isinstance(partition, _SlicesPart)
-        return iter([tuple(each) for each in partition.slices])
+        limits: PipelineLimits = pickle.loads(self._limits)
+        return evaluated_slices(
+            partition.slices, self._plans, self._parallelism, limits, self._place
+        )
 
     def _refreshed(self, through: int | None = None) -> Listing:
         if self._spool is None:
@@ -102,9 +117,17 @@ class _SpoolReader(DataSourceStreamReader):
         return self._spool
 
 
-def _writer(options: Any) -> PackWriter:
-    """Return who puts what tasks read into a store, where there is one."""
+def _place(options: Any) -> StorePlace | None:
+    """Return where tasks find what they read, where they do not read the spool."""
+    if not options.get("packs"):
+        return None
     from broker.pipeline.store.objects import StorePlace
+
+    return StorePlace(options["store"], options["packs"])
+
+
+def _writer(place: StorePlace, plans: Path) -> PackWriter:
+    """Return who puts what tasks read into a store."""
     from broker.pipeline.store.packs import PackWriter
 
-    return PackWriter(StorePlace(options["store"], options["packs"]), Path(options["plans"]))
+    return PackWriter(place, plans)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from unittest import mock
 
@@ -22,7 +23,7 @@ import xpath_eval.walk
 import xscl
 from broker.documents.document import DocumentLine
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
-from broker.pipeline.evaluation import are_evaluated, evaluation_task, read_witnesses
+from broker.pipeline.evaluation import are_evaluated, evaluated_slices, read_witnesses
 from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.lookback.replay import replay
 from broker.pipeline.shards import Join
@@ -124,11 +125,10 @@ def test_a_task_leaves_out_what_does_not_fit_and_sends_the_numbers_of_the_docume
     [segment] = stand.writer.all_segments()
     path = str(stand.writer.directory / segment.name)
     slices = [Slice(path, 0, 4), Slice(path, 4, 8)]
-    rows = [pa.RecordBatch.from_pylist([piece._asdict()]) for piece in slices]
-    task = evaluation_task(tmp_path / "plans", 2, PIPELINE)
-    sent = pa.Table.from_batches([batch for row in rows for batch in task([row])])
+    sent = (evaluated_slices([piece], tmp_path / "plans", 2, PIPELINE) for piece in slices)
+    found = pa.Table.from_batches(chain.from_iterable(sent))
     stand.close()
-    witnesses = read_witnesses(sent)
+    witnesses = read_witnesses(found)
     assert witnesses.column("docid").to_pylist() == list(range(1, 9))
     assert are_evaluated(witnesses).tolist() == [True, False, False, False] * 2
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,10 @@ from broker.documents.document import parse_document_line
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
 from broker.matching.engine import Engine, RegisteredQuery
-from broker.pipeline.evaluation import PlanStore, evaluation_task, read_witnesses
+from broker.pipeline.evaluation import PlanStore, evaluated_slices, read_witnesses
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.shards import Join, ShardTask, Tasks, carry_out
-from broker.pipeline.slices import Slice, slice_segments
+from broker.pipeline.slices import slice_segments
 from broker.pipeline.steps import Pipeline
 from broker.pipeline.store.objects import Objects, StoreError, StorePlace
 from broker.pipeline.store.packs import PackWriter
@@ -152,8 +153,9 @@ class Hidden:
         spool, plans = Spool(self.data / "spool"), self.data / "plans"
         parts = self.packs.put(slice_segments(spool, self.pipeline.through, spool.last, 2))
         with self.hidden():
-            task = evaluation_task(plans, 2, packs=self.packs.place)
-            found = [batch for part in parts for batch in task([as_rows(part)])]
+            place = self.packs.place
+            sent = (evaluated_slices(part, plans, 2, packs=place) for part in parts)
+            found = list(chain.from_iterable(sent))
         self.pipeline.step(read_witnesses(pa.Table.from_batches(found)))
 
     def contents(self) -> list[str]:
@@ -162,10 +164,6 @@ class Hidden:
     def close(self) -> None:
         self.outbox.close()
         self.writer.close()
-
-
-def as_rows(slices: list[Slice]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([each._asdict() for each in slices])
 
 
 def pipeline_of(data: Path, outbox: Outbox, processor: Any) -> Pipeline:
