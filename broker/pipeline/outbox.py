@@ -19,7 +19,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +118,14 @@ class Outbox:
             return
         rows = OutboxRows.of(step)
         with self._lock, transaction(self._db):
-            self._insert(rows, self._now_us())
+            # Much of it is found again: each row that is tried would take a number.
+            new = [row for row in rows.matches if not self._is_here(row)]
+            self._insert(replace(rows, matches=new), self._now_us())
         self._announce()
+
+    def _is_here(self, match: FoundMatch) -> bool:
+        found = self._db.execute("SELECT 1 FROM match WHERE id = ?", (match.id,))
+        return found.fetchone() is not None
 
     def _announce(self) -> None:
         for listener in tuple(self._listeners):

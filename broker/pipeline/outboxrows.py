@@ -10,6 +10,7 @@ from typing import Any
 
 from broker.documents.document import Document
 from broker.matching.costs.budget import Spent
+from broker.matching.match import FoundMatch
 from broker.matching.outcomes.kept import Note
 from broker.matching.stepresult import StepResult
 from broker.tables.store import RowChange
@@ -131,7 +132,7 @@ PUBLISHED = (
 class OutboxRows:
     """A step's results as rows of the tables, made before the transaction begins."""
 
-    matches: Sequence[tuple[object, ...]]
+    matches: Sequence[FoundMatch]
     published: Sequence[tuple[object, ...]]
     dead_letters: Sequence[tuple[int, str]]
     pauses: Sequence[tuple[object, ...]]

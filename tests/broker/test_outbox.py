@@ -41,6 +41,15 @@ def test_a_batch_that_is_committed_already_changes_nothing(outbox: Outbox) -> No
     assert [match.id for match in outbox.matches.find()] == [found(1).id]
 
 
+def test_what_is_found_again_takes_no_number(outbox: Outbox) -> None:
+    outbox.add(StepResult([found(1), found(2)]))
+    outbox.add(StepResult([found(1), found(2), found(3)]))
+    outbox.add(StepResult([found(2), found(4)]))
+    assert [(match.seq, match.id) for match in outbox.matches.find()] == [
+        (number, found(number).id) for number in (1, 2, 3, 4)
+    ]
+
+
 def test_progress_is_kept_across_restarts(tmp_path: Path) -> None:
     first = Outbox(tmp_path / "o.db")
     first.commit(after=0, through=7, step=StepResult([found(1)], dead_letters=[(4, "not XML")]))
