@@ -128,7 +128,7 @@ class ClassRegistry:
             self.by_number[number] = query_class
             self._strata[query_class.stratum] += 1
             own = query_class.compared()
-            self._note_compared(own - self._compared.keys())
+            self._note_compared([v for v in own if v not in self._compared])
             self._compared.update(own)
         windows = self._windows[number]
         has_changed = self._lower(number, least)
@@ -195,7 +195,7 @@ class ClassRegistry:
             _release(self._strata, [query_class.stratum])
             own = query_class.compared()
             _release(self._compared, own)
-            self._note_compared(own - self._compared.keys())
+            self._note_compared([v for v in own if v not in self._compared])
             self._touch(number, query_class)
         elif window_us == widest_us or has_changed:
             self._touch(number, query_class)
