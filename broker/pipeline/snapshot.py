@@ -10,17 +10,15 @@ plan that did not ask for all that some query needs of it, costs time and change
 Once half of a file's documents are needed no more, it is written anew without them (`compaction`).
 
 A query needs nothing of the documents up to its registration point.  So files stay good while
-queries come and go, except for queries that look back (`SINCE`): a start that finds files which are
-not enough, or none, as those of another release, evaluates their documents and writes them anew.
+queries come and go, except for queries that look back (`SINCE`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from functools import partial
 from importlib.metadata import version
 from math import inf
 from pathlib import Path
@@ -161,15 +159,13 @@ class Snapshot:
             self._waiting = []
         self._plan = plan
         self._waiting.append(witnesses)
-        if self._is_file(self._waiting):
+        documents = sum(table.num_rows for table in self._waiting)
+        is_large = self._waiting_bytes() >= self._limits.file_bytes
+        if documents >= self._limits.file_documents or is_large:
             self._write(1, horizon_us, needed_from)
 
-    def _is_file(self, waiting: Sequence[pa.Table]) -> bool:
-        """Return whether some witnesses are enough for a file."""
-        nbytes = sum(table.nbytes for table in waiting)
-        return (
-            _documents(waiting) >= self._limits.file_documents or nbytes >= self._limits.file_bytes
-        )
+    def _waiting_bytes(self) -> int:
+        return sum(table.nbytes for table in self._waiting)
 
     def _follows(self, witnesses: pa.Table) -> bool:
         if not self._waiting:
@@ -181,22 +177,21 @@ class Snapshot:
         plan, waiting = self._plan, self._waiting
         self._plan, self._waiting = None, []
         assert plan is not None
-        if _documents(waiting) < documents_min:
+        if sum(table.num_rows for table in waiting) < documents_min:
             return
         try:
             self._publish(plan, pa.concat_tables(waiting))
             self._prune(horizon_us)
             self._compact(needed_from(waiting[-1].column("docid")[-1].as_py()))
         except (OSError, KeyError) as error:
-            _warn(error)
+            _log.warning("the state of some documents was not kept for a restart: %s", error)
 
     def _publish(self, plan: EvaluationPlan, witnesses: pa.Table) -> None:
-        is_new = self._named is None or self._named.plan is not plan
-        if self._named is None or is_new:
+        if self._named is None or self._named.plan is not plan:
             self._named = _Named(plan, AskedNames.of(plan, self._names), self._names.of(plan))
         asked = self._named.asked
         path = self._directory / f"{asked.id}.asked"
-        if is_new or not path.exists():  # one that is there may be damaged
+        if not path.exists():
             self._disk.publish(path, [asked.written()])
         facts = {"asked": asked.id, "release": self._release, **stream_facts(witnesses)}
         self._files.append(self._file(witnesses, facts, self._named.names))
@@ -263,15 +258,11 @@ class Snapshot:
         last: int,
         evaluate: Evaluate,
         needed_from: NeededFrom,
-        *,
-        keeps: bool = False,
     ) -> Iterator[pa.Table]:
         """Yield the witnesses of the documents from `first` to `last`, as an engine needs them.
 
-        They are read where that does, and evaluated elsewhere; who writes the files `keeps` these.
+        They are read where that does, and evaluated elsewhere.
         """
-        if keeps:
-            evaluate = partial(self._kept, engine.plan, evaluate)
         numbers = {name: number for number, name in self._names.of(engine.plan).items()}
         is_enough = _Sufficiency(self._directory, engine, self._names)
         read = 0
@@ -294,56 +285,12 @@ class Snapshot:
             yield from evaluate(first, last)
         _log.info("%d documents were remembered without evaluating them again", read)
 
-    def _kept(
-        self, plan: EvaluationPlan, evaluate: Evaluate, first: int, last: int
-    ) -> Iterator[pa.Table]:
-        """Yield what is evaluated, and put it into files, in the place of those that are there."""
-        lacking = [file for file in self._files if first <= file.header.first_docid <= last]
-        waiting: list[pa.Table] = []
-        for witnesses in evaluate(first, last):
-            yield witnesses
-            waiting.append(witnesses)
-            if self._is_file(waiting):
-                self._keep(plan, waiting, lacking)
-                waiting = []
-        if _documents(waiting) >= self._limits.small_documents:
-            self._keep(plan, waiting, lacking)
-
-    def _keep(
-        self, plan: EvaluationPlan, waiting: Sequence[pa.Table], lacking: list[_File]
-    ) -> None:
-        """Write a file; remove those that lack something, and have nothing behind its documents."""
-        witnesses = pa.concat_tables(waiting)
-        first, last = (witnesses.column("docid")[i].as_py() for i in (0, -1))
-        if last + 1 - first != witnesses.num_rows:
-            return  # some have been deleted meanwhile
-        try:
-            self._publish(plan, witnesses)
-        except (OSError, KeyError) as error:
-            _warn(error)
-            return
-        replaced = [file for file in lacking if file.header.last_docid <= last]
-        for file in replaced:
-            lacking.remove(file)
-            self._files.remove(file)
-            if file.path != self._files[-1].path:
-                self._disk.remove(file.path)
-        self._files.sort(key=lambda file: file.header.first_docid)
-
     def _read(self, path: Path, numbers: dict[bytes, int]) -> pa.Table | None:
         try:
             return read_witnesses(path, numbers)
         except (OSError, WitnessFileError) as error:
             self._discard(path, str(error))
             return None
-
-
-def _documents(waiting: Sequence[pa.Table]) -> int:
-    return sum(table.num_rows for table in waiting)
-
-
-def _warn(error: Exception) -> None:
-    _log.warning("the state of some documents was not kept for a restart: %s", error)
 
 
 def _size(file: _File) -> int:
