@@ -61,7 +61,7 @@ class Draining(Streaming):
     """Drains a pipeline where Spark would be."""
 
     def __init__(self, settings: Settings, stack: AsyncExitStack, pipeline: Pipeline) -> None:
-        super().__init__(settings, stack)
+        super().__init__(settings, stack, b"")
         self._pipeline = pipeline
 
     async def start(self) -> None:
