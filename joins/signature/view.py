@@ -319,6 +319,8 @@ class SignatureView:
         if not asked:
             return
         self._write(entries, [joined.rows for _, joined in some])
+        # All classes of a template may have been removed before there were tables.
+        asked = [each for each in asked if each in self._tables.numbers]
         wanted = f"t.class > {since}"
         if without:
             wanted += f" AND t.class NOT IN ({', '.join(map(str, without))})"

@@ -18,6 +18,7 @@ from support.tiny_limits import matching
 import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.queries.registration import SetChange
 from joins.budget.pairs import Bounds
 from joins.engines import Processor
 from joins.memory.hits import EntryHits
@@ -352,3 +353,27 @@ def listed(parts: list[EntryHits]) -> list[tuple[int, int]]:
         for indices, counts, owners in hits.listed(3)
         for i, owner in zip(np.repeat(indices, counts), owners, strict=True)
     )
+
+
+def test_a_class_that_was_removed_before_there_were_tables_is_not_asked_for() -> None:
+    alone, pair = (
+        xscl.parse(text, id=name)[0]
+        for name, text in (
+            ("alone", "SELECT x FROM S//i->a[c->x]"),
+            ("pair", "S//i[c->x] JOIN {x = y, 1 h} S//i[c->y]"),
+        )
+    )
+    running = Engine([RegisteredQuery(alone)], lateness_us=0)
+    # Twenty equal values by twenty: too many to be gone through class by class.
+    xml = [b"<i><c>a</c></i>", *[b"<i>" + b"<c>b</c>" * 20 + b"</i>"] * 2]
+    stream = [Document(n, "S", str(n), n, n, n, n - 1, each) for n, each in enumerate(xml, start=1)]
+
+    def found(documents: list[Document]) -> list[str]:
+        step = running.process(
+            running.evaluate(documents), lambda ids: {i: xml[i - 1] for i in ids}
+        )
+        return [match.query for match in step.matches]
+
+    assert found(stream[:1]) == ["alone"]
+    assert running.follow(SetChange([RegisteredQuery(pair, 1)], gone=["alone"]))
+    assert found(stream[1:]) == ["pair", "pair"]
