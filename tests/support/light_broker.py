@@ -67,7 +67,7 @@ class Draining(Streaming):
     async def start(self) -> None:
         """Start nothing."""
 
-    async def documents(self, source: Any, step: Any, *, on_evaluated: Any) -> Any:
+    async def documents(self, plans: Any, step: Any, *, through: Any, on_evaluated: Any) -> Any:
         query = Drained(self._pipeline)
         self._stack.push_async_callback(asyncio.to_thread, query.stop)
         return query
