@@ -81,10 +81,10 @@ class LookUps:
         return len(self.codes)
 
     def with_changes(self, changed: Ints, mine: Ints, other: Ints, rows: Ints) -> LookUps:
-        """Return them without those of the numbers `changed`, and with others of the same numbers.
+        """Return all look-ups but the ones numbered `changed`, which are replaced by others.
 
-        There is one of `mine[i]` under `other[i]` with the number `rows[i]`.  They must not be used
-        any more themselves: the table is the same.
+        The new ones are of `mine[i]` under `other[i]`, with the number `rows[i]`.  What is returned
+        has this object's table, changed: this object must not be used any more.
         """
         is_changed = np.zeros(max(self.table.rows, int(changed.max(initial=-1)) + 1), np.bool_)
         is_changed[changed] = True
@@ -178,7 +178,7 @@ class _CodeTable:
         return len(self.of_rows)
 
     def with_changes(self, is_changed: Flags, codes: Hashes, rows: Ints) -> _CodeTable | None:
-        """Take away the codes of some numbers, and have others; None where it gets too full."""
+        """Remove the codes of some numbers and add others; return None where it gets too full."""
         if len(is_changed) > self.rows_max:
             return None
         if len(is_changed) > len(self.of_rows):
@@ -191,7 +191,7 @@ class _CodeTable:
         return self
 
     def _put(self, codes: Hashes, rows: Ints) -> None:
-        """Have codes whose numbers have none."""
+        """Add codes whose numbers have none."""
         slots = self._slots(codes)
         there = self.of_rows[self.places[slots]] if len(self.of_rows) else codes
         is_free = (self.places[slots] < 0) | (self._slots(there) != slots)

@@ -1,7 +1,7 @@
-"""Ends of runs that are only counted, with who has rows of them: they are tuples that nobody reads.
+"""Ends of runs that are only counted, each with the uses that have rows of it.
 
-To find out how many runs end when asks for nothing that a tuple carries.  So an end becomes no
-instance of the join, and is looked up by no box: whoever reads its class reads all of it.
+A row needs the number of these runs, and when they end, and nothing else that a tuple carries.  So
+an end becomes no instance of the join, and no box is asked for it: each use of its class has it.
 """
 
 from __future__ import annotations
