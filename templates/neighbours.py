@@ -8,13 +8,14 @@ against each other.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import cast
 
 from templates.rundecision import Begin, Test, Values, compile_disjuncts
-from xscl.comparison import Call, Elements, Operand
-from xscl.evaluation import StepReading, UnboundError, compile_operand
+from xscl.comparison import Call, Elements, Operand, PathFrom, VariableValue, term
+from xscl.evaluation import StepReading, UnboundError, compile_operand, values_of_optional
 from xscl.functions import to_double
 from xscl.path import Literal
 from xscl.pattern import INEQUALITIES
@@ -38,23 +39,39 @@ class ComparedNumbers:
     """One inequality: a number of an element, `operator`, another of the one before it.
 
     `of_element` gives both of an element, in this order: each is the number by which alone the
-    comparison is decided, NaN where it never holds.  With `are_same` both sides read the same.
+    comparison is decided, NaN where it never holds.  With `are_same` both sides read the same: if
+    that is a term, `read` is it; it may be a path, with several values.
     """
 
     operator: str
     of_element: Callable[[StepReading], tuple[float, float]]
     are_same: bool
+    read: str | None = None
+    is_path: bool = False
+
+    def of_texts(self, texts: Sequence[str | None]) -> list[float] | None:
+        """Return the numbers of elements of which this is `read`; None where they need a look."""
+        if None in texts:
+            return None
+        own = cast(Sequence[str], texts)
+        if self.is_path:
+            values = [values_of_optional(text) for text in own]
+            if any(len(each) != 1 for each in values):
+                return None
+            own = [str(one) for (one,) in values]
+        return [to_double(text) for text in own]
 
 
 @dataclass(frozen=True)
 class AskedNeighbours:
     """What is asked: `own` of each element, `leads` of one that another follows, `compared`.
 
-    With `may_all_begin` a run may begin with each element of which `own` holds.
+    What is None is asked of none.  With `may_all_begin` a run may begin with each element of which
+    `own` holds.
     """
 
-    own: Test
-    leads: Test
+    own: Test | None
+    leads: Test | None
     compared: ComparedNumbers | None
     may_all_begin: bool
 
@@ -71,7 +88,7 @@ def compile_neighbours(begin: Begin) -> AskedNeighbours | None:
         sides = [_side(operand) for each in begin.each for operand in each.operands()]
         if any(side is None or "prev" in side for side in sides):
             return None
-        return AskedNeighbours(compile_disjuncts(begin.each), _always, None, is_free)
+        return AskedNeighbours(compile_disjuncts(begin.each), None, None, is_free)
     (asked,) = begin.each
     own, leads, pairs = _taken_apart(asked) or (None, None, [])
     if own is None or leads is None or len(pairs) > 1:
@@ -82,15 +99,11 @@ def compile_neighbours(begin: Begin) -> AskedNeighbours | None:
     of_previous = [*leads.operands(), *(side for each in pairs for side in (each.left, each.right))]
     is_free = is_free and not leads.tests and not any(map(_has_default, of_previous))
     return AskedNeighbours(
-        _always if own == Disjunct() else compile_disjuncts((own,)),
-        _always if leads == Disjunct() else compile_disjuncts((leads,)),
+        None if own == Disjunct() else compile_disjuncts((own,)),
+        None if leads == Disjunct() else compile_disjuncts((leads,)),
         compared,
         is_free,
     )
-
-
-def _always(_: StepReading) -> bool:
-    return True
 
 
 def _taken_apart(asked: Disjunct) -> tuple[Disjunct, Disjunct, list[Residual]] | None:
@@ -174,6 +187,10 @@ def _compared(pair: Residual) -> ComparedNumbers | None:
             return max(asked, default=math.nan), min(given, default=math.nan)
         return min(asked, default=math.nan), max(given, default=math.nan)
 
+    both = left.operand if are_same and isinstance(left, Elements) else None
+    if isinstance(both, (VariableValue, PathFrom)):
+        is_path = isinstance(both, PathFrom)
+        return ComparedNumbers(operator, of_element, are_same, term(both), is_path)
     return ComparedNumbers(operator, of_element, are_same)
 
 

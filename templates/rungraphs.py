@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-__all__ = ["CountedRuns", "PathGraph", "union"]
+__all__ = ["CountedRuns", "PathGraph", "size_of_count", "union"]
 
 L = TypeVar("L", bound=Hashable)
 
@@ -145,6 +145,13 @@ def union(graphs: Sequence[PathGraph[L]]) -> PathGraph[L]:
 _NO_MORE = '", [], [], null]'
 """How the text of runs ends of which nothing is known but how many they are."""
 
+_SIZE = len('["0x') + len(_NO_MORE)
+
+
+def size_of_count(count: int) -> int:
+    """Return how many characters runs are as a text of which nothing is known but their number."""
+    return _SIZE + (max(1, count.bit_length()) + 3) // 4
+
 
 @dataclass(slots=True)
 class CountedRuns:
@@ -164,8 +171,7 @@ class CountedRuns:
     def size(self) -> int:
         """How many characters it is as a text."""
         if self.graph is None and not (self.keys or self.places):
-            digits = max(1, (self.count.bit_length() + 3) // 4)
-            return len('["0x') + digits + len(_NO_MORE)
+            return size_of_count(self.count)
         return len(self.spell())
 
     def spell(self) -> str:

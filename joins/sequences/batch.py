@@ -10,6 +10,7 @@ from typing import Any
 
 from joins.budget.pairs import Overrun
 from joins.sequences.clock import WatermarkSteps
+from joins.sequences.counting.found import EndsInOrder
 from joins.sequences.decidedtuples import DecidedTuples
 from joins.sequences.takenvalues import TakenValues
 
@@ -30,7 +31,7 @@ class DecidingBatch:
     def __init__(self, clock: WatermarkSteps, numbered: Callable[[], int]) -> None:
         self.clock = clock
         self.decided: list[DecidedTuples] = []
-        self.found: dict[object, list[Any]] = {}
+        self.found: dict[object, list[Any] | EndsInOrder] = {}
         self.others: dict[int, list[Any]] = {}
         self.taken = TakenValues()
         self.overruns: list[Overrun] = []

@@ -21,7 +21,8 @@ from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.sequences.batch import DecidingBatch
 from joins.sequences.chained.anychains import AnyChainEvaluation
 from joins.sequences.chained.chains import ChainEvaluation
-from joins.sequences.counting.counted import CountedRunEvaluation, FoundGraph
+from joins.sequences.counting.counted import CountedRunEvaluation
+from joins.sequences.counting.found import EndsInOrder, FoundGraph
 from joins.sequences.graphruns import GraphRunEvaluation
 from joins.sequences.lockstep.compilation import LOOPS
 from joins.sequences.lockstep.runtable import ColumnChainEvaluation, RunTable
@@ -101,7 +102,7 @@ class Repetitions:
         self._tables: list[RunTable] = []
         self._one_by_one: list[RowEvaluation] = []
         self._read_by: dict[str, list[RowEvaluation]] = {}
-        self._read_by_tables: dict[str, list[RunTable]] = {}
+        self._read_by_columns: dict[str, list[RunTable | CountedRunEvaluation]] = {}
         self._last_identity = 0
         self._documents: dict[int, Documents] = {}
 
@@ -169,13 +170,16 @@ class Repetitions:
             for each in self._evaluations.values()
             if not isinstance(each, ColumnChainEvaluation)
         ]
-        self._read_by, self._read_by_tables = {}, {}
+        self._read_by, self._read_by_columns = {}, {}
         for evaluation in self._one_by_one:
             for stream in evaluation.streams:
-                self._read_by.setdefault(stream, []).append(evaluation)
+                if isinstance(evaluation, CountedRunEvaluation) and evaluation.takes_columns:
+                    self._read_by_columns.setdefault(stream, []).append(evaluation)
+                else:
+                    self._read_by.setdefault(stream, []).append(evaluation)
         for table in self._tables:
             for stream in table.streams:
-                self._read_by_tables.setdefault(stream, []).append(table)
+                self._read_by_columns.setdefault(stream, []).append(table)
 
     def _begin(self, runs: AnyRuns) -> AnyEvaluation:
         """Return what finds runs, which reads what stands before them from now on."""
@@ -220,20 +224,19 @@ class Repetitions:
 
     def absorb(self, instances: pa.Table, first: int) -> None:
         """Take instances, numbered from `first` on, as elements and as what stands before."""
-        if not self._read_by and not self._read_by_tables:
+        if not self._read_by and not self._read_by_columns:
             return
         streams = instances.column("stream").combine_chunks().dictionary_encode()
         names, of_row = streams.dictionary.to_pylist(), streams.indices.to_numpy()
         for i, name in enumerate(names):
-            if tables := self._read_by_tables.get(name):
+            if readers := self._read_by_columns.get(name):
                 own = _some(instances, np.flatnonzero(of_row == i))
-                for table in tables:
-                    table.absorb(name, own)
+                for reader in readers:
+                    reader.absorb(name, own)
         is_read = [name in self._read_by for name in names]
         rows = np.flatnonzero(np.array(is_read, np.bool_)[of_row])
         if len(rows):
-            taken = instances.take(pa.array(rows))
-            for row in read_instances(taken, (first + rows).tolist()):
+            for row in read_instances(_some(instances, rows), (first + rows).tolist()):
                 for evaluation in self._read_by[row.stream]:
                     evaluation.add(row.stream, row)
 
@@ -260,34 +263,46 @@ class Repetitions:
             if isinstance(rows, GraphRows) and takes(number):
                 plain: list[FoundGraph] = []
                 others = batch.others[number] = []
-                for one in self._found(number, batch):
+                found = self._found(number, batch)
+                if isinstance(found, EndsInOrder):
+                    if len(found):
+                        yield number, CountedEnds.in_order(found, rows)
+                    continue
+                for one in found:
                     (plain if is_plain_end(one) else others).append(one)
                 if plain:
                     yield number, CountedEnds.of(plain, rows)
 
-    def _found(self, number: int, batch: DecidingBatch) -> list[Any]:
+    def _found(self, number: int, batch: DecidingBatch) -> list[Any] | EndsInOrder:
         """Return the runs of a class in the batch, in the order of the documents where they stand.
 
         Classes share what has been found.
         """
         evaluation = self._of_class[number]
-        found = batch.found.get(evaluation)
-        if found is None:
-            if isinstance(evaluation, CountedRunEvaluation):
-                found = list(evaluation.decide_graphs(batch.clock))
-            else:
-                found = list(evaluation.decide(batch.clock))
-            found.sort(key=_stands_at)
-            if evaluation.limit is not None:
-                # The statements are over their budget from there on: nothing is made of these.
-                del found[bisect_left(found, evaluation.limit, key=_stands_at) :]
-            batch.found[evaluation] = found
+        known = batch.found.get(evaluation)
+        if known is not None:
+            return known
+        found: list[Any]
+        if isinstance(evaluation, CountedRunEvaluation):
+            ends = evaluation.decide_ends(batch.clock)
+            if ends is not None:
+                batch.found[evaluation] = ends
+                return ends
+            found = list(evaluation.decide_graphs(batch.clock))
+        else:
+            found = list(evaluation.decide(batch.clock))
+        found.sort(key=_stands_at)
+        if evaluation.limit is not None:
+            # The statements are over their budget from there on: nothing is made of these.
+            del found[bisect_left(found, evaluation.limit, key=_stands_at) :]
+        batch.found[evaluation] = found
         return found
 
     def _tuples(self, number: int, batch: DecidingBatch) -> list[ClassTuple]:
-        found = batch.others.get(number)
-        if found is None:
-            found = self._found(number, batch)
+        found = batch.others.get(number, self._found(number, batch))
+        if isinstance(found, EndsInOrder):
+            # Runs are told by the objects that stand for them.
+            found = batch.found[self._of_class[number]] = found.graphs()
         if not found:
             return []
         # It is another one where nothing had the shape for a while, and it was forgotten.

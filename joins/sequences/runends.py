@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from joins.memory.slots import Ints
-from joins.sequences.counting.counted import FoundGraph
-from joins.sequences.runrows import Documents, GraphRows
-from templates.rungraphs import CountedRuns
+from joins.sequences.counting.found import EndsInOrder, FoundGraph
+from joins.sequences.runrows import GraphRows
+from templates.rungraphs import size_of_count
 
 __all__ = ["CountedEnds", "is_plain_end"]
 
@@ -25,20 +25,32 @@ class CountedEnds:
     """Runs that end at one time each, how many they are, and what finds out their documents.
 
     `places` are where each stands: docid, newest document, depth, watermark, start, end.
+    `documents` gives the documents of one, by its row.
     """
 
     places: Ints
-    runs: Sequence[CountedRuns]
-    documents: Sequence[Documents]
+    totals: Sequence[int]
+    documents: Callable[[int], Sequence[int]]
 
     @classmethod
     def of(cls, found: Sequence[FoundGraph], rows: GraphRows) -> CountedEnds:
         """Return what has been found, where the rows of its class would stand."""
+        documents = [one.documents for one in found if one.documents is not None]
         return cls(
             np.array([rows.place(one) for one in found], np.int64).reshape(-1, 6),
-            [one.runs for one in found],
-            [one.documents for one in found if one.documents is not None],
+            [one.runs.count for one in found],
+            lambda row: documents[row](),
         )
 
+    @classmethod
+    def in_order(cls, found: EndsInOrder, rows: GraphRows) -> CountedEnds:
+        """Return ends in columns, where the rows of their class would stand."""
+        return cls(rows.places(found), found.totals, found.documents)
+
     def __len__(self) -> int:
-        return len(self.runs)
+        return len(self.totals)
+
+    @property
+    def sizes(self) -> Ints:
+        """How many characters each is as a text."""
+        return np.array([*map(size_of_count, self.totals)], np.int64)

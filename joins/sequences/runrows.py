@@ -10,9 +10,10 @@ from typing import Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from joins.memory.instance import INSTANCE_SCHEMA
+from joins.memory.slots import Ints
 from joins.memory.tupletable import ClassTuple, TuplePosition
 from joins.sequences.chained.chainparts import DecidedChain
-from joins.sequences.counting.counted import FoundGraph
+from joins.sequences.counting.found import EndsInOrder, FoundGraph
 from joins.sequences.lockstep.found import ColumnChain
 from joins.sequences.runparts import DecidedRun, Extent, Part, PartRow
 from templates.chaindecision import DecidedChains
@@ -193,6 +194,10 @@ class GraphRows(FoundRows[FoundGraph]):
         extent = self._extent(one)
         docid, depth, watermark_us, end_us = self._position(one, extent)
         return docid, extent.docid_max, depth, watermark_us, one.start_us, end_us
+
+    def places(self, ends: EndsInOrder) -> Ints:
+        """Return where runs stand, as `place` says it of each."""
+        return ends.places(self._grace_us)
 
     def _position(self, one: FoundGraph, extent: Extent) -> TuplePosition:
         end_us = one.parts[-1].end_us

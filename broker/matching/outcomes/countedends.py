@@ -70,8 +70,8 @@ class EndHits:
     @property
     def nbytes(self) -> Ints:
         """The bytes of what each says."""
-        sizes = [runs.size for runs in self.ends.runs]
-        return np.array(sizes, np.int64)[self.rows]
+        nbytes: Ints = self.ends.sizes[self.rows]
+        return nbytes
 
     def take(self, some: Ints | Flags) -> EndHits:
         """Return some of them."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -169,11 +170,12 @@ class Gathered:
                 reader = readers[use.clause] = ClauseReader(use.clause, ())
             of_uses.append((self._found.setdefault(source_of(use.topic), {}), use.topic, reader))
         nothing, documents = MatchNodes((), (), None), self._documents
-        places, runs, found = hits.ends.places.tolist(), hits.ends.runs, hits.ends.documents
+        places, totals, found = hits.ends.places.tolist(), hits.ends.totals, hits.ends.documents
         for use, row in zip(hits.which.tolist(), hits.rows.tolist(), strict=True):
             own, topic, reader = of_uses[use]
-            match = Matched(places[row], nothing, topic, reader, documents, runs[row])
-            match.find_leaves = found[row]
+            runs = CountedRuns(totals[row], ())
+            match = Matched(places[row], nothing, topic, reader, documents, runs)
+            match.find_leaves = partial(found, row)
             own[id(match)] = match
 
     def match(

@@ -8,6 +8,9 @@
     window     a window in columns, whose ways a compiled loop counts (`kernels`, `compilation`)
     plain      a lane whose runs are counted so
     plainruns  such lanes by the values of SAME
+    inorder    elements that come in order, rows of the join until they are numbers
+               (`rowelements`)
+    found      what is found: graphs, or ends of runs in columns
     counted    one repetition, batch by batch
 
 Invariant: each match is counted once, with the last of its places that enters.

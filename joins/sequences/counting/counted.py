@@ -21,15 +21,18 @@ Where neighbours are asked for little, lanes have no steps (`plainruns`), and nu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, product
 from operator import attrgetter, itemgetter
+
+import pyarrow as pa
 
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.counting.drawing import Drawing, Label, labels_of
+from joins.sequences.counting.found import EndsInOrder, FoundGraph
+from joins.sequences.counting.inorder import WaitingColumns
 from joins.sequences.counting.lanes import (
     LaneNode,
     RunLane,
@@ -47,32 +50,13 @@ from joins.sequences.runs import RunEvaluation
 from templates.rundecision import RunAtHand, RunDecision, RunReading, compile_keys
 from templates.rungraphs import CountedRuns, PathGraph
 
-__all__ = ["CountedRunEvaluation", "FoundGraph"]
+__all__ = ["CountedRunEvaluation"]
 
 _behind = attrgetter("behind")
 _PLACE = itemgetter(slice(0, 3))
 
 _Begun = Sequence[tuple[Start, LaneNode]]
 """What runs begin with, each with an element that may be the first behind it."""
-
-
-@dataclass(slots=True, eq=False)
-class FoundGraph:
-    """Matches that end at one time and are decided at one document, with what they are made of.
-
-    It never changes, once made.
-
-    `leaves` are their documents, in the order of `runs.places`.  Where `documents` are given, these
-    are their documents, and `parts` and `leaves` only say where the matches stand.
-    """
-
-    docid: int
-    parts: tuple[Part, ...]
-    leaves: tuple[int, ...]
-    runs: CountedRuns
-    start_us: int
-    end_us: int
-    documents: Callable[[], Sequence[int]] | None = None
 
 
 class CountedRunEvaluation(RunEvaluation):
@@ -96,11 +80,51 @@ class CountedRunEvaluation(RunEvaluation):
         self._are_ways = self.decision.is_leading and not (keys or self._counting.has_steps)
         self._has_keys = any(self._conditions.keys.values())
         self._plain: PlainRuns | None = None
+        self._columns: WaitingColumns | None = None
         if self._are_ways:
             self._plain = PlainRuns.of(decision, self._conditions, lateness_us)
+        if self._plain is not None and len(decision.elements) == 1 and not self._has_keys:
+            stream, point = decision.elements[0].stream, self._counting.point
+            self._columns = WaitingColumns(stream, decision.grace_us, point)
 
     def __len__(self) -> int:
         return super().__len__() + self._lanes_size + self._plain_size
+
+    @property
+    def waiting(self) -> int:
+        """How many elements wait until they are settled."""
+        return super().waiting + len(self._columns or ())
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether elements may stay rows of the join, of the only stream that is read."""
+        return self._columns is not None
+
+    def absorb(self, _: str, rows: pa.Table) -> None:
+        """Take rows of the only stream."""
+        assert self._columns is not None
+        self._columns.add(rows)
+
+    def decide_ends(self, clock: WatermarkSteps) -> EndsInOrder | None:
+        """Return what `decide_graphs` would, where it is no more than numbers of runs, in order."""
+        columns, plain = self._columns, self._plain
+        if columns is None or plain is None:
+            return None
+        elements = found = None
+        if not (super().waiting or self._lanes or self.limit is not None):
+            elements = columns.entering(clock)
+            if elements is not None:
+                found = plain.enter_in_order(elements, self._limits.bits)
+        if found is None:
+            one_by_one = [] if elements is None else [*elements.columns.instances()]
+            for row in (*one_by_one, *columns.give_back()):
+                self._roles.add(columns.stream.name, row)
+            return None
+        self._plain_size += len(found.columns)
+        if found.totals and found.totals[-1].bit_length() > self._limits.bits:
+            self.limit = int(found.entered[-1])
+            return found.before(self.limit)
+        return found
 
     def decide_graphs(self, clock: WatermarkSteps) -> list[FoundGraph]:
         """Return what is found in the batch, in the order in which it is decided."""

@@ -25,6 +25,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from joins.memory.durations import UNBOUNDED
+from joins.sequences.counting.rowelements import RowElements
 from joins.sequences.counting.spread import (
     LaneProduct,
     LaneSums,
@@ -65,7 +66,7 @@ class PlainLane:
         self._shape = shape
         self._elements: list[PlainElement] = []
         self._serial = 0
-        self._newest: tuple[int | str, ...] = ()
+        self._newest: tuple[int, int, int, str] | None = None
         self._watermark_us = -UNBOUNDED
         self._depth = 0
         self._sums = self._new_sums()
@@ -99,11 +100,68 @@ class PlainLane:
         self._serial += 1
         own.serial = self._serial
         is_newest = self._note(own.part)
-        if self._elements and self._elements[-1].end_us > own.end_us:
+        if self._last_us > own.end_us:
             return self._enter_late(own, is_newest=is_newest)
         own.ways = total = self._ways_in_order(own)
         self._elements.append(own)
         return [self._found(total, own, [own], is_newest=is_newest)] if total else []
+
+    def takes_in_order(self, columns: RowElements) -> bool:
+        """Return whether elements end behind what is there and in order, and no more has a say.
+
+        Each is the newest then, by anything, and all of a run was remembered with it.
+        """
+        docid_max, docid, _, match_id = self._newest or (-1, -1, 0, "")
+        first = (docid_max, docid, self._depth, self._watermark_us, self._last_us)
+        own = columns.docids_max, columns.docids, columns.depths, columns.watermarks_us
+        ascend = [
+            not len(each) or (each[0] >= before and (each[1:] >= each[:-1]).all())
+            for before, each in zip(first, (*own, columns.ends_us), strict=True)
+        ]
+        shape = self._shape
+        back_us = columns.watermarks_us - shape.remembered_us
+        return (
+            all(ascend)
+            and not match_id
+            and bool((columns.starts_us == columns.ends_us).all())
+            and (
+                shape.remembered_us >= UNBOUNDED
+                or bool((columns.ends_us - shape.within_us >= back_us).all())
+            )
+        )
+
+    def enter_in_order(
+        self, columns: RowElements, elements: Sequence[PlainElement], bits: int
+    ) -> list[int]:
+        """Add elements that `takes_in_order`; return the ways to each.
+
+        The last to be added is the first that has numbers of more bits.
+        """
+        totals: list[int] = []
+        if self._shape.are_same and any(each.asked != each.given for each in elements):
+            self._shape = replace(self._shape, are_same=False)
+        for own in elements:
+            self._serial += 1
+            own.serial = self._serial
+            own.ways = total = self._ways_in_order(own)
+            self._elements.append(own)
+            totals.append(total)
+            if total.bit_length() > bits:
+                break
+        if totals:
+            last = len(totals) - 1
+            newest = (columns.docids_max, columns.docids, columns.depths, columns.watermarks_us)
+            docid_max, docid, self._depth, self._watermark_us = [int(each[last]) for each in newest]
+            self._newest = docid_max, docid, self._depth, ""
+        return totals
+
+    def documents_to(self, own: PlainElement) -> list[int]:
+        """Return the documents of the runs that end with an element, as it came."""
+        return self._documents(own, [own], own.serial)
+
+    @property
+    def _last_us(self) -> int:
+        return self._elements[-1].end_us if self._elements else -UNBOUNDED
 
     def _ways_in_order(self, own: PlainElement) -> int:
         """Return the ways to an element that ends last, and add it up."""
@@ -175,10 +233,11 @@ class PlainLane:
         """Note by what an element is the newest; return whether none is newer, by anything."""
         newest = part.docid_max, part.docid, part.depth, part.match_id
         watermark_us, depth = part.watermark_us, part.depth
-        if newest >= self._newest and watermark_us >= self._watermark_us and depth >= self._depth:
+        known = self._newest or newest
+        if newest >= known and watermark_us >= self._watermark_us and depth >= self._depth:
             self._newest, self._watermark_us, self._depth = newest, watermark_us, depth
             return True
-        self._newest = max(self._newest, newest)
+        self._newest = max(known, newest)
         self._watermark_us = max(self._watermark_us, watermark_us)
         self._depth = max(self._depth, depth)
         return False
@@ -194,11 +253,13 @@ class PlainLane:
             if not self._is_whole(parts[0].end_us, max([part.watermark_us for part in parts])):
                 raise NotPlainError
 
-        def documents() -> list[int]:
-            on_paths = self._on_paths(own, ending, serial)
-            return list(dict.fromkeys([each.part.leaves[0] for each in on_paths]))
+        return FoundWays(total, last.end_us, parts, lambda: self._documents(own, ending, serial))
 
-        return FoundWays(total, last.end_us, parts, documents)
+    def _documents(
+        self, own: PlainElement, ending: Sequence[PlainElement], serial: int
+    ) -> list[int]:
+        on_paths = self._on_paths(own, ending, serial)
+        return list(dict.fromkeys([each.leaf for each in on_paths]))
 
     def _is_remembered(self, end_us: int) -> bool:
         """Return whether all that runs may have that end at a time was remembered together."""

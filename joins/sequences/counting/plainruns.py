@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import starmap
+
+import numpy as np
 
 from joins.memory.durations import UNBOUNDED
+from joins.memory.slots import Ints
+from joins.sequences.counting.found import EndsInOrder
+from joins.sequences.counting.inorder import ElementsInOrder
 from joins.sequences.counting.plain import FoundWays, NotPlainError, PlainLane
+from joins.sequences.counting.rowelements import RowElements
 from joins.sequences.counting.spread import PlainElement, PlainShape
 from joins.sequences.runconditions import Key, RunConditions
 from joins.sequences.runparts import Head, Part, PartRow
 from templates.neighbours import AskedNeighbours, InexactError, compile_neighbours
-from templates.rundecision import RunAtHand, RunDecision, RunReading
+from templates.rundecision import RunAtHand, RunDecision, RunElement, RunReading
 
 __all__ = ["PlainRuns"]
 
@@ -55,7 +62,8 @@ class PlainRuns:
     def enter(self, key: Key, parts: Sequence[Part]) -> list[FoundWays]:
         """Add elements with one label to the lane of a key; return the runs that have one."""
         alone = [(part, self._alone(part)) for part in parts]
-        own = [each for each in alone if self._neighbours.own(each[1])]
+        asked = self._neighbours.own
+        own = alone if asked is None else [each for each in alone if asked(each[1])]
         if len(own) > 1:
             raise NotPlainError
         if not own:
@@ -68,6 +76,77 @@ class PlainRuns:
         if lane is None:
             lane = self._lanes[key] = PlainLane(self._shape)
         return lane.enter(element)
+
+    def enter_in_order(self, elements: ElementsInOrder, bits: int) -> EndsInOrder | None:
+        """Add elements, each a place by itself, to the lane without a key; return their ends.
+
+        None says that they have to be entered one by one, and changes nothing.  The last end may
+        have a number of more bits; what comes behind it is left out.
+        """
+        lane = self._lanes.get(())
+        if lane is None:
+            lane = PlainLane(self._shape)
+        own = self._asked_of(elements, lane)
+        if own is None:
+            return None
+        (columns, entered), made = own
+        if made:
+            self._lanes[()] = lane
+        totals = lane.enter_in_order(columns, made, bits)
+        rows = np.flatnonzero(np.array([total > 0 for total in totals], np.bool_))
+        return EndsInOrder(
+            lane,
+            [made[row] for row in rows.tolist()],
+            [totals[row] for row in rows.tolist()],
+            columns,
+            rows,
+            entered[rows],
+        )
+
+    def _asked_of(
+        self, elements: ElementsInOrder, lane: PlainLane
+    ) -> tuple[ElementsInOrder, list[PlainElement]] | None:
+        """Return the elements that a run may have, with what a lane has of each.
+
+        It is None where they are not all in order, or more than a number is asked of one.
+        """
+        asked, readings = self._neighbours, _Readings(elements.columns)
+        if asked.own is not None:
+            own = np.flatnonzero(np.array([*map(asked.own, readings)], np.bool_))
+            elements, readings = elements.take(own), readings.take(own)
+        columns = elements.columns
+        if not lane.takes_in_order(columns):
+            return None
+        try:
+            compared, given = self._numbers(columns, readings)
+        except InexactError:
+            return None
+        every = [True] * len(columns)
+        numbers = zip(
+            [(columns, row) for row in range(len(columns))],
+            columns.ends_us.tolist(),
+            compared,
+            given,
+            every if asked.may_all_begin else map(self._begins, columns.parts()),
+            every if asked.leads is None else map(asked.leads, readings),
+            strict=True,
+        )
+        return elements, [*starmap(PlainElement, numbers)]
+
+    def _numbers(
+        self, columns: RowElements, readings: _Readings
+    ) -> tuple[Iterable[float], Iterable[float]]:
+        """Return the numbers of elements that are compared, of the ones asked and of the given."""
+        compared = self._neighbours.compared
+        if compared is None:
+            nothing = [0.0] * len(columns)
+            return nothing, nothing
+        if compared.read is not None:
+            numbers = compared.of_texts(columns.texts(compared.read))
+            if numbers is not None:
+                return numbers, numbers
+        pairs = [compared.of_element(each) for each in readings]
+        return [asked for asked, _ in pairs], [given for _, given in pairs]
 
     def leave(self, key: Key) -> list[Part]:
         """Forget a lane; return its elements in the order in which they came."""
@@ -82,10 +161,8 @@ class PlainRuns:
 
     @staticmethod
     def _alone(part: Part) -> RunReading:
-        """Return an element as conditions read it, also as the one before."""
         assert part.element is not None
-        run = RunAtHand((part.element,), part.element, {})
-        return RunReading({}, part.start_us, part.end_us, run)
+        return _alone(part.element)
 
     def _element(self, part: Part, alone: RunReading) -> PlainElement:
         asked = self._neighbours
@@ -96,9 +173,33 @@ class PlainRuns:
             part.end_us,
             *numbers,
             asked.may_all_begin or self._begins(part),
-            asked.leads(alone),
+            asked.leads is None or asked.leads(alone),
         )
 
     def _begins(self, part: Part) -> bool:
         step = self._conditions.step(Head(0, None, (), {}, 0), part, PartRow({}))
         return self._conditions.each(step) and self._conditions.first(step)
+
+
+class _Readings:
+    """Elements in columns as conditions read them, made where they are asked for."""
+
+    def __init__(self, columns: RowElements, known: list[RunReading] | None = None) -> None:
+        self._columns = columns
+        self._known = known
+
+    def __iter__(self) -> Iterator[RunReading]:
+        if self._known is None:
+            self._known = [_alone(each) for each in self._columns.elements()]
+        return iter(self._known)
+
+    def take(self, some: Ints) -> _Readings:
+        """Return some of them, in this order."""
+        known = [*self]
+        return _Readings(self._columns, [known[row] for row in some.tolist()])
+
+
+def _alone(element: RunElement) -> RunReading:
+    """Return an element as conditions read it, also as the one before."""
+    run = RunAtHand((element,), element, {})
+    return RunReading({}, element.start_us, element.end_us, run)

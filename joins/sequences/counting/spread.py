@@ -15,6 +15,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from joins.memory.durations import UNBOUNDED
+from joins.sequences.counting.rowelements import RowElements
 from joins.sequences.counting.sums import SumByKey, asked_of
 from joins.sequences.runparts import Part
 
@@ -64,11 +65,12 @@ class PlainShape:
 class PlainElement:
     """An element: `asked` is compared with `given` of the one before it.
 
+    `tuple_of` is what it is in the join: a tuple, or a row of columns that is one once it is asked.
     It `begins` runs, and `leads` on to others.  `ways` end with it, where that is kept; `serial`
     is its place in the order in which elements came.
     """
 
-    part: Part
+    tuple_of: Part | tuple[RowElements, int]
     end_us: int
     asked: float
     given: float
@@ -76,6 +78,21 @@ class PlainElement:
     leads: bool
     serial: int = 0
     ways: int = 0
+
+    @property
+    def part(self) -> Part:
+        """What it is in the join."""
+        own = self.tuple_of
+        if isinstance(own, tuple):
+            columns, row = own
+            own = self.tuple_of = columns.part(row)
+        return own
+
+    @property
+    def leaf(self) -> int:
+        """The document that it is of."""
+        own = self.tuple_of
+        return int(own[0].leaves[own[1]]) if isinstance(own, tuple) else own.leaves[0]
 
 
 Ways = list[tuple[PlainElement, int]]
