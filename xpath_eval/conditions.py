@@ -83,6 +83,8 @@ class Conditions:
     `selected` may be shared by all documents of one structure.
     """
 
+    __slots__ = ("_known_opaque", "_known_values", "_selected", "_structure", "_tree")
+
     def __init__(
         self, tree: NodeTree, structure: Structure, selected: Selected | None = None
     ) -> None:
@@ -174,13 +176,14 @@ class Conditions:
     def values(self, value: Value, node: int) -> Sequence[functions.Atom]:
         """Return the values of an operand at a node."""
         key = (id(value), node)
+        known = self._selected.get(key) or self._select_operand(value, node, key)
+        if known.leaves is not None:
+            # Read again, which costs no more than to look up what was read.
+            elements = self._tree.elements
+            return [elements[leaf].text or "" for leaf in known.leaves]
         found = self._known_values.get(key)
         if found is None:
-            known = self._selected.get(key) or self._select_operand(value, node, key)
-            if known.leaves is not None:
-                elements = self._tree.elements
-                found = [elements[leaf].text or "" for leaf in known.leaves]
-            elif known.nodes is not None:
+            if known.nodes is not None:
                 found = [self.value(n) for n in known.nodes]
             else:
                 found = self._values(value, node)

@@ -329,11 +329,9 @@ class Evaluator:
         valued = [element for element in places if outputs[element].is_valued]
         rows = [outputs[element].labels for element in places]
         if self._nested.variables:
-            found = self._nested.find(
-                structure, [o.nested for o in outputs if o.nested is not None]
-            )
-            places += [element for element, row in enumerate(found) if len(row)]
-            rows += [row for row in found if len(row)]
+            nested = [output.nested for output in outputs if output.nested is not None]
+            rows += self._nested.find(structure, nested)
+            places += range(len(nested))
         if not rows:
             return _NO_LABELS
         elements = np.repeat(places, [len(row) for row in rows])
@@ -371,13 +369,12 @@ class Evaluator:
         structure, stage = raw.structure, raw.stage
         if len(raw.selected) > self.limits.selected:
             raw.selected.clear()
-        conditions = Conditions(tree, structure, raw.selected)
-        asker = Asker(conditions, structure, self._tree.variables)
+        asker = Asker(tree, structure, raw.selected, self._tree.variables)
         while stage.questions:
-            answers = tuple([asker.ask(question) for question in stage.questions])
+            answers = tuple(map(asker.ask, stage.questions))
             following = stage.next.get(answers)
             if following is None:
-                following = self._go_on(raw, stage, answers, conditions)
+                following = self._go_on(raw, stage, answers, asker)
             stage = following
         return stage, asker.derived
 

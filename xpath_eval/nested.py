@@ -17,8 +17,8 @@ A filter at one place, with its end, is a **guard**; a set of guards is an integ
   with the same guards costs a look-up for each.
 
 This says it all as long as no element of a place is inside another one.  Where that is so
-(`//div[p]/a` with a `div` inside a `div`), the variables that need the guard are walked one by one,
-in sets of nodes.
+(`//div[p]/a` with a `div` inside a `div`), the variables that need the guard are looked at one by
+one, at each element that they may select.
 
 Cost: some five operations on integers of one bit for each guard, for each element.
 Bounds: what is kept is dropped together when it takes `bytes_max`.
@@ -27,12 +27,12 @@ Bounds: what is kept is dropped together when it takes `bytes_max`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, zip_longest
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xpath_eval.nodesets import DOCUMENT, NodeSets, members
+from xpath_eval.single import SingleElements
 from xpath_eval.steps import AutomatonStep, StepVariable
 from xpath_eval.steptree import StepTree
 from xpath_eval.structure import Structure
@@ -179,7 +179,7 @@ class NestedPatterns:
         ends = _go_up(structure.counts, outputs)
         rows, inside = self._go_down(structure.counts, outputs, ends)
         if inside:
-            self._walk(structure, self._flags(inside), rows)
+            self._look(structure, outputs, inside, rows)
         return rows
 
     def _go_down(
@@ -190,7 +190,7 @@ class NestedPatterns:
         Those have a place inside another one of theirs, and an end below the outer one.
         """
         rows: list[Ids] = []
-        holding, left, inside, used = 1, 1, 0, 0
+        holding, left, inside = 1, 1, 0
         waiting: list[tuple[int, int]] = []
         for element, (output, count) in enumerate(zip(outputs, counts, strict=True)):
             below = holding
@@ -202,8 +202,6 @@ class NestedPatterns:
                 row = output.kept.get(needed)
                 if row is None:
                     row = self._keep(output, needed)
-                if len(row):
-                    used |= needed
                 rows.append(row)
             else:
                 rows.append(_NOBODY)
@@ -213,7 +211,7 @@ class NestedPatterns:
                 holding, left = below, count
             while not left and waiting:
                 holding, left = waiting.pop()
-        return rows, inside & used
+        return rows, inside
 
     def _keep(self, output: NestedOutput, holding: int) -> Ids:
         """Return the variables of an output that pass with these guards."""
@@ -232,24 +230,26 @@ class NestedPatterns:
         octets = np.frombuffer(guards.to_bytes(self._octets, "little"), np.uint8)
         return np.unpackbits(octets, bitorder="little").view(np.bool_)
 
-    def _walk(self, structure: Structure, inside: Flags, rows: list[Ids]) -> None:
+    def _look(
+        self,
+        structure: Structure,
+        outputs: Sequence[NestedOutput],
+        doubtful: int,
+        rows: list[Ids],
+    ) -> None:
         """Drop the elements that variables do not select, where they need one of some guards."""
-        numbers = self._number_of[np.concatenate(rows)]
-        is_doubtful = np.zeros(len(numbers), np.bool_)
-        for guards in self._guards:
-            is_doubtful |= inside[guards[numbers]]
-        doubtful = np.flatnonzero(is_doubtful)
-        starts = np.array([0, *accumulate(map(len, rows))])
-        elements = np.searchsorted(starts, doubtful, "right") - 1
-        sets, known = NodeSets(structure), dict[StepVariable, int]()
-        selected: dict[int, set[int]] = {}
+        elements = [e for e, output in enumerate(outputs) if output.needed & doubtful]
+        if not elements:
+            return
+        numbers = self._number_of[np.concatenate([rows[element] for element in elements])]
+        places = np.repeat(elements, [len(rows[element]) for element in elements])
+        which = np.flatnonzero(self._flags(doubtful)[self._guards[:, numbers]].any(axis=0))
+        singles = SingleElements(structure)
         wrong: dict[int, set[int]] = {}
-        for number, element in zip(numbers[doubtful].tolist(), elements.tolist(), strict=True):
-            if number not in selected:
-                nodes = _nodes(self.variables[number], sets, known)
-                selected[number] = set(members(nodes))
-            if element not in selected[number]:
-                wrong.setdefault(element, set()).add(self.variables[number].id)
+        for number, element in zip(numbers[which].tolist(), places[which].tolist(), strict=True):
+            variable = self.variables[number]
+            if not singles.is_selected(variable, element):
+                wrong.setdefault(element, set()).add(variable.id)
         for element, variables in wrong.items():
             kept = [variable for variable in rows[element].tolist() if variable not in variables]
             rows[element] = np.array(kept, np.int32)
@@ -275,21 +275,3 @@ def _go_up(counts: Sequence[int], outputs: Sequence[NestedOutput]) -> list[int]:
         waiting.append(ends)
         found[element] = ends
     return found
-
-
-def _nodes(variable: StepVariable, sets: NodeSets, known: dict[StepVariable, int]) -> int:
-    """Return the nodes that a variable selects, filters and all."""
-    step, parent = variable.step, variable.parent
-    if step is None or parent is None:
-        return DOCUMENT
-    nodes = known.get(variable)
-    if nodes is None:
-        contexts = _nodes(parent, sets, known)
-        nodes = sets.step(contexts, step.axis, is_deep=step.is_deep, is_text=False)
-        nodes &= sets.passing(step.axis, step.test)
-        for condition in variable.filters:
-            holding = sets.holding(condition)
-            assert holding is not None, "a plain path counts no positions"
-            nodes &= holding
-        known[variable] = nodes
-    return nodes

@@ -112,7 +112,9 @@ def parse_elements(xml: bytes) -> list[etree._Element]:
     Entities are never expanded and nothing is loaded from outside.
     """
     root = parse_root(xml)
-    begins_with_root = _begins_with_root(xml)
+    # Then no declaration of the document type stands before it.  Two characters of ASCII at the
+    # start also rule out every encoding that is not like ASCII.
+    begins_with_root = xml[:1] == b"<" and xml[1:2].isalpha()
     if not begins_with_root:
         _refuse_entities(root)
     elements = [*root.iter()]
@@ -139,14 +141,6 @@ def _check_nested_text(root: etree._Element) -> None:
             f"the document has {nested} bytes of text where it is counted once for each element "
             f"around it, the limit is {NESTED_TEXT_BYTES_MAX}: nest long texts less deeply"
         )
-
-
-def _begins_with_root(xml: bytes) -> bool:
-    """Whether no document type declaration can stand before the root element.
-
-    Two ASCII characters at the start also rule out every encoding that is not like ASCII.
-    """
-    return xml[:1] == b"<" and xml[1:2].isalpha()
 
 
 def _refuse_entities(root: etree._Element) -> None:

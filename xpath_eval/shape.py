@@ -133,7 +133,8 @@ def gather(
     valued: frozenset[int],
 ) -> ShapeCollector:
     """Put a shape together from the labels of elements and from edges between bound nodes."""
-    labelled = np.flatnonzero(np.bincount(labels.elements)).tolist()
+    elements = np.flatnonzero(np.bincount(labels.elements))
+    labelled: list[Bound] = elements.tolist()
     bound: dict[Bound, bool] = dict.fromkeys(labelled, False)
     bound.update(dict.fromkeys(labels.valued, True))
     distinct = set(edges)
@@ -141,13 +142,13 @@ def gather(
         bound[node1] = bound.get(node1, False) or var1 in valued
         bound[node2] = bound.get(node2, False) or var2 in valued
     order: Sequence[Bound] = sorted(bound, key=_bound_order) if distinct else labelled
-    place = dict(zip(order, range(len(order)), strict=True))
+    place = {node: at for at, node in enumerate(order)} if distinct else {}
     named = sorted((place[n1], v1, place[n2], v2) for v1, v2, n1, n2 in distinct)
     place_of = np.zeros(structure.element_count, np.int32)
-    place_of[labelled] = [place[element] for element in labelled] if distinct else range(len(order))
+    place_of[elements] = [place[e] for e in labelled] if distinct else np.arange(len(labelled))
     shape = Shape(_columns(labels.variables, place_of[labels.elements], named))
     leaves, others = _sources(structure, order, bound)
-    nodes = tuple([b[0] if isinstance(b, tuple) else b for b in order] if distinct else labelled)
+    nodes = tuple([b[0] if isinstance(b, tuple) else b for b in order])
     return ShapeCollector(shape, nodes, leaves, others)
 
 

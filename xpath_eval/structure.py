@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 from lxml import etree
@@ -26,6 +27,8 @@ __all__ = [
     "parse_xml",
     "structure_key",
 ]
+
+_tag = attrgetter("tag")
 
 StructureKey = tuple[Any, ...]
 """For each element its name, child count, and more according to the detail."""
@@ -52,7 +55,7 @@ def structure_key(elements: Sequence[etree._Element], detail: Detail) -> Structu
     makes no object of lxml's beside the elements.
     """
     if detail is Detail.NAMES:
-        return (*[e.tag for e in elements], *map(len, elements))
+        return (*map(_tag, elements), *map(len, elements))
     if detail is Detail.ATTRIBUTES:
         return tuple([(e.tag, len(e), *e.keys()) for e in elements])
     return tuple([(e.tag, len(e), bool(e.text), bool(e.tail), *e.keys()) for e in elements])
@@ -60,6 +63,8 @@ def structure_key(elements: Sequence[etree._Element], detail: Detail) -> Structu
 
 class NodeTree:
     """One parsed document: its elements in document order, and the values of its nodes."""
+
+    __slots__ = ("elements",)
 
     def __init__(self, elements: list[etree._Element]) -> None:
         self.elements = elements

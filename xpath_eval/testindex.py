@@ -143,7 +143,7 @@ class TestIndex:
         return found
 
 
-@dataclass
+@dataclass(slots=True)
 class _Tests:
     """The tests of one operand, each kind by what answers it fastest.
 

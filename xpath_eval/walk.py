@@ -19,12 +19,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xpath_eval.conditions import Conditions
+from xpath_eval.conditions import Conditions, Selected
 from xpath_eval.nodesets import NodeSets, members, node_set
 from xpath_eval.parsing import XmlError
 from xpath_eval.shape import Bound, ShapeCollector
 from xpath_eval.steps import StepGroup, StepVariable
-from xpath_eval.structure import Structure
+from xpath_eval.structure import NodeTree, Structure
 from xscl import functions
 from xscl.comparison import Derived, PathFrom
 from xscl.evaluation import optional_values
@@ -243,31 +243,40 @@ class Walk:
                 origin = structure.parent(origin)
 
 
-class Asker:
-    """Answers questions from one document's text."""
+class Asker(Conditions):
+    """Answers questions from one document's text: those of `variables`, by their numbers.
+
+    `selected` may be shared by all documents of one structure.
+    """
+
+    __slots__ = ("_derived_characters", "_variables", "derived")
 
     def __init__(
-        self, conditions: Conditions, structure: Structure, variables: Mapping[int, StepVariable]
+        self,
+        tree: NodeTree,
+        structure: Structure,
+        selected: Selected,
+        variables: Mapping[int, StepVariable],
     ) -> None:
-        self._conditions = conditions
-        self._structure = structure
+        super().__init__(tree, structure, selected)
         self._variables = variables
         self.derived: dict[tuple[int, int], tuple[str, ...]] = {}
         self._derived_characters = 0
 
     def ask(self, question: ConditionQuestion) -> Answer:
         """Return the answer of the document in hand."""
-        if isinstance(question.about, StepVariable):
-            return tuple(self._derive(question.about, question.places))
-        found = question.about.index.find(question.places, self._conditions.values)
-        return tuple(self._select(question.about, question, found)) if found else ()
+        about = question.about
+        if isinstance(about, StepVariable):
+            return tuple(self._derive(about, question.places))
+        found = about.index.find(question.places, self.values)
+        return tuple(self._passed(about, question, found)) if found else ()
 
     def _derive(self, variable: StepVariable, nodes: Iterable[int]) -> Iterable[tuple[int, int]]:
         step = variable.definition.step
         assert step is not None
         assert step.derivation is not None
         for node in nodes:
-            values = self._values(step.derivation, node)
+            values = self._derived_values(step.derivation, node)
             self._derived_characters += sum(map(len, values))
             if self._derived_characters > DERIVED_CHARACTERS_MAX:
                 raise XmlError(
@@ -277,14 +286,14 @@ class Asker:
             self.derived[variable.id, node] = values
             yield node, len(values)
 
-    def _values(self, derivation: Derived | PathFrom, node: int) -> tuple[str, ...]:
+    def _derived_values(self, derivation: Derived | PathFrom, node: int) -> tuple[str, ...]:
         if isinstance(derivation, PathFrom):
-            selected = self._conditions.select(derivation.path, node)
-            return (optional_values(map(self._conditions.value, selected)),)
-        text = self._conditions.value(node)
+            selected = self.select(derivation.path, node)
+            return (optional_values(map(self.value, selected)),)
+        text = self.value(node)
         return tuple(dict.fromkeys(functions.derive(derivation, text)))
 
-    def _select(
+    def _passed(
         self, group: StepGroup, question: ConditionQuestion, found: Mapping[int, Sequence[int]]
     ) -> Iterable[tuple[int, int]]:
         decided = group.index.decided
@@ -297,7 +306,7 @@ class Asker:
                 continue
             # Where positions are counted, the nodes that fail the access test count too.
             nodes = question.nodes if variable.counts_positions else node_set(hits)
-            passed = survivors(self._structure, self._conditions, variable, nodes)
+            passed = survivors(self._structure, self, variable, nodes)
             if passed:
                 yield id_, passed
 

@@ -86,8 +86,8 @@ class WordIndex:
         """Add all who look for a word that the text has, where they look for it."""
         if self._fresh or self._dead > len(self._words):
             self._build()
-        empty = self._words.get("")
-        if empty is not None:
+        if "" in self._words:
+            empty = self._words[""]
             found.update(empty.anywhere, empty.at_start, empty.at_end)
         size = len(text)
         for automaton, words in self._automata:
