@@ -134,7 +134,7 @@ def gather(
 ) -> ShapeCollector:
     """Put a shape together from the labels of elements and from edges between bound nodes."""
     elements = np.flatnonzero(np.bincount(labels.elements))
-    labelled: list[Bound] = elements.tolist()
+    labelled: Sequence[Bound] = elements.tolist()
     bound: dict[Bound, bool] = dict.fromkeys(labelled, False)
     bound.update(dict.fromkeys(labels.valued, True))
     distinct = set(edges)
