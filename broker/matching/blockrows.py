@@ -1,4 +1,4 @@
-"""Documents as decisions read their blocks: from columns to columns, a stream at a time.
+"""Documents as decisions read their blocks: from columns to columns, all streams together.
 
 Most elements of runs are a block's: one way in which a document fits it, with nothing asked beside
 the pattern.  Such a tuple has no box to be looked up, no string to be held against another, and no
@@ -20,19 +20,24 @@ import numpy as np
 import pyarrow as pa
 
 from broker.documents.sub_batches import in_sub_batches
-from broker.matching.boxes.columns import Ints
+from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.boxes.points import Points
 from broker.matching.costs.accounting import Accounting
 from broker.matching.costs.commoncounts import Counted
 from broker.matching.instances import UNNUMBERED
 from broker.matching.usegroups import UseGroup
 from broker.matching.uses import Use
+from joins import ranges
 from templates.clause import Clause
 
-__all__ = ["BlockRows", "PlainClasses", "StreamTuples"]
+__all__ = ["BlockRows", "BlockTuples", "PlainClasses"]
 
 _WHOLE = ("docid", "depth", "docid_min", "docid_max", "start_us", "end_us", "watermark_us")
 """The columns of whole numbers that a row has from its document."""
+
+
+Readers = tuple[str, ...]
+"""The statements of a group."""
 
 
 def _is_plain(clause: Clause) -> bool:
@@ -91,71 +96,96 @@ class PlainClasses:
 
 
 @dataclass(frozen=True)
-class StreamTuples:
-    """Tuples of a stream, each of another document: rows of `points`, and where their values are.
+class BlockTuples:
+    """Tuples of plain blocks: rows of `points`, which of some clauses each is of, and its values.
 
-    `at` has a column for each term of the clause, the carried ones first.
+    `at` says where the values of all terms are, of one tuple behind the other; those of a tuple
+    begin at `starts`, the carried ones first.
     """
 
     points: Points
     rows: Ints
-    clause: Clause
+    clauses: Sequence[Clause]
+    of: Ints
+    starts: Ints
     at: Ints
 
     @classmethod
-    def of(cls, points: Points, rows: Ints, clause: Clause) -> StreamTuples:
-        """Return some tuples of a clause."""
-        terms = dict.fromkeys((*clause.carried, *clause.places))
-        metas = np.array([clause.places[term] for term in terms], np.int64)
-        table = points.tuples
-        first = table.starts[table.patterns[rows]]
-        nodes = table.flat_nodes[first[:, None] + metas]
-        at = points.operands.starts[points.left[rows]][:, None] + nodes
-        return cls(points, rows, clause, at)
+    def made(cls, points: Points, rows: Ints, clauses: Sequence[Clause], of: Ints) -> BlockTuples:
+        """Return some tuples of clauses."""
+        terms = [dict.fromkeys((*each.carried, *each.places)) for each in clauses]
+        metas = [
+            each.places[term] for each, own in zip(clauses, terms, strict=True) for term in own
+        ]
+        sizes = np.array([len(own) for own in terms], np.int64)
+        table, counts = points.tuples, sizes[of]
+        # The places of a clause's terms stand behind those of the clauses before.
+        asked = np.array(metas, np.int64)[ranges((np.cumsum(sizes) - sizes)[of], counts)]
+        first = np.repeat(table.starts[table.patterns[rows]], counts)
+        operands = np.repeat(points.operands.starts[points.left[rows]], counts)
+        at = operands + table.flat_nodes[first + asked]
+        return cls(points, rows, clauses, of, np.cumsum(counts) - counts, at)
 
-    def take(self, some: Ints) -> StreamTuples:
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, some: Ints) -> BlockTuples:
         """Return some of the tuples."""
-        return StreamTuples(self.points, self.rows[some], self.clause, self.at[some])
+        if len(some) == len(self):
+            return self
+        return BlockTuples.made(self.points, self.rows[some], self.clauses, self.of[some])
 
     @cached_property
     def nbytes(self) -> Ints:
         """The bytes of the values of all terms of each."""
-        sizes: Ints = self.points.operands.sizes[self.at].sum(axis=1)
-        return sizes
+        before = np.zeros(len(self.at) + 1, np.int64)
+        np.cumsum(self.points.operands.sizes[self.at], out=before[1:])
+        return np.diff(before[self.starts], append=before[-1])
 
-    def table(self, shape: int) -> pa.Table:
-        """Return the rows of `UNNUMBERED`, with a shape."""
+    def table(self, shapes: Ints) -> pa.Table:
+        """Return the rows of `UNNUMBERED`, with the shape of each clause."""
         operands = self.points.operands
-        places, size = self.points.left[self.rows], len(self.rows)
-        width = 1 + len(self.clause.carried)
+        places, size = self.points.left[self.rows], len(self)
+        carried = np.array([len(each.carried) for each in self.clauses], np.int64)[self.of]
+        lists = np.zeros(size + 1, np.int32)
+        np.cumsum(1 + carried, out=lists[1:])
         # The root stands first: node 0, without a value.
-        at = np.zeros((size, width), np.int64)
-        at[:, 1:] = self.at[:, : width - 1]
-        is_root = np.zeros((size, width), np.bool_)
-        is_root[:, 0] = True
+        is_root = np.zeros(lists[-1], np.bool_)
+        is_root[lists[:-1]] = True
+        at = np.zeros(lists[-1], np.int64)
+        at[~is_root] = self.at[ranges(self.starts, carried)]
         nodes = np.where(is_root, 0, operands.nodes[at]) if len(operands.nodes) else at
-        values = operands.values.take(pa.array(at.ravel(), mask=is_root.ravel()))
-        lists = pa.array(np.arange(size + 1) * width, pa.int32())
+        values = operands.values.take(pa.array(at, mask=is_root))
         leaves = operands.leaves[operands.leaf_starts[places]]
+        streams = pa.array([each.stream for each in self.clauses], pa.string())
         columns = {
             **{name: operands.column(name)[places] for name in _WHOLE},
-            "stream": pa.repeat(pa.scalar(self.clause.stream), size),
+            "stream": streams.take(pa.array(self.of)),
             "key": pa.repeat(pa.scalar(""), size),
             "match_id": operands.rows.column("match_id").take(pa.array(places)).combine_chunks(),
-            "shape": np.full(size, shape),
+            "shape": shapes[self.of],
             "leaves": pa.ListArray.from_arrays(np.arange(size + 1, dtype=np.int32), leaves),
-            "nodes": pa.ListArray.from_arrays(lists, nodes.ravel().astype(np.int32)),
+            "nodes": pa.ListArray.from_arrays(lists, nodes.astype(np.int32)),
             "vals": pa.ListArray.from_arrays(lists, values),
         }
         arrays = [pa.array(columns[field.name], field.type) for field in UNNUMBERED]
         return pa.Table.from_arrays(arrays, schema=UNNUMBERED)
 
 
+class _PlainClass:
+    """The tuples of a class, and the groups that read it; `readers` are the statements of each."""
+
+    def __init__(self, rows: Ints, groups: Sequence[UseGroup]) -> None:
+        self.rows = rows
+        self.groups = groups
+        self.readers: list[Readers] = [tuple(group.columns.queries) for group in groups]
+
+
 class BlockRows:
     """The tuples of plain blocks of one stratum in a batch; `shape_of` is as in `InnerTuples`.
 
-    Taken are those of a class that has `least` or more at once: of fewer they cost less together
-    with all others.
+    Taken are those of classes whose statements have `least` or more at once: of fewer they cost
+    less together with all others.
     """
 
     def __init__(
@@ -164,60 +194,97 @@ class BlockRows:
         self._accounts = accounts
         self._shape_of = shape_of
         self._least = least
-        self._found: list[StreamTuples] = []
+        self._found: BlockTuples | None = None
 
     def take(self, points: Points, plain: PlainClasses) -> Points:
-        """Take the tuples of classes that are plain blocks; return the others.
+        """Take the tuples of classes that are plain blocks, once; return the others.
 
         The points are all of the stratum: then a document has one tuple of a stream, or more that
         stand among them.
         """
         order = np.argsort(points.classes, kind="stable")
-        numbers, starts = np.unique(points.classes[order], return_index=True)
-        others: list[Ints] = []
-        for number, rows in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
-            groups = plain.groups(number) if len(rows) >= self._least else ()
-            if not groups or not (np.diff(points.tuples.left[rows]) > 0).all():
-                others.append(rows)
-                continue
-            for group in groups:
-                self._take(points, rows, group)
-        if len(others) == len(numbers):
+        numbers, starts, sizes = np.unique(
+            points.classes[order], return_index=True, return_counts=True
+        )
+        several = _with_several(points.tuples.left[order], starts)
+        found = [
+            _PlainClass(order[start : start + size], plain.groups(number))
+            for number, start, size, has_several in zip(
+                *(each.tolist() for each in (numbers, starts, sizes, several)), strict=True
+            )
+            if not has_several
+        ]
+        taken = self._taken([each for each in found if each.groups])
+        if not taken:
             return points
-        return points.take(np.sort(np.concatenate([np.zeros(0, np.int64), *others])))
+        self._add(points, taken)
+        are_others = np.ones(len(points), np.bool_)
+        for each in taken:
+            are_others[each.rows] = False
+        return points.take(np.flatnonzero(are_others))
 
-    def _take(self, points: Points, rows: Ints, group: UseGroup) -> None:
-        """Take tuples that a group has, each counted for whoever is not stopped before it."""
-        use, uses = group.first, group.columns
-        rows = rows[points.docids_min[rows] > use.asked.point]
-        nothing = np.zeros((len(rows), 0), np.int64)
+    def _taken(self, found: Sequence[_PlainClass]) -> Sequence[_PlainClass]:
+        """Return the classes of which all statements have enough tuples."""
+        sizes: Counter[Readers] = Counter()
+        for each in found:
+            for own in each.readers:
+                sizes[own] += len(each.rows)
+        return [each for each in found if all(sizes[own] >= self._least for own in each.readers)]
+
+    def _add(self, points: Points, taken: Sequence[_PlainClass]) -> None:
+        """Add tuples of classes, each counted for whoever is not stopped before it."""
+        groups = [group for each in taken for group in each.groups]
+        # Streams that the same statements read are counted together.
+        names = [readers for each in taken for readers in each.readers]
+        readers: dict[Readers, UseGroup] = {}
+        for name, group in zip(names, groups, strict=True):
+            readers.setdefault(name, group)
+        numbers = {each: i for i, each in enumerate(readers)}
+        sizes = [len(each.rows) for each in taken for _ in each.groups]
+        rows = np.concatenate([each.rows for each in taken for _ in each.groups])
+        of = np.repeat(np.arange(len(groups)), sizes)
+        after = np.array([group.first.asked.point for group in groups], np.int64)
+        is_taken = points.docids_min[rows] > after[of]
+        read_by = np.repeat([numbers[each] for each in names], sizes)
         if stopped := self._accounts.stopped():
-            are_open = uses.are_open(stopped, nothing, points.docids[rows])
-            rows, nothing = rows[are_open], nothing[are_open]
+            for i, group in enumerate(readers.values()):
+                own = np.flatnonzero(read_by == i)
+                nothing, docids = np.zeros((len(own), 0), np.int64), points.docids[rows[own]]
+                is_taken[own] &= group.columns.are_open(stopped, nothing, docids)
+        rows, of, read_by = rows[is_taken], of[is_taken], read_by[is_taken]
         if not len(rows):
             return
-        tuples = StreamTuples.of(points, rows, use.clause)
+        clauses = [group.first.clause for group in groups]
+        self._found = BlockTuples.made(points, rows, clauses, of)
+        for i, group in enumerate(readers.values()):
+            if len(own := np.flatnonzero(read_by == i)):
+                self._count(self._found, group, own)
+
+    def _count(self, found: BlockTuples, group: UseGroup, own: Ints) -> None:
+        """Count some tuples for a group, and others with the same statements."""
+        rows = found.rows[own]
         # A document is not handed on by a decision that reads it: it costs its bytes alone.
         weights = np.zeros((len(rows), 3), np.int64)
-        weights[:, 0], weights[:, 2] = 1, tuples.nbytes
-        where = points.docids[rows], points.docids_max[rows]
-        self._accounts.hand_on(Counted(group.stream, uses, nothing, *where, weights))
-        self._found.append(tuples)
+        weights[:, 0], weights[:, 2] = 1, found.nbytes[own]
+        nothing = np.zeros((len(rows), 0), np.int64)
+        where = found.points.docids[rows], found.points.docids_max[rows]
+        self._accounts.hand_on(Counted(group.stream, group.columns, nothing, *where, weights))
 
     def tables(self, characters_max: int) -> Iterator[pa.Table]:
         """Yield rows of `UNNUMBERED`; a table has so many characters."""
-        tables: list[pa.Table] = []
-        size = 0
-        for tuples in self._found:
-            shape, sizes = self._shape_of(tuples.clause), tuples.nbytes
-            for part in _in_parts(sizes, characters_max):
-                size += int(sizes[part].sum())
-                if size > characters_max and tables:
-                    yield pa.concat_tables(tables)
-                    tables, size = [], int(sizes[part].sum())
-                tables.append(tuples.take(part).table(shape))
-        if tables:
-            yield pa.concat_tables(tables)
+        if (found := self._found) is None:
+            return
+        shapes = np.array([self._shape_of(clause) for clause in found.clauses], np.int64)
+        for part in _in_parts(found.nbytes, characters_max):
+            yield found.take(part).table(shapes)
+
+
+def _with_several(documents: Ints, starts: Ints) -> Flags:
+    """Return which of some ranges, which begin at `starts`, have a document twice."""
+    is_again = np.zeros(len(documents), np.bool_)
+    is_again[1:] = np.diff(documents) <= 0
+    is_again[starts] = False
+    return np.logical_or.reduceat(is_again, starts)
 
 
 def _in_parts(sizes: Ints, most: int) -> Iterator[Ints]:

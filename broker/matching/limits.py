@@ -35,8 +35,8 @@ class MatchingLimits:
     are more they are counted for all uses at once."""
 
     plain_tuples: int = 16
-    """Tuples of a class of a plain block from which on they are handed to decisions by themselves,
-    without a look for who has them."""
+    """Tuples of plain blocks that the same statements read from which on they are handed to
+    decisions by themselves, without a look for who has them."""
 
     characters: int = 64 << 20
     """Characters of documents that are evaluated at a time, and of tuples that become instances."""

@@ -61,12 +61,15 @@ class Counted:
 
     def _by_account(self, some: Flags) -> tuple[Ints, Ints]:
         where = np.stack([self.docids[some], self.newest[some]], axis=1)
+        weights = self.weights[some]
         if (np.diff(where[:, 0]) > 0).all():
-            return where, self.weights[some]
-        accounts, inverse = np.unique(where, axis=0, return_inverse=True)
-        sums = np.zeros((len(accounts), self.weights.shape[1]), np.int64)
-        np.add.at(sums, inverse.ravel(), self.weights[some])
-        return accounts, sums
+            return where, weights
+        order = np.lexsort((where[:, 1], where[:, 0]))
+        where, weights = where[order], weights[order]
+        is_first = np.ones(len(where), np.bool_)
+        is_first[1:] = (np.diff(where, axis=0) != 0).any(axis=1)
+        first = np.flatnonzero(is_first)
+        return where[first], np.add.reduceat(weights, first, axis=0)
 
 
 class CommonCounts:
