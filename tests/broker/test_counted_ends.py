@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+import random
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
 from support.budget_runs import Way, run, stream
 from support.budgets import UNLIMITED
+from support.counted_runs import asked
+from support.counted_runs import stream as events
+from support.examples import examples
+from support.runners import lines, run_engine
 
 import xscl
 from broker.matching.costs.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.outcomes.asking import Asking
+from broker.matching.outcomes.countedpieces import CountedPiece
+from broker.matching.outcomes.rows import RowSource
 from templates.rungraphs import CountedRuns
 
 ROWS = (
@@ -62,6 +71,35 @@ def test_subscriptions_to_counted_runs_have_the_rows_of_their_numbers(
     ]
     assert sorted(with_numbers) == sorted(expected)
     assert len(found) == len(expected)
+
+
+@pytest.mark.parametrize("having", ["", "HAVING count() >= 3", "HAVING 2 != count()"])
+@pytest.mark.parametrize("more", ["GRACE 0 s", "GRACE 2 s", "GRACE 0 s LIMIT 2 PER 9 s"])
+def test_ends_in_order_have_the_rows_that_others_have(
+    having: str, more: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: Counter[bool] = Counter()
+    in_order = RowSource._is_in_order
+
+    def noted(self: RowSource, piece: CountedPiece, asking: Asking) -> bool:
+        found = in_order(self, piece, asking)
+        taken[found] += 1
+        return found
+
+    limit, grace = more.partition(" LIMIT")[2], more.partition(" LIMIT")[0]
+    clauses = f"WINDOW 0 s {having} {f'LIMIT{limit} ' if limit else ''}{grace}"
+    for seed in range(examples(6)):
+        statement = f"SELECT <n>{{count()}}</n> FROM S//a[v->v]+ {{v > prev(v), 5 s}} {clauses}"
+        case = asked(statement, events(seed, 24), lateness=2)
+        batch = random.Random(seed).choice([1, 4, 24])
+        with monkeypatch.context() as counting:
+            counting.setattr(RowSource, "_is_in_order", noted)
+            found = lines(run_engine(case, batch_size=batch))
+        with monkeypatch.context() as alone:
+            alone.setattr(RowSource, "_is_in_order", lambda *_: False)
+            assert found == lines(run_engine(case, batch_size=batch)), seed
+    assert taken[True]
+    assert taken[False]
 
 
 def _count(output: str) -> float:

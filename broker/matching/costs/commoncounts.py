@@ -16,7 +16,7 @@ import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.costs.blocks import Account, blocks_of
-from broker.matching.costs.budget import TUPLE_COST
+from broker.matching.costs.budget import TUPLE_COST, Tally
 from broker.matching.usegroups import GroupColumns
 
 __all__ = ["CommonCounts", "Counted"]
@@ -39,11 +39,20 @@ class Counted:
     newest: Ints
     weights: Ints
 
-    def accounts(self, some: Flags) -> Iterator[tuple[Account, list[int]]]:
-        """Yield the weights of some tuples in each account."""
+    def tell(self, tally: Tally, some: Flags) -> None:
+        """Charge a tally with some tuples, account by account."""
         accounts, sums = self._by_account(some)
-        for (docid, newest), weights in zip(accounts.tolist(), sums.tolist(), strict=True):
-            yield Account(docid, newest), weights
+        if not len(accounts):
+            return
+        if not sums[:, _HANDED_ON].any():
+            hits, nothing, nbytes = sums.T
+            tally.find_all(accounts[:, 0], accounts[:, 1], hits, nbytes, nothing)
+            return
+        for where, (hits, handed_on, nbytes) in zip(accounts.tolist(), sums.tolist(), strict=True):
+            account = Account(*where)
+            tally.find(account, hits, nbytes, 0)
+            if handed_on:
+                tally.hand_on(self.stream, account, handed_on)
 
     @cached_property
     def whole_sums(self) -> Ints:
@@ -94,14 +103,11 @@ class CommonCounts:
         columns = (hits, spent, np.zeros_like(hits), handed_on, own[:, _HANDED_ON], own[:, _NBYTES])
         return queries, np.stack(columns, axis=1)
 
-    def take(self, query: str) -> list[tuple[str, Account, list[int]]]:
-        """Return what a query has by operator and account, and forget it."""
-        found = []
+    def tell(self, query: str, tally: Tally) -> None:
+        """Charge a query's tally with all that it has, and forget it."""
         for place, use in self._of_query.pop(query, ()):
             counted = self._counted[place]
-            held = counted.uses.has(use, counted.tuples)
-            found += [(counted.stream, *each) for each in counted.accounts(held)]
-        return found
+            counted.tell(tally, counted.uses.has(use, counted.tuples))
 
     def in_block(self, block: int) -> Mapping[str, dict[int, tuple[int, int]]]:
         """Return what queries have in a block of positions: tuples handed on, and bytes.

@@ -15,7 +15,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from broker.matching.boxes.columns import Ints
-from broker.matching.costs.blocks import Account, blocks_of
+from broker.matching.costs.blocks import blocks_of
+from broker.matching.costs.budget import Tally
 from broker.matching.costs.commoncounts import Counted
 
 __all__ = ["InBlock", "SharedCounts", "SharedTuples"]
@@ -90,14 +91,13 @@ class SharedCounts:
         shared.apart.append(query)
         return shared.counted
 
-    def take(self, query: str) -> Iterator[tuple[str, Account, list[int]]]:
-        """Yield what a query has by operator and account, each once."""
+    def tell(self, query: str, tally: Tally) -> None:
+        """Charge a query's tally with what it has, each once."""
         for shared in self._of_query.get(query, ()):
             first = shared.told.get(query, 0)
             shared.told[query] = len(shared.counted)
             for counted in shared.counted[first:]:
-                for account, weights in counted.accounts(np.ones(len(counted.docids), np.bool_)):
-                    yield counted.stream, account, weights
+                counted.tell(tally, np.ones(len(counted.docids), np.bool_))
 
     def in_block(self, block: int) -> Iterator[tuple[Sequence[str], InBlock]]:
         """Yield what queries that were not told have in a block of positions, if anything."""

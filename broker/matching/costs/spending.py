@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from typing import NamedTuple
 
 from broker.matching.costs.blocks import block_of
@@ -61,11 +60,8 @@ class Spending:
             tally = Tally(query, revision, self._budget, self._begun_of(query))
             self._tallies[query] = tally
         self._ledger.tell(query, tally)
-        untold = chain(self._common.take(query), self._ledger.shared.take(query))
-        for stream, account, (hits, handed_on, nbytes) in untold:
-            tally.find(account, hits, nbytes, 0)
-            if handed_on:
-                tally.hand_on(stream, account, handed_on)
+        self._common.tell(query, tally)
+        self._ledger.shared.tell(query, tally)
         return tally
 
     def opened(self, query: str) -> Tally | None:

@@ -21,7 +21,8 @@ from broker.matching.outcomes.compared import (
     ComparedAggregate,
     number_of,
 )
-from broker.matching.outcomes.series import Series
+from broker.matching.outcomes.countedpieces import CountedPiece
+from broker.matching.outcomes.series import Series, double_of
 from broker.matching.uses import Topic, length_under
 from xscl.evaluation import Condition, Reading, compile_conjunction
 from xscl.path import Literal, Parameter
@@ -129,6 +130,29 @@ class Asking:
             return sorted(self._by_length.candidates(series, end_us, last))
         all_places = series.all_from(end_us - self.lengths_us)
         return list(enumerate(all_places.tolist()))
+
+    def candidates_at(
+        self, series: Series, piece: CountedPiece, first: int
+    ) -> Iterator[tuple[int, int]]:
+        """Yield which ends of a piece have a row of their own, and who may have it.
+
+        They stand in a series from a place on, windows reach back to no other match.
+        """
+        compared = self._compared or ()
+        if len(self.topics) == 1 and all(self._counts_all(each.aggregate) for each in compared):
+            counts = np.array([*map(double_of, piece.totals)], np.float64)
+            hold = np.ones(len(piece), np.bool_)
+            for _, operator, numbers in compared:
+                hold &= COMPARISONS[operator](counts, numbers[0])
+            yield from ((at, 0) for at in np.flatnonzero(hold).tolist())
+            return
+        for at, end_us in enumerate(piece.places[:, 5].tolist()):
+            for who, _ in self.candidates(series, end_us, first + at + 1):
+                yield at, who
+
+    def _counts_all(self, aggregate: int) -> bool:
+        call = self.rows.aggregates[aggregate]
+        return call.function == "count" and not call.arguments
 
     def late_candidates(
         self, series: Series, end_us: int, last: int, before_us: int

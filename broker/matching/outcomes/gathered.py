@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from broker.matching.confidences import known_of, times_of
 from broker.matching.hits import Hits, TupleReading
 from broker.matching.outcomes.asidehits import AsideMatches, AsidePiece, PlainClause
 from broker.matching.outcomes.countedends import EndHits
+from broker.matching.outcomes.countedpieces import CountedPiece
 from broker.matching.outcomes.matched import ClauseReader, Matched, MatchedDocuments, Rows
 from broker.matching.rendering.matchnodes import MatchNodes, nodes_of
 from broker.matching.rendering.matchrows import MatchRows, places_of
@@ -47,6 +47,7 @@ class Gathered:
         self._long = long
         self._documents_of = documents_of
         self._found: dict[MatchSource, dict[Hashable, Matched]] = {}
+        self._ends: dict[MatchSource, list[CountedPiece]] = {}
         self._documents = MatchedDocuments()
         self._pieces: list[Hits] = []
         self._readers: dict[Clause, ClauseReader] = {}
@@ -162,21 +163,20 @@ class Gathered:
 
     def add_ends(self, hits: EndHits) -> None:
         """Add ends of counted runs, each of which stands for the matches that end there."""
-        readers = self._readers
-        of_uses = []
-        for use in hits.uses:
+        readers, ends = self._readers, hits.ends
+        for number, use in enumerate(hits.uses):
             reader = readers.get(use.clause)
             if reader is None:
                 reader = readers[use.clause] = ClauseReader(use.clause, ())
-            of_uses.append((self._found.setdefault(source_of(use.topic), {}), use.topic, reader))
-        nothing, documents = MatchNodes((), (), None), self._documents
-        places, totals, found = hits.ends.places.tolist(), hits.ends.totals, hits.ends.documents
-        for use, row in zip(hits.which.tolist(), hits.rows.tolist(), strict=True):
-            own, topic, reader = of_uses[use]
-            runs = CountedRuns(totals[row], ())
-            match = Matched(places[row], nothing, topic, reader, documents, runs)
-            match.find_leaves = partial(found, row)
-            own[id(match)] = match
+            rows = hits.rows[hits.which == number]
+            own = rows.tolist()
+            if not own:
+                continue
+            totals = [ends.totals[row] for row in own]
+            piece = CountedPiece(
+                use.topic, reader, self._documents, ends.places[rows], totals, own, ends.documents
+            )
+            self._ends.setdefault(source_of(use.topic), []).append(piece)
 
     def match(
         self, place: Sequence[int], nodes: MatchNodes, topic: Topic, terms: ClauseTerms
@@ -236,6 +236,11 @@ class Gathered:
         found = {source: self._aside.pop(source) for source in sources}
         self._read(set().union(*(own.leaves() for own in found.values())), rows)
         return found
+
+    def take_ends(self, query: str, rows: Rows) -> dict[MatchSource, list[CountedPiece]]:
+        """Return the ends of counted runs that a query has, by their source."""
+        self._documents.rows_of = rows
+        return {source: self._ends.pop(source) for source in [*self._ends] if source.query == query}
 
     def take(self, query: str, rows: Rows) -> dict[MatchSource, list[Matched]]:
         """Return the matches of a query by their source; `rows` yields those of documents."""

@@ -15,8 +15,10 @@ from typing import Any
 
 from broker.matching.confidences import least_of
 from broker.matching.costs.accounts import Accounts
+from broker.matching.costs.budget import Tally
 from broker.matching.match import parameters_key
 from broker.matching.outcomes.asidehits import AsideMatches
+from broker.matching.outcomes.countedpieces import CountedPiece
 from broker.matching.outcomes.gathered import Gathered, MatchSource, Rows, source_of
 from broker.matching.outcomes.graphs import build_graph
 from broker.matching.outcomes.held import HeldMatches
@@ -86,10 +88,11 @@ class Giving:
             query = self._queries.get(name)
             found = self._gathered.take(name, self._rows_of)
             aside = self._gathered.take_aside(name, self._rows_of)
-            if query is None or not (found or aside):
+            ends = self._gathered.take_ends(name, self._rows_of)
+            if query is None or not (found or aside or ends):
                 continue
             if query.rows is not None:
-                yield BuiltMatches.of(self._rows(query, found, aside))
+                yield BuiltMatches.of(self._rows(query, found, aside, ends))
             elif query.kind is SelectKind.COMPRESSED:
                 yield BuiltMatches.of(self._compressed(query, found))
             elif not self._is_known:
@@ -158,22 +161,31 @@ class Giving:
         query: Query,
         found: dict[MatchSource, list[Matched]],
         aside: dict[MatchSource, AsideMatches],
+        ends: dict[MatchSource, list[CountedPiece]],
     ) -> Iterator[BuiltMatch]:
-        tally = self._accounts.of(query.id)
-        builder = RowBuilder(self._tree_of)
+        accounts, builder = self._accounts, RowBuilder(self._tree_of)
+        tally: Tally | None = None
         held = self._outcomes.held if query.guards_of_matches else None
-        for source in sorted({*found, *aside}):
+        for source in sorted({*found, *aside, *ends}):
             asking = self._outcomes.asking_of(source)
             if asking is None:
                 continue
             own, matches = self._outcomes.rows_of(source), found.get(source, [])
+            pieces = ends.get(source, [])
+            if held is not None or asking.longest_us:
+                matches += [match for piece in pieces for match in piece.matches()]
+                pieces = []
             if held is not None:
                 matches = held.holding(matches, self._queries.revision(query.id))
             if asking.longest_us:
                 self._gathered.find(matches, self._rows_of)
-            taken = own.take(matches, asking, is_known=self._is_known, aside=aside.get(source))
+            taken = own.take(
+                matches, asking, is_known=self._is_known, aside=aside.get(source), ends=pieces
+            )
             for row in taken:
-                if row.docid < tally.limit and self._is_given(row):
+                if row.docid < accounts.limit_of(query.id) and self._is_given(row):
+                    # Of who is given nothing it mostly need not be told what it is charged.
+                    tally = tally or accounts.of(query.id)
                     made = builder.build(row, tally)
                     if made is not None:
                         yield made

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from broker.matching.outcomes.aside import Keys, SetAside
 from broker.matching.outcomes.asidehits import AsideMatches, AsidePiece
 from broker.matching.outcomes.asking import Asking
+from broker.matching.outcomes.countedpieces import CountedPiece
 from broker.matching.outcomes.matched import Matched
 from broker.matching.outcomes.series import Series
 from broker.matching.uses import Topic
@@ -76,12 +77,19 @@ class RowSource:
         is_known: bool,
         beside: BesideRows | None = None,
         aside: AsideMatches | None = None,
+        ends: Sequence[CountedPiece] = (),
     ) -> Iterator[FoundWindow]:
         """Add decided matches; yield the rows that begin with them, unless these are known.
 
         Conditions read rows `beside` tables, where some are given.  Of what is `aside` matches are
-        made where a key has enough of them.
+        made where a key has enough of them.  `ends` are matches too.
         """
+        if len(ends) == 1 and not matches and aside is None and beside is None:
+            [piece] = ends
+            if self._is_in_order(piece, asking):
+                yield from self._in_order(piece, asking, is_known=is_known)
+                return
+        matches = [*matches, *(match for piece in ends for match in piece.matches())]
         taken = [(match, _keys(match, asking.rows)) for match in matches]
         if aside is not None:
             taken += [(match, _keys(match, asking.rows)) for match in aside.several()]
@@ -102,6 +110,34 @@ class RowSource:
             if not is_known:
                 for (end_us, keys), first in sorted(begun.items(), key=_place):
                     yield from self._rows(docid, end_us, keys, first, asking, beside)
+
+    def _is_in_order(self, piece: CountedPiece, asking: Asking) -> bool:
+        """Return whether each of some ends begins a row, behind all that is there, in time."""
+        docids, watermarks_us, ends_us = piece.places[:, 0], piece.places[:, 3], piece.places[:, 5]
+        series = self._series.get(())
+        last_us = series.ends[-1] if series is not None else None
+        return (
+            not (asking.rows.keys or asking.longest_us)
+            and (last_us is None or int(ends_us[0]) > last_us)
+            and bool((ends_us[1:] > ends_us[:-1]).all())
+            and bool((docids[1:] >= docids[:-1]).all())
+            and bool((watermarks_us - self._lateness_us <= ends_us).all())
+        )
+
+    def _in_order(
+        self, piece: CountedPiece, asking: Asking, *, is_known: bool
+    ) -> Iterator[FoundWindow]:
+        """Add ends that are in order; yield the rows that begin with them."""
+        series = self._series_of((), asking)
+        first = len(series)
+        series.extend(piece)
+        self._held += len(piece)
+        for at, who in [] if is_known else asking.candidates_at(series, piece, first):
+            docid, _, _, watermark_us, _, end_us = piece.places[at].tolist()
+            stretch = first + at, first + at + 1
+            found = _row(asking, who, (docid, end_us, watermark_us), (), series, *stretch, None)
+            if found is not None:
+                yield found
 
     def _series_of(self, keys: Keys, asking: Asking) -> Series:
         series = self._series.get(keys)
@@ -156,7 +192,8 @@ class RowSource:
 
     def all_matches(self) -> list[Matched]:
         """Return the matches that are held, each once."""
-        found = {id(each): each for series in self._series.values() for each in series.matches}
+        held = (series.between(0, len(series)) for series in self._series.values())
+        found = {id(each): each for matches in held for each in matches}
         return [*found.values()]
 
     def _oldest_us(self, watermark_us: int, length_us: int) -> int:
@@ -203,7 +240,7 @@ class RowSource:
             if not is_whole:
                 own = Series(asking.rows.aggregates, len(keys))
                 oldest_us = self._oldest_us(watermark_us, int(asking.lengths_us[who]))
-                for match in series.matches[first:last]:
+                for match in series.between(first, last):
                     if match.docid == docid or match.end_us >= oldest_us:
                         own.add(match)
                 stretch = 0, len(own)
@@ -256,7 +293,7 @@ def _row(
     reading = RowReading(end_us, end_us, topic.parameters, run)
     if not asking.holds(reading if beside is None else beside(reading)):
         return None
-    matches = series.matches[first:last]
+    matches = series.between(first, last)
     return FoundWindow(
         topic,
         docid,

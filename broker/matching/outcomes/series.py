@@ -12,31 +12,35 @@ import numpy as np
 
 from broker.matching.boxes.columns import Ints
 from broker.matching.outcomes.columns import AggregateBounds, AggregateColumn, aggregated, column_of
+from broker.matching.outcomes.countedpieces import CountedPiece
 from broker.matching.outcomes.matched import Matched
 from xscl.comparison import Call
 from xscl.evaluation import Values
 
-__all__ = ["Series"]
+__all__ = ["Series", "double_of"]
 
 LOOKED_AT = 16
 """A stretch of so many matches is looked at: a column would cost more."""
 
 
 class Series:
-    """Matches by end, then start and documents; `first` is the place of the first aggregate."""
+    """Matches by end, then start and documents; `first` is the place of the first aggregate.
 
-    __slots__ = ("_aggregates", "_columns", "_counts", "_first", "ends", "matches")
+    Some may be ends of counted runs in columns, which become matches when one is asked for.
+    """
+
+    __slots__ = ("_aggregates", "_columns", "_counts", "_entries", "_first", "ends")
 
     def __init__(self, aggregates: Sequence[Call], first: int) -> None:
         self._aggregates = aggregates
         self._first = first
-        self.matches: list[Matched] = []
+        self._entries: list[Matched | tuple[CountedPiece, int]] = []
         self.ends = array("q")
         self._columns: dict[int, AggregateColumn] = {}
         self._counts: list[int] | None = None
 
     def __len__(self) -> int:
-        return len(self.matches)
+        return len(self._entries)
 
     def has_end(self, end_us: int) -> bool:
         """Return whether a match ends at a time."""
@@ -49,8 +53,8 @@ class Series:
             at = len(self.ends)
         else:
             first, last = self.first_from(match.end_us), self.first_behind(match.end_us)
-            at = bisect_right(self.matches, match.order, first, last, key=_order)
-        self.matches.insert(at, match)
+            at = first + bisect_right(self.between(first, last), match.order, key=_order)
+        self._entries.insert(at, match)
         self.ends.insert(at, match.end_us)
         if self._counts is None and match.counted is not None:
             self._counts = [0]
@@ -61,11 +65,28 @@ class Series:
         for number, column in self._columns.items():
             column.append(match.asked(self._first + number))
 
+    def extend(self, piece: CountedPiece) -> None:
+        """Add ends of counted runs that end behind all matches, one behind the other."""
+        if self._counts is None:
+            self._counts = [0]
+        self._entries += [(piece, at) for at in range(len(piece))]
+        self.ends.extend(piece.places[:, -1].tolist())
+
+    def between(self, first: int, last: int) -> list[Matched]:
+        """Return the matches `[first, last)`."""
+        entries = self._entries
+        for at in range(first, last):
+            entry = entries[at]
+            if isinstance(entry, tuple):
+                piece, row = entry
+                entries[at] = piece.match(row)
+        return [entry for entry in entries[first:last] if isinstance(entry, Matched)]
+
     def remove(self, match: Matched) -> bool:
         """Undo one `add`; return whether there was one."""
         for at in range(self.first_from(match.end_us), self.first_behind(match.end_us)):
-            if self.matches[at] is match:
-                del self.matches[at], self.ends[at]
+            if self._entries[at] is match:
+                del self._entries[at], self.ends[at]
                 self._columns.clear()
                 self._counts = None if self._counts is None else [0]
                 return True
@@ -94,15 +115,16 @@ class Series:
             return last - first
         if len(self._counts) <= last:
             known = len(self._counts) - 1
-            for match in self.matches[known:]:
-                self._counts.append(self._counts[-1] + match.count)
+            for each in self._entries[known:]:
+                count = each[0].totals[each[1]] if isinstance(each, tuple) else each.count
+                self._counts.append(self._counts[-1] + count)
         return self._counts[last] - self._counts[first]
 
     def value(self, number: int, first: int, last: int) -> Values:
         """Return an aggregate of the matches `[first, last)`."""
         call = self._aggregates[number]
         if call.function == "count" and not call.arguments:
-            return (_double(self.count(first, last)),)
+            return (double_of(self.count(first, last)),)
         if last - first > LOOKED_AT:
             column = self._column(number)
             found = None if column is None else column.between(first, last)
@@ -126,7 +148,7 @@ class Series:
 
     def _asked(self, number: int, first: int, last: int) -> list[tuple[Values, ...]]:
         place = self._first + number
-        return [match.asked(place) for match in self.matches[first:last]]
+        return [match.asked(place) for match in self.between(first, last)]
 
     def _column(self, number: int) -> AggregateColumn | None:
         column = self._columns.get(number)
@@ -134,7 +156,7 @@ class Series:
             call = self._aggregates[number]
             column = column_of(call.function, len(call.arguments))
             if column is not None:
-                for asked in self._asked(number, 0, len(self.matches)):
+                for asked in self._asked(number, 0, len(self)):
                     column.append(asked)
                 self._columns[number] = column
         return column
@@ -142,13 +164,14 @@ class Series:
     def forget(self, before_us: int) -> None:
         """Forget matches that end before a time, once they are most."""
         gone = self.first_from(before_us)
-        if 2 * gone >= len(self.matches) > 0:
-            del self.matches[:gone], self.ends[:gone]
+        if 2 * gone >= len(self) > 0:
+            del self._entries[:gone], self.ends[:gone]
             self._columns.clear()
             self._counts = None if self._counts is None else [0]
 
 
-def _double(count: int) -> float:
+def double_of(count: int) -> float:
+    """Return a count as a double, infinite where it is beyond all of them."""
     try:
         return float(count)
     except OverflowError:

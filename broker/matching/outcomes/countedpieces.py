@@ -1,0 +1,50 @@
+"""Ends of counted runs of one batch, as columns of which matches can be made later.
+
+Of most ends a row needs no more than how many runs there are, or is not given at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from broker.matching.boxes.columns import Ints
+from broker.matching.outcomes.matched import ClauseReader, Matched, MatchedDocuments
+from broker.matching.rendering.matchnodes import MatchNodes
+from broker.matching.uses import Topic
+from templates.rungraphs import CountedRuns
+
+__all__ = ["CountedPiece"]
+
+_NOTHING = MatchNodes((), (), None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedPiece:
+    """Ends that one topic has: where each stands, and how many runs it stands for.
+
+    `leaves_of` finds out of which documents an end is, by its place among `rows`.
+    """
+
+    topic: Topic
+    reader: ClauseReader
+    documents: MatchedDocuments
+    places: Ints
+    totals: Sequence[int]
+    rows: Sequence[int]
+    leaves_of: Callable[[int], Sequence[int]]
+
+    def __len__(self) -> int:
+        return len(self.totals)
+
+    def match(self, at: int) -> Matched:
+        """Return an end as the matches that it stands for."""
+        place, runs = self.places[at].tolist(), CountedRuns(self.totals[at], ())
+        found = Matched(place, _NOTHING, self.topic, self.reader, self.documents, runs)
+        found.find_leaves = partial(self.leaves_of, self.rows[at])
+        return found
+
+    def matches(self) -> list[Matched]:
+        """Return all of them as matches."""
+        return [self.match(at) for at in range(len(self))]
