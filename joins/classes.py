@@ -123,27 +123,56 @@ class ClassRegistry:
         """
         number = self._numbers.get(query_class)
         if number is None:
-            self.last_number += 1
-            number = self._numbers[query_class] = self.last_number
-            self.by_number[number] = query_class
-            self._strata[query_class.stratum] += 1
-            own = query_class.compared()
-            self._note_compared([v for v in own if v not in self._compared])
-            self._compared.update(own)
+            number = self._enter(query_class)
+        has_changed = bool(least) and self._lower(number, least)
+        kind = UseKind(window_us, point, holder)
+        kinds = self._kinds[number]
+        times = kinds.get(kind, 0)
+        kinds[kind] = times + 1
+        if times and not has_changed:
+            return number
         windows = self._windows[number]
-        has_changed = self._lower(number, least)
-        if not windows or window_us > windows.longest or has_changed:
+        widest_us = windows.longest if windows else None
+        if not times:
+            windows.add(window_us)
+        if widest_us is None or window_us > widest_us:
+            self._widen(query_class.sides(), widest_us, window_us)
+            has_changed = True
+        if has_changed:
             self._touch(number, query_class)
-        if window_us not in windows:
-            self.retention.add(query_class.sides(), window_us)
-        windows.add(window_us)
-        self._kinds[number][UseKind(window_us, point, holder)] += 1
         return number
+
+    def _enter(self, query_class: QueryClass) -> int:
+        """Take a class that is not in use; return its number."""
+        self.last_number += 1
+        number = self._numbers[query_class] = self.last_number
+        self.by_number[number] = query_class
+        self._strata[query_class.stratum] += 1
+        own = query_class.compared()
+        self._note_compared([v for v in own if v not in self._compared])
+        self._compared.update(own)
+        return number
+
+    def _leave(self, number: int) -> None:
+        """Undo one `_enter`."""
+        del self._windows[number], self._kinds[number]
+        self._thresholds.pop(number, None)
+        query_class = self.by_number.pop(number)
+        del self._numbers[query_class]
+        _release(self._strata, [query_class.stratum])
+        own = query_class.compared()
+        _release(self._compared, own)
+        self._note_compared([v for v in own if v not in self._compared])
+
+    def _widen(self, sides: Set[frozenset[int]], before_us: int | None, to_us: int | None) -> None:
+        """Keep what can fill some sides for another duration than before."""
+        if to_us is not None:
+            self.retention.add(sides, to_us)
+        if before_us is not None:
+            self.retention.remove(sides, before_us)
 
     def _lower(self, number: int, least: Sequence[float]) -> bool:
         """Ask for pairs at some thresholds; return whether the lowest ones change."""
-        if not least:
-            return False
         before = self.thresholds(number)
         lowest = self._thresholds[number]
         while len(lowest) < len(least):
@@ -174,48 +203,42 @@ class ClassRegistry:
         holder: int = 0,
     ) -> None:
         """Undo one `add` of the same class, window, point, thresholds and holder."""
+        query_class = self.by_number[number]
         has_changed = self._raise(number, least)
         kinds, kind = self._kinds[number], UseKind(window_us, point, holder)
         kinds[kind] -= 1
         if not kinds[kind]:
             del kinds[kind]
-        windows = self._windows[number]
-        widest_us = windows.longest
-        windows.remove(window_us)
-        if window_us in windows:
-            if has_changed:
-                self._touch(number, self.by_number[number])
-            return
-        query_class = self.by_number[number]
-        self.retention.remove(query_class.sides(), window_us)
-        if not windows:
-            del self._windows[number], self._kinds[number]
-            self._thresholds.pop(number, None)
-            del self._numbers[query_class], self.by_number[number]
-            _release(self._strata, [query_class.stratum])
-            own = query_class.compared()
-            _release(self._compared, own)
-            self._note_compared([v for v in own if v not in self._compared])
-            self._touch(number, query_class)
-        elif window_us == widest_us or has_changed:
+            windows = self._windows[number]
+            before_us = windows.longest
+            windows.remove(window_us)
+            widest_us = windows.longest if windows else None
+            if widest_us != before_us:
+                self._widen(query_class.sides(), before_us, widest_us)
+                has_changed = True
+            if widest_us is None:
+                self._leave(number)
+        if has_changed:
             self._touch(number, query_class)
 
     def retain(self, number: int, retention_us: int) -> None:
         """Keep instances that can fill a class for longer than its window."""
         retained_for = self._retained_for[number]
-        if retention_us not in retained_for:
-            self.retention.add(self.by_number[number].retained(), retention_us)
+        longest_us = retained_for.longest if retained_for else None
         retained_for.add(retention_us)
+        if longest_us is None or retention_us > longest_us:
+            self._widen(self.by_number[number].retained(), longest_us, retention_us)
 
     def release(self, number: int, retention_us: int) -> None:
         """Undo one `retain`."""
         retained_for = self._retained_for[number]
+        before_us = retained_for.longest
         retained_for.remove(retention_us)
-        if retention_us in retained_for:
-            return
+        longest_us = retained_for.longest if retained_for else None
         if not retained_for:
             del self._retained_for[number]
-        self.retention.remove(self.by_number[number].retained(), retention_us)
+        if longest_us != before_us:
+            self._widen(self.by_number[number].retained(), before_us, longest_us)
 
     def retained_us(self, number: int) -> int | None:
         """Return for how long instances that can fill a class are kept beside its window, if so."""

@@ -170,7 +170,8 @@ class Clause:
     `outcome` is what rows and limits read of a root's tuples (`Query.outcome_operands`).
     `counts` is the term of runs that are counted, `""` where none are.
     `reach` is how far the oldest document of a tuple may lie behind the tuple's end: the windows of
-    the operator and those below it, added up.
+    the operator and those below it, added up.  It `reads_common` where an operand is the stream of
+    a clause that is common.
     """
 
     query_class: QueryClass
@@ -197,6 +198,7 @@ class Clause:
     factors: tuple[Factor, ...] = ()
     counts: str = ""
     reach: LongestSum = field(init=False)
+    reads_common: bool = field(init=False)
 
     @property
     def tested_terms(self) -> tuple[str, ...]:
@@ -216,6 +218,7 @@ class Clause:
         reach = LongestSum.of((each.reach for each in (*read, *self.deciding)), *retentions_us)
         is_block = len(self.sources) == 1 and not self.deciding
         object.__setattr__(self, "reach", reach if is_block else reach.plus(self.window_us))
+        object.__setattr__(self, "reads_common", any(each.is_common for each in read))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is compiled cannot be pickled.

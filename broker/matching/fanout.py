@@ -8,7 +8,7 @@ where it is counted (`collector`).  Boxes are looked up for all tuples of a tabl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from templates.clause import Clause
 
 __all__ = ["FanOut"]
 
+CHANGED = 4_096
+"""Groups that wait to be looked up; more are at once."""
+
 FOLLOWS, GROUPED = -1, -2
 """The numbers of a use whose hits are those of another, and of one that is looked up by a group."""
 
@@ -40,9 +43,10 @@ class FanOut:
         self._boxes_max = boxes_max
         self._index = BoxIndex(boxes_max)
         self._forms = Forms()
-        self._uses: list[Use | None] = []
+        self._uses: list[Use | UseGroup | None] = []
         self._by_class: dict[int, dict[Use, int]] = {}
-        self._groups: dict[str, dict[Hashable, UseGroup]] = {}
+        # Of a million strings each has its group: one use alone is no group before it is hit.
+        self._groups: dict[str, dict[Hashable, Use | UseGroup]] = {}
         self._changed: dict[UseGroup, None] = {}
         self._clauses: Counter[Clause] = Counter()
         self.plain = PlainClasses()
@@ -55,9 +59,13 @@ class FanOut:
     def add(self, use: Use) -> None:
         """Add a use; of those of one source only the first is asked."""
         if (key := group_key(use)) is not None:
-            self.plain.add(use, self._add_to_group(use, key))
-            self._note(use, GROUPED)
-            return
+            groups = self._groups.setdefault(use.clause.stream, {})
+            if use.clause.is_common and key not in groups:
+                groups[key] = use
+            else:
+                self.plain.add(use, self._add_to_group(use, key, groups))
+                self._note(use, GROUPED)
+                return
         self.plain.add(use, None)
         if use.topic.source:
             alike = self._alike.setdefault(self._source(use), [])
@@ -65,7 +73,7 @@ class FanOut:
             if len(alike) > 1:
                 self._note(use, FOLLOWS)
                 return
-        self._note(use, self._enter(use))
+        self._note(use, self._look_up(use))
 
     def _source(self, use: Use) -> tuple[Clause, str, Box]:
         return use.clause, use.topic.source, use.asked
@@ -76,56 +84,81 @@ class FanOut:
         self._clauses[use.clause] += 1
         self.changes += 1
 
-    def _enter(self, use: Use) -> int:
-        """Have a use looked up; return its number."""
-        box = use.asked
+    def _look_up(self, use: Use) -> int:
+        """Have a use looked up by its box; return its number."""
+        return self._enter(use, use.asked, use)
+
+    def _enter(self, use: Use, box: Box, found: Use | UseGroup) -> int:
+        """Have something found by a box of a use's clause; return its number."""
         number = self._index.add(self._forms.add(use.query_class, use.clause, box), box)
-        self._uses += [None] * (number + 1 - len(self._uses))
-        self._uses[number] = use
+        if number >= len(self._uses):
+            self._uses += [None] * (number + 1 - len(self._uses))
+        self._uses[number] = found
         return number
 
     def _leave(self, numbers: Sequence[int], uses: Sequence[Use]) -> None:
-        """Undo one `_enter` for each of some uses of one clause."""
+        """Undo one `_look_up` for each of some uses of one clause."""
         for number in numbers:
             self._uses[number] = None
         self._index.remove(numbers)
         query_class, clause = uses[0].query_class, uses[0].clause
         self._forms.remove(query_class, clause, len(uses), lambda: (each.asked for each in uses))
 
-    def _add_to_group(self, use: Use, key: Hashable) -> UseGroup:
-        groups = self._groups.setdefault(use.clause.stream, {})
-        group = groups.get(key)
-        if group is None:
+    def _add_to_group(
+        self, use: Use, key: Hashable, groups: dict[Hashable, Use | UseGroup]
+    ) -> UseGroup:
+        found = groups.get(key)
+        if found is None:
             group = groups[key] = UseGroup(use.clause, key)
+        else:
+            group = found if isinstance(found, UseGroup) else self._grouped(found)
         group.add(use)
         self._changed[group] = None
+        if len(self._changed) >= CHANGED:
+            self._settle()
+        return group
+
+    def _grouped(self, use: Use) -> UseGroup:
+        """Have a use that stands alone be a group, which is looked up as the use was."""
+        key = group_key(use)
+        group = self._groups[use.clause.stream][key] = UseGroup(use.clause, key)
+        group.add(use)
+        of_class = self._by_class[use.query_class]
+        group.number, group.entered = of_class[use], use
+        of_class[use] = GROUPED
+        self._uses[group.number] = group
         return group
 
     def _remove_from_group(self, use: Use) -> None:
-        groups = self._groups[use.clause.stream]
-        group = groups[group_key(use)]
+        group = self._groups[use.clause.stream][group_key(use)]
+        assert isinstance(group, UseGroup)
         self.plain.remove(use, group)
         group.remove(use)
         self._changed[group] = None
         if not len(group):
-            del groups[group.key]
-            if not groups:
-                del self._groups[use.clause.stream]
+            self._forget_group(group.stream, group.key)
+
+    def _forget_group(self, stream: str, key: Hashable) -> None:
+        groups = self._groups[stream]
+        del groups[key]
+        if not groups:
+            del self._groups[stream]
 
     def _settle(self) -> None:
         """Have the groups that have changed looked up by the uses that they have now."""
-        for group in self._changed:
-            before, group.entered = group.entered, None
+        changed, self._changed = self._changed, {}
+        for group in changed:
+            number, before = group.number, group.entered
             if len(group):
-                use = group.use
-                group.entered = self._enter(use), use
+                group.entered = first = group.first
+                group.number = self._enter(first, group.box, group)
             if before is not None:
-                self._leave([before[0]], [before[1]])
-        self._changed = {}
+                self._leave([number], [before])
 
-    def groups_of(self, stream: str) -> Mapping[Hashable, UseGroup]:
-        """Return the groups of a common stream, by the strings that they ask for."""
-        return self._groups.get(stream, {})
+    def group_of(self, stream: str, key: Hashable) -> UseGroup | None:
+        """Return the group of a common stream that asks for some strings."""
+        found = self._groups.get(stream, {}).get(key)
+        return found if found is None or isinstance(found, UseGroup) else self._grouped(found)
 
     def remove(self, uses: Iterable[Use]) -> None:
         """Undo one `add` for each of some uses."""
@@ -133,8 +166,10 @@ class FanOut:
         for use in uses:
             if use.topic.source or self._by_class[use.query_class][use] == GROUPED:
                 self._remove(use)
-            else:
-                alone.setdefault((use.query_class, use.clause), []).append(use)
+                continue
+            if use.clause.is_common:
+                self._forget_group(use.clause.stream, group_key(use))
+            alone.setdefault((use.query_class, use.clause), []).append(use)
         for (query_class, clause), own in alone.items():
             self._leave(self._forget(query_class, own), own)
             self._uncount(clause, len(own))
@@ -171,7 +206,7 @@ class FanOut:
             if alike and number != FOLLOWS:
                 # The next one is asked from now on.
                 self._clauses[use.clause] -= 2
-                self._note(alike[0], self._enter(alike[0]))
+                self._note(alike[0], self._look_up(alike[0]))
                 return
             if not alike:
                 del self._alike[self._source(use)]
@@ -242,7 +277,9 @@ class FanOut:
         for number in distinct.tolist():
             use = self._uses[number]
             assert use is not None
-            uses.append(use)
+            if not isinstance(use, UseGroup) and use.clause.is_common:
+                use = self._grouped(use)
+            uses.append(use.use if isinstance(use, UseGroup) else use)
         return Hits(points, rows, uses, [self._terms_of(use) for use in uses], which)
 
     def _terms_of(self, use: Use) -> ClauseTerms:

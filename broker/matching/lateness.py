@@ -31,7 +31,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from broker.matching.queries.member import name_of
+from broker.matching.queries.member import Name, name_of
 from broker.matching.queries.registration import Assignment, RegisteredQuery, SetChange
 from joins import Durations, Largest
 from templates.plain import plain_statements
@@ -50,7 +50,7 @@ class _AskedSpans:
     """What a query asks: the spans under each of its assignments, by name, and its grace."""
 
     query: Query
-    spans: dict[str, list[_Span]] = field(default_factory=dict)
+    spans: dict[Name, list[_Span]] = field(default_factory=dict)
     grace_us: int = 0
 
 

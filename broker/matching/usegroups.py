@@ -19,7 +19,7 @@ import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.boxes.index import Box
-from broker.matching.uses import Topic, Use
+from broker.matching.uses import Use
 from joins import UNBOUNDED
 from templates.clause import SPAN, Clause
 from xscl.pattern import INEQUALITIES
@@ -147,16 +147,19 @@ class GroupColumns:
 class UseGroup:
     """The uses of a stream that have a `key` in common (`group_key`), one of a query at most.
 
-    `entered` is the number under which it is looked up, and the use that stands for it there.  Of a
-    million strings each has its group, so one use stands alone, without a dictionary.
+    `number` is that under which it is looked up, by the class and clause of the use that was then
+    the first (`entered`).  Most groups have one use, which stands alone, without a dictionary; what
+    stands for all of them is made when it is asked for.
     """
 
-    __slots__ = ("_columns", "_only", "_several", "entered", "key", "stream")
+    __slots__ = ("_columns", "_only", "_several", "_use", "entered", "key", "number", "stream")
 
     def __init__(self, clause: Clause, key: Hashable) -> None:
         self.stream = clause.stream
         self.key = key
-        self.entered: tuple[int, Use] | None = None
+        self.number = -1
+        self.entered: Use | None = None
+        self._use: CommonUse | None = None
         self._only: Use | None = None
         self._several: dict[Use, None] | None = None
         self._columns: GroupColumns | None = None
@@ -172,7 +175,7 @@ class UseGroup:
             self._several, self._only = {self._only: None, use: None}, None
         else:
             self._only = use
-        self._columns = None
+        self._columns = self._use = None
 
     def remove(self, use: Use) -> None:
         """Undo one `add`."""
@@ -182,7 +185,7 @@ class UseGroup:
             del self._several[use]
             if len(self._several) == 1:
                 [self._only], self._several = self._several, None
-        self._columns = None
+        self._columns = self._use = None
 
     def _uses(self) -> Sequence[Use]:
         if self._several is not None:
@@ -213,18 +216,25 @@ class UseGroup:
     @property
     def use(self) -> CommonUse:
         """The use that stands for all of them."""
+        if self._use is None:
+            first, box = self.first, self.box
+            topic = first.topic
+            if topic.registration_point != box.point:
+                topic = replace(topic, registration_point=box.point)
+            given = first.query_class, first.clause, box.window_us, topic, first.kept_us, box
+            self._use = CommonUse(*given, group=self)
+        return self._use
+
+    @property
+    def box(self) -> Box:
+        """What all of them ask together."""
         first = self.first
         if len(self) == 1 or not first.clause.is_common:
             # Nothing is made that nobody reads.
-            return self._standing(first, first.asked, first.topic)
+            return first.asked
         span, docid, *below = self.columns.bounds.max(axis=0).tolist()
-        point = -docid - 1
-        box = replace(first.asked, window_us=span, point=point, bounds=tuple(map(float, below)))
-        return self._standing(first, box, replace(first.topic, registration_point=point))
-
-    def _standing(self, first: Use, box: Box, topic: Topic) -> CommonUse:
-        given = first.query_class, first.clause, box.window_us, topic, first.kept_us, box
-        return CommonUse(*given, group=self)
+        bounds = tuple(map(float, below))
+        return replace(first.asked, window_us=span, point=-docid - 1, bounds=bounds)
 
 
 @dataclass(slots=True, eq=False)

@@ -87,10 +87,8 @@ class Use:
     @property
     def kind(self) -> UseKind:
         """What the join knows of it."""
-        below = [source.below for source in self.clause.sources]
-        reads_common = any(each is not None and each.is_common for each in below)
         point = self.topic.registration_point
-        return UseKind(self.window_us, point, self.holder if reads_common else 0)
+        return UseKind(self.window_us, point, self.holder if self.clause.reads_common else 0)
 
     @property
     def least(self) -> tuple[float, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 __all__ = ["CLOSED", "UNBOUNDED", "Durations", "Largest"]
 
@@ -18,67 +19,81 @@ CLOSED = -1
 
 _SPARE = 16
 
-_NOTHING: list[Any] = []
-
 
 class Largest(Generic[N]):
     """How often each number is asked for.
 
-    To add and to remove one costs the logarithm of how many different ones there are.  There are
-    several of these for each query, and mostly one number is asked for: then it stands alone.
+    To add one costs the same however many there are, to remove one the logarithm of how many
+    different ones there are: in a heap, which is made when the largest goes for the first time.
+    There are several of these for each query, and mostly one number is asked for: then it stands
+    alone.
     """
 
-    __slots__ = ("_counts", "_heap", "_only", "_times")
+    __slots__ = ("_counts", "_heap", "_largest", "_times")
 
     def __init__(self) -> None:
-        self._only: N | None = None
+        self._largest: N | None = None
         self._times = 0
         self._counts: dict[N, int] | None = None
-        self._heap: list[N] = _NOTHING  # negated; of numbers that nobody asks for any more, too
+        self._heap: list[N] | None = None  # negated; of numbers nobody asks for any more, too
 
     def __len__(self) -> int:
         return int(self._times > 0) if self._counts is None else len(self._counts)
 
     def __contains__(self, number: object) -> bool:
         if self._counts is None:
-            return self._times > 0 and number == self._only
+            return self._times > 0 and number == self._largest
         return number in self._counts
 
     @property
     def largest(self) -> N:
         """The largest number; there must be one."""
-        if self._counts is None:
-            assert self._only is not None
-            return self._only
-        return -self._heap[0]
+        assert self._largest is not None
+        return self._largest
 
     def add(self, number: N) -> None:
         """Ask for a number."""
-        if self._counts is None:
-            if not self._times or number == self._only:
-                self._only, self._times = number, self._times + 1
+        counts = self._counts
+        if counts is None:
+            if not self._times or number == self._largest:
+                self._largest, self._times = number, self._times + 1
                 return
-            assert self._only is not None
-            self._counts, self._heap = {self._only: self._times}, [-self._only]
-        if number not in self._counts:
+            assert self._largest is not None
+            counts = self._counts = {self._largest: self._times}
+        times = counts.get(number, 0)
+        counts[number] = times + 1
+        if times:
+            return
+        if self._heap is not None:
             heappush(self._heap, -number)
-            self._counts[number] = 0
-        self._counts[number] += 1
+        if len(counts) == 1 or number > self.largest:
+            self._largest = number
 
     def remove(self, number: N) -> None:
         """Undo one `add`."""
-        if self._counts is None:
+        counts = self._counts
+        if counts is None:
             self._times -= 1
             return
-        self._counts[number] -= 1
-        if self._counts[number]:
+        counts[number] -= 1
+        if counts[number]:
             return
-        del self._counts[number]
-        while self._heap and -self._heap[0] not in self._counts:
-            heappop(self._heap)
-        if len(self._heap) > 2 * len(self._counts) + _SPARE:
-            self._heap = [-each for each in self._counts]
-            heapify(self._heap)
+        del counts[number]
+        heap = self._heap
+        if number == self._largest and counts:
+            if heap is None:
+                heap = self._heap = _heap_of(counts)
+            while -heap[0] not in counts:
+                heappop(heap)
+            self._largest = -heap[0]
+        if heap is not None and len(heap) > 2 * len(counts) + _SPARE:
+            self._heap = _heap_of(counts)
+
+
+def _heap_of(numbers: Iterable[N]) -> list[N]:
+    heap = [-number for number in numbers]
+    heapify(heap)
+    return heap
 
 
 class Durations(Largest[int]):

@@ -208,16 +208,20 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
     equal: list[str] = []
     bounds: list[float] = []
     words: list[str] = []
-    others: dict[str, list[str]] = {"=": equal, "!=": [], NONE_OF: []}
+    excluded: list[str] = []
+    taken: list[str] = []
     for _, operator, data in clause.box:
         given: Any = values[data.name] if isinstance(data, Parameter) else data
         if operator in INEQUALITIES:
             bound = to_double(given) if isinstance(given, str) else float(given)
             bounds.append(-bound if operator[0] == ">" else bound)
+        elif operator == "=":
+            equal.append(str(given))
+        elif operator == "!=":
+            excluded.append(str(given))
         else:
-            others.get(operator, words).append(str(given))
-    excluded, taken = tuple(others["!="]), tuple(others[NONE_OF])
-    return Box((*equal, *words), excluded, tuple(bounds), window_us, point, taken)
+            (taken if operator == NONE_OF else words).append(str(given))
+    return Box((*equal, *words), tuple(excluded), tuple(bounds), window_us, point, tuple(taken))
 
 
 @dataclass(frozen=True, slots=True)

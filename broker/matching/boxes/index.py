@@ -41,6 +41,9 @@ LOOSE = np.inf
 _SPARE = 1_000
 """Boxes that are gone, up to which runs are not made anew because of them."""
 
+_WAITING = 4_096
+"""Boxes that wait as objects; of more, all are written in columns, which are a fifth as large."""
+
 _NO_BOUND, _WINDOW, _POINT, _FIRST_BOUND = range(-1, 3)
 
 
@@ -138,6 +141,8 @@ class BoxIndex:
         self._excluded: list[tuple[GrowingColumn, GrowingColumn]] = []
         self._taken: list[tuple[GrowingColumn, GrowingColumn]] = []
         self._waiting: dict[int, tuple[int, Box]] = {}
+        # In columns, but in no run yet.
+        self._written: list[Ints] = []
         self._runs: list[_SortedBoxes] = []
 
     def __len__(self) -> int:
@@ -153,6 +158,8 @@ class BoxIndex:
         self._alive += 1
         if all(bound == bound for bound in box.bounds):
             self._waiting[number] = form, box
+            if len(self._waiting) >= _WAITING:
+                self._write_waiting()
         return number
 
     def remove(self, numbers: Sequence[int]) -> None:
@@ -182,17 +189,27 @@ class BoxIndex:
             self._runs = [self._run(numbers)] if len(numbers) else []
             self._free += self._gone
             self._gone = []
+        self._write_waiting()
+        if not self._written:
+            return
+        numbers = np.concatenate(self._written)
+        numbers = numbers[self._is_there[numbers].astype(np.bool_)]
+        self._written = []
+        while self._runs and len(self._runs[-1].numbers) < 2 * len(numbers):
+            earlier = self._runs.pop().numbers
+            numbers = np.concatenate([earlier[self._is_there[earlier].astype(np.bool_)], numbers])
+        if len(numbers):
+            self._runs.append(self._run(numbers))
+
+    def _write_waiting(self) -> None:
+        """Write the boxes that wait in columns."""
         if not self._waiting:
             return
         numbers = np.fromiter(self._waiting, np.int64, len(self._waiting))
         forms, boxes = zip(*self._waiting.values(), strict=True)
         self._waiting = {}
         self._write(numbers, np.array(forms, np.int64), boxes)
-        while self._runs and len(self._runs[-1].numbers) < 2 * len(numbers):
-            earlier = self._runs.pop().numbers
-            numbers = np.concatenate([earlier[self._is_there[earlier].astype(np.bool_)], numbers])
-        if len(numbers):
-            self._runs.append(self._run(numbers))
+        self._written.append(numbers)
 
     def _write(self, numbers: Ints, forms: Ints, boxes: Sequence[Box]) -> None:
         size = len(boxes)

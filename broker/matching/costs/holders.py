@@ -64,10 +64,9 @@ class StreamHolders:
         rows_of: dict[tuple[str | None, ...], list[int]] = {}
         for row, key in enumerate(keys):
             rows_of.setdefault(key, []).append(row)
-        groups = self._fan_out.groups_of(clause.stream)
         held: dict[int, list[tuple[Ints, GroupColumns, int]]] = {}
         for key, rows in rows_of.items():
-            group = groups.get(key)
+            group = self._fan_out.group_of(clause.stream, key)
             if group is not None:
                 some, columns = np.array(rows), group.columns
                 for use, holder in enumerate(columns.holders.tolist()):

@@ -73,9 +73,12 @@ class ClassUses:
     ) -> Use:
         """Add a use of a class by a member of the set, which has a number."""
         use = Use(-1, clause, window_us, topic, kept_us, box, member)
-        query_class = unshared(clause.query_class, use, self._without)
-        kind = use.kind
-        number = self._classes.add(query_class, window_us, kind.point, use.least, kind.holder)
+        query_class = clause.query_class
+        if self._without:
+            query_class = unshared(query_class, use, self._without)
+        holder = member if clause.reads_common else 0
+        point = topic.registration_point
+        number = self._classes.add(query_class, window_us, point, use.least, holder)
         if kept_us != window_us:
             self._classes.retain(number, kept_us)
         use.query_class = number

@@ -10,6 +10,7 @@ cost it what their different strings do.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import isnan
 from typing import Any
 
@@ -68,11 +69,13 @@ class _Shared:
 
     __slots__ = ("_bounds", "box", "clause", "use")
 
-    def __init__(self, clause: Clause, box: Box) -> None:
-        self.clause = clause
-        self.box = box
-        self.use: Use | None = None
+    def __init__(self, use: Use) -> None:
+        assert use.box is not None
+        self.clause = use.clause
+        self.box = use.box
+        self.use = use
         self._bounds = _Loosest()
+        self.add(_row(use.box, use.kept_us))
 
     def __bool__(self) -> bool:
         return bool(self._bounds)
@@ -89,17 +92,9 @@ class _Shared:
         """Return the box of all of them, and for how long instances are kept."""
         window_us, kept_us, negated, *bounds = self._bounds.row
         own = self.box
-        is_own = (own.window_us, -own.point, *own.bounds) == (window_us, negated, *bounds)
-        if is_own and not own.taken:
+        if (own.window_us, -own.point, *own.bounds) == (window_us, negated, *bounds):
             return own, int(kept_us)
-        # What is taken for one of them is not for another: the root says.
-        box = Box(
-            self.box.equal,
-            self.box.excluded,
-            tuple(bounds),
-            int(window_us),
-            -int(negated),
-        )
+        box = Box(own.equal, own.excluded, tuple(bounds), int(window_us), -int(negated))
         return box, int(kept_us)
 
 
@@ -107,6 +102,7 @@ class HandedOn:
     """The uses of a query's inner operators; `enter` makes a use, `leave` takes some away.
 
     Assignments come and go by `add` and `remove`, many at a time; behind them stands one `settle`.
+    The first with some strings is a use at once, and nothing more while there is no other.
     """
 
     def __init__(self, query: Query, enter: Enter, leave: Callable[[Sequence[Use]], None]) -> None:
@@ -114,57 +110,57 @@ class HandedOn:
         self._enter = enter
         self._leave = leave
         # By what boxes ask but strings, and by these.
-        self._shared: dict[Hashable, dict[tuple[str, ...], _Shared]] = {}
+        self._shared: dict[Hashable, dict[tuple[str, ...], Use | _Shared]] = {}
         self._changed: dict[_Shared, None] = {}
-        # Of a million strings the uses mostly begin at one point, and have the same bounds.
+        self._leaving: list[Use] = []
+        # Of a million strings the uses mostly begin at one point.
         self._topic: Topic | None = None
-        self._row: tuple[float, ...] = ()
 
     def uses(self) -> Iterator[Use]:
         """Yield the uses."""
-        for shared in self._all():
-            assert shared.use is not None
-            yield shared.use
-
-    def _all(self) -> Iterator[_Shared]:
         for by_strings in self._shared.values():
-            yield from by_strings.values()
+            for found in by_strings.values():
+                yield found.use if isinstance(found, _Shared) else found
 
     def add(self, clause: Clause, values: Mapping[str, Any], point: int, above_us: int) -> None:
         """Add an assignment's use of a clause; windows above it add up to `above_us`."""
         box = box_of(clause, values, clause.window_under(values), point)
-        if _is_empty(box):
+        if box.bounds and _is_empty(box):
             return
         by_strings = self._shared.setdefault(_key(clause, box), {})
-        shared = by_strings.get(box.equal)
-        if shared is None:
-            shared = by_strings[box.equal] = _Shared(clause, box)
-        row = _row(box, above_us)
-        if row != self._row:
-            self._row = row
-        shared.add(self._row)
-        self._changed[shared] = None
+        found, kept_us = by_strings.get(box.equal), _kept_us(box, above_us)
+        if found is None:
+            by_strings[box.equal] = self._use(clause, _of_all(box), kept_us)
+            return
+        if not isinstance(found, _Shared):
+            found = by_strings[box.equal] = _Shared(found)
+        found.add(_row(box, kept_us))
+        self._changed[found] = None
 
     def remove(self, clause: Clause, values: Mapping[str, Any], point: int, above_us: int) -> None:
         """Undo one `add`."""
         box = box_of(clause, values, clause.window_under(values), point)
-        if _is_empty(box):
+        if box.bounds and _is_empty(box):
             return
         key = _key(clause, box)
         by_strings = self._shared[key]
-        shared = by_strings[box.equal]
-        shared.remove(_row(box, above_us))
-        self._changed[shared] = None
-        if not shared:
-            del by_strings[box.equal]
-            if not by_strings:
-                del self._shared[key]
+        found = by_strings[box.equal]
+        if isinstance(found, _Shared):
+            found.remove(_row(box, _kept_us(box, above_us)))
+            self._changed[found] = None
+            if found:
+                return
+        else:
+            self._leaving.append(found)
+        del by_strings[box.equal]
+        if not by_strings:
+            del self._shared[key]
 
     def clear(self) -> list[Use]:
         """Forget all assignments; return the uses that are to be taken away."""
-        uses = [shared.use for shared in (*self._all(), *self._changed)]
-        self._shared, self._changed = {}, {}
-        return list({use: None for use in uses if use is not None})
+        uses = [*self.uses(), *(shared.use for shared in self._changed), *self._leaving]
+        self._shared, self._changed, self._leaving = {}, {}, []
+        return list(dict.fromkeys(uses))
 
     def settle(self) -> None:
         """Have the uses that all assignments come to by now.
@@ -172,24 +168,23 @@ class HandedOn:
         What is asked for again, by others, has been asked for all the while.
         """
         changed, self._changed = self._changed, {}
+        leaving, self._leaving = self._leaving, []
         for shared in changed:
-            if shared:
-                self._renew(shared)
-        for shared in changed:
-            if not shared and shared.use is not None:
-                self._leave([shared.use])
+            if not shared:
+                leaving.append(shared.use)
+                continue
+            before = shared.use
+            box, kept_us = shared.loosest()
+            if before.box != box or before.kept_us != kept_us:
+                shared.use = self._use(shared.clause, box, kept_us)
+                leaving.append(before)
+        if leaving:
+            self._leave(leaving)
 
-    def _renew(self, shared: _Shared) -> None:
-        before = shared.use
-        box, kept_us = shared.loosest()
-        if before is not None and before.box == box and before.kept_us == kept_us:
-            return
+    def _use(self, clause: Clause, box: Box, kept_us: int) -> Use:
         if self._topic is None or self._topic.registration_point != box.point:
             self._topic = Topic(self._query, _NO_VALUES, box.point)
-        topic = self._topic
-        shared.use = self._enter(shared.clause, box.window_us, topic, kept_us, box)
-        if before is not None:
-            self._leave([before])
+        return self._enter(clause, box.window_us, self._topic, kept_us, box)
 
 
 def _key(clause: Clause, box: Box) -> Hashable:
@@ -197,10 +192,21 @@ def _key(clause: Clause, box: Box) -> Hashable:
     return clause.stream, box.excluded
 
 
-def _row(box: Box, above_us: int) -> tuple[float, ...]:
+def _kept_us(box: Box, above_us: int) -> int:
+    return min(INFINITE_US, box.window_us + above_us)
+
+
+def _row(box: Box, kept_us: int) -> tuple[float, ...]:
     """Return the bounds of an assignment: how long instances are kept is one of them."""
-    kept_us = min(INFINITE_US, box.window_us + above_us)
     return box.window_us, kept_us, -box.point, *box.bounds
+
+
+def _of_all(box: Box) -> Box:
+    """Return what a box asks whatever else is asked with its strings.
+
+    What is taken for one of them is not for another: the root says.
+    """
+    return replace(box, taken=()) if box.taken else box
 
 
 def _is_empty(box: Box) -> bool:

@@ -14,7 +14,10 @@ from xscl.path import Parameter
 from xscl.query import INFINITE_US, Query, SelectKind
 from xscl.substitution import parameters_in
 
-__all__ = ["Member", "Shared", "SourceTopics", "fit", "name_of", "retention_of"]
+__all__ = ["Member", "Name", "Shared", "SourceTopics", "fit", "name_of", "retention_of"]
+
+Name = str | int | bytes
+"""What assignments of one query are told apart by."""
 
 
 @dataclass(slots=True)
@@ -22,14 +25,14 @@ class Shared:
     """The alternatives of all assignments of one registration point, and the assignments' names."""
 
     alternatives: list[Alternative]
-    names: set[str] = field(default_factory=set)
+    names: set[Name] = field(default_factory=set)
 
 
 @dataclass(slots=True, eq=False)
 class SourceTopics:
     """Who asks for what is made of one source, by name; `changes` grows with each change."""
 
-    topics: dict[str, Topic] = field(default_factory=dict)
+    topics: dict[Name, Topic] = field(default_factory=dict)
     changes: int = 0
 
 
@@ -56,8 +59,8 @@ class Member:
     may_share: bool = False
     shared: dict[int, Shared] = field(default_factory=dict)
     alternatives: list[Alternative] = field(default_factory=list)
-    uses: dict[str, Sequence[Use]] = field(default_factory=dict)
-    compiled: dict[str, list[Alternative]] = field(default_factory=dict)
+    uses: dict[Name, Sequence[Use]] = field(default_factory=dict)
+    compiled: dict[Name, list[Alternative]] = field(default_factory=dict)
     sources: dict[str, list[Alternative]] = field(default_factory=dict)
     askers: dict[str, SourceTopics] = field(default_factory=dict)
     grace_us: int = 0
@@ -72,7 +75,7 @@ class Member:
     def found_by(self, values: Assignment, point: int) -> str:
         """Name the matches of an assignment, whatever rows and SELECT make of them."""
         own = {name: value for name, value in values.items() if name in self.matching}
-        return f"{self.query.version} {point} {name_of(own)}"
+        return f"{self.query.version} {point} {spelled(own)}"
 
     def source(self, values: Assignment, point: int) -> str:
         """Name what an assignment has rows or graphs of, `""` where it has none."""
@@ -80,7 +83,7 @@ class Member:
         if query.rows is not None and not query.tables:
             return self.found_by(values, point)
         if query.rows is not None or query.kind is SelectKind.COMPRESSED:
-            return f"{query.version} {point} {name_of(values)}"
+            return f"{query.version} {point} {spelled(values)}"
         return ""
 
     def ask(self, topic: Topic) -> None:
@@ -93,8 +96,10 @@ class Member:
     def ask_no_more(self, topic: Topic) -> None:
         """Undo one `ask`, unless another topic with these values has asked since."""
         asking = self.askers.get(topic.source)
-        name = name_of(topic.parameters) if asking is not None else ""
-        if asking is not None and asking.topics.get(name) is topic:
+        if asking is None:
+            return
+        name = name_of(topic.parameters)
+        if asking.topics.get(name) is topic:
             del asking.topics[name]
             asking.changes += 1
             if not asking.topics:
@@ -134,8 +139,10 @@ class Member:
             return None
         if self._asked_of is not self.prepared:
             self._asked_of, self._asked = self.prepared, typed(self.prepared)
-        fits = all(isinstance(values[name], str) == is_text for name, is_text in self._asked)
-        return self.prepared if fits else None
+        for name, is_text in self._asked:
+            if isinstance(values[name], str) != is_text:
+                return None
+        return self.prepared
 
     def points(self, values: Assignment) -> set[int]:
         """Return the registration point of an assignment; the empty set if it is not there."""
@@ -235,8 +242,21 @@ def matching_parameters(query: Query) -> frozenset[str]:
 _spell = json.JSONEncoder(sort_keys=True).encode
 
 
-def name_of(values: Assignment) -> str:
-    """Return the name of an assignment; equal assignments have equal names."""
+def name_of(values: Assignment) -> Name:
+    """Return the name of an assignment of a query; equal assignments have equal names.
+
+    It is the value where one is all and tells itself from others, else bytes that spell them all.
+    """
+    if len(values) == 1:
+        (value,) = values.values()
+        # Not a float: two that are no number are one, and zeros of two signs are two.
+        if type(value) is str or type(value) is int:
+            return value
+    return spelled(values).encode()
+
+
+def spelled(values: Assignment) -> str:
+    """Return an assignment as text."""
     return _spell(values) if values else ""
 
 

@@ -20,7 +20,7 @@ from broker.matching.mrules import MRule
 from broker.matching.queries.classuses import Classes, ClassUses
 from broker.matching.queries.collecting import without_collecting
 from broker.matching.queries.handedon import HandedOn
-from broker.matching.queries.member import Member, Shared, fit, name_of, retention_of
+from broker.matching.queries.member import Member, Name, Shared, fit, name_of, retention_of
 from broker.matching.queries.members import Members
 from broker.matching.queries.registration import (
     Assignment,
@@ -218,14 +218,14 @@ class QuerySet(Members):
             return
         uses: list[Use] = []
         member.ask(topic)
-        enter = partial(self._uses.enter, member.number)
+        enter, number = self._uses.enter, member.number
         for alternative in alternatives:
             for clause, above in alternative.above:
                 if clause.stream:
                     member.handed_on.add(clause, values, point, above.under(values))
                 else:
                     window_us = clause.window_under(values)
-                    uses.append(enter(clause, window_us, topic, window_us))
+                    uses.append(enter(number, clause, window_us, topic, window_us))
         member.uses[name] = tuple(uses)
         read = self._streams.get(member.query.publish or "")
         if read is not None and max(map(retention_of, uses), default=0) > read.retention_us:
@@ -298,7 +298,7 @@ class QuerySet(Members):
         shared.names.add(name_of(values))
         return shared.alternatives
 
-    def _unassign(self, member: Member, name: str) -> None:
+    def _unassign(self, member: Member, name: Name) -> None:
         self._undo(member, member.uses.pop(name), member.compiled.pop(name, []))
 
     def _undo(self, member: Member, uses: Sequence[Use], compiled: list[Alternative]) -> None:
