@@ -228,11 +228,12 @@ class Repetitions:
             return
         streams = instances.column("stream").combine_chunks().dictionary_encode()
         names, of_row = streams.dictionary.to_pylist(), streams.indices.to_numpy()
+        read: dict[RunTable | CountedRunEvaluation, list[int]] = {}
         for i, name in enumerate(names):
-            if readers := self._read_by_columns.get(name):
-                own = _some(instances, np.flatnonzero(of_row == i))
-                for reader in readers:
-                    reader.absorb(name, own)
+            for reader in self._read_by_columns.get(name, ()):
+                read.setdefault(reader, []).append(i)
+        for reader, own in read.items():
+            reader.absorb(_some(instances, np.flatnonzero(np.isin(of_row, own))))
         is_read = [name in self._read_by for name in names]
         rows = np.flatnonzero(np.array(is_read, np.bool_)[of_row])
         if len(rows):

@@ -98,7 +98,7 @@ def test_a_statement_that_goes_leaves_the_others_of_its_table(is_contiguous: boo
         one = np.array([docid])
         clock.advance(one, one - 1, one)
         for stream in table.streams:
-            table.absorb(stream, sample_row(stream, docid))
+            table.absorb(sample_row(stream, docid))
         found.append((len(stays.decide(clock)), len(goes.decide(clock))))
         if docid == 4:
             goes.leave()

@@ -100,7 +100,7 @@ class CountedRunEvaluation(RunEvaluation):
         """Whether elements may stay rows of the join, of the only stream that is read."""
         return self._columns is not None
 
-    def absorb(self, _: str, rows: pa.Table) -> None:
+    def absorb(self, rows: pa.Table) -> None:
         """Take rows of the only stream."""
         assert self._columns is not None
         self._columns.add(rows)

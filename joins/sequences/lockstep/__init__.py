@@ -2,7 +2,8 @@
 
     layout       how elements, heads and programs stand in arrays
     statements   chains of one table, and their programs (`templates.chainprograms`)
-    elements     rows of a stream as columns of numbers
+    batchrows    rows of all streams of a chain, of one batch
+    elements     such rows as columns of numbers
     kernels      the loops
     parts        elements as parts of runs
     runtable     all chains that read the same elements, batch by batch

@@ -1,8 +1,12 @@
-"""Elements of chains as columns: one for each choice of nodes that rows of a stream make."""
+"""Elements of chains as columns: one for each choice of nodes that rows of a stream make.
+
+A chain of many units reads as many streams, so what can be is made of the rows of all of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,22 +15,37 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.memory.slots import Ints
+from joins.sequences.lockstep.batchrows import BatchRows
 from templates.chainprograms import ChainOperand
 from templates.decision import TupleStream
 from templates.elementnumbers import numbers_of
 
-__all__ = ["ElementColumns", "KeyCodes", "read_elements"]
+__all__ = ["ElementColumns", "ElementRead", "KeyCodes", "read_elements"]
 
 Doubles = npt.NDArray[np.float64]
 
 
+class ElementRead(NamedTuple):
+    """What rows of a stream are read as: elements of a step, or documents behind the last one.
+
+    `operands` are numbers of an element, and `keys` terms.
+    """
+
+    step: int
+    stream: TupleStream
+    keys: Sequence[str]
+    operands: Sequence[ChainOperand]
+    are_documents: bool
+
+
 class ElementColumns(NamedTuple):
-    """Elements of one stream; `rows` are their first rows, `keys` None where one is missing.
+    """Elements that came in a batch; `rows` are their first rows, `keys` -1 where one is missing.
 
     `extents` are for each the least and largest docid behind it, its depth and its document.
     `positions` are None where no document is published.
     """
 
+    steps: Ints
     rows: Ints
     documents: Ints
     docids: Ints
@@ -80,61 +99,49 @@ class KeyCodes:
 
 
 def read_elements(
-    stream: TupleStream,
-    keys: Sequence[str],
-    operands: Sequence[ChainOperand],
-    rows: pa.Table,
-    codes: KeyCodes,
-    *,
-    are_documents: bool,
-) -> ElementColumns:
-    """Return the elements that rows of a stream are; `operands` are numbers of an element."""
-    batch = rows.combine_chunks()
-    documents = batch.column("leaves").combine_chunks().flatten().to_numpy()
-    first = _first_rows(stream, batch, documents)
-    if len(first) < batch.num_rows:
-        batch, documents = batch.take(pa.array(first)), documents[first]
-    column_of = _values_of(stream, batch)
-
-    def ints(name: str) -> Ints:
-        found: Ints = batch.column(name).to_numpy().astype(np.int64, copy=False)
-        return found
-
-    values = np.empty((len(first), len(operands)))
-    for i, operand in enumerate(operands):
-        values[:, i] = numbers_of(operand, column_of)
-    positions = None
-    if ints("depth").any():
-        names = ("docid", "depth", "match_id")
-        positions = list(zip(*(batch.column(name).to_pylist() for name in names), strict=True))
-    return ElementColumns(
-        first,
-        documents,
-        ints("docid"),
-        ints("start_us"),
-        ints("end_us"),
-        ints("watermark_us"),
-        codes.of([column_of(key) for key in keys], len(first), may_be_empty=are_documents),
-        values,
-        np.stack([ints("docid_min"), ints("docid_max"), ints("depth"), documents], axis=1),
-        positions,
+    reads: Sequence[ElementRead], rows: BatchRows, codes: KeyCodes
+) -> ElementColumns | None:
+    """Return the elements that rows of a batch are, read by read; None if there are none."""
+    found = [(read, _first_rows(read.stream, rows)) for read in reads if rows.has(read.stream.name)]
+    if not found:
+        return None
+    first = np.concatenate([own for _, own in found])
+    at = np.cumsum([0, *(len(own) for _, own in found)])
+    values = np.empty((len(first), max(len(read.operands) for read, _ in found)))
+    keys = np.zeros(len(first), np.int64)
+    for i, (read, own) in enumerate(found):
+        if not read.keys and not read.operands:
+            continue
+        place, column_of = slice(at[i], at[i + 1]), partial(rows.values, read.stream, own)
+        columns = [column_of(key) for key in read.keys]
+        keys[place] = codes.of(columns, len(own), may_be_empty=read.are_documents)
+        for k, operand in enumerate(read.operands):
+            values[place, k] = numbers_of(operand, column_of)
+    steps = np.repeat([read.step for read, _ in found], np.diff(at))
+    names = "docid", "start_us", "end_us", "watermark_us", "docid_min", "docid_max", "depth"
+    docids, starts_us, ends_us, watermarks_us, oldest, newest, depths = (
+        rows.ints(name)[first] for name in names
     )
+    documents = rows.documents[first]
+    positions = None
+    if depths.any():
+        ids = rows.table.column("match_id").take(pa.array(first)).to_pylist()
+        positions = list(zip(docids.tolist(), depths.tolist(), ids, strict=True))
+    extents = np.stack([oldest, newest, depths, documents], axis=1)
+    times = starts_us, ends_us, watermarks_us
+    return ElementColumns(steps, first, documents, docids, *times, keys, values, extents, positions)
 
 
-def _first_rows(stream: TupleStream, batch: pa.Table, documents: Ints) -> Ints:
-    """Return the first row of each tuple: of each choice of nodes of a document."""
-    if len(documents) < 2 or (np.diff(documents) > 0).all():
-        return np.arange(len(documents))
-    nodes = batch.column("nodes").combine_chunks()
+def _first_rows(stream: TupleStream, rows: BatchRows) -> Ints:
+    """Return the first row of each tuple of a stream: of each choice of nodes of a document."""
+    own = rows.of(stream.name)
+    if rows.are_apart(stream.name):
+        return own
+    nodes = rows.table.column("nodes").take(pa.array(own)).combine_chunks()
     chosen = [
         pc.list_element(nodes, 1 + stream.terms.index(term)).to_numpy(zero_copy_only=False)
         for term in stream.chosen
     ]
-    parts = np.stack([documents, *chosen], axis=1)
+    parts = np.stack([rows.documents[own], *chosen], axis=1)
     _, first = np.unique(parts, axis=0, return_index=True)
-    return np.sort(first)
-
-
-def _values_of(stream: TupleStream, batch: pa.Table) -> Callable[[str], pa.Array]:
-    values: pa.Array = batch.column("vals").combine_chunks()
-    return lambda name: pc.list_element(values, 1 + stream.terms.index(name))
+    return own[np.sort(first)]

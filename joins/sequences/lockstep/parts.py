@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,30 +11,13 @@ import pyarrow as pa
 
 from joins.memory.instance import read_instances
 from joins.memory.slots import Ints
+from joins.sequences.lockstep.batchrows import BatchRows
 from joins.sequences.lockstep.layout import ElementColumn
 from joins.sequences.runparts import Part, Parts
 from templates.chaindecision import ChainLink
 from templates.decision import TupleStream
 
-__all__ = ["BatchRows", "ElementParts"]
-
-
-class BatchRows:
-    """The rows that came in one batch, by stream: what elements are made of when they are asked."""
-
-    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
-        self._tables = tables
-        self._documents: dict[str, Ints] = {}
-
-    def of(self, stream: str) -> tuple[pa.Table, Ints] | None:
-        """Return the rows of a stream, and their documents."""
-        table = self._tables.get(stream)
-        if table is None:
-            return None
-        if stream not in self._documents:
-            leaves = table.column("leaves").combine_chunks().flatten()
-            self._documents[stream] = leaves.to_numpy()
-        return table, self._documents[stream]
+__all__ = ["ElementParts"]
 
 
 class ElementParts:
@@ -55,11 +38,12 @@ class ElementParts:
         """Whether there are rows."""
         return bool(self.rows)
 
-    def add(self, batch: int, rows: Mapping[str, pa.Table]) -> None:
-        """Take all rows of a batch, by stream."""
-        own = {name: each for name, each in rows.items() if any(name in r for r in self.roles)}
-        if own:
-            self.rows[batch] = BatchRows(own)
+    def add(self, batch: int, rows: BatchRows) -> Ints:
+        """Take the rows of a batch that elements are made of; return the place of each of them."""
+        own, places = rows.only(name for role in self.roles for name in role)
+        if own.table.num_rows:
+            self.rows[batch] = own
+        return places
 
     def keep(self, kept: npt.NDArray[np.bool_], into: Ints, batches: Ints) -> None:
         """Keep the parts of some elements, under new numbers, and the rows of some batches."""
@@ -105,27 +89,19 @@ class ElementParts:
     ) -> Iterator[tuple[int, Part]]:
         """Yield elements of a step that came in one batch, each with the part that it is."""
         (own,) = self._links[step].elements
-        table, documents = self._known_rows(rows, own.stream.name)
-        wanted = np.unique(documents[at])
+        wanted = np.unique(rows.documents[at])
         parts = Parts(of_elements=True)
         parts.takes_elements_of(own.stream)
         by_node: dict[tuple[Any, ...], list[int]] = {}
         for stream in self.roles[step].values():
             known = rows.of(stream.name)
-            if known is None:
-                continue
-            some = np.flatnonzero(np.isin(known[1], wanted))
-            for row in read_instances(known[0].take(pa.array(some)), some.tolist()):
+            some = known[np.isin(rows.documents[known], wanted)]
+            for row in read_instances(rows.table.take(pa.array(some)), some.tolist()):
                 parts.add(stream, row)
-        first = table.take(pa.array(at))
+        first = rows.table.take(pa.array(at))
         for element, row in zip(elements.tolist(), read_instances(first, at.tolist()), strict=True):
             nodes = tuple([row.nodes[1 + own.stream.terms.index(t)] for t in own.stream.chosen])
             by_node.setdefault((row.leaves, nodes), []).append(element)
         for part in parts.take_new():
             for element in by_node.get((part.leaves, part.chosen), ()):
                 yield element, part
-
-    def _known_rows(self, rows: BatchRows, stream: str) -> tuple[pa.Table, Ints]:
-        known = rows.of(stream)
-        assert known is not None
-        return known

@@ -13,7 +13,7 @@ A statement that comes when elements have come begins with a table of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,13 @@ from joins.memory.durations import UNBOUNDED
 from joins.memory.ordering import numbered
 from joins.memory.slots import Ints
 from joins.sequences.clock import WatermarkSteps
-from joins.sequences.lockstep.elements import ElementColumns, KeyCodes, read_elements
+from joins.sequences.lockstep.batchrows import BatchRows
+from joins.sequences.lockstep.elements import (
+    ElementColumns,
+    ElementRead,
+    KeyCodes,
+    read_elements,
+)
 from joins.sequences.lockstep.found import ColumnChain
 from joins.sequences.lockstep.layout import (
     NEVER_US,
@@ -44,7 +50,6 @@ from joins.sequences.runparts import Extent
 from templates.chaindecision import ChainDecision
 from templates.chainprograms import ChainProgram
 from templates.decision import TupleStream
-from templates.rundecision import ElementStream
 
 __all__ = ["ColumnChainEvaluation", "RunTable"]
 
@@ -74,14 +79,25 @@ class RunTable:
         self._gone: set[int] = set()
         self._parts = ElementParts(first.links)
         self._codes = KeyCodes()
-        self._reads: list[tuple[int, ElementStream]] = [
-            (step, each) for step, link in enumerate(first.links) for each in link.elements
+        self._reads = [
+            ElementRead(step, each.stream, each.keys, own, are_documents=False)
+            for step, (link, own) in enumerate(zip(first.links, program.columns, strict=True))
+            for each in link.elements
         ]
-        self._reads += [(len(first.links), each) for each in first.documents]
+        self._reads += [
+            ElementRead(
+                len(first.links),
+                each.stream,
+                each.keys if first.is_partitioned else (),
+                (),
+                are_documents=True,
+            )
+            for each in first.documents
+        ]
         self._batch = 0
         self._advanced: WatermarkSteps | None = None
         self._orders = 0
-        self._came: dict[str, list[pa.Table]] = {}
+        self._came: list[pa.Table] = []
         self._e = np.empty((_ROOM, len(ElementColumn)), np.int64)
         self._v = np.empty((_ROOM, 0))
         self._extents = np.empty((_ROOM, 4), np.int64)
@@ -149,9 +165,9 @@ class RunTable:
 
     # -- a batch -------------------------------------------------------------------------------
 
-    def absorb(self, stream: str, rows: pa.Table) -> None:
-        """Take rows of a stream, which are of one batch."""
-        self._came.setdefault(stream, []).append(rows)
+    def absorb(self, rows: pa.Table) -> None:
+        """Take rows of the streams that are read, which are of one batch."""
+        self._came.append(rows)
 
     def advance(self, clock: WatermarkSteps) -> None:
         """Have all runs go on as far as they go in a batch, once."""
@@ -165,65 +181,45 @@ class RunTable:
         if len(entering):
             self._go_on(entering)
 
-    def _read_new(self) -> list[tuple[int, ElementColumns]]:
-        """Return the elements that came in the batch, by step: an element may have several rows."""
-        came, self._came = self._came, {}
-        rows = {name: pa.concat_tables(parts).combine_chunks() for name, parts in came.items()}
-        self._parts.add(self._batch, rows)
-        found: list[tuple[int, ElementColumns]] = []
-        for step, each in self._reads:
-            if each.stream.name in rows:
-                is_document = step == len(self._links)
-                operands = () if is_document else self._statements[0].program.columns[step]
-                keys = each.keys if not is_document or self._is_partitioned else ()
-                own, codes = rows[each.stream.name], self._codes
-                columns = read_elements(
-                    each.stream, keys, operands, own, codes, are_documents=is_document
-                )
-                found.append((step, columns))
-        return found
-
     def _take_new(self) -> None:
         """Write the elements that came in the batch into columns."""
-        came = self._read_new()
-        if not came:
+        if not self._came:
             return
-        docids = np.concatenate([each.docids for _, each in came])
-        documents = np.concatenate([each.documents for _, each in came])
-        sizes = [len(each.rows) for _, each in came]
-        first, self._size = self._size, self._size + len(docids)
-        width = max(each.values.shape[1] for _, each in came)
+        rows, self._came = BatchRows(pa.concat_tables(self._came)), []
+        places = self._parts.add(self._batch, rows)
+        came = read_elements(self._reads, rows, self._codes)
+        if came is None:
+            return
+        first, self._size = self._size, self._size + len(came.docids)
+        width = came.values.shape[1]
         self._e = _with_room(self._e, self._size)
         if width > self._v.shape[1]:
             self._v = np.pad(self._v, ((0, 0), (0, width - self._v.shape[1])))
         self._v = _with_room(self._v, self._size)
+        self._v[first : self._size, :width] = came.values
         self._extents = _with_room(self._extents, self._size)
+        self._extents[first : self._size] = came.extents
         e = self._e[first : self._size]
-        e[:, ElementColumn.DOCID] = docids
+        e[:, ElementColumn.DOCID] = came.docids
         e[:, ElementColumn.CAME] = self._batch
-        distinct, number = numbered(docids)
+        distinct, number = numbered(came.docids)
         e[:, ElementColumn.NUMBER] = self._docids_seen + number
         self._docids = _longer(self._docids, self._docids_seen, distinct)
         self._docids_seen += len(distinct)
-        distinct, number = numbered(documents)
+        distinct, number = numbered(came.documents)
         e[:, ElementColumn.DOCUMENT] = self._documents_seen + number
         none = np.full(len(distinct), -1)
         self._of_document = _longer(self._of_document, self._documents_seen, none)
         self._documents_seen += len(distinct)
-        order, count = _orders([each for _, each in came], docids)
+        order, count = _orders(came)
         e[:, ElementColumn.ORDER] = self._orders + order
         self._orders += count
-        at = first
-        for (step, each), size in zip(came, sizes, strict=True):
-            own, at = slice(at, at + size), at + size
-            self._e[own, ElementColumn.START] = each.starts_us
-            self._e[own, ElementColumn.END] = each.ends_us
-            self._e[own, ElementColumn.WATERMARK] = each.watermarks_us
-            self._e[own, ElementColumn.KEY] = each.keys
-            self._e[own, ElementColumn.STEP] = step
-            self._e[own, ElementColumn.ROW] = each.rows
-            self._v[own, : each.values.shape[1]] = each.values
-            self._extents[own] = each.extents
+        e[:, ElementColumn.START] = came.starts_us
+        e[:, ElementColumn.END] = came.ends_us
+        e[:, ElementColumn.WATERMARK] = came.watermarks_us
+        e[:, ElementColumn.KEY] = came.keys
+        e[:, ElementColumn.STEP] = came.steps
+        e[:, ElementColumn.ROW] = places[came.rows]
         e[:, ElementColumn.NEXT] = -1
         self._pending = np.concatenate([self._pending, np.arange(first, self._size)])
 
@@ -504,16 +500,13 @@ class RunTable:
         self._of_document, self._documents_seen = self._of_document[used], len(used)
 
 
-def _orders(came: Sequence[ElementColumns], docids: Ints) -> tuple[Ints, int]:
+def _orders(came: ElementColumns) -> tuple[Ints, int]:
     """Return the place of each element among the positions of all, and how many these are."""
-    if all(each.positions is None for each in came):
-        distinct, order = numbered(docids)
+    if came.positions is None:
+        distinct, order = numbered(came.docids)
         return order, len(distinct)
-    positions: list[tuple[int, int, str]] = []
-    for each in came:
-        positions += each.positions or [(docid, 0, "") for docid in each.docids.tolist()]
-    places = {position: i for i, position in enumerate(sorted(set(positions)))}
-    return np.array([places[each] for each in positions], np.int64), len(places)
+    places = {position: i for i, position in enumerate(sorted(set(came.positions)))}
+    return np.array([places[each] for each in came.positions], np.int64), len(places)
 
 
 def _numbering(kept: npt.NDArray[np.bool_]) -> Ints:

@@ -35,7 +35,7 @@ def _stepped(*, is_contiguous: bool) -> int:
         ones = np.array([docid])
         clock.advance(ones, ones - 1, ones)
         for stream in table.streams:
-            table.absorb(stream, sample_row(stream, docid))
+            table.absorb(sample_row(stream, docid))
         count += len(evaluation.decide(clock))
     return count
 

@@ -1,0 +1,93 @@
+"""The rows of all streams of a chain that came in one batch, and which are of which stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from joins.memory.slots import Ints
+from templates.decision import TupleStream
+
+__all__ = ["BatchRows"]
+
+
+class BatchRows:
+    """Rows of a batch, each of one document."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table.combine_chunks()
+
+    @cached_property
+    def documents(self) -> Ints:
+        """The document of each row."""
+        found: Ints = self.table.column("leaves").combine_chunks().flatten().to_numpy()
+        return found
+
+    def ints(self, name: str) -> Ints:
+        """Return a column of whole numbers."""
+        found: Ints = self.table.column(name).to_numpy().astype(np.int64, copy=False)
+        return found
+
+    @cached_property
+    def _streams(self) -> tuple[list[str], Ints]:
+        streams = self.table.column("stream").combine_chunks().dictionary_encode()
+        return streams.dictionary.to_pylist(), streams.indices.to_numpy()
+
+    @cached_property
+    def _order(self) -> Ints:
+        """The rows by stream."""
+        return np.argsort(self._streams[1], kind="stable")
+
+    @cached_property
+    def _at(self) -> dict[str, tuple[int, int]]:
+        """Where the rows of each stream begin and stop in that order."""
+        names, of_row = self._streams
+        at = np.cumsum([0, *np.bincount(of_row, minlength=len(names)).tolist()]).tolist()
+        return dict(zip(names, pairwise(at), strict=True))
+
+    @cached_property
+    def _with_several(self) -> frozenset[str]:
+        """The streams of which some documents have several rows, or stand in no order."""
+        names, of_row = self._streams
+        of_row, documents = of_row[self._order], self.documents[self._order]
+        is_again = (np.diff(of_row) == 0) & (np.diff(documents) <= 0)
+        return frozenset(names[i] for i in np.unique(of_row[1:][is_again]).tolist())
+
+    @cached_property
+    def _lists(self) -> tuple[pa.Array, Ints]:
+        """The values of all rows, and where those of each begin."""
+        lists = self.table.column("vals").combine_chunks()
+        return lists.values, lists.offsets.to_numpy()
+
+    def has(self, stream: str) -> bool:
+        """Return whether there are rows of a stream."""
+        return stream in self._at
+
+    def of(self, stream: str) -> Ints:
+        """Return the places of the rows of a stream, in order."""
+        first, stop = self._at.get(stream, (0, 0))
+        return self._order[first:stop]
+
+    def are_apart(self, stream: str) -> bool:
+        """Return whether a stream surely has one row of a document at most."""
+        return stream not in self._with_several
+
+    def values(self, stream: TupleStream, rows: Ints, term: str) -> pa.Array:
+        """Return the values of a term in some rows of a stream."""
+        values, starts = self._lists
+        return values.take(pa.array(starts[rows] + 1 + stream.terms.index(term)))
+
+    def only(self, streams: Iterable[str]) -> tuple[BatchRows, Ints]:
+        """Return the rows of some streams, and the place of each row among these."""
+        names, of_row = self._streams
+        wanted = set(streams)
+        is_kept = np.array([name in wanted for name in names], np.bool_)[of_row]
+        if is_kept.all():
+            return self, np.arange(len(of_row))
+        kept: npt.NDArray[np.int64] = np.flatnonzero(is_kept)
+        return BatchRows(self.table.take(pa.array(kept))), np.cumsum(is_kept) - 1
