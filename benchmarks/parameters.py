@@ -5,8 +5,9 @@
 One query, subscribed to with so many assignments, none of which has a match: what is shown is the
 price of having them.  Items have an author, a price, a title, and the link of the item before, so
 each makes a tuple with the one before it, or with two.  The join and fan-out are in the figure, the
-median of batches; the evaluation of documents and the first batch are not.  Each line is a process
-of its own, which says what an assignment took of its time and memory.
+median of batches; the evaluation of documents and the first batch are not.  Each figure is of a
+process of its own, which says what an assignment took of its time and memory, beside what the query
+takes with one of them.
 """
 
 from __future__ import annotations
@@ -181,7 +182,12 @@ def _alone(workload: Workload, rows: int) -> Cost:
     """Return what assignments cost in a process of their own."""
     context = multiprocessing.get_context("fork")
     own, other = context.Pipe(duplex=False)
-    process = context.Process(target=lambda: other.send(measure(workload, rows)))
+
+    def run() -> None:
+        measure(workload, 1)  # what is imported and grows whatever the assignments
+        other.send(measure(workload, rows))
+
+    process = context.Process(target=run)
     process.start()
     other.close()
     cost: Cost = own.recv()

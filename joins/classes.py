@@ -86,6 +86,7 @@ class ClassRegistry:
         self._retained_for: dict[int, Durations] = defaultdict(Durations)
         self.retention = Retention(Shapes() if shapes is None else shapes)
         self._kinds: dict[int, Counter[UseKind]] = defaultdict(Counter)
+        self._sides: dict[int, Set[frozenset[int]]] = {}
         self._strata: Counter[int] = Counter()
         self._compared: Counter[int] = Counter()
         self._watchers: list[ClassChanges] = []
@@ -132,11 +133,11 @@ class ClassRegistry:
         if times and not has_changed:
             return number
         windows = self._windows[number]
-        widest_us = windows.longest if windows else None
+        widest_us = windows.any_largest
         if not times:
             windows.add(window_us)
         if widest_us is None or window_us > widest_us:
-            self._widen(query_class.sides(), widest_us, window_us)
+            self._widen(self._sides[number], widest_us, window_us)
             has_changed = True
         if has_changed:
             self._touch(number, query_class)
@@ -147,6 +148,7 @@ class ClassRegistry:
         self.last_number += 1
         number = self._numbers[query_class] = self.last_number
         self.by_number[number] = query_class
+        self._sides[number] = query_class.sides()
         self._strata[query_class.stratum] += 1
         own = query_class.compared()
         self._note_compared([v for v in own if v not in self._compared])
@@ -155,7 +157,7 @@ class ClassRegistry:
 
     def _leave(self, number: int) -> None:
         """Undo one `_enter`."""
-        del self._windows[number], self._kinds[number]
+        del self._windows[number], self._kinds[number], self._sides[number]
         self._thresholds.pop(number, None)
         query_class = self.by_number.pop(number)
         del self._numbers[query_class]
@@ -212,9 +214,9 @@ class ClassRegistry:
             windows = self._windows[number]
             before_us = windows.longest
             windows.remove(window_us)
-            widest_us = windows.longest if windows else None
+            widest_us = windows.any_largest
             if widest_us != before_us:
-                self._widen(query_class.sides(), before_us, widest_us)
+                self._widen(self._sides[number], before_us, widest_us)
                 has_changed = True
             if widest_us is None:
                 self._leave(number)
@@ -224,7 +226,7 @@ class ClassRegistry:
     def retain(self, number: int, retention_us: int) -> None:
         """Keep instances that can fill a class for longer than its window."""
         retained_for = self._retained_for[number]
-        longest_us = retained_for.longest if retained_for else None
+        longest_us = retained_for.any_largest
         retained_for.add(retention_us)
         if longest_us is None or retention_us > longest_us:
             self._widen(self.by_number[number].retained(), longest_us, retention_us)
@@ -234,7 +236,7 @@ class ClassRegistry:
         retained_for = self._retained_for[number]
         before_us = retained_for.longest
         retained_for.remove(retention_us)
-        longest_us = retained_for.longest if retained_for else None
+        longest_us = retained_for.any_largest
         if not retained_for:
             del self._retained_for[number]
         if longest_us != before_us:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 from xscl.path import Parameter
 from xscl.query import INFINITE_US
@@ -11,10 +12,21 @@ from xscl.query import INFINITE_US
 __all__ = ["NO_LENGTH", "LongestSum"]
 
 
-class LongestSum(NamedTuple):
-    """The largest of several sums: by the names of parameters, microseconds that come to them."""
+@dataclass(frozen=True, slots=True)
+class LongestSum:
+    """The largest of several sums: by the names of parameters, microseconds that come to them.
+
+    Where none has a name it is `always` the same.
+    """
 
     sums: tuple[tuple[tuple[str, ...], int], ...]
+    always: int | None = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        is_always = not any(names for names, _ in self.sums)
+        longest = max((length_us for _, length_us in self.sums), default=0)
+        always = min(INFINITE_US, max(0, longest)) if is_always else None
+        object.__setattr__(self, "always", always)
 
     @classmethod
     def of(cls, sums: Iterable[LongestSum], *lengths: int) -> LongestSum:
@@ -34,6 +46,8 @@ class LongestSum(NamedTuple):
 
     def under(self, values: Mapping[str, Any]) -> int:
         """Return the length under an assignment, in microseconds, up to `INFINITE_US`."""
+        if self.always is not None:
+            return self.always
         longest = 0
         for names, length_us in self.sums:
             total = length_us

@@ -152,7 +152,7 @@ class _Tests:
 
     size: int = 0
     numbers: int = 0
-    words: WordIndex | None = None
+    words: WordIndex[int] | None = None
     equal: dict[Atom, list[int]] = field(default_factory=lambda: defaultdict(list))
     different: dict[Atom, list[int]] = field(default_factory=lambda: defaultdict(list))
     bounds: dict[str, list[tuple[float, int]]] = field(default_factory=lambda: defaultdict(list))
@@ -161,7 +161,7 @@ class _Tests:
         self.size += 1
         self.numbers += _is_number(test)
         if test.kind in _WORD_TESTS:
-            self.words = self.words or WordIndex()
+            self.words = self.words or WordIndex[int]()
             self.words.add(test.kind, str(test.constant), variable)
         elif test.kind in ("=", "!="):
             self._constants(test.kind)[test.constant].append(variable)

@@ -18,10 +18,13 @@ followed eight steps or so, and a million words take half a second.
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
 from ahocorasick_rs import AhoCorasick
 
 __all__ = ["WordIndex"]
 
+T = TypeVar("T")
 
 _IN_NO_TEXT = "\0"
 """A character that XML has no way to write."""
@@ -29,66 +32,71 @@ _IN_NO_TEXT = "\0"
 _WORDS_A_STATE = 8
 
 
-class _Word:
+class _Word(Generic[T]):
     """Who looks for one word: anywhere, at the start, at the end."""
 
     __slots__ = ("anywhere", "at_end", "at_start")
 
     def __init__(self) -> None:
-        self.anywhere: list[int] = []
-        self.at_start: list[int] = []
-        self.at_end: list[int] = []
+        self.anywhere: list[T] | None = None
+        self.at_start: list[T] | None = None
+        self.at_end: list[T] | None = None
 
-    def of(self, function: str) -> list[int]:
+    def of(self, function: str) -> list[T]:
         """Return who looks for it by a function of XPath."""
         if function == "contains":
-            return self.anywhere
-        return self.at_start if function == "starts-with" else self.at_end
+            found = self.anywhere = self.anywhere or []
+        elif function == "starts-with":
+            found = self.at_start = self.at_start or []
+        else:
+            found = self.at_end = self.at_end or []
+        return found
 
     def __bool__(self) -> bool:
         return bool(self.anywhere or self.at_start or self.at_end)
 
 
-class WordIndex:
-    """Words, each with the numbers of all that look for it.
+class WordIndex(Generic[T]):
+    """Words, each with all that look for it.
 
     Fewer than `fresh_min` of them are always built at once: 256 in about 0.1 ms.
     """
 
     def __init__(self, fresh_min: int = 256) -> None:
         self._fresh_min = fresh_min
-        self._words: dict[str, _Word] = {}
-        self._built: list[dict[str, _Word]] = []
-        self._automata: list[tuple[AhoCorasick, list[_Word]]] = []
-        self._fresh: dict[str, _Word] = {}
+        self._words: dict[str, _Word[T]] = {}
+        self._built: list[dict[str, _Word[T]]] = []
+        self._automata: list[tuple[AhoCorasick, list[_Word[T]]]] = []
+        self._fresh: dict[str, _Word[T]] = {}
         self._dead = 0
 
     def __len__(self) -> int:
         return len(self._words)
 
-    def add(self, function: str, word: str, number: int) -> None:
-        """Let `number` look for a word by `contains`, `starts-with` or `ends-with`."""
+    def add(self, function: str, word: str, who: T) -> None:
+        """Let somebody look for a word by `contains`, `starts-with` or `ends-with`."""
         entry = self._words.get(word)
         if entry is None:
             entry = self._words[word] = self._fresh[word] = _Word()
-        entry.of(function).append(number)
+        entry.of(function).append(who)
 
-    def remove(self, function: str, word: str, number: int) -> None:
+    def remove(self, function: str, word: str, who: T) -> None:
         """Undo `add`."""
         entry = self._words[word]
-        entry.of(function).remove(number)
+        entry.of(function).remove(who)
         if not entry:
             del self._words[word]
             if self._fresh.pop(word, None) is None:
                 self._dead += 1
 
-    def find(self, text: str, found: set[int]) -> None:
+    def find(self, text: str, found: set[T]) -> None:
         """Add all who look for a word that the text has, where they look for it."""
         if self._fresh or self._dead > len(self._words):
             self._build()
         if "" in self._words:
             empty = self._words[""]
-            found.update(empty.anywhere, empty.at_start, empty.at_end)
+            for some in (empty.anywhere, empty.at_start, empty.at_end):
+                found.update(some or ())
         size = len(text)
         for automaton, words in self._automata:
             for i, start, end in automaton.find_matches_as_indexes(text, overlapping=True):
@@ -116,7 +124,7 @@ class WordIndex:
         self._fresh = {}
 
 
-def _automaton(words: dict[str, _Word]) -> tuple[AhoCorasick, list[_Word]]:
+def _automaton(words: dict[str, _Word[T]]) -> tuple[AhoCorasick, list[_Word[T]]]:
     alive = {word: entry for word, entry in words.items() if word and entry}
     in_front = _IN_NO_TEXT * (1 + len(alive) // _WORDS_A_STATE)
     return AhoCorasick([in_front, *alive]), [_Word(), *alive.values()]

@@ -234,7 +234,7 @@ class UseGroup:
             return first.asked
         span, docid, *below = self.columns.bounds.max(axis=0).tolist()
         bounds = tuple(map(float, below))
-        return replace(first.asked, window_us=span, point=-docid - 1, bounds=bounds)
+        return first.asked._replace(window_us=span, point=-docid - 1, bounds=bounds)
 
 
 @dataclass(slots=True, eq=False)

@@ -24,10 +24,11 @@ def length_under(length: Window | Parameter, values: Mapping[str, Any]) -> int:
     return given
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Topic:
     """A query under one assignment of its parameters.  A match belongs to one of these.
 
+    No field changes: to say so to Python would cost more than all else that makes one.
     `source` names the matches of which it has rows or graphs, `""` where it has none: assignments
     that differ in what is asked of rows alone have one source.
     """

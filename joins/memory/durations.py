@@ -51,6 +51,11 @@ class Largest(Generic[N]):
         assert self._largest is not None
         return self._largest
 
+    @property
+    def any_largest(self) -> N | None:
+        """The largest number, None where there is none."""
+        return self._largest
+
     def add(self, number: N) -> None:
         """Ask for a number."""
         counts = self._counts
@@ -66,7 +71,7 @@ class Largest(Generic[N]):
             return
         if self._heap is not None:
             heappush(self._heap, -number)
-        if len(counts) == 1 or number > self.largest:
+        if self._largest is None or number > self._largest:
             self._largest = number
 
     def remove(self, number: N) -> None:
@@ -74,18 +79,20 @@ class Largest(Generic[N]):
         counts = self._counts
         if counts is None:
             self._times -= 1
+            if not self._times:
+                self._largest = None
             return
         counts[number] -= 1
         if counts[number]:
             return
         del counts[number]
         heap = self._heap
-        if number == self._largest and counts:
+        if number == self._largest:
             if heap is None:
                 heap = self._heap = _heap_of(counts)
-            while -heap[0] not in counts:
+            while heap and -heap[0] not in counts:
                 heappop(heap)
-            self._largest = -heap[0]
+            self._largest = -heap[0] if heap else None
         if heap is not None and len(heap) > 2 * len(counts) + _SPARE:
             self._heap = _heap_of(counts)
 

@@ -56,8 +56,11 @@ class Retention:
         """Keep instances that can fill one of a class's sides for a duration."""
         for variables in sides:
             first = min(variables)
-            durations = self._asked[first].setdefault(variables, Durations())
-            if not durations or retention_us > durations.longest:
+            durations = self._asked[first].get(variables)
+            if durations is None:
+                durations = self._asked[first][variables] = Durations()
+            longest_us = durations.any_largest
+            if longest_us is None or retention_us > longest_us:
                 self._touch(first)
             durations.add(retention_us)
 

@@ -16,7 +16,7 @@ FUNCTIONS = ("contains", "starts-with", "ends-with")
 WORDS = st.text("ab", max_size=3)
 
 
-def found_in(index: WordIndex, text: str) -> set[int]:
+def found_in(index: WordIndex[int], text: str) -> set[int]:
     found: set[int] = set()
     index.find(text, found)
     return found
@@ -30,7 +30,7 @@ def found_in(index: WordIndex, text: str) -> set[int]:
 def test_words_are_found_as_by_looking_for_each(
     changes: list[tuple[bool, str, str]], text: str, fresh_min: int
 ) -> None:
-    index = WordIndex(fresh_min)
+    index = WordIndex[int](fresh_min)
     there: dict[int, tuple[str, str]] = {}
     for number, (is_removal, function, word) in enumerate(changes):
         if is_removal and there:
@@ -45,7 +45,7 @@ def test_words_are_found_as_by_looking_for_each(
 
 
 def test_many_words_added_one_by_one_are_all_found() -> None:
-    index = WordIndex()
+    index = WordIndex[int]()
     for number in range(3_000):
         index.add("contains", f"<{number}>", number)
         if number % 100 == 0:
@@ -56,7 +56,7 @@ def test_many_words_added_one_by_one_are_all_found() -> None:
 
 
 def test_words_that_begin_each_other_are_all_found_and_what_stands_before_them_never() -> None:
-    index = WordIndex()
+    index = WordIndex[int]()
     for number in range(3_000):
         index.add("contains", f"nobody {number}", number)
     assert found_in(index, "nobody 2999") == {2, 29, 299, 2999}

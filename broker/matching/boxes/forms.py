@@ -88,35 +88,28 @@ class _WordsOfBoxes:
 
     def __init__(self, function: str) -> None:
         self._function = function
-        self._index = WordIndex()
-        self._numbers: dict[str, int] = {}
-        self._words: dict[int, str] = {}
-        self._counts: Counter[str] = Counter()
-        self._next = 0
+        self._index = WordIndex[str]()
+        self._counts: dict[str, int] = {}
 
     def add(self, word: str) -> None:
         """Look for a word."""
-        self._counts[word] += 1
-        if self._counts[word] == 1:
-            self._numbers[word] = self._next
-            self._words[self._next] = word
-            self._index.add(self._function, word, self._next)
-            self._next += 1
+        count = self._counts.get(word, 0)
+        self._counts[word] = count + 1
+        if not count:
+            self._index.add(self._function, word, word)
 
     def remove(self, word: str) -> None:
         """Undo one `add`."""
         self._counts[word] -= 1
         if not self._counts[word]:
             del self._counts[word]
-            number = self._numbers.pop(word)
-            del self._words[number]
-            self._index.remove(self._function, word, number)
+            self._index.remove(self._function, word, word)
 
     def found(self, text: str) -> list[str]:
         """Return the words that a text has."""
-        numbers: set[int] = set()
-        self._index.find(text, numbers)
-        return [self._words[number] for number in numbers]
+        words: set[str] = set()
+        self._index.find(text, words)
+        return sorted(words)
 
 
 @dataclass(slots=True)

@@ -47,8 +47,7 @@ _WAITING = 4_096
 _NO_BOUND, _WINDOW, _POINT, _FIRST_BOUND = range(-1, 3)
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(NamedTuple):
     """A box: strings that are asked for and excluded, in the order of the form's places.
 
     `bounds` are upper ones, negated where the test is from below.  `taken` are strings that must be
@@ -156,7 +155,7 @@ class BoxIndex:
             number = self._next
             self._next += 1
         self._alive += 1
-        if all(bound == bound for bound in box.bounds):
+        if not box.bounds or all(bound == bound for bound in box.bounds):
             self._waiting[number] = form, box
             if len(self._waiting) >= _WAITING:
                 self._write_waiting()
@@ -208,28 +207,29 @@ class BoxIndex:
         numbers = np.fromiter(self._waiting, np.int64, len(self._waiting))
         forms, boxes = zip(*self._waiting.values(), strict=True)
         self._waiting = {}
-        self._write(numbers, np.array(forms, np.int64), boxes)
+        self._write(numbers, np.fromiter(forms, np.int64, len(forms)), boxes)
         self._written.append(numbers)
 
     def _write(self, numbers: Ints, forms: Ints, boxes: Sequence[Box]) -> None:
         size = len(boxes)
+        equal, excluded, bounds, windows, points, taken = zip(*boxes, strict=True)
         self._forms.write(numbers, forms)
-        self._windows.write(numbers, np.fromiter((b.window_us for b in boxes), np.int64, size))
-        self._points.write(numbers, np.fromiter((b.point for b in boxes), np.int64, size))
+        self._windows.write(numbers, np.fromiter(windows, np.int64, size))
+        self._points.write(numbers, np.fromiter(points, np.int64, size))
         self._is_there.write(numbers, True)
         keys, others = forms.astype(np.uint64), forms.astype(np.uint64)
-        for k in range(max((len(box.equal) for box in boxes), default=0)):
-            own = [i for i, box in enumerate(boxes) if len(box.equal) > k]
-            first, other = _hash([boxes[i].equal[k] for i in own])
+        for k in range(max(map(len, equal))):
+            own = [i for i, strings in enumerate(equal) if len(strings) > k]
+            first, other = _hash([equal[i][k] for i in own])
             keys[own], others[own] = mixed(keys[own], first), mixed(others[own], other)
         self._keys.write(numbers, keys)
         self._others.write(numbers, others)
-        while len(self._bounds) < max((len(box.bounds) for box in boxes), default=0):
+        while len(self._bounds) < max(map(len, bounds)):
             self._bounds.append(GrowingColumn(np.float64, LOOSE))
         for j, column in enumerate(self._bounds):
-            column.write(numbers, [b.bounds[j] if len(b.bounds) > j else LOOSE for b in boxes])
-        _write_strings(self._excluded, numbers, [box.excluded for box in boxes])
-        _write_strings(self._taken, numbers, [box.taken for box in boxes])
+            column.write(numbers, [some[j] if len(some) > j else LOOSE for some in bounds])
+        _write_strings(self._excluded, numbers, excluded)
+        _write_strings(self._taken, numbers, taken)
 
     def _run(self, numbers: Ints) -> _SortedBoxes:
         """Return boxes as a run."""

@@ -10,7 +10,6 @@ cost it what their different strings do.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import isnan
 from typing import Any
 
@@ -29,39 +28,30 @@ Enter = Callable[[Clause, int, Topic, int, Box], Use]
 
 
 class _Loosest:
-    """The largest number of each column of rows, which come and go; often there is one row."""
+    """The largest number of each column of rows, which come and go."""
 
-    __slots__ = ("_columns", "_only")
+    __slots__ = ("_columns",)
 
-    def __init__(self) -> None:
-        self._only: tuple[float, ...] | None = None
-        self._columns: Sequence[Largest[float]] = ()
+    def __init__(self, row: tuple[float, ...]) -> None:
+        self._columns: Sequence[Largest[float]] = [Largest() for _ in row]
 
     def __bool__(self) -> bool:
-        return self._only is not None or any(map(len, self._columns))
+        return self._columns[0].any_largest is not None
 
     def add(self, row: tuple[float, ...]) -> None:
         """Count a row."""
-        if not self:
-            self._only, self._columns = row, ()
-            return
-        rows = [row] if self._only is None else [self._only, row]
-        self._columns = self._columns or [Largest() for _ in row]
-        self._only = None
-        for each in rows:
-            for column, number in zip(self._columns, each, strict=True):
-                column.add(number)
+        for column, number in zip(self._columns, row, strict=True):
+            column.add(number)
 
     def remove(self, row: tuple[float, ...]) -> None:
         """Undo one `add`."""
-        self._only = None
-        for column, number in zip(self._columns, row, strict=False):
+        for column, number in zip(self._columns, row, strict=True):
             column.remove(number)
 
     @property
     def row(self) -> tuple[float, ...]:
         """The largest numbers; there must be a row."""
-        return self._only or tuple([column.largest for column in self._columns])
+        return tuple([column.largest for column in self._columns])
 
 
 class _Shared:
@@ -74,8 +64,9 @@ class _Shared:
         self.clause = use.clause
         self.box = use.box
         self.use = use
-        self._bounds = _Loosest()
-        self.add(_row(use.box, use.kept_us))
+        row = _row(use.box, use.kept_us)
+        self._bounds = _Loosest(row)
+        self.add(row)
 
     def __bool__(self) -> bool:
         return bool(self._bounds)
@@ -206,7 +197,7 @@ def _of_all(box: Box) -> Box:
 
     What is taken for one of them is not for another: the root says.
     """
-    return replace(box, taken=()) if box.taken else box
+    return box._replace(taken=()) if box.taken else box
 
 
 def _is_empty(box: Box) -> bool:

@@ -66,11 +66,14 @@ class Member:
     grace_us: int = 0
     has_moved: bool = False
     matching: frozenset[str] = field(init=False)
+    has_sources: bool = field(init=False)
     _asked_of: list[Alternative] | None = None
     _asked: frozenset[tuple[str, bool]] = frozenset()
 
     def __post_init__(self) -> None:
         self.matching = matching_parameters(self.query)
+        query = self.query
+        self.has_sources = query.rows is not None or query.kind is SelectKind.COMPRESSED
 
     def found_by(self, values: Assignment, point: int) -> str:
         """Name the matches of an assignment, whatever rows and SELECT make of them."""
@@ -80,11 +83,11 @@ class Member:
     def source(self, values: Assignment, point: int) -> str:
         """Name what an assignment has rows or graphs of, `""` where it has none."""
         query = self.query
+        if not self.has_sources:
+            return ""
         if query.rows is not None and not query.tables:
             return self.found_by(values, point)
-        if query.rows is not None or query.kind is SelectKind.COMPRESSED:
-            return f"{query.version} {point} {spelled(values)}"
-        return ""
+        return f"{query.version} {point} {spelled(values)}"
 
     def ask(self, topic: Topic) -> None:
         """Have a topic ask for what is made of its source."""

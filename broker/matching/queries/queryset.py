@@ -205,7 +205,8 @@ class QuerySet(Members):
         name = name_of(values)
         if name in member.uses:
             return
-        topic = Topic(member.query, values, point, member.source(values, point))
+        source = member.source(values, point) if member.has_sources else ""
+        topic = Topic(member.query, values, point, source)
         alternatives = member.prepared_for(values) or self._shared(member, values, point)
         if alternatives is None:
             source = member.found_by(values, point)
