@@ -212,7 +212,16 @@ def render_time(time_us: int) -> str:
     >>> render_time(1_000_000)
     '1970-01-01T00:00:01Z'
     """
-    return (_EPOCH + timedelta(microseconds=time_us)).isoformat().replace("+00:00", "Z")
+    minutes, rest = divmod(time_us, 60_000_000)
+    seconds, fraction = divmod(rest, 1_000_000)
+    behind = f".{fraction:06}" if fraction else ""
+    return f"{_render_minute(minutes)}:{seconds:02}{behind}Z"
+
+
+@lru_cache(maxsize=4_096)
+def _render_minute(minutes: int) -> str:
+    # Documents of one batch are of few minutes.
+    return (_EPOCH + timedelta(minutes=minutes)).isoformat(timespec="minutes")[:16]
 
 
 LAST_US = parse_time("9999-12-31T23:59:59Z")

@@ -11,8 +11,9 @@ from broker.matching.costs.charges import (
     Charges,
     FoundCharges,
     HandedOnCharges,
-    Payment,
     PaymentCharges,
+    Payments,
+    Price,
 )
 from broker.matching.costs.commoncounts import Counted
 from broker.matching.costs.spending import Carried, Spending
@@ -52,16 +53,13 @@ def charges(chance: random.Random, first: int) -> Charges:
         return HandedOnCharges(QUERIES, which, docids, newest, ("p", "q"), streams, counts)
     readings = ((500, 0), (900, 20))
     rows = zip(which.tolist(), docids.tolist(), newest.tolist(), strict=True)
-    return PaymentCharges.of(
-        QUERIES,
-        [
-            Payment(
-                [payer], *place, cost + 1_400, cost // 9, cost, (chance.randrange(3), 7), readings
-            )
-            for payer, *place in rows
-            for cost in [chance.randrange(chance.choice((3_000, 3_000, 30_000)))]
-        ],
-    )
+    payments = Payments()
+    for payer, docid, near in rows:
+        cost = chance.randrange(chance.choice((3_000, 3_000, 30_000)))
+        leaves = chance.randrange(3), 7
+        price = Price(cost + 1_400, cost // 9, cost, leaves, readings)
+        payments.add([payer], docid, near, price)
+    return PaymentCharges.of(QUERIES, payments)
 
 
 def shared(chance: random.Random, first: int) -> Counted:

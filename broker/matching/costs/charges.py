@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,15 @@ from broker.matching.costs.budget import TUPLE_COST, Budget, Spent, Tally, bound
 from broker.matching.costs.commoncounts import Counted
 from broker.matching.costs.sharedcounts import SharedCounts
 
-__all__ = ["Charges", "FoundCharges", "HandedOnCharges", "Ledger", "Payment", "PaymentCharges"]
+__all__ = [
+    "Charges",
+    "FoundCharges",
+    "HandedOnCharges",
+    "Ledger",
+    "PaymentCharges",
+    "Payments",
+    "Price",
+]
 
 _PEAKS = 4
 """How many of the sums are of one document: tuples, bytes, matches, tuples handed on."""
@@ -108,49 +117,65 @@ class HandedOnCharges(Charges):
             tally.hand_on(self.streams[stream], Account(docid, newest), count)
 
 
-class Payment(NamedTuple):
-    """What each of some matches costs, `kept` of it until the commit; `payers` are their queries.
+class Price(NamedTuple):
+    """What each of some matches costs, `kept` of it until the commit.
 
     They read `leaves`, and `readings` say at what cost; `most` is what a match costs where it is
     the first of its account that reads them.
     """
 
-    payers: list[int]
-    docid: int
-    newest: int
     most: int
     kept: int
     cost: int
     leaves: Sequence[int]
     readings: Sequence[tuple[int, int]]
 
-    def tell(self, tally: Tally) -> None:
-        """Charge a tally, as far as the match counts."""
-        if self.docid < tally.limit:
-            account = Account(self.docid, self.newest)
+    def tell(self, tally: Tally, docid: int, newest: int) -> None:
+        """Charge a tally with a match at a position, as far as it counts."""
+        if docid < tally.limit:
+            account = Account(docid, newest)
             cost = self.cost
             for leaf, (first, again) in zip(self.leaves, self.readings, strict=False):
                 cost += first if tally.reads(account, leaf) else again
             tally.pay(account, cost, self.kept)
 
 
+class Payments:
+    """What matches cost, in the order in which they are made: matches of one price in a row."""
+
+    def __init__(self) -> None:
+        self.payers: list[list[int]] = []
+        self.docids: list[int] = []
+        self.newest: list[int] = []
+        self.prices: list[Price] = []
+
+    def add(self, payers: list[int], docid: int, newest: int, price: Price) -> None:
+        """Take matches of one price; more of `payers`, queries by number, may come later."""
+        self.payers.append(payers)
+        self.docids.append(docid)
+        self.newest.append(newest)
+        self.prices.append(price)
+
+
 @dataclass(frozen=True)
 class PaymentCharges(Charges):
     """What the matches that have been made cost."""
 
-    payments: Sequence[Payment]
+    payments: Payments
     of_payment: Ints
     most: Ints
     kept: Ints
 
     @classmethod
-    def of(cls, queries: Sequence[str], payments: Sequence[Payment]) -> PaymentCharges:
+    def of(cls, queries: Sequence[str], payments: Payments) -> PaymentCharges:
         """Return payments as charges, one for each that pays."""
-        which = np.array([payer for each in payments for payer in each.payers], np.int64)
-        of_payment = np.repeat(np.arange(len(payments)), [len(each.payers) for each in payments])
-        own = np.array([each[1:5] for each in payments], np.int64).reshape(-1, 4)
-        docids, newest, most, kept = own[of_payment].T
-        return cls(queries, which, docids, newest, payments, of_payment, most, kept)
+        payers, prices = payments.payers, payments.prices
+        which = np.array([*chain.from_iterable(payers)], np.int64)
+        of_payment = np.repeat(np.arange(len(payers)), [*map(len, payers)])
+        most = [price.most for price in prices]
+        own = np.array([payments.docids, payments.newest, most, [p.kept for p in prices]], np.int64)
+        docids, newest, costs, kept = own[:, of_payment]
+        return cls(queries, which, docids, newest, payments, of_payment, costs, kept)
 
     @property
     def amounts(self) -> Amounts:
@@ -160,8 +185,9 @@ class PaymentCharges(Charges):
 
     def tell(self, tally: Tally, own: Ints) -> None:
         """Charge a tally with some."""
+        given = self.payments
         for number in self.of_payment[own].tolist():
-            self.payments[number].tell(tally)
+            given.prices[number].tell(tally, given.docids[number], given.newest[number])
 
 
 @dataclass(frozen=True)

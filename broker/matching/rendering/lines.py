@@ -129,6 +129,11 @@ class MatchLines:
         why = "" if error is None else f', "output_error": {encode_basestring(error)}'
         return f'{folded}, "output": {output.spelled}{why}}}'
 
+    @staticmethod
+    def copies(spelled: str) -> str:
+        """Return how lines of matches end that copy whole documents, of which these are texts."""
+        return f', "output": "<match>{spelled}</match>"}}'
+
     def found(
         self,
         interval: tuple[str, str],

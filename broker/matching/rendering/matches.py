@@ -16,25 +16,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from broker.documents.document import Document, render_time
 from broker.matching.costs.accounting import Accounting
 from broker.matching.costs.blocks import Account
-from broker.matching.costs.budget import PUBLISHED_COST, Tally
-from broker.matching.costs.charges import Payment, PaymentCharges
-from broker.matching.match import FoundMatch, parameters_key
+from broker.matching.costs.budget import PUBLISHED_COST
+from broker.matching.costs.charges import PaymentCharges, Payments, Price
+from broker.matching.match import FoundMatch
 from broker.matching.publications import published_document
+from broker.matching.rendering.copies import Copies
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.lines import Behind, MatchLines
-from broker.matching.rendering.matchrows import FoundRow, Reader
+from broker.matching.rendering.matchreader import MatchReader
+from broker.matching.rendering.matchrows import FoundColumns, FoundRow, Reader
 from broker.matching.rendering.outputs import Output, Outputs, ReadingCost
 from broker.matching.rendering.trees import DocumentTree
 from broker.matching.uncertain import held
-from joins import UNBOUNDED
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build
-from xscl.query import Constructor, SelectAll, SelectNodes
 
 __all__ = ["BuiltMatch", "BuiltMatches", "MatchBuilder"]
 
@@ -63,45 +64,6 @@ class BuiltMatches(NamedTuple):
         return made
 
 
-class _Subscription:
-    """A reader of matches: how its lines are spelled, and what its outputs depend on.
-
-    `number` is that of its query.
-    """
-
-    def __init__(self, reader: Reader, number: int) -> None:
-        topic, self.form = reader
-        self.query = query = topic.query
-        self.number = number
-        self.given = topic.parameters
-        self.lines = MatchLines(self.given, self.form)
-        self.parameters = parameters_key(self.given)
-        self.is_constructed = isinstance(query.select, Constructor)
-        self.selects_all = isinstance(query.select, SelectAll)
-        self.is_ordered = query.is_ordered
-        self.has_confidence = query.has_confidence
-        self.publishes = query.publish
-        self.selection = self._selection()
-        self.tally: Tally | None = None
-        self.limit = UNBOUNDED
-
-    def _selection(self) -> Hashable:
-        """Return what the output depends on beside documents, times and visible nodes."""
-        select, form = self.query.select, self.form
-        mentioned = () if isinstance(select, SelectAll) else select.variables
-        shown = [
-            (name, tuple([(form.visible[i][1], i) for i in form.indices[name]]))
-            for name in mentioned
-            if name in form.indices
-        ]
-        if isinstance(select, Constructor):
-            # Alternatives may bind different variables of it to one node.
-            return select, tuple(shown), self.parameters
-        if isinstance(select, SelectNodes):
-            return tuple([places for _, places in shown])
-        return None
-
-
 class _Spelled(NamedTuple):
     """What is spelled of a row for all who have it."""
 
@@ -113,12 +75,13 @@ class _Spelled(NamedTuple):
 class _Shown(NamedTuple):
     """A row's matches with one output: how their lines end, and what each of them costs.
 
-    Queries charged together with others are payers of `payment`.
+    Queries charged together with others are `payers`.
     """
 
     output: Output
     tail: str
-    payment: Payment
+    price: Price
+    payers: list[int]
 
 
 class _Making:
@@ -148,13 +111,15 @@ class MatchBuilder:
         self._outputs = Outputs()
         self._behind: dict[Hashable, Behind] = {}
         self._queries: dict[str, int] = {}
-        self._subscriptions: dict[int, _Subscription] = {}
-        self._payments: list[Payment] = []
+        self._subscriptions: dict[int, MatchReader] = {}
+        self._payments = Payments()
+        self._copies = Copies(leaves, tree_of)
+        self._was_charged = False
         self._making: dict[tuple[int, int, int], _Making] = {}
         self._bytes_max = 0
 
     def build(
-        self, parts: Iterable[Sequence[FoundRow]], readers: Sequence[Reader], accounts: Accounting
+        self, parts: Iterable[FoundColumns], readers: Sequence[Reader], accounts: Accounting
     ) -> BuiltMatches:
         """Return the matches of rows that are wanted, as far as the budgets of queries go.
 
@@ -164,35 +129,55 @@ class MatchBuilder:
         self._bytes_max = accounts.bytes_max
         made = BuiltMatches([], [])
         for part in parts:
-            for row in part:
-                self._add(row, readers, accounts, made)
+            self._subscribe(part, readers, accounts)
+            rest = range(len(part.docids))
+            while rest:
+                rest = self._build(part, rest, accounts, made)
             self._charge(accounts)
+            self._copies.forget()
         return made
 
-    def _subscription(self, number: int, reader: Reader, accounts: Accounting) -> _Subscription:
-        query = self._queries.setdefault(reader.topic.query.id, len(self._queries))
-        made = self._subscriptions[number] = _Subscription(reader, query)
-        _look_up(made, accounts)
-        return made
+    def _build(
+        self, part: FoundColumns, rest: range, accounts: Accounting, made: BuiltMatches
+    ) -> range:
+        """Make matches of rows until queries were charged; return the rows that are left."""
+        known, self._was_charged = self._subscriptions, False
+        others = self._copies.others(part, rest, known, self._bytes_max)
+        for are_others, run in groupby(rest, key=lambda i: part.docids[i] in others):
+            some = [*run]
+            if are_others:
+                for i in some:
+                    self._add(part.row(i), accounts, made)
+            else:
+                made.rows.extend(self._copies.make(part, some, known, self._payments))
+            if self._was_charged:  # Some queries may be charged one by one now.
+                return range(some[-1] + 1, rest.stop)
+        return rest[:0]
+
+    def _subscribe(
+        self, part: FoundColumns, readers: Sequence[Reader], accounts: Accounting
+    ) -> None:
+        for number in set(chain.from_iterable(part.readers)) - self._subscriptions.keys():
+            reader = readers[number]
+            query = self._queries.setdefault(reader.topic.query.id, len(self._queries))
+            made = self._subscriptions[number] = MatchReader(reader, query)
+            made.look_up(accounts)
 
     def _charge(self, accounts: Accounting) -> None:
         """Charge queries with what has been made; some may have a tally then."""
-        payments, self._payments, self._making = self._payments, [], {}
-        if payments:
+        payments, self._payments, self._making = self._payments, Payments(), {}
+        self._was_charged = True
+        if payments.prices:
             accounts.charge(PaymentCharges.of([*self._queries], payments))
         for each in self._subscriptions.values():
-            _look_up(each, accounts)
+            each.look_up(accounts)
 
-    def _add(
-        self, row: FoundRow, readers: Sequence[Reader], accounts: Accounting, made: BuiltMatches
-    ) -> None:
-        """Make the matches of a row."""
+    def _add(self, row: FoundRow, accounts: Accounting, made: BuiltMatches) -> None:
+        """Make the matches of a row, one by one."""
         docid, spelled, known = row.docid, None, self._subscriptions
         all_shown: dict[Hashable, _Shown] = {}
         for number in row.readers:
-            reader = known.get(number)
-            if reader is None:
-                reader = self._subscription(number, readers[number], accounts)
+            reader = known[number]
             if docid >= reader.limit:
                 continue
             spelled = spelled or self._spell(row, reader)
@@ -217,7 +202,7 @@ class MatchBuilder:
                 made.published.append((match, document))
 
     def _show(
-        self, row: FoundRow, behind: Behind, reader: _Subscription, accounts: Accounting
+        self, row: FoundRow, behind: Behind, reader: MatchReader, accounts: Accounting
     ) -> _Shown | None:
         """Return a row's matches with the output of a reader; None where it cannot pay for it."""
         # Alike for all but constructors, which may write them.
@@ -231,32 +216,34 @@ class MatchBuilder:
                 return None
             outputs[asked] = output
         costs = output.most, output.nbytes, output.cost
-        payment = Payment([], row.docid, row.newest, *costs, row.leaves, output.readings)
-        self._payments.append(payment)
-        return _Shown(output, MatchLines.tail(row.folds, output), payment)
+        price = Price(*costs, row.leaves, output.readings)
+        payers: list[int] = []
+        self._payments.add(payers, row.docid, row.newest, price)
+        return _Shown(output, MatchLines.tail(row.folds, output), price, payers)
 
-    def _pay(self, row: FoundRow, line: str, shown: _Shown, reader: _Subscription) -> None:
-        payment, is_decided = shown.payment, row.newest < row.docid
+    def _pay(self, row: FoundRow, line: str, shown: _Shown, reader: MatchReader) -> None:
+        price, payers, is_decided = shown.price, shown.payers, row.newest < row.docid
         if is_decided or reader.publishes is not None:
-            extra = 0 if reader.publishes is None else PUBLISHED_COST * payment.kept
-            payment = payment._replace(
-                payers=[],
-                most=payment.most + extra,
+            extra = 0 if reader.publishes is None else PUBLISHED_COST * price.kept
+            price = price._replace(
+                most=price.most + extra,
                 # A tick may decide so much that the lines themselves are counted.
-                kept=size(line) if is_decided else payment.kept,
-                cost=payment.cost + extra,
+                kept=size(line) if is_decided else price.kept,
+                cost=price.cost + extra,
             )
-            self._payments.append(payment)
-        self._charge_with(payment, reader)
+            payers = []
+            self._payments.add(payers, row.docid, row.newest, price)
+        self._charge_with(row, price, payers, reader)
 
-    def _charge_with(self, payment: Payment, reader: _Subscription) -> None:
+    @staticmethod
+    def _charge_with(row: FoundRow, price: Price, payers: list[int], reader: MatchReader) -> None:
         if reader.tally is None:
-            payment.payers.append(reader.number)
+            payers.append(reader.number)
         else:
-            payment.tell(reader.tally)
+            price.tell(reader.tally, row.docid, row.newest)
             reader.limit = reader.tally.limit
 
-    def _spell(self, row: FoundRow, reader: _Subscription) -> _Spelled:
+    def _spell(self, row: FoundRow, reader: MatchReader) -> _Spelled:
         lines, behind = reader.lines, self._documents(row, reader)
         nodes = lines.nodes(row.visible)
         found = lines.found(
@@ -270,7 +257,7 @@ class MatchBuilder:
         )
         return _Spelled(behind, lines.identity(behind, nodes), found)
 
-    def _documents(self, row: FoundRow, reader: _Subscription) -> Behind:
+    def _documents(self, row: FoundRow, reader: MatchReader) -> Behind:
         form = reader.form
         named = (form.units, form.branches, form.names_blocks) if form.has_blocks else None
         asked = row.leaves, named
@@ -281,17 +268,13 @@ class MatchBuilder:
         return behind
 
     def _output(
-        self, row: FoundRow, behind: Behind, reader: _Subscription, accounts: Accounting
+        self, row: FoundRow, behind: Behind, reader: MatchReader, accounts: Accounting
     ) -> Output | None:
         """Return a match's output, made; None where its query cannot pay for it."""
         tally, key = reader.tally, (reader.number, row.docid, row.newest)
         making = self._making.get(key)
         if making is None:
             making = self._making[key] = _Making()
-        if tally is None and reader.selects_all and not any(row.visible):
-            copies = self._copies(row, behind, making)
-            if copies is not None:
-                return copies
         account = Account(row.docid, row.newest)
         meter = Meter(self._bytes_max - making.spent if tally is None else tally.left(account))
         trees: list[DocumentTree] = []
@@ -310,34 +293,17 @@ class MatchBuilder:
             text, error = self._made(row, trees, meter, reader)
         except ExhaustedError:
             spent = meter.spent
-            payment = Payment([], row.docid, row.newest, spent, 0, spent, (), ())
-            self._payments.append(payment)
-            self._charge_with(payment, reader)
+            payers: list[int] = []
+            price = Price(spent, 0, spent, (), ())
+            self._payments.add(payers, row.docid, row.newest, price)
+            self._charge_with(row, price, payers, reader)
             self._charge(accounts)
             return None
         making.spent += meter.spent
         return Output.of(text, error, meter.spent - read, readings)
 
-    def _copies(self, row: FoundRow, behind: Behind, making: _Making) -> Output | None:
-        """Return whole documents; None where one is not its own copy, or they cost too much."""
-        trees = [*map(self._tree_of, behind.leaves)]
-        for tree in trees:
-            if not tree.is_verbatim:
-                return None
-        output = Output.of_copies(trees)
-        spent = making.spent + output.most
-        if making.read or len(set(row.leaves)) < len(trees):  # Some are not read again.
-            costs = dict(zip(row.leaves, [tree.cost for tree in trees], strict=True))
-            unread = sum([cost for number, cost in costs.items() if number not in making.read])
-            spent = making.spent + output.cost + unread
-        if spent > self._bytes_max:
-            return None
-        making.spent = spent
-        making.read.update(row.leaves)
-        return output
-
     def _made(
-        self, row: FoundRow, trees: Sequence[DocumentTree], meter: Meter, reader: _Subscription
+        self, row: FoundRow, trees: Sequence[DocumentTree], meter: Meter, reader: MatchReader
     ) -> tuple[str, str | None]:
         form = reader.form
         return build(
@@ -361,7 +327,7 @@ class MatchBuilder:
         row: FoundRow,
         output: Output,
         behind: Behind,
-        reader: _Subscription,
+        reader: MatchReader,
     ) -> Document:
         interval = row.start_us, row.end_us
         document = published_document(stream, name, interval, output.text, behind.leaves)
@@ -371,9 +337,3 @@ class MatchBuilder:
             return document
         depth = 1 + row.depth
         return replace(document, docid=row.docid, depth=depth, watermark_us=row.watermark_us)
-
-
-def _look_up(reader: _Subscription, accounts: Accounting) -> None:
-    """Have a reader charged as its query is now."""
-    reader.tally = accounts.opened(reader.query.id)
-    reader.limit = accounts.limit_of(reader.query.id)

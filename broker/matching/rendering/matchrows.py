@@ -27,7 +27,7 @@ from broker.matching.uses import Topic
 from joins import ranges
 from xscl.runvalues import shown_value
 
-__all__ = ["FoundRow", "MatchRows", "Reader", "places_of"]
+__all__ = ["FoundColumns", "FoundRow", "MatchRows", "Reader", "places_of"]
 
 CHUNK = 4_000
 """Matches whose columns become rows at once."""
@@ -66,6 +66,33 @@ class FoundRow(NamedTuple):
     omitted: int
     folds: Mapping[str, Any]
     confidence: Fraction
+
+
+class FoundColumns(NamedTuple):
+    """Rows in columns, those of one document beside each other.
+
+    `are_whole` are rows whose visible nodes are the roots of their documents, without values of
+    FOLD, decided by their newest document.
+    """
+
+    readers: Sequence[Sequence[int]]
+    docids: Sequence[int]
+    newest: Sequence[int]
+    depths: Sequence[int]
+    watermarks_us: Sequence[int]
+    starts_us: Sequence[int]
+    ends_us: Sequence[int]
+    leaves: Sequence[tuple[int, ...]]
+    visible: Sequence[tuple[int, ...]]
+    witnesses: Sequence[str]
+    omitted: Sequence[int]
+    folds: Sequence[Mapping[str, Any]]
+    confidences: Sequence[Fraction]
+    are_whole: Sequence[bool]
+
+    def row(self, i: int) -> FoundRow:
+        """Return one of them."""
+        return FoundRow._make([column[i] for column in self[:-1]])
 
 
 class MatchRows:
@@ -202,7 +229,7 @@ class MatchRows:
         flat = (each.ravel() for each in self._leaves)
         return np.unique(np.concatenate([np.zeros(0, np.int64), *flat]))
 
-    def rows(self, limit_of: Callable[[str], int]) -> Iterator[list[FoundRow]]:
+    def rows(self, limit_of: Callable[[str], int]) -> Iterator[FoundColumns]:
         """Yield the matches below the limits of their queries, `CHUNK` at once.
 
         Those of one document stand in a row.  `limit_of` returns the first docid of a query whose
@@ -233,18 +260,28 @@ class MatchRows:
             readers = columns[0][part].tolist()
             bounds = [*firsts.tolist(), len(part)]
             of_row = part[firsts]
-            yield [
-                *map(
-                    FoundRow,
-                    [readers[first:last] for first, last in pairwise(bounds)],
-                    *(column[of_row].tolist() for column in columns[1:]),
-                    _tuples(leaves[of_row]),
-                    _tuples(visible[of_row]),
-                    *witnesses.shown(of_row, spellings[columns[0][of_row]], self._labels),
-                    [self._folds.get(match, _NO_FOLDS) for match in of_row.tolist()],
-                    [self._confidences.get(match, _SURE) for match in of_row.tolist()],
-                )
-            ]
+            folds = [self._folds.get(match, _NO_FOLDS) for match in of_row.tolist()]
+            are_whole = (visible[of_row] <= 0).all(axis=1) & (columns[1] == columns[2])[of_row]
+            if any(folds):
+                are_whole &= np.array([not each for each in folds])
+            shown, omitted = witnesses.shown(of_row, spellings[columns[0][of_row]], self._labels)
+            docids, newest, depths, watermarks, starts, ends = columns[1:, of_row].tolist()
+            yield FoundColumns(
+                [readers[first:last] for first, last in pairwise(bounds)],
+                docids,
+                newest,
+                depths,
+                watermarks,
+                starts,
+                ends,
+                _tuples(leaves[of_row]),
+                _tuples(visible[of_row]),
+                shown,
+                omitted,
+                folds,
+                [self._confidences.get(match, _SURE) for match in of_row.tolist()],
+                are_whole.tolist(),
+            )
 
     def _spelling(self, form: MatchForm) -> int:
         """Return the number of what lines of a form say alike with those of an equal one."""

@@ -56,15 +56,6 @@ class Output(NamedTuple):
         most = cost + sum([reading.first for reading in readings])
         return cls(encode_basestring(text), error, size(text), cost, readings, most)
 
-    @classmethod
-    def of_copies(cls, trees: Sequence[DocumentTree]) -> Output:
-        """Return copies of whole documents that are written as they were read."""
-        spelled = "".join(['"<match>', *[tree.spelled for tree in trees], '</match>"'])
-        cost = sum([tree.nbytes for tree in trees])
-        readings = [ReadingCost(tree.cost, 0) for tree in trees]
-        most = cost + sum([tree.cost for tree in trees])
-        return cls(spelled, None, len("<match></match>") + cost, cost, readings, most)
-
     @property
     def text(self) -> str:
         """The output itself."""

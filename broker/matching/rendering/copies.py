@@ -1,0 +1,144 @@
+"""Matches that copy whole documents, made of rows in columns.
+
+Most queries select all, and most documents are written as they were read: then a match's output is
+the texts of its documents, which are there.  What it costs is known before it is made, so a
+document whose matches may all be made needs no meter.
+
+Invariant: lines, ids and charges are those that matches have which are made one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from broker.documents.document import render_time
+from broker.matching.costs.charges import Payments, Price
+from broker.matching.match import FoundMatch
+from broker.matching.rendering.leaf import Leaf
+from broker.matching.rendering.lines import Behind, MatchLines
+from broker.matching.rendering.matchreader import MatchReader
+from broker.matching.rendering.matchrows import FoundColumns
+from broker.matching.rendering.trees import DocumentTree
+
+__all__ = ["Copies"]
+
+_EMPTY_BYTES = len("<match></match>")
+
+
+class _CopiedText(NamedTuple):
+    """A document that is its own copy, as JSON has it within a string.
+
+    `nbytes` and `cost` are those of its tree.
+    """
+
+    spelled: str
+    nbytes: int
+    cost: int
+
+
+class Copies:
+    """The matches of some rows that copy whole documents; `leaves` and `tree_of` as `MatchBuilder`.
+
+    The texts of the rows' documents are kept, as long as those of their lines.
+    """
+
+    def __init__(self, leaves: Mapping[int, Leaf], tree_of: Callable[[Leaf], DocumentTree]) -> None:
+        self._leaves = leaves
+        self._tree_of = tree_of
+        self._texts: dict[int, _CopiedText | None] = {}
+
+    def others(
+        self, rows: FoundColumns, some: range, known: Mapping[int, MatchReader], bytes_max: int
+    ) -> set[int]:
+        """Return the documents of some rows that have other matches, or such as cost too much.
+
+        `known` are the readers of rows.
+        """
+        part = slice(some.start, some.stop)
+        docids, own_readers, are_whole = rows.docids[part], rows.readers[part], rows.are_whole[part]
+        found = {docid for docid, is_whole in zip(docids, are_whole, strict=True) if not is_whole}
+        readers = set(chain.from_iterable(own_readers))
+        copying = {number for number in readers if known[number].is_copying}
+        if len(copying) < len(readers):
+            read = zip(docids, own_readers, strict=True)
+            found |= {docid for docid, own in read if not copying.issuperset(own)}
+        last: tuple[int, tuple[int, ...]] = (-1, ())
+        spent = 0
+        for docid, leaves in zip(docids, rows.leaves[part], strict=True):
+            if (docid, leaves) != last and docid not in found:
+                spent = self._most(leaves, bytes_max) + (spent if last[0] == docid else 0)
+                last = docid, leaves
+                if spent > bytes_max:
+                    found.add(docid)
+        return found
+
+    def _most(self, leaves: Sequence[int], bytes_max: int) -> int:
+        """Return what copies of documents cost at most; too much where one is no copy of itself."""
+        most, texts = 0, self._texts
+        for number in leaves:
+            if number not in texts:
+                tree = self._tree_of(self._leaves[number])
+                is_copy = tree.is_verbatim
+                texts[number] = (
+                    _CopiedText(tree.spelled, tree.nbytes, tree.cost) if is_copy else None
+                )
+            text = texts[number]
+            if text is None:
+                return bytes_max + 1
+            most += text.nbytes + text.cost
+        return most
+
+    def make(
+        self,
+        rows: FoundColumns,
+        some: Sequence[int],
+        known: Mapping[int, MatchReader],
+        payments: Payments,
+    ) -> list[FoundMatch]:
+        """Return the matches of some rows, none of a document that has `others`."""
+        made: list[FoundMatch] = []
+        last: tuple[int, ...] = ()
+        tail, price = "", Price(0, 0, 0, (), ())
+        for i in some:
+            leaves, docid, own = rows.leaves[i], rows.docids[i], rows.readers[i]
+            if leaves != last:
+                tail, price = self._copied(leaves)
+                last = leaves
+            first = known[own[0]]
+            behind = Behind.of([self._leaves[number] for number in leaves], first.form)
+            nodes = first.lines.nodes(rows.visible[i])
+            found = first.lines.found(
+                (render_time(rows.starts_us[i]), render_time(rows.ends_us[i])),
+                behind,
+                nodes,
+                rows.witnesses[i],
+                rows.omitted[i],
+                docid if first.is_ordered else None,
+                rows.confidences[i] if first.has_confidence else None,
+            )
+            identity, oldest, payers = MatchLines.identity(behind, nodes), behind.oldest, []
+            for number in own:
+                reader = known[number]
+                if docid < reader.limit:
+                    lines, query, parameters = reader.lines, reader.query.id, reader.parameters
+                    name = lines.id(identity)
+                    line = lines.line(name, found, tail)
+                    made.append(FoundMatch(docid, query, name, parameters, oldest, line))
+                    payers.append(reader.number)
+            payments.add(payers, docid, rows.newest[i], price)
+        return made
+
+    def _copied(self, leaves: tuple[int, ...]) -> tuple[str, Price]:
+        """Return how lines end that copy documents, and what such a match costs."""
+        texts = [text for number in leaves if (text := self._texts[number]) is not None]
+        cost = sum([text.nbytes for text in texts])
+        readings = [(text.cost, 0) for text in texts]
+        most = cost + sum([text.cost for text in texts])
+        tail = MatchLines.copies("".join([text.spelled for text in texts]))
+        return tail, Price(most, _EMPTY_BYTES + cost, cost, leaves, readings)
+
+    def forget(self) -> None:
+        """Drop the texts of documents."""
+        self._texts.clear()
