@@ -90,9 +90,11 @@ class Absorption:
 
     def tuple_shape(self, clause: Clause) -> int:
         """Return the shape of a clause's tuples: a root, and a node for each carried term."""
-        self._processor.add_shapes({clause.stream: tuple_edges(clause.tuple_variables)})
         number = self._processor.shape_number(clause.stream)
-        assert number is not None
+        if number is None:
+            self._processor.add_shapes({clause.stream: tuple_edges(clause.tuple_variables)})
+            number = self._processor.shape_number(clause.stream)
+            assert number is not None
         return number
 
     @property

@@ -6,12 +6,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from broker.matching.boxes.columns import GrowingLists, Ints
+from broker.matching.boxes.forms import of_value
 from broker.matching.rendering.form import MatchForm, MatchForms
-from templates.clause import Clause, Place, Test
+from templates.clause import BAR, SPAN, TAKEN, WINDOW, Clause, Measured, Place, Test
 from templates.factor import Factor
+from xscl.pattern import INEQUALITIES
 from xscl.query import Query, Variable, term
 
-__all__ = ["ClauseTerms", "Instant"]
+__all__ = ["NODE", "ClauseFacts", "ClauseTerms", "Instant", "TermTable"]
+
+_MADE = frozenset((SPAN, WINDOW, BAR, TAKEN))
+
+NODE = -1
+"""Stands for a tested place that is a node's."""
+
+_SPARE = 100
+"""Clauses that may be gone, beside as many as are there, before a table is made anew."""
 
 
 class Instant(NamedTuple):
@@ -116,3 +127,106 @@ def _joined(clause: Clause) -> Iterator[tuple[Place, Place]]:
     for pair in template.value_joins:
         left, right = (Place(int(meta >= template.left_size), meta) for meta in pair)
         yield left, right
+
+
+class ClauseFacts(NamedTuple):
+    """Some clauses in columns: which of the streams of their table each hands on, if it does.
+
+    Further columns are how many terms have a node, how many are times, and, 0 or 1, whether
+    something is asked that the join does not test.
+    """
+
+    streams: Ints
+    are_inner: Ints
+    places: Ints
+    instants: Ints
+    are_open: Ints
+
+
+class TermTable:
+    """The terms of clauses, which get numbers, and in columns what is read of many clauses at once.
+
+    Where statements differ, each tuple that is handed on is of a clause of its own: what is read of
+    it is no loop over clauses.  A row of `places`, `equal` and `below` is a place, one of `joined`
+    two: `below` are those of bounds that groups are held against (`Hits.bounds`).  A row of
+    `tested`, whose values boxes of clauses above test, is a place, and which of `made` it is where
+    the value is no node's, but made of the tuple.  No number of a clause is given twice.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[Clause, int] = {}
+        self._terms: dict[int, ClauseTerms] = {}
+        self._next = 0
+        self._streams: dict[str, int] = {}
+        self.streams: list[str] = []
+        self.places, self.equal, self.below = (GrowingLists(3) for _ in range(3))
+        self.joined, self.tested = GrowingLists(6), GrowingLists(4)
+        self.carried = GrowingLists(1)
+        self._facts = GrowingLists(len(ClauseFacts._fields))
+        self._kinds: dict[Place | Measured, int] = {}
+        self.made: list[Place | Measured] = []
+
+    def __getitem__(self, number: int) -> ClauseTerms:
+        return self._terms[number]
+
+    def number(self, query: Query, clause: Clause) -> int:
+        """Return the number of a clause of a query."""
+        number = self._numbers.get(clause)
+        if number is None:
+            number = self._numbers[clause] = self._next
+            self._next += 1
+            self._terms[number] = terms = ClauseTerms.of(query, clause)
+            self._write(number, terms)
+        return number
+
+    def _write(self, number: int, terms: ClauseTerms) -> None:
+        clause = terms.clause
+        stream = self._streams.setdefault(clause.stream, len(self._streams))
+        if stream == len(self.streams):
+            self.streams.append(clause.stream)
+        self.places.append(terms.places)
+        self.equal.append([of_value(test.place) for test in terms.equal])
+        self.below.append(_below(clause))
+        self.tested.append([(*_read(place), self._kind(place)) for place in clause.tested])
+        self.joined.append([(*one, *other) for one, other in terms.joined])
+        self.carried.append(terms.carried)
+        is_open = bool(clause.residuals or clause.tests)
+        sizes = len(terms.places), len(terms.instants)
+        self._facts.append([(stream, bool(clause.stream), *sizes, is_open)])
+
+    def _kind(self, place: Place | Measured) -> int:
+        """Return which of `made` a place is, `NODE` where it is of a node."""
+        if not isinstance(place, Measured) and place not in _MADE:
+            return NODE
+        kind = self._kinds.setdefault(place, len(self.made))
+        if kind == len(self.made):
+            self.made.append(place)
+        return kind
+
+    def forget(self, clause: Clause) -> None:
+        """Forget a clause."""
+        number = self._numbers.pop(clause, None)
+        if number is not None:
+            del self._terms[number]
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether most of the clauses that have come are gone."""
+        return self._next > 2 * len(self._numbers) + _SPARE
+
+    def facts(self, numbers: Ints) -> ClauseFacts:
+        """Return what is asked of some clauses first, in columns."""
+        _, _, columns = self._facts.taken(numbers)
+        return ClauseFacts(*columns)
+
+
+def _below(clause: Clause) -> list[Place]:
+    """Return the places of bounds of a clause of a common stream."""
+    if not clause.is_common:
+        return []
+    return [of_value(test.place) for test in clause.box if test.operator in INEQUALITIES]
+
+
+def _read(place: Place | Measured) -> Place:
+    """Return the place whose value is read; of a number that is made, some place."""
+    return place.left if isinstance(place, Measured) else place

@@ -100,7 +100,7 @@ class Collector:
         taken = np.flatnonzero(counted.are_below(lambda tally, newest: tally.takes(newest)))
         taken = taken[hits.take(taken).satisfy()]
         taken = taken[are_sure(hits.take(taken))]
-        are_inner = hits.by_clause(bool(terms.clause.stream) for terms in hits.clauses)[taken] > 0
+        are_inner = hits.are_inner[taken]
         inner, roots = taken[are_inner], taken[~are_inner]
         handed_on = inner[self._inner.add(hits.alone(inner))] if len(inner) else inner
         begun = roots[self._begun(hits.alone(roots))] if len(roots) else roots

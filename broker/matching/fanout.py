@@ -13,11 +13,11 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 import numpy as np
 
 from broker.matching.blockrows import PlainClasses
-from broker.matching.boxes.columns import Ints
+from broker.matching.boxes.columns import GrowingColumn, Ints
 from broker.matching.boxes.forms import Forms
 from broker.matching.boxes.index import Box, BoxIndex
 from broker.matching.boxes.points import Points
-from broker.matching.clauseterms import ClauseTerms
+from broker.matching.clauseterms import TermTable
 from broker.matching.hits import Hits
 from broker.matching.outcomes.countedends import takes_all_ends
 from broker.matching.usegroups import UseGroup, group_key
@@ -31,6 +31,9 @@ CHANGED = 4_096
 
 FOLLOWS, GROUPED = -1, -2
 """The numbers of a use whose hits are those of another, and of one that is looked up by a group."""
+
+UNKNOWN = -1
+"""Stands for the number of the terms of a use that has had no tuple."""
 
 
 class FanOut:
@@ -54,7 +57,8 @@ class FanOut:
         self._of_ends: tuple[int, dict[int, list[Use]]] = 0, {}
         self._alike: dict[tuple[Clause, str, Box], list[Use]] = {}
         # Of the clauses that have had a tuple.
-        self._terms: dict[Clause, ClauseTerms] = {}
+        self._terms = TermTable()
+        self._terms_of = _no_terms()
 
     def add(self, use: Use) -> None:
         """Add a use; of those of one source only the first is asked."""
@@ -100,6 +104,7 @@ class FanOut:
         """Undo one `_look_up` for each of some uses of one clause."""
         for number in numbers:
             self._uses[number] = None
+        self._terms_of.write(np.array(numbers), UNKNOWN)
         self._index.remove(numbers)
         query_class, clause = uses[0].query_class, uses[0].clause
         self._forms.remove(query_class, clause, len(uses), lambda: (each.asked for each in uses))
@@ -191,7 +196,9 @@ class FanOut:
         self._clauses[clause] -= count
         if not self._clauses[clause]:
             del self._clauses[clause]
-            self._terms.pop(clause, None)
+            self._terms.forget(clause)
+            if self._terms.is_worn:
+                self._terms, self._terms_of = TermTable(), _no_terms()
 
     def _remove(self, use: Use) -> None:
         """Remove a use of a group, or of a source."""
@@ -280,11 +287,14 @@ class FanOut:
             if not isinstance(use, UseGroup) and use.clause.is_common:
                 use = self._grouped(use)
             uses.append(use.use if isinstance(use, UseGroup) else use)
-        return Hits(points, rows, uses, [self._terms_of(use) for use in uses], which)
+        terms = self._terms_of[distinct].astype(np.int64)
+        new = np.flatnonzero(terms == UNKNOWN)
+        if len(new):
+            own = (uses[i] for i in new.tolist())
+            terms[new] = [self._terms.number(use.topic.query, use.clause) for use in own]
+            self._terms_of.write(distinct[new], terms[new])
+        return Hits(points, rows, uses, self._terms, terms, which)
 
-    def _terms_of(self, use: Use) -> ClauseTerms:
-        terms = self._terms.get(use.clause)
-        if terms is None:
-            terms = ClauseTerms.of(use.topic.query, use.clause)
-            self._terms[use.clause] = terms
-        return terms
+
+def _no_terms() -> GrowingColumn:
+    return GrowingColumn(np.int64, UNKNOWN)

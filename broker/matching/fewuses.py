@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from broker.matching.usegroups import CommonUse, UseGroup
 from joins import UNBOUNDED, ranges
 
 __all__ = ["HeldPairs", "distinct_rows", "group_of"]
+
+_NUMBERS = 1 << 62
+"""Rows that can be told apart by one number."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +92,10 @@ class HeldPairs:
         tuples, nbytes = np.bincount(inverse), np.bincount(inverse, hits.nbytes[self.hits])
         amounts = (tuples, nbytes.astype(np.int64), np.zeros_like(tuples))
         accounts.charge(FoundCharges(self.queries, which, where[0], where[1], *amounts))
-        streams = [terms.clause.stream for terms in hits.clauses]
-        numbers = {stream: i for i, stream in enumerate(dict.fromkeys(streams))}
-        own.append(hits.by_clause(numbers[stream] for stream in streams)[self.hits])
+        own.append(hits.streams[self.hits])
         first = are_new[self.hits]
         (which, *where), inverse = distinct_rows([column[first] for column in own])
-        given = (self.queries, which, where[0], where[1], list(numbers), where[2])
+        given = (self.queries, which, where[0], where[1], hits.table.streams, where[2])
         accounts.charge(HandedOnCharges(*given, np.bincount(inverse)))
 
 
@@ -127,8 +129,13 @@ def _most(parts: Sequence[Ints], bounds: Ints) -> Ints:
 
 def distinct_rows(columns: Sequence[Ints]) -> tuple[list[Ints], Ints]:
     """Return the different rows of some columns, and which of them each row is."""
-    inverse = np.zeros(len(columns[0]), np.int64)
-    first = inverse
+    if not len(columns[0]):
+        nothing = np.zeros(0, np.int64)
+        return [column[nothing] for column in columns], nothing
+    if (numbers := _as_numbers(columns)) is not None:
+        _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+        return [column[first] for column in columns], inverse
+    inverse = first = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         values, codes = np.unique(column, return_inverse=True)
         # There are at most as many rows as hits, so the product of two counts fits.
@@ -136,3 +143,15 @@ def distinct_rows(columns: Sequence[Ints]) -> tuple[list[Ints], Ints]:
             inverse * max(1, len(values)) + codes, return_index=True, return_inverse=True
         )
     return [column[first] for column in columns], inverse
+
+
+def _as_numbers(columns: Sequence[Ints]) -> Ints | None:
+    """Return rows as numbers that are equal where rows are, in their order; None if none fits."""
+    least = [int(column.min()) for column in columns]
+    sizes = [int(column.max()) - low + 1 for column, low in zip(columns, least, strict=True)]
+    if prod(sizes) > _NUMBERS:
+        return None
+    numbers = np.zeros(len(columns[0]), np.int64)
+    for column, low, size in zip(columns, least, sizes, strict=True):
+        numbers = numbers * size + (column - low)
+    return numbers

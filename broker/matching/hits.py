@@ -14,37 +14,35 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from broker.matching.boxes.columns import Flags, Ints
-from broker.matching.boxes.forms import of_value
+from broker.matching.boxes.columns import Flags, GrowingLists, Ints
 from broker.matching.boxes.operands import CodedTexts
 from broker.matching.boxes.points import Points
-from broker.matching.clauseterms import ClauseTerms
+from broker.matching.clauseterms import NODE, ClauseFacts, ClauseTerms, TermTable
 from broker.matching.likenesses import spell_likenesses
 from broker.matching.uses import Use
 from joins import ranges
-from templates.clause import BAR, SPAN, TAKEN, WINDOW, Measured, Place
+from templates.clause import BAR, TAKEN, WINDOW, Measured, Place
 from xscl.functions import spell
-from xscl.pattern import INEQUALITIES
 
 __all__ = ["Hits", "TupleReading"]
 
 NOWHERE = -1
 """The place of the value of a term that has no node, or that a clause does not have."""
 
-_MADE: frozenset[Place | Measured] = frozenset((SPAN, WINDOW, BAR, TAKEN))
-
 
 @dataclass(frozen=True)
 class Hits:
     """Tuples, by their rows in `points`, each with one of the `uses`.
 
-    `which` says of each hit which use it is of; `terms` are those of the use's clause.
+    `which` says of each hit which use it is of; `table` has the terms of the use's clause under one
+    of the `clause_numbers`.
     """
 
     points: Points
     rows: Ints
     uses: Sequence[Use]
-    terms: Sequence[ClauseTerms]
+    table: TermTable
+    clause_numbers: Ints
     which: Ints
 
     def __len__(self) -> int:
@@ -52,14 +50,15 @@ class Hits:
 
     def take(self, some: Flags | Ints) -> Hits:
         """Return some of the hits."""
-        return Hits(self.points, self.rows[some], self.uses, self.terms, self.which[some])
+        given = self.uses, self.table, self.clause_numbers
+        return Hits(self.points, self.rows[some], *given, self.which[some])
 
     def alone(self, some: Ints) -> Hits:
         """Return some of the hits, with no uses but theirs."""
         used, which = np.unique(self.which[some], return_inverse=True)
-        numbers = used.tolist()
-        uses, terms = ([each[i] for i in numbers] for each in (self.uses, self.terms))
-        return Hits(self.points, self.rows[some], uses, terms, which)
+        uses = [self.uses[i] for i in used.tolist()]
+        given = uses, self.table, self.clause_numbers[used]
+        return Hits(self.points, self.rows[some], *given, which)
 
     @cached_property
     def docids(self) -> Ints:
@@ -82,11 +81,37 @@ class Hits:
         return are_blocks
 
     @cached_property
+    def terms(self) -> Sequence[ClauseTerms]:
+        """The terms of the clause of each use."""
+        return [self.table[number] for number in self.clause_numbers.tolist()]
+
+    @cached_property
+    def _of_hits(self) -> Ints:
+        """The number of the clause of each hit."""
+        numbers: Ints = self.clause_numbers[self.which]
+        return numbers
+
+    @cached_property
+    def _facts(self) -> ClauseFacts:
+        """What is asked of the clause of each hit first."""
+        return self.table.facts(self._of_hits)
+
+    @property
+    def streams(self) -> Ints:
+        """Which of the streams of the table each hit is handed on as."""
+        return self._facts.streams
+
+    @property
+    def are_inner(self) -> Flags:
+        """Which hits are of inner operators."""
+        are_inner: Flags = self._facts.are_inner > 0
+        return are_inner
+
+    @cached_property
     def _clauses(self) -> tuple[list[ClauseTerms], Ints]:
         """The different clauses, and which of them each hit is of."""
-        numbers: dict[ClauseTerms, int] = {}
-        of_use = np.array([numbers.setdefault(each, len(numbers)) for each in self.terms], np.int64)
-        return list(numbers), of_use[self.which]
+        distinct, of_use = np.unique(self.clause_numbers, return_inverse=True)
+        return [self.table[number] for number in distinct.tolist()], of_use[self.which]
 
     def by_clause(self, values: Iterable[int]) -> Ints:
         """Return one value of each clause, in the order of `clauses`, for each hit."""
@@ -107,17 +132,16 @@ class Hits:
     def _have_equal_values(self) -> Flags:
         _, first, inverse = np.unique(self.rows, return_index=True, return_inverse=True)
         some = self.take(first)
-        joined = [each.joined for each in self.clauses]
-        own, _, left = some._places([[one for one, _ in pairs] for pairs in joined])
-        _, _, right = some._places([[other for _, other in pairs] for pairs in joined])
+        own, _, both = self.table.joined.taken(some._of_hits)
+        left, right = (
+            some.points.values_at(some.rows[own], *each) for each in (both[:3], both[3:])
+        )
         are_true = np.ones(len(first), np.bool_)
         are_true[own[~self.points.operands.are_equal(left, right)]] = False
         return are_true[inverse]
 
     def _have_strings(self) -> Flags:
-        own, k, at = self._places(
-            [[of_value(test.place) for test in each.equal] for each in self.clauses]
-        )
+        own, k, at = self._places(self.table.equal)
         are_true = np.ones(len(self), np.bool_)
         if len(own):
             asked = [
@@ -133,28 +157,22 @@ class Hits:
             are_true[own[~np.array(equal)]] = False
         return are_true
 
-    def _places(self, places: Sequence[Sequence[Place]]) -> tuple[Ints, Ints, Ints]:
+    def _places(self, places: GrowingLists) -> tuple[Ints, Ints, Ints]:
         """Return where the values at some places are, given for each clause.
 
         It is a hit, the number of the place, and where in the operands, for each of the places.
         """
-        counts = np.array([len(each) for each in places], np.int64)
-        flat = np.array([each for some in places for each in some], np.int64).reshape(-1, 3)
-        starts = np.cumsum(counts) - counts
-        _, of_hit = self._clauses
-        own = np.repeat(np.arange(len(self)), counts[of_hit])
-        found = ranges(starts[of_hit], counts[of_hit])
-        at = self.points.values_at(self.rows[own], *flat[found].T)
-        return own, found - starts[of_hit][own], at
+        own, k, found = places.taken(self._of_hits)
+        return own, k, self.points.values_at(self.rows[own], *found)
 
     # -- terms
 
     @cached_property
     def at(self) -> Ints:
         """Where the value of each term is in the operands: a row for each hit."""
-        width = max((len(each.names) for each in self.clauses), default=0)
+        width = int((self._facts.places + self._facts.instants).max(initial=0))
         at = np.full((len(self), width), NOWHERE)
-        own, k, found = self._places([each.places for each in self.clauses])
+        own, k, found = self._places(self.table.places)
         at[own, k] = found
         return at
 
@@ -186,8 +204,7 @@ class Hits:
 
     def _instants(self) -> Iterable[tuple[int, int]]:
         """Return each hit with each of its terms that are times."""
-        counts = self.by_clause(len(each.instants) for each in self.clauses)
-        first = self.by_clause(len(each.places) for each in self.clauses)
+        counts, first = self._facts.instants, self._facts.places
         own = np.repeat(np.arange(len(self)), counts)
         return zip(own.tolist(), ranges(first, counts).tolist(), strict=True)
 
@@ -216,34 +233,32 @@ class Hits:
             return CodedTexts.of(pa.array(self.texts(hits, terms), pa.string()))
         return self.points.operands.coded(at)
 
+    def carried(self) -> tuple[Ints, Ints]:
+        """Return the terms that hits hand on, in order: (hit, term)."""
+        own, _, [terms] = self.table.carried.taken(self._of_hits)
+        return own, terms
+
     def tested(self) -> tuple[Ints, CodedTexts]:
         """Return how many values boxes of clauses above test of each hit, and all of these values.
 
         Of a span it is microseconds, of a measure its double.
         """
-        tested = [terms.clause.tested for terms in self.clauses]
-        own, k, at = self._places([list(map(_read, places)) for places in tested])
-        places = [place for some in tested for place in some]
-        first = np.cumsum([0, *map(len, tested)])[:-1]
-        of_place = self.by_clause(first)[own] + k
-        made = [place in _MADE or isinstance(place, Measured) for place in places]
-        are_made = np.array(made, np.bool_)[of_place]
-        nodes, others = np.flatnonzero(~are_made), np.flatnonzero(are_made)
-        known = self.points.operands.coded(at[nodes])
-        values = self._made([places[i] for i in of_place[others].tolist()], own[others])
+        own, _, (*places, kinds) = self.table.tested.taken(self._of_hits)
+        nodes, others = np.flatnonzero(kinds == NODE), np.flatnonzero(kinds != NODE)
+        at = self.points.values_at(self.rows[own[nodes]], *(column[nodes] for column in places))
+        known = self.points.operands.coded(at)
+        values = self._made(kinds[others], own[others])
         codes = np.empty(len(own), np.int64)
         codes[nodes], codes[others] = known.codes, values.codes_behind(known.texts)
         return np.bincount(own, minlength=len(self)), CodedTexts(codes, known.texts + values.texts)
 
-    def _made(self, places: list[Place | Measured], hits: Ints) -> CodedTexts:
+    def _made(self, kinds: Ints, hits: Ints) -> CodedTexts:
         """Return what the tuples of some hits have at places that are no nodes."""
         rows = self.rows[hits]
-        found: dict[Place | Measured, list[int]] = {}
-        for i, place in enumerate(places):
-            found.setdefault(place, []).append(i)
-        codes, texts = np.empty(len(places), np.int64), list[str]()
-        for place, some in found.items():
-            values = self._values_of(place, rows[some])
+        codes, texts = np.empty(len(kinds), np.int64), list[str]()
+        for kind in np.unique(kinds).tolist():
+            some = np.flatnonzero(kinds == kind)
+            values = self._values_of(self.table.made[kind], rows[some])
             codes[some] = values.codes_behind(texts)
             texts += values.texts
         return CodedTexts(codes, texts)
@@ -265,17 +280,10 @@ class Hits:
 
         A clause with fewer operators below it has the smallest numbers behind its own.
         """
-        below = [
-            [of_value(test.place) for test in terms.clause.box if test.operator in INEQUALITIES]
-            if terms.clause.is_common
-            else []
-            for terms in self.clauses
-        ]
-        width = 2 + max(map(len, below), default=0)
-        found = np.full((len(self), width), np.iinfo(np.int64).min)
+        own, k, at = self._places(self.table.below)
+        found = np.full((len(self), 3 + int(k.max(initial=-1))), np.iinfo(np.int64).min)
         found[:, 0] = self.points.spans[self.rows]
         found[:, 1] = -self.points.docids_min[self.rows]
-        own, k, at = self._places(below)
         found[own, 2 + k] = np.array(self.points.operands.texts(at), np.dtype("U")).astype(np.int64)
         return found
 
@@ -298,11 +306,8 @@ class Hits:
 
     def satisfy(self) -> Flags:
         """Return which hits satisfy what their clauses ask that the join does not test."""
-        are_open = self.by_clause(
-            bool(each.clause.residuals or each.clause.tests) for each in self.clauses
-        )
         held = np.ones(len(self), np.bool_)
-        own = np.flatnonzero(are_open)
+        own = np.flatnonzero(self._facts.are_open)
         for hit, terms, reading in self.readings(own):
             held[hit] = terms.clause.condition(reading)
         return held
@@ -346,8 +351,3 @@ class TupleReading:
         value = self.values[name]
         assert value is not None
         return value
-
-
-def _read(place: Place | Measured) -> Place:
-    """Return the place whose value is read; of a number that is made, some place."""
-    return place.left if isinstance(place, Measured) else place

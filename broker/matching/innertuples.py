@@ -75,9 +75,7 @@ class InnerTuples:
     def _number(self, hits: Hits) -> Ints:
         """Return the number of the tuple of each hit; what is new gets a row."""
         # Many uses may have found one tuple; clauses with one stream read it alike.
-        streams: dict[str, int] = {}
-        which = [streams.setdefault(terms.clause.stream, len(streams)) for terms in hits.clauses]
-        read_alike = hits.rows * len(which) + hits.by_clause(which)
+        read_alike = hits.rows * len(hits.table.streams) + hits.streams
         _, first, inverse = np.unique(read_alike, return_index=True, return_inverse=True)
         rows = self._read(hits.take(first))
         known, before = self._numbers, len(self._numbers)
@@ -111,12 +109,8 @@ class InnerTuples:
 
     def _carried(self, hits: Hits) -> tuple[_Lists, _Lists]:
         """Return the nodes and values that each tuple carries, those of its root first."""
-        carried = [terms.carried for terms in hits.clauses]
-        counts = hits.by_clause(map(len, carried))
-        first = np.cumsum([0, *map(len, carried)])[:-1]
-        flat = np.array([term for each in carried for term in each], np.int64)
-        terms = flat[ranges(hits.by_clause(first), counts)]
-        own = np.repeat(np.arange(len(hits)), counts)
+        own, terms = hits.carried()
+        counts = np.bincount(own, minlength=len(hits))
         more, tested = hits.tested()
         sizes = 1 + counts + more
         starts = np.cumsum(sizes) - sizes
