@@ -1,7 +1,8 @@
 """The matches in the outbox, as subscribers and the page look them up.
 
 They are numbered (`seq`, from 1) in the order in which they were committed.  A *topic* is a query
-under one assignment of its parameters.
+under one assignment of its parameters.  An index has the matches of a topic by number; those of
+assignments, not of queries without parameters, are in one by query as well.
 """
 
 from __future__ import annotations
@@ -55,20 +56,16 @@ class MatchLog:
 
         Of one query, or that one document is part of, where these are given.
         """
-        conditions, values = ["seq > ?"], [after]
-        if through is not None:
-            conditions.append("seq <= ?")
-            values.append(through)
+        conditions = ["seq > ?2 AND seq <= ?3"]
         if document is not None:
             # The numbers are in columns before the line: most lines are not read.
             conditions.append(
-                "position >= ? AND oldest <= ? AND EXISTS (SELECT 1 FROM"
-                " json_each(line, '$.documents') WHERE json_extract(value, '$.docid') = ?)"
+                "position >= ?4 AND oldest <= ?4 AND EXISTS (SELECT 1 FROM"
+                " json_each(line, '$.documents') WHERE json_extract(value, '$.docid') = ?4)"
             )
-            values += [document] * 3
-        named = [] if query is None else [query]
-        where = " AND ".join([*(["query = ?"] if named else []), *conditions])
-        return self._matches(f"WHERE {where} ORDER BY seq LIMIT ?", *named, *values, limit)
+        asked = _select(conditions, is_of_query=query is not None)
+        through = UNBOUNDED if through is None else through
+        return self._read(f"{asked} ORDER BY seq LIMIT ?5", query, after, through, document, limit)
 
     def of_topic(
         self,
@@ -121,7 +118,8 @@ class MatchLog:
         """Return the newest matches, of one query if it is named, newest first."""
         if query is None:
             return self._matches("ORDER BY seq DESC LIMIT ?", limit)
-        return self._matches("WHERE query = ? ORDER BY seq DESC LIMIT ?", query, limit)
+        asked = _select([], is_of_query=True)
+        return self._read(f"{asked} ORDER BY seq DESC LIMIT ?2", query, limit)
 
     def head(self, query: str, parameters: str) -> int:
         """Return the number of the newest match of a query under an assignment, or 0."""
@@ -193,10 +191,22 @@ class MatchLog:
         return newest if first is None else int(first) - 1
 
     def _matches(self, condition: str, *values: object) -> list[CommittedMatch]:
-        return [
-            CommittedMatch(*row)
-            for row in self._rows(f"SELECT {_MATCH} FROM match {condition}", *values)
-        ]
+        return self._read(f"SELECT {_MATCH} FROM match {condition}", *values)
+
+    def _read(self, sql: str, *values: object) -> list[CommittedMatch]:
+        return [CommittedMatch(*row) for row in self._rows(sql, *values)]
 
     def _row(self, sql: str, *values: object) -> tuple[Any, ...]:
         return self._rows(sql, *values)[0]
+
+
+def _select(conditions: Sequence[str], *, is_of_query: bool) -> str:
+    """Return a statement for the matches that meet conditions, of all queries or of one, `?1`.
+
+    Those of one are taken from two indexes, each in the order of `seq`: nothing is sorted.
+    """
+    head = f"SELECT {_MATCH} FROM match WHERE "
+    if not is_of_query:
+        return head + " AND ".join(conditions)
+    halves = ("query = ?1 AND parameters = '{}'", "query = ?1 AND parameters <> '{}'")
+    return " UNION ALL ".join(head + " AND ".join([half, *conditions]) for half in halves)

@@ -118,6 +118,10 @@ STEPS = (
         begun_us INTEGER NOT NULL,
         committed_us INTEGER NOT NULL);
     """,
+    """
+    DROP INDEX match_by_query;
+    CREATE INDEX match_by_assigned ON match (query, seq) WHERE parameters <> '{}';
+    """,
 )
 """The versions of the tables, each made of the one before."""
 

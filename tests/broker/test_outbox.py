@@ -15,6 +15,7 @@ from broker.delivery.tail import follow
 from broker.documents.document import Document
 from broker.matching.match import FoundMatch
 from broker.matching.stepresult import StepResult
+from broker.pipeline.matchlog import MatchLog
 from broker.pipeline.outbox import Outbox
 from broker.settings.database import DatabaseError, connect, transaction
 
@@ -149,6 +150,45 @@ def test_a_topic_has_the_matches_of_one_assignment_behind_a_point(outbox: Outbox
         (2, '{"who":"Ann"}'),
         (3, '{"who":"Ann"}'),
     ]
+
+
+def test_a_query_has_the_matches_of_all_its_assignments_in_order(outbox: Outbox) -> None:
+    given = [{"who": "Ann"}, {}, {"who": "Bob"}]  # It had no parameters once.
+    matches = [found(n, parameters=given[n % 3]) for n in range(1, 8)]
+    others = [found(n, query="Q2") for n in range(1, 8)]
+    outbox.commit(after=0, through=1, step=StepResult(sorted(matches + others)))
+    log = outbox.matches
+    numbers = [match.seq for match in log.find() if match.query == "Q1"]
+    assert numbers == [1, 3, 5, 7, 9, 11, 13]
+    assert [match.seq for match in log.find(query="Q1")] == numbers
+    assert [match.seq for match in log.find(3, query="Q1", through=10, limit=9)] == [5, 7, 9]
+    assert [match.seq for match in log.find(3, query="Q1", limit=2)] == [5, 7]
+    of_document = [match.seq for match in log.find(document=4) if match.query == "Q1"]
+    assert [match.seq for match in log.find(query="Q1", document=4)] == of_document != []
+    assert [match.seq for match in log.newest("Q1", limit=2)] == [13, 11]
+    assert (log.count("Q1"), log.counts()) == (7, {"Q1": 7, "Q2": 7})
+
+
+def test_matches_of_a_query_are_read_by_indexes_and_not_sorted(tmp_path: Path) -> None:
+    plans: list[str] = []
+    Outbox(tmp_path / "o.db").close()
+    with closing(sqlite3.connect(tmp_path / "o.db")) as file:
+
+        def explain(sql: str, *values: object) -> list[tuple[object, ...]]:
+            plan = file.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall()
+            plans.append("; ".join(row[-1] for row in plan))
+            return []
+
+        log = MatchLog(explain)
+        log.find(5, query="Q1")
+        log.find(5, query="Q1", document=4)
+        log.newest("Q1", limit=9)
+        log.of_topic("Q1", "{}", after=7)
+    for plan in plans:
+        assert "match_by_topic" in plan, plan
+        assert "SCAN match" not in plan, plan
+        assert "TEMP B-TREE" not in plan, plan
+    assert ["match_by_assigned" in plan for plan in plans] == [True, True, True, False]
 
 
 def test_the_place_of_a_docid_or_a_time_is_found(tmp_path: Path) -> None:
