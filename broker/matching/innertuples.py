@@ -6,7 +6,7 @@ leaves, nodes and values, which are numbers, a value by the number of its text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +44,7 @@ class InnerTuples:
         self._numbers: dict[bytes, int] = {}
         self._parts: list[_TupleRows] = []
         self._texts: dict[str, int] = {}
+        self._streams: Sequence[str] = ()
         self._queries: dict[str, int] = {}
         self._found: set[int] = set()
         self._of_groups: list[Ints] = []
@@ -78,6 +79,7 @@ class InnerTuples:
         read_alike = hits.rows * len(hits.table.streams) + hits.streams
         _, first, inverse = np.unique(read_alike, return_index=True, return_inverse=True)
         rows = self._read(hits.take(first))
+        self._streams = hits.table.streams
         known, before = self._numbers, len(self._numbers)
         numbers = np.array([known.setdefault(key, len(known)) for key in rows.contents()], np.int64)
         distinct, own = np.unique(numbers, return_index=True)
@@ -101,11 +103,10 @@ class InnerTuples:
             watermarks,
             hits.by_clause(self._shape_of(terms.clause) for terms in hits.clauses),
         ]
-        streams = hits.by_clause(self._text(terms.clause.stream) for terms in hits.clauses)
         leaves, leaf_counts = hits.leaves
         is_leaf = np.arange(leaves.shape[1]) < leaf_counts[:, None]
         behind = _Lists(leaves[is_leaf], leaf_counts)
-        return _TupleRows(streams, match_ids, np.stack(whole), behind, *self._carried(hits))
+        return _TupleRows(hits.streams, match_ids, np.stack(whole), behind, *self._carried(hits))
 
     def _carried(self, hits: Hits) -> tuple[_Lists, _Lists]:
         """Return the nodes and values that each tuple carries, those of its root first."""
@@ -152,10 +153,10 @@ class InnerTuples:
         sizes = rows.values.sums(np.array([*map(len, texts), 0], np.int64))
         if sizes.sum() <= characters_max:
             if len(rows):
-                yield rows.table(texts)
+                yield rows.table(texts, self._streams)
             return
         for part in in_sub_batches(range(len(rows)), sizes.__getitem__, characters_max):
-            yield rows.take(np.array(part)).table(texts)
+            yield rows.take(np.array(part)).table(texts, self._streams)
 
 
 class _Lists(NamedTuple):
@@ -244,16 +245,18 @@ class _TupleRows(NamedTuple):
             self.values.take(some),
         )
 
-    def table(self, texts: list[str]) -> pa.Table:
-        """Return the rows as `UNNUMBERED`; `texts` are all texts by their numbers."""
+    def table(self, texts: list[str], streams: Sequence[str]) -> pa.Table:
+        """Return the rows as `UNNUMBERED`; `texts` and `streams` are all by their numbers."""
         known = pa.array([*texts, None], pa.string())
-        streams, match_ids, values = (
+        match_ids, values = (
             known.take(pa.array(numbers % len(known)))
-            for numbers in (self.streams, self.match_ids, self.values.flat)
+            for numbers in (self.match_ids, self.values.flat)
         )
+        distinct, which = np.unique(self.streams, return_inverse=True)
+        named = pa.array([streams[number] for number in distinct.tolist()], pa.string())
         columns = {
             **dict(zip(_WHOLE, self.whole, strict=True)),
-            "stream": streams,
+            "stream": named.take(pa.array(which)),
             "key": [""] * len(self),
             "match_id": match_ids,
             "leaves": self.leaves.array(pa.array(self.leaves.flat, pa.int64())),

@@ -17,6 +17,9 @@ __all__ = ["Joins", "SlotNeeds"]
 
 Joins = frozenset[ValueJoin]
 
+_NEAR = 8
+"""Classes that are looked at for each that may hold at most: a look takes 0.2 µs."""
+
 _Need = tuple[int, Joins]
 """A class's number, and its value joins."""
 
@@ -88,16 +91,23 @@ class SlotNeeds:
             if joins and joins <= counts.keys() and query_class is not None:
                 yield number, [counts[each] for each in query_class.value_pairs()]
 
-    def looked_at(self, since: int, equal: Set[ValueJoin]) -> int:
-        """Return how many classes `holding` would look at."""
-        return len(self._near(since, equal))
+    def holding(
+        self, since: int, equal: Set[ValueJoin], most: int
+    ) -> list[tuple[int, QueryClass]] | None:
+        """Return the classes after `since` that may hold where some value joins are equal.
 
-    def holding(self, since: int, equal: Set[ValueJoin]) -> Iterator[tuple[int, QueryClass]]:
-        """Yield the classes after `since` that may hold where some value joins are equal."""
-        for number, joins in self._near(since, equal):
-            query_class = self._registry.by_number.get(number)
-            if joins <= equal and query_class is not None:
-                yield number, query_class
+        None where more than `most` may, or too many would have to be looked at.
+        """
+        near = self._near(since, equal)
+        if len(near) > _NEAR * most:
+            return None
+        classes = self._registry.by_number
+        found = [
+            (number, classes[number])
+            for number, joins in near
+            if joins <= equal and number in classes
+        ]
+        return found if len(found) <= most else None
 
     def _near(self, since: int, equal: Set[ValueJoin]) -> list[_Need]:
         """Return the classes after `since` whose least value join is equal, or that have none."""

@@ -262,14 +262,17 @@ class SignatureView:
         """Find the tuples of an entry class by class, if there are few; return whether so."""
         most, equal = self._limits.assigned, joined.counts.keys()
         since, (left, right, _) = entry.complete_for, entry.signature
-        if len(joined.rows) > most or self._needs.looked_at(since, equal) > most:
+        if len(joined.rows) > most:
+            return False
+        holding = self._needs.holding(since, equal, most)
+        if holding is None:
             return False
         of_left = self._edges.of(left.shape)
         of_right = of_left if right is None else self._edges.of(right.shape)
         relations = PairsOfNodes(joined.rows), of_left, of_right
         classes: list[int] = []
         nodes: list[tuple[int, ...]] = []
-        for number, query_class in self._needs.holding(since, equal):
+        for number, query_class in holding:
             if query_class.template.has_right == entry.is_pair:
                 found = assignments(query_class, relations, most * most)
                 if found is None:

@@ -27,6 +27,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from broker.matching.boxes.columns import Doubles, Flags, GrowingColumn, Hashes, Ints
@@ -110,12 +111,15 @@ _ALONE = _Leading(_WINDOW, _NO_BOUND)
 
 @dataclass(frozen=True, slots=True)
 class _SortedBoxes:
-    """Boxes in the order of their keys and leading bounds; `leading` says which, by form."""
+    """Boxes in the order of their keys and leading bounds; `leading` says which, by column.
+
+    A column of it is that of `_Leading`.
+    """
 
     keys: Hashes
     leads: Doubles
     numbers: Ints
-    leading: dict[int, _Leading]
+    leading: npt.NDArray[np.int16]
 
 
 class BoxIndex:
@@ -235,15 +239,15 @@ class BoxIndex:
         """Return boxes as a run."""
         forms = self._forms[numbers].astype(np.int64)
         leads = np.zeros(len(numbers))
-        leading: dict[int, _Leading] = {}
+        leading = np.empty((2, len(numbers)), np.int16)
         order = np.argsort(forms, kind="stable")
         cuts = [0, *(np.flatnonzero(np.diff(forms[order])) + 1).tolist(), len(order)]
         for start, stop in pairwise(cuts):
             rows = order[start:stop]
-            leading[int(forms[rows[0]])], leads[rows] = self._leading(numbers[rows])
+            (leading[0, rows], leading[1, rows]), leads[rows] = self._leading(numbers[rows])
         keys = self._keys[numbers].astype(np.uint64)
         order = np.lexsort((leads, keys))
-        return _SortedBoxes(keys[order], leads[order], numbers[order], leading)
+        return _SortedBoxes(keys[order], leads[order], numbers[order], leading[:, order])
 
     def _leading(self, numbers: Ints) -> tuple[_Leading, Doubles]:
         """Return the bound with the most different values, and its values, the loosest smallest."""
@@ -273,9 +277,7 @@ class BoxIndex:
         starts = starts[some]
         stops = np.searchsorted(run.keys, asks.keys[some], "right")
         # A key of another form may be the same by chance; `_hold` tells them apart.
-        forms = asks.forms[some].tolist()
-        kinds = [run.leading.get(form, _ALONE) for form in forms]
-        kind, opposite = np.array(kinds, np.int64).reshape(-1, 2).T
+        kind, opposite = run.leading[:, starts]
         stops = _first_above(run.leads, starts, stops, self._limits(kind, asks, some))
         floors = np.nextafter(-self._limits(opposite, asks, some), -np.inf)
         starts = _first_above(run.leads, starts, stops, floors)
@@ -296,7 +298,7 @@ class BoxIndex:
             if held.any():
                 yield which[held], numbers[held]
 
-    def _limits(self, kinds: Ints, asks: Asks, some: Ints) -> Doubles:
+    def _limits(self, kinds: npt.NDArray[np.int16], asks: Asks, some: Ints) -> Doubles:
         """Return up to where bounds of some kinds may hold, each for an ask."""
         limits = np.full(len(some), np.inf)
         of_windows, of_points = kinds == _WINDOW, kinds == _POINT

@@ -386,24 +386,22 @@ class Ledger:
         by that of their positions.
         """
         untold = self._untold
-        names = list(untold.numbers)
+        names, own = list(untold.numbers), untold.queries()
         is_told = np.ones(len(names) + 1, np.bool_)
-        is_told[untold.queries()] = False
-        found: dict[str, dict[int, tuple[int, int]]] = {name: {} for name in self.queries()}
+        is_told[own] = False
+        parts: list[tuple[Ints, Ints, Ints, Ints]] = []
         for entered in untold.charges:
             charges, of_row = entered.charges, entered.of_row
             some = np.flatnonzero((blocks_of(charges.docids) == block) & ~is_told[of_row])
             amounts, newest = charges.amounts, blocks_of(charges.newest[some])
             matches = (amounts.matches + amounts.handed_on)[some]
             nothing = np.zeros_like(matches)
-            for at, counts in (
-                (newest, (matches, nothing)),
-                (np.full_like(newest, block), (nothing, amounts.kept[some])),
-            ):
-                for number, each, *own in _totals(of_row[some], at, counts):
-                    of_query = found[names[number]]
-                    before = of_query.get(each, (0, 0))
-                    of_query[each] = before[0] + own[0], before[1] + own[1]
+            parts.append((of_row[some], newest, matches, nothing))
+            at = np.full_like(newest, block)
+            parts.append((of_row[some], at, nothing, amounts.kept[some]))
+        found: dict[str, dict[int, tuple[int, int]]] = {names[i]: {} for i in own.tolist()}
+        for number, each, *counts in _totals(parts):
+            found[names[number]][each] = counts[0], counts[1]
         return found
 
     def queries(self) -> list[str]:
@@ -419,8 +417,14 @@ def _changes(column: Ints) -> Flags:
     return changes
 
 
-def _totals(numbers: Ints, at: Ints, counts: Sequence[Ints]) -> Iterator[tuple[int, ...]]:
-    """Yield the sums of counts by number and block that are not all zero."""
+def _totals(parts: Sequence[Sequence[Ints]]) -> Iterator[tuple[int, ...]]:
+    """Yield the sums of counts by number and block that are not all zero.
+
+    A part has the columns of numbers, blocks and counts.
+    """
+    if not parts:
+        return
+    numbers, at, *counts = map(np.concatenate, zip(*parts, strict=True))
     some = np.flatnonzero(np.any(counts, axis=0))
     if not len(some):
         return

@@ -149,6 +149,8 @@ class Spending:
 
 def _with(before: InBlock, found: InBlock) -> InBlock:
     """Return what a query has in a block, with further matches and bytes by newest block."""
+    if not before:
+        return dict(sorted(found.items())) if len(found) > 1 else found
     both = dict(before)
     for newest, (matches, nbytes) in found.items():
         known = both.get(newest, (0, 0))
