@@ -42,6 +42,7 @@ class Anchoring:
         self._classes: dict[ValueJoins, set[int]] = {}
         self._anchored: dict[ValueJoin, dict[ValueJoins, None]] = {}
         self._others: dict[ValueJoin, Counter[ValueJoin]] = {}
+        self._also: dict[ValueJoin, ValueJoins] = {}
 
     def enter(self, number: int, value_joins: ValueJoins) -> ValueJoin:
         """Return the anchor of a class, which may be known already."""
@@ -64,15 +65,28 @@ class Anchoring:
     def _anchor(self, value_joins: ValueJoins, anchor: ValueJoin) -> None:
         self.anchor_of[value_joins] = anchor
         self._anchored.setdefault(anchor, {})[value_joins] = None
-        self._others.setdefault(anchor, Counter()).update(value_joins)
+        # Two nodes of a pattern may be one variable's: then a value join stands there twice.
+        self._others.setdefault(anchor, Counter()).update({*value_joins})
+        self._also.pop(anchor, None)
 
     def _free(self, value_joins: ValueJoins) -> None:
         anchor = self.anchor_of.pop(value_joins)
         del self._anchored[anchor][value_joins]
         if self._anchored[anchor]:
-            self._others[anchor] -= Counter(value_joins)
+            self._others[anchor] -= Counter({*value_joins})
         else:
             del self._anchored[anchor], self._others[anchor]
+        self._also.pop(anchor, None)
+
+    def also(self, anchor: ValueJoin) -> ValueJoins:
+        """Return the value joins that all classes have that are anchored there, beside it."""
+        known = self._also.get(anchor)
+        if known is None:
+            count = len(self._anchored.get(anchor, ()))
+            others = self._others.get(anchor, Counter())
+            found = [each for each, times in others.items() if times == count and each != anchor]
+            known = self._also[anchor] = tuple(found)
+        return known
 
     def follow_values(self) -> Iterator[Moved]:
         """Yield classes that get another anchor; most calls look at nothing and yield nothing."""

@@ -35,7 +35,7 @@ from joins.classes import ClassRegistry
 from joins.memory.hits import EntryHits
 from joins.memory.remembered import HashValues, Remembered, hash_values
 from joins.memory.shapes import Shapes
-from joins.memory.slots import Ints, Layouts
+from joins.memory.slots import Ints, Layouts, ranges
 from joins.memory.times import (
     Flags,
     Pairs,
@@ -46,6 +46,7 @@ from joins.memory.times import (
     pair_codes,
 )
 from joins.memory.valueindexes import NewValues
+from joins.signature.alsoequal import AlsoEqual
 from joins.signature.anchoring import Anchoring
 from joins.signature.anchortable import NONE, AnchorTable
 from joins.signature.batch import Batch
@@ -106,6 +107,7 @@ class Candidates:
         self.anchoring = Anchoring(limits)
         self.values = JoinedValues(remembered, layouts, limits)
         self.products = Products(shapes, remembered, layouts, bounds.lateness_us)
+        self._equal = AlsoEqual(remembered, layouts)
         self.similar = SimilarityCandidates(
             shapes,
             remembered,
@@ -352,6 +354,7 @@ class Candidates:
         window, is_symmetric = look_ups.asked(look_ups.as_right[found])
         oldest, newest = held_ends(remembered, owners, window, is_symmetric, self._lateness_us)
         held = (ends >= np.repeat(oldest, counts)) & (ends <= np.repeat(newest, counts))
+        held &= self._also_equal(look_ups, look_ups.as_right[found], owners, counts, partners)
         codes = codes_of_groups(owners, counts, partners, bases)
         yield codes if held.all() else codes[held]
         # The partner on the right: for FOLLOWED BY it starts behind an owner that came later, which
@@ -367,6 +370,23 @@ class Candidates:
             pairs = Pairs.of(remembered, owners[of_rows], partners[rows], self._lateness_us)
             held = (pairs.follows | is_symmetric[of_rows]) & (pairs.span <= window[of_rows])
             yield self._codes(batch, pairs.keep(np.flatnonzero(held)))
+
+    def _also_equal(
+        self, look_ups: _LookUps, which: Ints, owners: Ints, counts: Ints, partners: Ints
+    ) -> Flags:
+        """Return which pairs, with the owner on the right, may be equal by all value joins."""
+        may_hold = np.ones(len(partners), np.bool_)
+        starts = np.cumsum(counts) - counts
+        pairs = np.bincount(which, counts)
+        for anchor in np.flatnonzero(pairs >= self._limits.also_equal).tolist():
+            also = self.anchoring.also(look_ups.anchors.value_join(anchor))
+            own = np.flatnonzero(which == anchor) if also else which[:0]
+            rows = ranges(starts[own], counts[own])
+            for left, right in also:
+                may_hold[rows] &= self._equal.may_hold(
+                    (right, owners[own]), counts[own], (left, partners[rows])
+                )
+        return may_hold
 
     def _within_budget(
         self, batch: Batch, owner: int, anchors: AnchorTable, i: int

@@ -93,6 +93,27 @@ def test_classes_move_to_what_has_become_rare_and_no_other_class_does() -> None:
     assert anchoring.anchor_of == {alone: (1, 1)}
 
 
+@given(
+    st.lists(st.lists(st.tuples(VARIABLES, VARIABLES), min_size=1, max_size=4), max_size=8),
+    st.data(),
+)
+def test_what_all_classes_of_an_anchor_join_by_is_known_as_they_come_and_go(
+    joins: list[list[tuple[int, int]]], data: st.DataObject
+) -> None:
+    anchoring, present = Anchoring(), dict[int, tuple[tuple[int, int], ...]]()
+    for number, value_joins in enumerate(map(tuple, joins)):
+        anchoring.enter(number, value_joins)
+        present[number] = value_joins
+        if data.draw(st.booleans()):
+            gone = data.draw(st.sampled_from(sorted(present)))
+            anchoring.leave(gone, present.pop(gone))
+        anchored: dict[tuple[int, int], list[set[tuple[int, int]]]] = {}
+        for own in present.values():
+            anchored.setdefault(anchoring.anchor_of[own], []).append({*own})
+        for anchor, several in anchored.items():
+            assert {*anchoring.also(anchor)} == set.intersection(*several) - {anchor}
+
+
 def test_a_look_goes_through_some_anchors_at_a_time_and_comes_to_all() -> None:
     anchoring = Anchoring(replace(DEFAULT_LIMITS, looked_at=2, sample_instances=100_000))
     rare, frequent = range(1, 6), range(101, 106)

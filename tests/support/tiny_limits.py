@@ -68,7 +68,7 @@ TINY_MEMORY = MemoryLimits(
     contenders=0,
 )
 
-TINY = MatchingLimits(join=SignatureLimits(memory=TINY_MEMORY, assigned=0))
+TINY = MatchingLimits(join=SignatureLimits(memory=TINY_MEMORY, assigned=0, also_equal=0))
 
 TINY_SHARDS = ShardLimits(
     shard=SignatureLimits(memory=TINY_MEMORY),
@@ -116,6 +116,7 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
         "entry_rows": (0, 5),
         "assigned": (0, 3, 100_000),
         "step_tables": (2, 3),
+        "also_equal": (0, 2),
         "anchor_change": (0, 4),
         "first_look": (1,),
         "looks_apart": (1,),
