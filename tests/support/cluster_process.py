@@ -39,7 +39,8 @@ from broker.pipeline.store.objects import StorePlace
 from joins.shards.orders import Answer, Order
 from support.object_store import SECRET, S3Server, s3_server
 
-MASTER = "local-cluster[2,1,1024]"
+EXECUTORS = 2
+EXECUTOR_MB = 1_024
 BATCH = 60
 
 QUERIES = {
@@ -218,8 +219,11 @@ exec '{java.resolve()}' "$@"
     return wrapper
 
 
-def start_cluster(directory: Path) -> Spark:
-    """Start Spark, with a home of its own: the workers of `local-cluster` write there."""
+def start_cluster(directory: Path, executors: int = EXECUTORS) -> Spark:
+    """Start Spark, with a home of its own: the workers of `local-cluster` write there.
+
+    An executor has one task at a time.
+    """
     jars = Path(pyspark.__file__).parent / "jars"
     home = directory / "home"
     home.mkdir()
@@ -236,7 +240,8 @@ def start_cluster(directory: Path) -> Spark:
     # As the driver: what compiles best takes the processors of a machine with few of them.
     usual = os.environ.get("JAVA_TOOL_OPTIONS", "")
     os.environ["JAVA_TOOL_OPTIONS"] = f"{usual} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-    return Spark.start(directory / "log", master=MASTER, has_shards=True)
+    master = f"local-cluster[{executors},1,{EXECUTOR_MB}]"
+    return Spark.start(directory / "log", master=master, has_shards=True)
 
 
 def main() -> None:
