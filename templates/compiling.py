@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
 
-__all__ = ["can_compile", "compiled", "lacks_code"]
+__all__ = ["can_compile", "compiled", "inlined", "lacks_code"]
 
 Loop = TypeVar("Loop", bound=Callable[..., object])
 
@@ -41,6 +41,16 @@ def compiled(loop: Loop) -> Loop:
         return cast("Loop", numba.njit(nogil=True)(loop))
     _drop_unreadable(kernel)
     return cast("Loop", kernel)
+
+
+def inlined(loop: Loop) -> Loop:
+    """Have a function be a part of the loops of its module that call it, once they are compiled.
+
+    A call costs more than a few numbers that are added up.
+    """
+    import numba
+
+    return cast("Loop", numba.njit(inline="always")(loop))
 
 
 def lacks_code(kernel: Any) -> bool:

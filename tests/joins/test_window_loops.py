@@ -43,24 +43,56 @@ def spread_ways(shape: PlainShape, known: list[PlainElement], own: PlainElement)
     return own.begins + sum(ways for each, ways in found if each.begins)
 
 
-@pytest.mark.parametrize("operator", ["<", "<=", ">", ">="])
-@pytest.mark.parametrize("seed", range(6))
-def test_a_window_counts_what_is_spread(operator: str, seed: int) -> None:
-    chance = random.Random(seed)
-    are_same = seed % 2 == 0
-    own_shape = shape(operator, 30, are_same=are_same)
-    known: list[PlainElement] = []
-    columns, end_us = LaneWindow(own_shape, []), 0
-    for number in range(250):
+def elements(chance: random.Random, count: int, *, are_same: bool) -> list[PlainElement]:
+    """Return elements in order: ties in time and number, some that are no number, and gaps."""
+    end_us, found = 0, []
+    for _ in range(count):
         end_us += chance.choice([0, 0, 1, 1, 2, 40 if chance.randrange(40) == 0 else 1])
         one = chance.choice([float(chance.randrange(9)), float("nan"), float("inf"), 3.0, 4.0])
         other = one if are_same else float(chance.randrange(9))
-        own = element(end_us, one, other, chance.randrange(4) > 0, chance.randrange(4) > 0)
+        begins, leads = chance.randrange(4) > 0, chance.randrange(4) > 0
+        found.append(element(end_us, one, other, begins, leads))
+    return found
+
+
+@pytest.mark.parametrize("operator", ["<", "<=", ">", ">="])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_window_counts_what_is_spread(operator: str, seed: int) -> None:
+    are_same = seed % 2 == 0
+    own_shape = shape(operator, 30, are_same=are_same)
+    known: list[PlainElement] = []
+    columns = LaneWindow(own_shape, [])
+    for number, own in enumerate(elements(random.Random(seed), 250, are_same=are_same)):
         columns.add(own)
         assert columns.ways_to(own) == spread_ways(own_shape, known, own)
         known.append(own)
         if number == 120:
             columns = LaneWindow(own_shape, known)
+
+
+@pytest.mark.parametrize("operator", ["<", "<=", ">", ">="])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_batch_counts_what_its_elements_do(
+    operator: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether they come together, some at a time, or by turns in either way."""
+    monkeypatch.setattr(window, "FEWEST", 3)
+    chance, are_same = random.Random(seed), seed % 2 == 0
+    own_shape = shape(operator, chance.choice([9, 30, 500]), are_same=are_same)
+    rest = elements(chance, 300, are_same=are_same)
+    known: list[PlainElement] = []
+    columns = LaneWindow(own_shape, [])
+    while rest:
+        count = chance.choice([0, 1, 2, 7, 60])
+        some, rest = rest[:count], rest[count:]
+        if len(some) == 1:
+            columns.add(some[0])
+            found = [columns.ways_to(some[0])]
+        else:
+            found = columns.extend(some)
+        for own, ways in zip(some, found, strict=True):
+            assert ways == spread_ways(own_shape, known, own)
+            known.append(own)
 
 
 def test_numbers_have_as_many_words_as_they_need() -> None:
@@ -75,13 +107,17 @@ def test_numbers_have_as_many_words_as_they_need() -> None:
     assert columns.ways_to(fallen) == 1
 
 
-def test_numbers_beyond_all_doubles_are_counted_otherwise() -> None:
-    own_shape = shape(">", 3_000, are_same=True)
-    known = [element(n, float(n), float(n), True, True) for n in range(1_500)]
-    columns = LaneWindow(own_shape, known)
-    own = element(1_500, 1_500.0, 1_500.0, True, True)
-    columns.add(own)
-    assert columns.ways_to(own) is None
+def test_numbers_of_too_many_words_are_counted_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(window, "WORDS_MAX", 4)
+    own_shape = shape(">", 1_000, are_same=True)
+    columns = LaneWindow(own_shape, [])
+    rising = [element(n, float(n), float(n), True, True) for n in range(300)]
+    small = element(300, 9.5, 9.5, True, True)
+    found = columns.extend([*rising, small])
+    # Two bits of the last word are not used.
+    assert found == [2**n for n in range(254)] + [None] * 46 + [2**10]
+    after = element(301, 3.5, 3.5, True, True)
+    assert columns.extend([after]) == [2**4]
 
 
 @pytest.mark.parametrize("source", COMPARED)
@@ -89,10 +125,10 @@ def test_runs_are_counted_by_the_loop_as_they_are_drawn(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted_by: list[object] = []
-    plain = LaneWindow.ways_to
+    plain = LaneWindow._counted
     monkeypatch.setattr(window, "FEWEST", 0)
     monkeypatch.setattr(
-        LaneWindow, "ways_to", lambda *given: counted_by.append(given) or plain(*given)
+        LaneWindow, "_counted", lambda *given: counted_by.append(given) or plain(*given)
     )
     for seed in range(3):
         case = asked(f"SELECT <n>{{count()}}</n> FROM {source} WINDOW 0 s GRACE 0 s", stream(seed))

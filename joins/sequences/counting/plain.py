@@ -79,14 +79,18 @@ class PlainLane:
         """The elements, in the order in which they came."""
         return [each.part for each in sorted(self._elements, key=_SERIAL)]
 
-    def _new_sums(self) -> LaneSums | LaneProduct | LaneWindow | None:
-        """Return what adds up the ways to what comes in order; None where they are spread anew."""
+    def _new_sums(self, more: int = 0) -> LaneSums | LaneProduct | LaneWindow | None:
+        """Return what adds up the ways to what comes in order; None where they are spread anew.
+
+        So many `more` elements are coming.
+        """
         shape, elements = self._shape, self._elements
         if not shape.is_bounded:
             return LaneSums(shape)
         if shape.compares is None and shape.may_all_begin and shape.gap_us >= shape.within_us:
             return LaneProduct(shape)
-        return LaneWindow(shape, elements) if LaneWindow.suits(shape, len(elements)) else None
+        is_window = LaneWindow.suits(shape, len(elements) + more)
+        return LaneWindow(shape, elements) if is_window else None
 
     # -- what enters ---------------------------------------------------------------------------
 
@@ -140,10 +144,18 @@ class PlainLane:
         totals: list[int] = []
         if self._shape.are_same and any(each.asked != each.given for each in elements):
             self._shape = replace(self._shape, are_same=False)
-        for own in elements:
+        if self._sums is None:
+            self._sums = self._new_sums(len(elements))
+        ready: list[int | None] | None = None
+        if isinstance(self._sums, LaneWindow):
+            ready = self._sums.extend(elements)
+        for at, own in enumerate(elements):
             self._serial += 1
             own.serial = self._serial
-            own.ways = total = self._ways_in_order(own)
+            total = ready[at] if ready is not None else self._ways_in_order(own)
+            if total is None:
+                total = self._spread_ways(own)
+            own.ways = total
             self._elements.append(own)
             totals.append(total)
             if total.bit_length() > bits:
@@ -172,6 +184,10 @@ class PlainLane:
             total = self._sums.ways_to(own)
             if total is not None:
                 return total
+        return self._spread_ways(own)
+
+    def _spread_ways(self, own: PlainElement) -> int:
+        """Return the ways to an element that ends last, of all that it may come behind."""
         before = spread(self._shape, own, self._before(own, own.end_us), on=False)
         return own.begins + sum([ways for each, ways in before if each.begins])
 

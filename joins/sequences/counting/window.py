@@ -7,7 +7,6 @@ elements come and go.  Numbers that are compared by `<` are turned round.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -25,6 +24,9 @@ FEWEST = 64
 WORDS_MAX = 256
 """With numbers of more words Python's own are as quick."""
 
+_SPARE = 2
+"""So many words more than the last numbers needed are taken for the next ones."""
+
 _NONE = -1
 
 
@@ -37,20 +39,13 @@ class LaneWindow:
         # What is equal to what is given is below the bound, or from it on.
         self._side: Literal["left", "right"] = "right" if shape.operator in (">", "<") else "left"
         self._words = 1
-        self._first, self._behind = 0, len(elements)
-        self._ends_us = np.array([each.end_us for each in elements], np.int64)
-        self._leads = np.array([each.leads for each in elements], np.bool_)
-        self._begins = np.array([each.begins for each in elements], np.bool_)
-        self._given = self._sign * np.array([each.given for each in elements], np.float64)
-        asked = self._sign * np.array([each.asked for each in elements], np.float64)
+        self._first = self._behind = 0
+        self._ends_us, self._places, self._bounds = (np.zeros(0, np.int64) for _ in range(3))
+        self._leads, self._begins = (np.zeros(0, np.bool_) for _ in range(2))
+        self._asked, self._given = (np.zeros(0, np.float64) for _ in range(2))
         self._are_same = bool(shape.are_same)
-        numbers = np.flatnonzero(asked == asked)
-        order = numbers[np.argsort(asked[numbers], kind="stable")]
-        self._sorted = asked[order]
-        self._places = np.full(len(elements), _NONE)
-        self._places[order] = np.arange(len(order))
-        self._bounds = np.searchsorted(self._sorted, self._given, self._side)
-        self._bounds[self._given != self._given] = _NONE
+        self._append(elements)
+        self._order()
 
     @staticmethod
     def suits(shape: PlainShape, elements: int) -> bool:
@@ -63,29 +58,79 @@ class LaneWindow:
             and LOOPS.are_ready()
         )
 
+    # -- what is there -------------------------------------------------------------------------
+
+    def _append(self, elements: Sequence[PlainElement]) -> None:
+        """Add elements, by end, whose places are not known."""
+        self._make_room(len(elements))
+        new = slice(self._behind, self._behind + len(elements))
+        self._ends_us[new] = [each.end_us for each in elements]
+        self._leads[new] = [each.leads for each in elements]
+        self._begins[new] = [each.begins for each in elements]
+        self._given[new] = self._sign * np.array([each.given for each in elements], np.float64)
+        self._asked[new] = self._sign * np.array([each.asked for each in elements], np.float64)
+        self._are_same = self._are_same and all(
+            each.asked == each.given or each.asked != each.asked for each in elements
+        )
+        self._behind += len(elements)
+
+    def _order(self) -> None:
+        """Find the places of all elements, from the first one of the window on."""
+        known = slice(self._first, self._behind)
+        asked, given = self._asked[known], self._given[known]
+        numbers = np.flatnonzero(asked == asked)
+        order = numbers[np.argsort(asked[numbers], kind="stable")]
+        self._sorted = asked[order]
+        self._places[known] = _NONE
+        self._places[self._first + order] = np.arange(len(order))
+        self._bounds[known] = np.searchsorted(self._sorted, given, self._side)
+        self._bounds[known][given != given] = _NONE
+
+    def _make_room(self, count: int) -> None:
+        """Make room for more, moving what is there to the front of columns twice as long."""
+        if self._behind + count <= len(self._ends_us):
+            return
+        known = slice(self._first, self._behind)
+        size = self._behind - self._first
+        self._ends_us, self._places, self._bounds = (
+            _longer(each[known], count) for each in (self._ends_us, self._places, self._bounds)
+        )
+        self._leads, self._begins = (
+            _longer(each[known], count) for each in (self._leads, self._begins)
+        )
+        self._asked, self._given = (
+            _longer(each[known], count) for each in (self._asked, self._given)
+        )
+        self._first, self._behind = 0, size
+
+    # -- one element ---------------------------------------------------------------------------
+
     def add(self, own: PlainElement) -> None:
         """Add an element that ends last."""
-        from_us = own.end_us - self._within_us
-        while self._first < self._behind and self._ends_us[self._first] < from_us:
-            self._drop()
-        self._make_room()
-        at, asked, given = self._behind, self._sign * own.asked, self._sign * own.given
-        known = slice(self._first, at)
-        self._are_same = self._are_same and (own.asked == own.given or own.asked != own.asked)
+        known = self._ends_us[self._first : self._behind]
+        gone = int(np.searchsorted(known, own.end_us - self._within_us))
+        if gone > FEWEST:
+            self._first += gone
+            self._order()
+        else:
+            for _ in range(gone):
+                self._drop()
+        self._append([own])
+        at = self._behind - 1
+        asked, given = self._asked[at], self._given[at]
+        before = slice(self._first, at)
         place = _NONE
         if asked == asked:
             place = int(np.searchsorted(self._sorted, asked, "right"))
             self._sorted = np.insert(self._sorted, place, asked)
-            self._places[known] += self._places[known] >= place
-            is_below = self._given[known] >= asked
+            self._places[before] += self._places[before] >= place
+            is_below = self._given[before] >= asked
             if self._side == "left":
-                is_below = self._given[known] > asked
-            self._bounds[known] += is_below
-        self._ends_us[at], self._places[at], self._given[at] = own.end_us, place, given
-        self._leads[at], self._begins[at] = own.leads, own.begins
+                is_below = self._given[before] > asked
+            self._bounds[before] += is_below
+        self._places[at] = place
         bound = np.searchsorted(self._sorted, given, self._side) if given == given else _NONE
         self._bounds[at] = bound
-        self._behind += 1
 
     def _drop(self) -> None:
         """Leave out the first element."""
@@ -97,50 +142,60 @@ class LaneWindow:
             self._places[known] -= self._places[known] > place
             self._bounds[known] -= self._bounds[known] > place
 
-    def _make_room(self) -> None:
-        """Make room for one more, moving what is there to the front of columns twice as long."""
-        if self._behind < len(self._ends_us):
-            return
-        known = slice(self._first, self._behind)
-        size = self._behind - self._first
-        self._ends_us, self._places, self._bounds = (
-            _longer(each[known]) for each in (self._ends_us, self._places, self._bounds)
-        )
-        self._leads, self._begins = (_longer(each[known]) for each in (self._leads, self._begins))
-        self._given = _longer(self._given[known])
-        self._first, self._behind = 0, size
-
-    def ways_to(self, own: PlainElement) -> int | None:
+    def ways_to(self, _: PlainElement) -> int | None:
         """Return the ways to the element that was added last; None where they are too many."""
+        [ways] = self._counted(self._behind - 1)
+        return ways
+
+    # -- several -------------------------------------------------------------------------------
+
+    def extend(self, elements: Sequence[PlainElement]) -> list[int | None]:
+        """Add elements that end last, in order; return the ways to each, as `ways_to` does."""
+        if not elements:
+            return []
+        known = self._ends_us[self._first : self._behind]
+        self._first += int(np.searchsorted(known, elements[0].end_us - self._within_us))
+        self._append(elements)
+        self._order()
+        return self._counted(self._behind - len(elements))
+
+    def _counted(self, first: int) -> list[int | None]:
+        """Return the ways to all elements from a place on; None where they are too many."""
         from joins.sequences.counting.kernels import ways_back
 
-        before = int(np.searchsorted(self._ends_us[self._first : self._behind], own.end_us))
-        known = slice(self._first, self._first + before)
-        while True:
-            words, rough = ways_back(
+        known = slice(self._first, self._behind)
+        asked_for = np.arange(first - self._first, self._behind - self._first)
+        found: list[int | None] = [None] * len(asked_for)
+        first -= self._first
+        while len(asked_for) and self._words <= WORDS_MAX:
+            words, enough = ways_back(
                 self._ends_us[known],
                 self._places[known],
                 self._bounds[known],
                 self._leads[known],
                 self._begins[known],
-                int(self._places[self._behind - 1]),
+                asked_for,
+                self._within_us,
                 len(self._sorted),
                 self._are_same,
                 self._words,
             )
-            if not math.isfinite(rough):
-                return None
-            bits = math.frexp(rough)[1] + 2
-            if bits <= 64 * self._words:
-                return own.begins + int.from_bytes(words.astype("<u8").tobytes(), "little")
-            self._words = 1 + bits // 64
-            if self._words > WORDS_MAX:
-                self._words = 1
-                return None
+            texts, size = words.astype("<u8").tobytes(), 8 * self._words
+            for number in np.flatnonzero(enough).tolist():
+                own = texts[number * size : (number + 1) * size]
+                found[int(asked_for[number]) - first] = int.from_bytes(own, "little")
+            asked_for = asked_for[~enough]
+            most = int(np.flatnonzero(words.any(axis=0)).max(initial=0)) + 1
+            if len(asked_for):
+                self._words += 1 + self._words // 4
+            elif most + _SPARE < self._words:
+                self._words = most + _SPARE
+        self._words = min(self._words, WORDS_MAX)
+        return found
 
 
-def _longer(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a column with as much room again, and some."""
-    longer = np.zeros(2 * len(column) + 1, column.dtype)
+def _longer(column: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+    """Return a column with room for more, and for as many as it has again."""
+    longer = np.zeros(2 * len(column) + count, column.dtype)
     longer[: len(column)] = column
     return longer
