@@ -236,8 +236,9 @@ class SignatureView:
         stale = [entry for entry in entries if entry.complete_for < last]
         self.hits += len(entries) - len(stale)
         self.misses += len(stale)
-        for is_new in (True, False):
-            some = [entry for entry in stale if (entry.complete_for == 0) == is_new]
+        new = [entry for entry in stale if entry.complete_for == 0]
+        older = [entry for entry in stale if entry.complete_for]
+        for some in (new, older):
             if some:
                 self._evaluate(some)
             for entry in some:
