@@ -1,11 +1,13 @@
 """Conditions of chains as programs over columns of numbers, where they are such.
 
 A program compares doubles: what an element binds, what the one before and the first bind,
-aggregates of the elements so far, times and constants, with arithmetic between them.  Constants are
-data: statements that are equal but for these have one program.
+aggregates of the elements so far, times and constants, with arithmetic between them.  Of texts that
+are compared with texts it is asked whether they are equal, so a number stands for each.  Constants
+are data: statements that are equal but for these have one program.
 
 A chain is not for programs where a unit has alternatives or several values of one path, something
-must be absent, or strings are compared, but for the keys of SAME.
+must be absent, or functions of strings are asked; nor, under NEXT, where elements are looked up by
+a text that they have in common with a run: a program tries one after the other.
 """
 
 from __future__ import annotations
@@ -14,11 +16,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from templates.chaindecision import ChainDecision, ChainLink
+from templates.chaindecision import ChainDecision, ChainLink, chain_look_ups
+from templates.chainoperands import (
+    ChainOperand,
+    TextOf,
+    constants_in,
+    is_number_of_element,
+    is_of_first,
+    may_be_text,
+)
 from templates.decision import TupleStream
 from templates.rundecision import ElementStream
 from xscl.comparison import (
-    INSTANTS,
     Call,
     Disjunct,
     Elements,
@@ -30,7 +39,6 @@ from xscl.path import Literal
 from xscl.query import INFINITE_US, Strategy
 
 __all__ = [
-    "ChainOperand",
     "ChainProgram",
     "Op",
     "Slot",
@@ -113,9 +121,6 @@ _DEEPEST = 30
 
 _Line = tuple[int, int, int]
 
-ChainOperand = Operand
-"""What a program has a column of numbers of."""
-
 
 class _NoProgramError(Exception):
     """A condition that is no program over columns."""
@@ -147,12 +152,12 @@ class ChainProgram:
     for each step the lines with which begins what is asked of its first element, and of each.
     """
 
-    columns: tuple[tuple[Operand, ...], ...]
+    columns: tuple[tuple[ChainOperand, ...], ...]
     code: tuple[_Line, ...]
     predicates: tuple[tuple[int, int], ...]
     slots: tuple[Slot, ...]
     sorted_by: SortedBy | None
-    constants: tuple[float, ...] = field(compare=False)
+    constants: tuple[float | str, ...] = field(compare=False)
 
 
 def compile_chain(decision: ChainDecision) -> ChainProgram | None:
@@ -161,10 +166,22 @@ def compile_chain(decision: ChainDecision) -> ChainProgram | None:
         return None
     if any(link.folds or len(link.elements) != 1 for link in decision.links):
         return None
+    if not decision.is_contiguous and _are_looked_up(decision):
+        return None
     try:
         return _Compiler(decision.links).compile()
     except _NoProgramError:
         return None
+
+
+def _are_looked_up(decision: ChainDecision) -> bool:
+    """Return whether elements are looked up by a text that they have in common with a run."""
+    single = frozenset([None, *(link.run for link in decision.links)])
+    return any(
+        chain_look_ups(disjuncts, single)
+        for link in decision.links
+        for disjuncts in (link.first, link.each)
+    )
 
 
 class _Compiler:
@@ -173,10 +190,10 @@ class _Compiler:
     def __init__(self, links: tuple[ChainLink, ...]) -> None:
         self._links = links
         self._step_of = {link.run: step for step, link in enumerate(links)}
-        self._columns: list[list[Operand]] = [[] for _ in links]
+        self._columns: list[list[ChainOperand]] = [[] for _ in links]
         self._code: list[_Line] = []
         self._slots: list[Slot] = []
-        self._constants: list[float] = []
+        self._constants: list[float | str] = []
         self._step = 0
         self._depth = 0
 
@@ -209,9 +226,10 @@ class _Compiler:
         """Add what tells whether one of some conjunctions holds; return the line it begins with."""
         first = len(self._code)
         for disjunct in disjuncts:
-            if disjunct.value_joins or disjunct.similarity_joins or disjunct.tests:
+            if disjunct.value_joins or disjunct.similarity_joins:
                 raise _NoProgramError
             jumps = [self._comparison(residual) for residual in disjunct.residuals]
+            jumps += [line for test in disjunct.tests for line in self._joined(test)]
             self._add(Op.TRUE)
             for line in jumps:
                 self._code[line] = (self._code[line][0], len(self._code), 0)
@@ -219,14 +237,24 @@ class _Compiler:
         return first
 
     def _comparison(self, residual: Residual) -> int:
-        if residual.operator in ("=", "!=") and (
-            _may_be_text(residual.left) and _may_be_text(residual.right)
-        ):
-            raise _NoProgramError
         self._depth = 0
-        self._operand(residual.left)
-        self._operand(residual.right)
+        add = self._text if _is_of_texts(residual) else self._operand
+        add(residual.left)
+        add(residual.right)
         return self._add(_COMPARISONS[residual.operator])
+
+    def _joined(self, test: Call) -> list[int]:
+        """Add what tells whether two texts are equal, and not empty."""
+        if test.function != "joins":
+            raise _NoProgramError
+        left, right = test.arguments
+        equal = Residual(left, "=", right)
+        if not _is_of_texts(equal):
+            raise _NoProgramError
+        return [
+            self._comparison(equal),
+            self._comparison(Residual(left, "!=", Literal(""))),
+        ]
 
     # -- operands ------------------------------------------------------------------------------
 
@@ -256,7 +284,20 @@ class _Compiler:
             case _:
                 raise _NoProgramError
 
-    def _of_own(self, asked: Elements) -> None:
+    def _text(self, operand: Operand) -> None:
+        """Add what puts the number of a text on the stack."""
+        match operand:
+            case Literal(str(value)):
+                self._constants.append(value)
+                self._add(Op.CONSTANT, len(self._constants) - 1, pushes=1)
+            case Elements(run=None, operand=VariableValue()):
+                self._of_own(operand, is_text=True)
+            case Elements(run=str(run), operand=VariableValue()) if run in self._step_of:
+                self._of_other(self._step_of[run], operand, is_text=True)
+            case _:
+                raise _NoProgramError
+
+    def _of_own(self, asked: Elements, *, is_text: bool = False) -> None:
         """Add what an operand is of the step at hand."""
         step = self._step
         if asked.function == "count":
@@ -264,7 +305,7 @@ class _Compiler:
                 self._column(step, asked.operand)
             self._add(Op.SIZE, pushes=1)
             return
-        column = self._column(step, asked.operand)
+        column = self._column(step, asked.operand, is_text=is_text)
         match asked.function:
             case "candidate":
                 self._add(Op.CANDIDATE, column, pushes=1)
@@ -273,7 +314,7 @@ class _Compiler:
             case "prev":
                 assert asked.otherwise is not None
                 line = self._add(Op.PREVIOUS_OR, column)
-                self._operand(asked.otherwise)
+                (self._text if is_text else self._operand)(asked.otherwise)
                 self._code[line] = (int(Op.PREVIOUS_OR), column, len(self._code))
             case "first":
                 self._add(Op.FIRST, self._slot(step, SlotKind.FIRST, column), column, pushes=1)
@@ -288,7 +329,7 @@ class _Compiler:
             case _:
                 raise _NoProgramError
 
-    def _of_other(self, step: int, asked: Elements) -> None:
+    def _of_other(self, step: int, asked: Elements, *, is_text: bool = False) -> None:
         """Add what an operand is of a step that is complete, or is the one at hand."""
         if step >= self._step:
             raise _NoProgramError
@@ -298,7 +339,7 @@ class _Compiler:
                 self._column(step, asked.operand)
             self._add(Op.SLOT, count, pushes=1)
             return
-        column = self._column(step, asked.operand)
+        column = self._column(step, asked.operand, is_text=is_text)
         kinds = {
             "first": SlotKind.FIRST,
             "last": SlotKind.LAST,
@@ -317,14 +358,18 @@ class _Compiler:
         else:
             self._add(Op.SLOT, slot, pushes=1)
 
-    def _column(self, step: int, operand: Operand | None) -> int:
+    def _column(self, step: int, operand: Operand | None, *, is_text: bool = False) -> int:
         """Return the column of an operand of one element."""
-        if operand is None or not _is_number_of_element(operand):
+        if operand is None or not is_number_of_element(operand):
             raise _NoProgramError
+        read: ChainOperand = operand
+        if is_text:
+            assert isinstance(operand, VariableValue)
+            read = TextOf(operand.variable)
         columns = self._columns[step]
-        if operand not in columns:
-            columns.append(operand)
-        return columns.index(operand)
+        if read not in columns:
+            columns.append(read)
+        return columns.index(read)
 
     def _slot(self, step: int, kind: SlotKind, column: int) -> int:
         slot = Slot(step, kind, column)
@@ -337,15 +382,16 @@ class _Compiler:
     def _sorted_by(self) -> SortedBy | None:
         """Add the value that what begins a run must be held against a constant with, if any."""
         self._step = 0
-        if len(self._links[0].each) != 1:
+        link = self._links[0]
+        if len(link.each) != 1 or any(each.tests for each in (*link.first, *link.each)):
             return None
-        for residual in self._links[0].each[0].residuals:
+        for residual in link.each[0].residuals:
             op = _COMPARISONS[residual.operator]
             sides = [(op, residual.left, residual.right)]
             if op in _TURNED:
                 sides.append((_TURNED[op], residual.right, residual.left))
             for own, value, constant in sides:
-                if own in _TURNED and isinstance(constant, Literal) and _is_of_first(value):
+                if own in _TURNED and isinstance(constant, Literal) and is_of_first(value):
                     return self._with_value(residual, own, value)
         return None
 
@@ -354,12 +400,12 @@ class _Compiler:
         first = len(self._code)
         before = len(self._constants)
         self._depth = 0
-        self._operand(value)
+        (self._text if _is_of_texts(residual) else self._operand)(value)
         self._add(Op.VALUE)
         del self._constants[before:]
         at = self._constants_before(residual)
         is_left = value is residual.left
-        width = _constants_in(value)
+        width = constants_in(value)
         constant = at + width if is_left else at
         shift = at - before if is_left else at + 1 - before
         for line in range(first, len(self._code)):
@@ -376,62 +422,14 @@ class _Compiler:
             for each in disjunct.residuals:
                 if each is residual:
                     return count
-                count += _constants_in(each.left) + _constants_in(each.right)
+                count += constants_in(each.left) + constants_in(each.right)
         raise AssertionError("no comparison of the first step")
 
 
-def _constants_in(operand: Operand) -> int:
-    match operand:
-        case Literal():
-            return 1
-        case Call(arguments=arguments):
-            return sum(map(_constants_in, arguments))
-        case Elements(otherwise=otherwise) if otherwise is not None:
-            return _constants_in(otherwise)
-    return 0
-
-
-def _is_of_first(operand: Operand) -> bool:
-    """Return whether an operand is of nothing but what begins a run, and of constants."""
-    match operand:
-        case Literal(value):
-            return not isinstance(value, str)
-        case Elements(run=None, function="candidate" | "first"):
-            return True
-        case Call(function, arguments) if function in _ARITHMETIC:
-            return all(map(_is_of_first, arguments))
-    return False
-
-
-def _may_be_text(operand: Operand) -> bool:
-    """Return whether a value may be compared as a string."""
-    match operand:
-        case Literal(value):
-            return isinstance(value, str)
-        case Elements(function="candidate" | "prev" | "first" | "last" | "all", operand=of):
-            of_element = of is not None and _may_be_text(of)
-            return of_element or (operand.otherwise is not None and _may_be_text(operand.otherwise))
-        case Call(function):
-            return function not in _ARITHMETIC and function not in ("start", "end", "dur", "time")
-        case Elements():
-            return False
-    return True
-
-
-def _is_number_of_element(operand: Operand) -> bool:
-    """Return whether an operand is one number of each element."""
-    match operand:
-        case VariableValue():
-            return True
-        case Literal(value):
-            return not isinstance(value, str)
-        case Call(function, (VariableValue(),)) if function in INSTANTS:
-            return True
-        case Call("-", (only,)):
-            return _is_number_of_element(only)
-        case Call(function, (left, right)) if function in _ARITHMETIC:
-            return _is_number_of_element(left) and _is_number_of_element(right)
-    return False
+def _is_of_texts(residual: Residual) -> bool:
+    """Return whether two operands are compared as texts, where both are."""
+    is_equality = residual.operator in ("=", "!=")
+    return is_equality and may_be_text(residual.left) and may_be_text(residual.right)
 
 
 def sample_chain(*, is_contiguous: bool) -> ChainDecision:

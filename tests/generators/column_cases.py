@@ -1,4 +1,4 @@
-"""Random cases of chains that are stepped in columns: their conditions compare numbers.
+"""Random cases of chains that are stepped in columns: they compare numbers, and equal texts.
 
 Several statements differ in constants or in what they compare, over documents that tie, come late,
 and are published.  Steps have one number to three, documents lack some, or have several of one.  In
@@ -85,11 +85,36 @@ class _ColumnChains(Statements):
         """Return what is asked of an element of a step."""
         chooser = self.chooser
         terms = [
-            f"{self.side(before, step, is_own)} {chooser.choice(['=', '!=', '<', '<=', '>', '>='])}"
-            f" {self.number(before, step, is_own)}"
+            self.compared(before, step, is_own)
             for _ in range(chooser.choice([0, 1, 1, len(step.names), 2]))
         ]
         return f" {chooser.choice(['AND', 'AND', 'OR'])} ".join(terms)
+
+    def compared(self, before: list[_Step], step: _Step, is_own: bool) -> str:
+        """Return a comparison of an element with what a run has taken, or with a constant."""
+        chooser = self.chooser
+        if chooser.integer(0, 3):
+            operator = chooser.choice(["=", "!=", "<", "<=", ">", ">="])
+            number = self.number(before, step, is_own)
+            return f"{self.side(before, step, is_own)} {operator} {number}"
+        texts = [self.text(before, step, is_own) for _ in range(2)]
+        if chooser.integer(0, 2) == 0:
+            texts[1] = chooser.choice(["'1'", "'x'", "' 2 '", "''"])
+        return f"{texts[0]} {chooser.choice(['=', '!='])} {texts[1]}"
+
+    def text(self, before: list[_Step], step: _Step, is_own: bool) -> str:
+        """Return an operand that is a text, of an element or of what a run has taken."""
+        chooser = self.chooser
+        name = chooser.choice([step.own, *step.names])
+        texts = [name]
+        if is_own:
+            texts += [f"prev({name})", f"prev({name}, 'x')", f"prev({name}, 1)", f"first({name})"]
+        for other in before:
+            taken = chooser.choice([other.own, *other.names])
+            texts.append(
+                f"{chooser.choice(['first', 'last'])}({taken})" if other.is_repeated else taken
+            )
+        return chooser.choice(texts)
 
     def number(self, before: list[_Step], step: _Step, is_own: bool) -> str:
         """Return a constant, or what is certainly a number."""

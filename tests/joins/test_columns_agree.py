@@ -83,6 +83,36 @@ def test_chains_over_numbers_are_as_the_oracle_says() -> None:
     assert not wrong, "cases of column_case(RandomChooser(seed)) with these seeds"
 
 
+TEXTS = (
+    "S//a[p->x] FOLLOWED BY {y = x} S//a[p->y] WITHIN 9 s MATCH STRICT",
+    "S//a[p->x] FOLLOWED BY {y = x OR y > 1} S//a[p->y] WITHIN 9 s MATCH NEXT",
+    "S//a[p->x] FOLLOWED BY {y = x} S//a[p->y]+ {y = first(y)} WITHIN 9 s SAME (//k)"
+    " MATCH PARTITION",
+    "S//a[p->x]+ {x != prev(x)} FOLLOWED BY {y != last(x)} S//b[p->y] WITHIN 9 s MATCH NEXT",
+    "S//a[p->x]+ {x = prev(x, '2')} FOLLOWED BY S//b WITHIN 9 s MATCH NEXT",
+    "S//a[p->x]+ {first(x) = '' AND x != ' 2 '} FOLLOWED BY S//b WITHIN 9 s MATCH NEXT",
+    "S//a[p->x]+ {x = '2' OR x > 1} FOLLOWED BY {first(x) = y} S//b[p->y] WITHIN 9 s MATCH STRICT",
+)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_texts_that_are_compared_are_those_that_the_oracle_compares(text: str) -> None:
+    chance = random.Random(text)
+    documents = [
+        f"document {n} S 00:00:{n:02} <{name}><k>{n % 2}</k><p>{value}</p></{name}>"
+        for n, name, value in zip(
+            range(1, 31), chance.choices("aaab", k=30), chance.choices(["", "", "2", " 2 "], k=30),
+            strict=True,
+        )
+    ]  # fmt: skip
+    lined = ["lateness 0 s", "query q0", f"    {text}", "query q1", f"    {text} GRACE 1 s"]
+    case = parse_case("\n".join([*lined, "", *documents, "tick 31 00:10:00"]) + "\n----\n")
+    found = in_columns(case, chance)
+    assert found == lines(run_oracle(case))
+    assert found == lines(run_engine(case, limits=ONE_BY_ONE))
+    assert found
+
+
 @pytest.mark.parametrize("is_contiguous", [False, True])
 def test_a_statement_that_goes_leaves_the_others_of_its_table(is_contiguous: bool) -> None:
     chain = sample_chain(is_contiguous=is_contiguous)

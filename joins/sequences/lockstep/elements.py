@@ -5,6 +5,7 @@ A chain of many units reads as many streams, so what can be is made of the rows 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -16,11 +17,11 @@ import pyarrow.compute as pc
 
 from joins.memory.slots import Ints
 from joins.sequences.lockstep.batchrows import BatchRows
-from templates.chainprograms import ChainOperand
+from templates.chainoperands import ChainOperand, TextOf
 from templates.decision import TupleStream
 from templates.elementnumbers import numbers_of
 
-__all__ = ["ElementColumns", "ElementRead", "KeyCodes", "read_elements"]
+__all__ = ["ElementColumns", "ElementRead", "KeyCodes", "TextCodes", "read_elements"]
 
 Doubles = npt.NDArray[np.float64]
 
@@ -98,8 +99,53 @@ class KeyCodes:
         return found
 
 
+class TextCodes:
+    """Numbers of texts that are compared: of equal ones the same."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+        self._constants: dict[str, int] = {}
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self._codes) + len(self._constants)
+
+    def constant(self, text: str) -> int:
+        """Return the number of a text that a statement has, which is never forgotten."""
+        if text not in self._constants:
+            self._constants[text] = self._codes.pop(text, 0) or self._another()
+        return self._constants[text]
+
+    def _another(self) -> int:
+        self._next += 1
+        return self._next
+
+    def of(self, texts: pa.Array) -> Doubles:
+        """Return the numbers of some texts; NaN where there is none."""
+        encoded = texts.dictionary_encode()
+        codes = np.array([*map(self._of, encoded.dictionary.to_pylist()), math.nan])
+        found: Doubles = codes[encoded.indices.fill_null(len(codes) - 1).to_numpy()]
+        return found
+
+    def _of(self, text: str) -> int:
+        code = self._constants.get(text)
+        if code is None:
+            code = self._codes.get(text)
+        if code is None:
+            code = self._codes[text] = self._another()
+        return code
+
+    def keep(self, used: Doubles) -> None:
+        """Forget the texts of elements but those with some numbers; these stay as they are.
+
+        A number is not given again, so nobody has that of a text that comes anew.
+        """
+        kept = set(used.tolist())
+        self._codes = {text: code for text, code in self._codes.items() if code in kept}
+
+
 def read_elements(
-    reads: Sequence[ElementRead], rows: BatchRows, codes: KeyCodes
+    reads: Sequence[ElementRead], rows: BatchRows, codes: KeyCodes, texts: TextCodes
 ) -> ElementColumns | None:
     """Return the elements that rows of a batch are, read by read; None if there are none."""
     found = [(read, _first_rows(read.stream, rows)) for read in reads if rows.has(read.stream.name)]
@@ -116,7 +162,10 @@ def read_elements(
         columns = [column_of(key) for key in read.keys]
         keys[place] = codes.of(columns, len(own), may_be_empty=read.are_documents)
         for k, operand in enumerate(read.operands):
-            values[place, k] = numbers_of(operand, column_of)
+            if isinstance(operand, TextOf):
+                values[place, k] = texts.of(column_of(operand.variable))
+            else:
+                values[place, k] = numbers_of(operand, column_of)
     steps = np.repeat([read.step for read, _ in found], np.diff(at))
     names = "docid", "start_us", "end_us", "watermark_us", "docid_min", "docid_max", "depth"
     docids, starts_us, ends_us, watermarks_us, oldest, newest, depths = (

@@ -5,6 +5,7 @@
     lines     elements of a step under one key, by end
     heads     runs as far as they have come, each with the head that it has one element more than
     programs  what is asked of an element: code over columns, and constants, which are data
+    texts     numbers that stand for texts, as long as some element has them
     parts     elements as others read them, made of those only that runs have which are complete
 
 A statement that comes when elements have come begins with a table of its own.
@@ -30,6 +31,7 @@ from joins.sequences.lockstep.elements import (
     ElementColumns,
     ElementRead,
     KeyCodes,
+    TextCodes,
     read_elements,
 )
 from joins.sequences.lockstep.found import ColumnChain
@@ -48,6 +50,7 @@ from joins.sequences.lockstep.parts import ElementParts
 from joins.sequences.lockstep.statements import TableChain, programs_of, what_is_read
 from joins.sequences.runparts import Extent
 from templates.chaindecision import ChainDecision
+from templates.chainoperands import TextOf
 from templates.chainprograms import ChainProgram
 from templates.decision import TupleStream
 
@@ -78,7 +81,7 @@ class RunTable:
         self._programs: tuple[Programs, Beginnings] | None = None
         self._gone: set[int] = set()
         self._parts = ElementParts(first.links)
-        self._codes = KeyCodes()
+        self._codes, self._texts = KeyCodes(), TextCodes()
         self._reads = [
             ElementRead(step, each.stream, each.keys, own, are_documents=False)
             for step, (link, own) in enumerate(zip(first.links, program.columns, strict=True))
@@ -99,7 +102,7 @@ class RunTable:
         self._orders = 0
         self._came: list[pa.Table] = []
         self._e = np.empty((_ROOM, len(ElementColumn)), np.int64)
-        self._v = np.empty((_ROOM, 0))
+        self._v = np.empty((_ROOM, max(map(len, program.columns))))
         self._extents = np.empty((_ROOM, 4), np.int64)
         self._size = 0
         self._pending = np.zeros(0, np.int64)
@@ -146,7 +149,11 @@ class RunTable:
 
     def join(self, decision: ChainDecision, program: ChainProgram) -> int:
         """Add a statement before any element has come; return its number."""
-        self._statements.append(TableChain(decision, program))
+        constants = [
+            float(self._texts.constant(each) if isinstance(each, str) else each)
+            for each in program.constants
+        ]
+        self._statements.append(TableChain(decision, program, constants))
         self._retained_us = max(self._retained_us, decision.retained_us)
         self.limits = np.full(len(self._statements), NO_LIMIT)
         self._programs = None
@@ -187,16 +194,13 @@ class RunTable:
             return
         rows, self._came = BatchRows(pa.concat_tables(self._came)), []
         places = self._parts.add(self._batch, rows)
-        came = read_elements(self._reads, rows, self._codes)
+        came = read_elements(self._reads, rows, self._codes, self._texts)
         if came is None:
             return
         first, self._size = self._size, self._size + len(came.docids)
-        width = came.values.shape[1]
         self._e = _with_room(self._e, self._size)
-        if width > self._v.shape[1]:
-            self._v = np.pad(self._v, ((0, 0), (0, width - self._v.shape[1])))
         self._v = _with_room(self._v, self._size)
-        self._v[first : self._size, :width] = came.values
+        self._v[first : self._size, : came.values.shape[1]] = came.values
         self._extents = _with_room(self._extents, self._size)
         self._extents[first : self._size] = came.extents
         e = self._e[first : self._size]
@@ -412,6 +416,7 @@ class RunTable:
         self._keep_elements(kept, into)
         self._keep_lines(into)
         self._keep_numbers()
+        self._keep_texts()
 
     def _keep_heads(self, kept: npt.NDArray[np.bool_], into: Ints) -> None:
         """Keep the heads that wait and begin with what is kept, and what is before them."""
@@ -498,6 +503,14 @@ class RunTable:
         used, number = numbered(e[:, ElementColumn.DOCUMENT])
         e[:, ElementColumn.DOCUMENT] = number
         self._of_document, self._documents_seen = self._of_document[used], len(used)
+
+    def _keep_texts(self) -> None:
+        """Forget the texts that no element has: what runs keep of texts is of their elements."""
+        steps, used = self._e[: self._size, ElementColumn.STEP], [np.zeros(0)]
+        for read in self._reads:
+            own = [k for k, each in enumerate(read.operands) if isinstance(each, TextOf)]
+            used += [self._v[: self._size][steps == read.step, k] for k in own]
+        self._texts.keep(np.concatenate(used))
 
 
 def _orders(came: ElementColumns) -> tuple[Ints, int]:

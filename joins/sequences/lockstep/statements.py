@@ -23,10 +23,11 @@ def what_is_read(decision: ChainDecision, program: ChainProgram) -> tuple[object
 
 
 class TableChain(NamedTuple):
-    """A chain of the table."""
+    """A chain of the table; of its constants a text is told by its number."""
 
     decision: ChainDecision
     program: ChainProgram
+    constants: Sequence[float]
 
 
 def programs_of(
@@ -57,17 +58,15 @@ def programs_of(
         by = program.sorted_by
         sorted_op.append(int(Op.FALSE) if by is None or not own else int(by.op))
         sorted_line.append(0 if by is None else base + by.line)
-        constants = [
-            0.0 if by is None else statements[s].program.constants[by.constant] for s in own
-        ]
+        constants = [0.0 if by is None else statements[s].constants[by.constant] for s in own]
         order = np.argsort(constants, kind="stable").tolist()
         by_constant += [own[at] for at in order]
         sorted_constants += [constants[at] for at in order]
         sorted_at.append(len(by_constant))
-    width = max((len(each.program.constants) for each in statements), default=0)
+    width = max((len(each.constants) for each in statements), default=0)
     constants_of = np.zeros((len(statements), max(width, 1)))
     for i, each in enumerate(statements):
-        constants_of[i, : len(each.program.constants)] = each.program.constants
+        constants_of[i, : len(each.constants)] = each.constants
     decisions = [each.decision for each in statements]
 
     def ints(values: Any) -> Ints:

@@ -1,0 +1,87 @@
+"""Operands of conditions of chains, as programs over columns see them: numbers, and texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xscl.comparison import INSTANTS, Call, Elements, Operand, VariableValue
+from xscl.path import Literal
+
+__all__ = [
+    "ARITHMETIC",
+    "ChainOperand",
+    "TextOf",
+    "constants_in",
+    "is_number_of_element",
+    "is_of_first",
+    "may_be_text",
+]
+
+ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
+"""The functions of two numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextOf:
+    """The text of a variable's node; a number stands for it, of equal texts the same."""
+
+    variable: str
+
+
+ChainOperand = Operand | TextOf
+"""What a program has a column of numbers of."""
+
+
+def constants_in(operand: Operand) -> int:
+    """Return how many constants an operand has."""
+    match operand:
+        case Literal():
+            return 1
+        case Call(arguments=arguments):
+            return sum(map(constants_in, arguments))
+        case Elements(otherwise=otherwise) if otherwise is not None:
+            return constants_in(otherwise)
+    return 0
+
+
+def is_of_first(operand: Operand) -> bool:
+    """Return whether an operand is of nothing but what begins a run, and of constants."""
+    match operand:
+        case Literal(value):
+            return not isinstance(value, str)
+        case Elements(run=None, function="candidate" | "first"):
+            return True
+        case Call(function, arguments) if function in ARITHMETIC:
+            return all(map(is_of_first, arguments))
+    return False
+
+
+def may_be_text(operand: Operand) -> bool:
+    """Return whether a value may be compared as a string."""
+    match operand:
+        case Literal(value):
+            return isinstance(value, str)
+        case Elements(function="candidate" | "prev" | "first" | "last" | "all", operand=of):
+            of_element = of is not None and may_be_text(of)
+            return of_element or (operand.otherwise is not None and may_be_text(operand.otherwise))
+        case Call(function):
+            return function not in ARITHMETIC and function not in ("start", "end", "dur", "time")
+        case Elements():
+            return False
+    return True
+
+
+def is_number_of_element(operand: Operand) -> bool:
+    """Return whether an operand is one number of each element."""
+    match operand:
+        case VariableValue():
+            return True
+        case Literal(value):
+            return not isinstance(value, str)
+        case Call(function, (VariableValue(),)) if function in INSTANTS:
+            return True
+        case Call("-", (only,)):
+            return is_number_of_element(only)
+        case Call(function, (left, right)) if function in ARITHMETIC:
+            return is_number_of_element(left) and is_number_of_element(right)
+    return False
