@@ -62,7 +62,7 @@ class FanOut:
 
     def add(self, use: Use) -> None:
         """Add a use; of those of one source only the first is asked."""
-        if (key := group_key(use)) is not None:
+        if use.clause.stream and (key := group_key(use)) is not None:
             groups = self._groups.setdefault(use.clause.stream, {})
             if use.clause.is_common and key not in groups:
                 groups[key] = use

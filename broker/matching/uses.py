@@ -38,6 +38,11 @@ class Topic:
     registration_point: int
     source: str = ""
 
+    @property
+    def has_outcome(self) -> bool:
+        """Whether matches are given with others, or held against others."""
+        return self.query.rows is not None or self.query.kind is SelectKind.COMPRESSED
+
     def outcome_us(self, own_us: int) -> int:
         """Return how far behind a match others may end that it is given with, or is not.
 
@@ -94,7 +99,8 @@ class Use:
     @property
     def least(self) -> tuple[float, ...]:
         """The thresholds of the similarity joins by which the class can be paired."""
-        if not self.clause.query_class.similar and not is_scored(self.clause):
+        query_class = self.clause.query_class
+        if not query_class.similar and (query_class.decided is None or not is_scored(self.clause)):
             return ()
         return thresholds(self.clause, self.asked.bounds)
 

@@ -138,9 +138,10 @@ class Forms:
         """Return the number of the form of a clause's box, in use once more."""
         known = self._known.get((query_class, clause)) or self._learn(query_class, clause)
         known.uses += 1
-        number, form = known.number, known.form
-        for word, words in zip(box.equal[len(form.equal) :], self._words[number], strict=True):
-            words.add(word)
+        number = known.number
+        if found := self._words[number]:
+            for word, words in zip(box.equal[len(known.form.equal) :], found, strict=True):
+                words.add(word)
         return number
 
     def _learn(self, query_class: int, clause: Clause) -> _Known:

@@ -104,8 +104,9 @@ class HandedOn:
         self._shared: dict[Hashable, dict[tuple[str, ...], Use | _Shared]] = {}
         self._changed: dict[_Shared, None] = {}
         self._leaving: list[Use] = []
-        # Of a million strings the uses mostly begin at one point.
+        # Of a million strings the uses mostly begin at one point, and keep for one time.
         self._topic: Topic | None = None
+        self._kept_us = 0
 
     def uses(self) -> Iterator[Use]:
         """Yield the uses."""
@@ -175,6 +176,9 @@ class HandedOn:
     def _use(self, clause: Clause, box: Box, kept_us: int) -> Use:
         if self._topic is None or self._topic.registration_point != box.point:
             self._topic = Topic(self._query, _NO_VALUES, box.point)
+        if kept_us == self._kept_us:
+            kept_us = self._kept_us
+        self._kept_us = kept_us
         return self._enter(clause, box.window_us, self._topic, kept_us, box)
 
 

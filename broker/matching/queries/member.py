@@ -14,7 +14,7 @@ from xscl.path import Parameter
 from xscl.query import INFINITE_US, Query, SelectKind
 from xscl.substitution import parameters_in
 
-__all__ = ["Member", "Name", "Shared", "SourceTopics", "fit", "name_of", "retention_of"]
+__all__ = ["Member", "Name", "Shared", "SourceTopics", "fit", "name_of", "retention_of", "several"]
 
 Name = str | int | bytes
 """What assignments of one query are told apart by."""
@@ -41,9 +41,9 @@ class Member:
     """A registered query, compiled once if it is `prepared`, else once for each assignment.
 
     Where documents compete, as under NEXT, it is compiled once for each registration point of
-    assignments (`shared`), or once for each assignment.  `uses`, those of roots, and `compiled` are
-    by the name of an assignment (`name_of`); what the inner operators of all assignments use is
-    `handed_on`.
+    assignments (`shared`), or once for each assignment.  `uses`, those of roots (`several`), and
+    `compiled` are by the name of an assignment (`name_of`); what the inner operators of all
+    assignments use is `handed_on`.
     `sources` are those compiled for assignments by the name of what they find (`found_by`), which
     several may share.  A `number` is never given twice.  `askers` has who asks for the rows, or
     graphs, of each source; `has_moved` says that alternatives have come or gone.
@@ -59,7 +59,7 @@ class Member:
     may_share: bool = False
     shared: dict[int, Shared] = field(default_factory=dict)
     alternatives: list[Alternative] = field(default_factory=list)
-    uses: dict[Name, Sequence[Use]] = field(default_factory=dict)
+    uses: dict[Name, Use | tuple[Use, ...]] = field(default_factory=dict)
     compiled: dict[Name, list[Alternative]] = field(default_factory=dict)
     sources: dict[str, list[Alternative]] = field(default_factory=dict)
     askers: dict[str, SourceTopics] = field(default_factory=dict)
@@ -110,9 +110,13 @@ class Member:
 
     def all_uses(self) -> Iterator[Use]:
         """Yield the uses of roots and of inner operators."""
-        for uses in self.uses.values():
-            yield from uses
+        yield from self.root_uses()
         yield from self.handed_on.uses()
+
+    def root_uses(self) -> Iterator[Use]:
+        """Yield the uses of roots."""
+        for found in self.uses.values():
+            yield from several(found)
 
     def all_alternatives(self) -> Iterator[list[Alternative]]:
         """Yield what has been compiled: for all assignments, by point, and for some of them."""
@@ -128,12 +132,12 @@ class Member:
     def asking(self) -> Iterator[tuple[int, list[Alternative]]]:
         """Yield the alternatives to be evaluated, each with the point from which on they are."""
         if self.prepared is not None and self.uses:
-            every = (use for uses in self.uses.values() for use in uses)
-            yield min(use.topic.registration_point for use in every), self.prepared
+            points = (use.topic.registration_point for use in self.root_uses())
+            yield min(points), self.prepared
         for point, shared in self.shared.items():
             yield point, shared.alternatives
         for name, alternatives in self.compiled.items():
-            points = (use.topic.registration_point for use in self.uses[name])
+            points = (use.topic.registration_point for use in several(self.uses[name]))
             yield min(points, default=self.registration_point), alternatives
 
     def prepared_for(self, values: Assignment) -> list[Alternative] | None:
@@ -149,7 +153,7 @@ class Member:
 
     def points(self, values: Assignment) -> set[int]:
         """Return the registration point of an assignment; the empty set if it is not there."""
-        uses = self.uses.get(name_of(values), ())
+        uses = several(self.uses.get(name_of(values), ()))
         return {use.topic.registration_point for use in uses}
 
     def sees(self, values: Assignment, point: int) -> bool:
@@ -181,8 +185,7 @@ class Member:
             use.clause is clause
             and use.kept_us >= min(INFINITE_US, kept_us)
             and use.topic.registration_point <= point
-            for uses in self.uses.values()
-            for use in uses
+            for use in self.root_uses()
         )
 
     def is_same(self, registered: RegisteredQuery) -> bool:
@@ -194,7 +197,7 @@ class Member:
 
     def registered(self) -> RegisteredQuery:
         """Return the member as it is registered."""
-        topics = [uses[0].topic for uses in self.uses.values() if uses]
+        topics = [several(found)[0].topic for found in self.uses.values() if found]
         return RegisteredQuery(
             self.query,
             self.registration_point,
@@ -206,7 +209,12 @@ class Member:
 
     def retention_us(self) -> int:
         """Return how far matches reach back, the windows of assignments included."""
-        return max((retention_of(use) for uses in self.uses.values() for use in uses), default=0)
+        return max(map(retention_of, self.root_uses()), default=0)
+
+
+def several(found: Use | tuple[Use, ...]) -> tuple[Use, ...]:
+    """Return the uses of an assignment, of which one alone stands for itself."""
+    return found if isinstance(found, tuple) else (found,)
 
 
 def fit(alternatives: Sequence[Alternative], values: Assignment) -> bool:
@@ -267,4 +275,5 @@ def retention_of(use: Use) -> int:
     """Return how far the oldest document may lie behind the end of a match or row."""
     given = use.topic
     own_us = use.clause.reach.under(given.parameters)
-    return min(INFINITE_US, own_us + given.outcome_us(own_us))
+    later_us = given.outcome_us(own_us) if given.has_outcome else 0
+    return min(INFINITE_US, own_us + later_us) if later_us else own_us

@@ -13,14 +13,21 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.mrules import MRule
 from broker.matching.queries.classuses import Classes, ClassUses
 from broker.matching.queries.collecting import without_collecting
 from broker.matching.queries.handedon import HandedOn
-from broker.matching.queries.member import Member, Name, Shared, fit, name_of, retention_of
+from broker.matching.queries.member import (
+    Member,
+    Name,
+    Shared,
+    fit,
+    name_of,
+    retention_of,
+    several,
+)
 from broker.matching.queries.members import Members
 from broker.matching.queries.registration import (
     Assignment,
@@ -119,7 +126,7 @@ class QuerySet(Members):
         """Remove a query with all its assignments."""
         member = self._members[query_id]
         # What assignments ask for goes at once, and not one after the other.
-        self._leaving += chain.from_iterable(member.uses.values())
+        self._leaving += member.root_uses()
         self._leaving += member.handed_on.clear()
         self._leave()
         for alternatives in member.all_alternatives():
@@ -176,7 +183,7 @@ class QuerySet(Members):
             uses, compiled = member.uses.pop(name, ()), member.compiled.pop(name, [])
             self._assign(member, values, point)
             # Last: what another point asks for again has been asked for all the while.
-            self._undo(member, uses, compiled)
+            self._undo(member, several(uses), compiled)
 
     def first_new_point(self, change: SetChange) -> int | None:
         """Return the lowest registration point that `follow` would add; None if it adds nothing."""
@@ -227,7 +234,7 @@ class QuerySet(Members):
                 else:
                     window_us = clause.window_under(values)
                     uses.append(enter(number, clause, window_us, topic, window_us))
-        member.uses[name] = tuple(uses)
+        member.uses[name] = uses[0] if len(uses) == 1 else tuple(uses)
         read = self._streams.get(member.query.publish or "")
         if read is not None and max(map(retention_of, uses), default=0) > read.retention_us:
             self._settle(member.query.publish)
@@ -300,7 +307,7 @@ class QuerySet(Members):
         return shared.alternatives
 
     def _unassign(self, member: Member, name: Name) -> None:
-        self._undo(member, member.uses.pop(name), member.compiled.pop(name, []))
+        self._undo(member, several(member.uses.pop(name)), member.compiled.pop(name, []))
 
     def _undo(self, member: Member, uses: Sequence[Use], compiled: list[Alternative]) -> None:
         """Undo what `assign` did for an assignment with these uses and alternatives of its own."""
