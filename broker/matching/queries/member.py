@@ -242,6 +242,8 @@ def matching_parameters(query: Query) -> frozenset[str]:
 
     What is asked of its rows has no part in that, nor has what they show.
     """
+    if not query.parameters:
+        return frozenset()
     rows = query.rows
     asked = None if rows is None else (rows.keys, rows.aggregates)
     behind = (query.limit, query.kind) if rows is None else asked
