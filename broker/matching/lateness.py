@@ -28,8 +28,9 @@ some document is not too late promises nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from broker.matching.queries.member import Name, name_of
 from broker.matching.queries.registration import Assignment, RegisteredQuery, SetChange
@@ -45,13 +46,44 @@ _Span = tuple[str, int]
 """A stream, and a span in microseconds."""
 
 
+class _Side(NamedTuple):
+    """A block beside an operator: its stream, and how many times a window its span is.
+
+    The window is a length in microseconds, or a parameter that has it, by name.
+    """
+
+    stream: str
+    times: int
+    window: int | str
+
+
 @dataclass(slots=True)
 class _AskedSpans:
-    """What a query asks: the spans under each of its assignments, by name, and its grace."""
+    """What a query asks: the spans under each of its assignments, by name, and its grace.
+
+    Assignments with equal windows have the same spans; those of the last one are `known`.
+    """
 
     query: Query
-    spans: dict[Name, list[_Span]] = field(default_factory=dict)
+    sides: Sequence[_Side]
+    spans: dict[Name, tuple[_Span, ...]] = field(default_factory=dict)
     grace_us: int = 0
+    known: tuple[_Span, ...] = ()
+
+    @classmethod
+    def of(cls, query: Query) -> _AskedSpans:
+        """Return what a query without assignments asks."""
+        return cls(query, [*_sides(query)])
+
+    def under(self, values: Assignment) -> tuple[_Span, ...]:
+        """Return the span of each block that stands beside an operator, under an assignment."""
+        spans: list[_Span] = []
+        for stream, times, window in self.sides:
+            window_us = int(values[window]) if isinstance(window, str) else window
+            spans.append((stream, min(times * window_us, INFINITE_US)))
+        if self.known != (found := tuple(spans)):
+            self.known = found
+        return self.known
 
 
 class Lateness:
@@ -127,7 +159,7 @@ class Lateness:
 
     def _add(self, registered: RegisteredQuery) -> None:
         query = registered.query
-        asked = self._asked[query.id] = _AskedSpans(query)
+        asked = self._asked[query.id] = _AskedSpans.of(query)
         if query.publish is not None:
             for stream in _passed_on(query):
                 self._passed_on[stream][query.id] = query.publish
@@ -165,14 +197,14 @@ class Lateness:
 
     def _assign(self, asked: _AskedSpans, values: Assignment, *, is_wanted: bool) -> None:
         name = name_of(values)
-        self._forget(asked.spans.pop(name, []))
+        self._forget(asked.spans.pop(name, ()))
         if not is_wanted:
             return
-        asked.spans[name] = list(_spans(asked.query, values))
+        asked.spans[name] = asked.under(values)
         for stream, span_us in asked.spans[name]:
             self._spans[stream].add(span_us)
 
-    def _forget(self, spans: list[_Span]) -> None:
+    def _forget(self, spans: Sequence[_Span]) -> None:
         for stream, span_us in spans:
             self._spans[stream].remove(span_us)
             if not self._spans[stream]:
@@ -190,20 +222,20 @@ def _passed_on(query: Query) -> set[str]:
     return set() if any(query.operators()) else {block.stream for block in query.blocks}
 
 
-def _spans(query: Query, values: Assignment) -> Iterator[_Span]:
-    """Yield the span of each block that stands beside an operator.
+def _sides(query: Query) -> Iterator[_Side]:
+    """Yield each block that stands beside an operator.
 
     Where something is decided, or repeated, no document is too late.
     """
     if query.is_ordered or query.has_runs:
-        yield from ((block.stream, INFINITE_US) for block in query.blocks)
+        yield from (_Side(block.stream, 1, INFINITE_US) for block in query.blocks)
         return
     for operator in (each for plain in plain_statements(query) for each in plain.operators()):
         window = operator.window
-        window_us = window.length_us if isinstance(window, Window) else int(values[window.name])
+        length = window.length_us if isinstance(window, Window) else window.name
         is_ordered = operator.kind is OperatorKind.FOLLOWED_BY
         sides = ((operator.left, 2), (operator.right, 1 if is_ordered else 2))
         for side, windows in sides:
             if not isinstance(side, Operator):
                 assert isinstance(side, int)  # no other is left in a plain statement
-                yield query.blocks[side].stream, min(windows * window_us, INFINITE_US)
+                yield _Side(query.blocks[side].stream, windows, length)
