@@ -100,7 +100,7 @@ class NestedPatterns:
     """The variables that are followed together.
 
     Variables and guards are numbered here; guard 0 always holds.  `_guards[i]` are the i-th guards
-    of all variables.
+    of all variables, by their ids.
     """
 
     def __init__(self, tree: StepTree, bytes_max: int) -> None:
@@ -148,7 +148,8 @@ class NestedPatterns:
         self._number_of = np.zeros(max(self._ids, default=0) + 1, np.int32)
         self._number_of[self._ids] = np.arange(len(self._ids))
         rows = list(zip_longest(*needed, fillvalue=0))
-        self._guards = np.array(rows, np.int64).reshape(len(rows), len(self._ids))
+        self._guards = np.zeros((len(rows), len(self._number_of)), np.int64)
+        self._guards[:, self._ids] = np.array(rows, np.int64).reshape(len(rows), len(self._ids))
         self._octets = len(guards) // 8 + 1
         steps = [variable.step for variable in self.variables]
         self._steps = np.array([step.number for step in steps if step is not None], np.int64)
@@ -158,13 +159,13 @@ class NestedPatterns:
 
     def output(self, selected: Flags) -> NestedOutput:
         """Return what it means for an element that these steps select it."""
-        variables = np.flatnonzero(selected[self._steps])
+        variables = self._ids[np.flatnonzero(selected[self._steps])]
         guards = self._guards[:, variables]
         guards = guards[guards.any(axis=1)]
         needed = np.zeros(len(self._ends), np.bool_)
         needed[guards] = True
         return NestedOutput(
-            self._ids[variables],
+            variables,
             guards,
             _number_of(needed),
             _number_of(selected[self._ends]),
@@ -241,12 +242,13 @@ class NestedPatterns:
         elements = [e for e, output in enumerate(outputs) if output.needed & doubtful]
         if not elements:
             return
-        numbers = self._number_of[np.concatenate([rows[element] for element in elements])]
+        ids = np.concatenate([rows[element] for element in elements])
         places = np.repeat(elements, [len(rows[element]) for element in elements])
-        which = np.flatnonzero(self._flags(doubtful)[self._guards[:, numbers]].any(axis=0))
+        which = np.flatnonzero(self._flags(doubtful)[self._guards[:, ids]].any(axis=0))
         singles = SingleElements(structure)
         wrong: dict[int, set[int]] = {}
-        for number, element in zip(numbers[which].tolist(), places[which].tolist(), strict=True):
+        numbers = self._number_of[ids[which]].tolist()
+        for number, element in zip(numbers, places[which].tolist(), strict=True):
             variable = self.variables[number]
             if not singles.is_selected(variable, element):
                 wrong.setdefault(element, set()).add(variable.id)
