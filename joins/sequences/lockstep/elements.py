@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -89,13 +90,16 @@ class KeyCodes:
             distinct, inverse = np.arange(len(encoded[0].dictionary))[:, None], indices[:, 0]
         else:
             distinct, inverse = np.unique(indices, axis=0, return_inverse=True)
-        texts = [each.dictionary.to_pylist() for each in encoded]
-        codes = np.empty(len(distinct), np.int64)
-        for i, choice in enumerate(distinct.tolist()):
-            key = tuple([own[at] for own, at in zip(texts, choice, strict=True)])
-            is_key = may_be_empty or all(key)
-            codes[i] = self._codes.setdefault(key, len(self._codes)) if is_key else -1
-        found: Ints = codes[inverse.reshape(-1)]
+        texts = [
+            each.dictionary.take(pa.array(own)).to_pylist()
+            for each, own in zip(encoded, distinct.T, strict=True)
+        ]
+        known = self._codes
+        codes = [
+            known.setdefault(key, len(known)) if may_be_empty or all(key) else -1
+            for key in zip(*texts, strict=True)
+        ]
+        found: Ints = np.array(codes, np.int64)[inverse.reshape(-1)]
         return found
 
 
@@ -154,18 +158,13 @@ def read_elements(
     first = np.concatenate([own for _, own in found])
     at = np.cumsum([0, *(len(own) for _, own in found)])
     values = np.empty((len(first), max(len(read.operands) for read, _ in found)))
-    keys = np.zeros(len(first), np.int64)
-    for i, (read, own) in enumerate(found):
-        if not read.keys and not read.operands:
-            continue
-        place, column_of = slice(at[i], at[i + 1]), partial(rows.values, read.stream, own)
-        columns = [column_of(key) for key in read.keys]
-        keys[place] = codes.of(columns, len(own), may_be_empty=read.are_documents)
+    for (read, own), start, stop in zip(found, at, at[1:], strict=False):
+        column_of = partial(rows.values, read.stream, own)
         for k, operand in enumerate(read.operands):
             if isinstance(operand, TextOf):
-                values[place, k] = texts.of(column_of(operand.variable))
+                values[start:stop, k] = texts.of(column_of(operand.variable))
             else:
-                values[place, k] = numbers_of(operand, column_of)
+                values[start:stop, k] = numbers_of(operand, column_of)
     steps = np.repeat([read.step for read, _ in found], np.diff(at))
     names = "docid", "start_us", "end_us", "watermark_us", "docid_min", "docid_max", "depth"
     docids, starts_us, ends_us, watermarks_us, oldest, newest, depths = (
@@ -177,8 +176,27 @@ def read_elements(
         ids = rows.table.column("match_id").take(pa.array(first)).to_pylist()
         positions = list(zip(docids.tolist(), depths.tolist(), ids, strict=True))
     extents = np.stack([oldest, newest, depths, documents], axis=1)
-    times = starts_us, ends_us, watermarks_us
+    times, keys = (starts_us, ends_us, watermarks_us), _keys_of(found, rows, codes)
     return ElementColumns(steps, first, documents, docids, *times, keys, values, extents, positions)
+
+
+def _keys_of(found: Sequence[tuple[ElementRead, Ints]], rows: BatchRows, codes: KeyCodes) -> Ints:
+    """Return the codes of the keys of elements, and of documents, read by read."""
+    keys: list[Ints] = []
+    for are_documents, reads in groupby(found, lambda each: each[0].are_documents):
+        some = list(reads)
+        columns = [
+            pa.concat_arrays(
+                [
+                    rows.values(read.stream, own, term)
+                    for (read, own), term in zip(some, terms, strict=True)
+                ]
+            )
+            for terms in zip(*(read.keys for read, _ in some), strict=True)
+        ]
+        size = sum(len(own) for _, own in some)
+        keys.append(codes.of(columns, size, may_be_empty=are_documents))
+    return np.concatenate(keys)
 
 
 def _first_rows(stream: TupleStream, rows: BatchRows) -> Ints:

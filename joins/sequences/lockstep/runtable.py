@@ -24,7 +24,7 @@ import pyarrow as pa
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
 from joins.memory.ordering import numbered
-from joins.memory.slots import Ints
+from joins.memory.slots import Ints, ranges
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.lockstep.batchrows import BatchRows
 from joins.sequences.lockstep.elements import (
@@ -480,18 +480,14 @@ class RunTable:
         lines[: len(known)] = known
         lines = lines.reshape(len(codes), each, len(LineColumn))[used].reshape(-1, len(LineColumn))
         keys[keys >= 0] = codes[keys[keys >= 0]]
-        arena: list[Ints] = []
-        room = 0
-        for line in lines:
-            at, size = line[LineColumn.AT], line[LineColumn.SIZE]
-            own = into[self._arena[at : at + size]]
-            own = own[own >= 0]
-            line[LineColumn.AT] = room
-            line[LineColumn.SIZE] = line[LineColumn.ROOM] = len(own)
-            room += len(own)
-            arena.append(own)
-        self._lines = lines
-        self._arena, self._used = np.concatenate([*arena, np.empty(_ROOM, np.int64)]), room
+        sizes = lines[:, LineColumn.SIZE]
+        own = into[self._arena[ranges(lines[:, LineColumn.AT], sizes)]]
+        of_line = np.repeat(np.arange(len(lines)), sizes)[own >= 0]
+        sizes = np.bincount(of_line, minlength=len(lines))
+        lines[:, LineColumn.AT] = np.cumsum(sizes) - sizes
+        lines[:, LineColumn.SIZE] = lines[:, LineColumn.ROOM] = sizes
+        self._lines, self._used = lines, len(of_line)
+        self._arena = np.concatenate([own[own >= 0], np.empty(_ROOM, np.int64)])
 
     def _keep_numbers(self) -> None:
         """Number docids and documents anew, those of the elements that are there."""
