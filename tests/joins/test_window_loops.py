@@ -77,6 +77,7 @@ def test_a_batch_counts_what_its_elements_do(
 ) -> None:
     """Whether they come together, some at a time, or by turns in either way."""
     monkeypatch.setattr(window, "FEWEST", 3)
+    monkeypatch.setattr(window, "TOGETHER_MIN", 1 + seed**3)
     chance, are_same = random.Random(seed), seed % 2 == 0
     own_shape = shape(operator, chance.choice([9, 30, 500]), are_same=are_same)
     rest = elements(chance, 300, are_same=are_same)
@@ -107,17 +108,22 @@ def test_numbers_have_as_many_words_as_they_need() -> None:
     assert columns.ways_to(fallen) == 1
 
 
-def test_numbers_of_too_many_words_are_counted_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window, "WORDS_MAX", 4)
+def test_numbers_of_too_many_digits_are_counted_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     own_shape = shape(">", 1_000, are_same=True)
     columns = LaneWindow(own_shape, [])
-    rising = [element(n, float(n), float(n), True, True) for n in range(300)]
-    small = element(300, 9.5, 9.5, True, True)
-    found = columns.extend([*rising, small])
-    # Two bits of the last word are not used.
-    assert found == [2**n for n in range(254)] + [None] * 46 + [2**10]
+    # Four digits for 300 elements and as many numbers.
+    monkeypatch.setattr(window, "ROOM", 4 * 600)
+    monkeypatch.setattr(window, "TOGETHER_MIN", 1_000)
+    rising = [element(n, float(n), float(n), True, True) for n in range(299)]
+    small = element(299, 9.5, 9.5, True, True)
+    *found, last = columns.extend([*rising, small])
+    enough = found.index(None)
+    assert 150 < enough < 4 * 53
+    assert found == [2**n for n in range(enough)] + [None] * (299 - enough)
+    assert last == 2**10
     after = element(301, 3.5, 3.5, True, True)
-    assert columns.extend([after]) == [2**4]
+    columns.add(after)
+    assert columns.ways_to(after) == 2**4
 
 
 @pytest.mark.parametrize("source", COMPARED)

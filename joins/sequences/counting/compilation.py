@@ -34,7 +34,7 @@ def compile_loops() -> None:
     from joins.sequences.counting.kernels import ways_back
 
     numbers, flags = np.zeros(1, np.int64), np.ones(1, np.bool_)
-    ways_back(numbers, numbers, numbers, flags, flags, numbers, 1, 1, True, 1)
+    ways_back(numbers, numbers, numbers, flags, flags, numbers, 1, 1, True, 1, 60)
 
 
 if __name__ == "__main__":

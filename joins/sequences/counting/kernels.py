@@ -1,6 +1,11 @@
-"""The ways back over windows, as a compiled loop: integers of any size as words of 64 bits.
+"""The ways back over windows, as a compiled loop: integers of any size, four ends at a time.
 
 What is here is imported when it is first of use (`templates.compiling`).
+
+A number is a row of digits of so many bits, the lowest first, that words of 64 bits have room for
+the sum of as many of them as there are elements: nothing is carried while they are added up.  Each
+of four `lanes` has the ways to an end of its own.  An element that comes behind the end has none
+there, nor has one that leads to no place below the end's; one before its window is not counted.
 """
 
 from __future__ import annotations
@@ -10,32 +15,52 @@ import numpy.typing as npt
 
 from templates.compiling import compiled, inlined
 
-__all__ = ["Words", "ways_back"]
+__all__ = ["Digits", "ways_back"]
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-Words = npt.NDArray[np.uint64]
+Digits = npt.NDArray[np.uint64]
+
+_LANES = 4
+
+_NOTHING = np.uint64(0)
 
 
 @inlined
-def _add(to: Words, row: int, more: Words, of: int, size: int) -> None:
-    """Add a number of so many words to another, of as many or more, the lowest word first.
+def _clear(digits: Digits, digit: int, size: int) -> None:
+    for row in range(size):
+        for lane in range(_LANES):
+            digits[digit, row, lane] = _NOTHING
 
-    What is given is to be a name: an element of an array would be read again for each word.
-    """
-    carry = np.uint64(0)
-    for word in range(size):
-        old = to[row, word]
-        new = old + more[of, word]
-        with_carry = new + carry
-        carry = np.uint64((new < old) | (with_carry < new))
-        to[row, word] = with_carry
-    word = size
-    while carry:
-        new = to[row, word] + carry
-        carry = np.uint64(new == 0)
-        to[row, word] = new
-        word += 1
+
+@inlined
+def _spread(tree: Digits, digit: int, ways: Digits, row: int, first: int, top: int) -> None:
+    """Add a digit of an element to the sums from a place on."""
+    a0, a1 = ways[digit, row, 0], ways[digit, row, 1]
+    a2, a3 = ways[digit, row, 2], ways[digit, row, 3]
+    i = first
+    while i <= top:
+        tree[digit, i, 0] += a0
+        tree[digit, i, 1] += a1
+        tree[digit, i, 2] += a2
+        tree[digit, i, 3] += a3
+        i += i & -i
+
+
+@inlined
+def _add_up(tree: Digits, digit: int, last: int, ways: Digits, row: int) -> None:
+    """Add the sum through a place to a digit of an element."""
+    a0, a1 = ways[digit, row, 0], ways[digit, row, 1]
+    a2, a3 = ways[digit, row, 2], ways[digit, row, 3]
+    i = last
+    while i > 0:
+        a0 += tree[digit, i, 0]
+        a1 += tree[digit, i, 1]
+        a2 += tree[digit, i, 2]
+        a3 += tree[digit, i, 3]
+        i &= i - 1
+    ways[digit, row, 0], ways[digit, row, 1] = a0, a1
+    ways[digit, row, 2], ways[digit, row, 3] = a2, a3
 
 
 @compiled
@@ -49,92 +74,113 @@ def ways_back(
     within_us: int,
     slots: int,
     skips: bool,
-    words: int,
-) -> tuple[Words, Flags]:
-    """Return the ways to some elements from all beginnings in their windows, in so many words.
+    digits: int,
+    bits: int,
+) -> tuple[Digits, Flags]:
+    """Return the ways to some elements from all beginnings in their windows, in so many digits.
 
-    Elements come by end; `asked_for` are rows of theirs, which ascend.  `places` are those of their
-    numbers in order, among so many `slots`, -1 of what is none; behind one may stand what has a
-    place from its bound on.  With `skips` it leads to the last only where that may stand behind it
-    at once.  The flags say for which elements the words are enough; others have no number.
+    Elements come by end; `asked_for` are rows of theirs, of which neighbours in place should be
+    neighbours.  `places` are those of their numbers in order, among so many `slots`, -1 of what is
+    none; behind one may stand what has a place from its bound on.  With `skips` it leads to an end
+    only where that may stand behind it at once.  The flags say for which elements the digits are
+    enough; others have no number.
     """
-    found = np.zeros((len(asked_for), words), np.uint64)
+    found = np.zeros((len(asked_for), digits), np.uint64)
     enough = np.ones(len(asked_for), np.bool_)
-    # Sums by place, from the highest down (Fenwick); what is in the tree in all is in `total`, and
-    # has two bits to spare in as many words as are in use.
-    tree = np.zeros((slots + 2, words), np.uint64)
-    total = np.zeros((1, words), np.uint64)
-    ways = np.zeros((len(ends_us), words), np.uint64)
+    # Sums by place, from the highest down (Fenwick), of as many digits as are in use: while the
+    # highest one of no element is above `much`, all of them together have no more.
+    tree = np.zeros((digits, slots + 2, _LANES), np.uint64)
+    ways = np.zeros((digits + 1, len(ends_us), _LANES), np.uint64)
     sizes = np.zeros(len(ends_us), np.int64)
-    one, much = np.uint64(1), np.uint64(1) << np.uint64(62)
-    first = 0
-    for number in range(len(asked_for)):
-        own = asked_for[number]
-        while ends_us[first] < ends_us[own] - within_us:
-            first += 1
-        last = own - 1
-        while last >= first and ends_us[last] == ends_us[own]:
-            last -= 1
-        if begins[own]:
-            found[number, 0] = one
-        own_place = places[own]
-        if own_place < 0:
-            continue
-        # What leads on to the last has no higher place than that.
-        top = own_place + 1 if skips else slots
-        for i in range(top + 1):
-            for word in range(words):
-                tree[i, word] = 0
-        for word in range(words):
-            total[0, word] = 0
-        total[0, 0] = one
+    sums = np.zeros((digits, _LANES), np.uint64)
+    active = np.zeros(_LANES, np.uint64)
+    firsts, owns = np.zeros(_LANES, np.int64), np.zeros(_LANES, np.int64)
+    shift, mask = np.uint64(bits), (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
+    much = np.uint64(1) << np.uint64(2 * bits - 64)
+    for group in range(0, len(asked_for), _LANES):
+        lanes = min(_LANES, len(asked_for) - group)
+        low, next_own, next_first, top = len(ends_us), -1, 0, 0
+        for lane in range(_LANES):
+            for digit in range(digits):
+                sums[digit, lane] = _NOTHING
+            active[lane] = _NOTHING
+        for lane in range(lanes):
+            own = asked_for[group + lane]
+            owns[lane] = own
+            firsts[lane] = np.searchsorted(ends_us, ends_us[own] - within_us)
+            active[lane] = ~_NOTHING
+            low, next_first = min(low, firsts[lane]), max(next_first, firsts[lane])
+            next_own, top = max(next_own, own), max(top, places[own] + 1)
+            if places[own] < 0 and begins[own]:
+                sums[0, lane] = np.uint64(1)
+        if not skips:
+            top = slots
         used = 1
-        i = top - own_place
-        while i <= top:
-            tree[i, 0] += one
-            i += i & -i
-        waiting = last + 1
-        for at in range(last, first - 1, -1):
-            if at < last and ends_us[at] < ends_us[at + 1]:
+        _clear(tree, 0, top + 1)
+        high = next_own
+        waiting = high + 1
+        for at in range(high, low - 1, -1):
+            if at < high and ends_us[at] < ends_us[at + 1]:
                 # Elements that end later may stand behind what comes now.
                 while waiting > at + 1:
                     waiting -= 1
-                    size = sizes[waiting]
-                    if size and places[waiting] >= 0:
-                        i = top - places[waiting]
-                        while i <= top:
-                            _add(tree, i, ways, waiting, size)
-                            i += i & -i
+                    size, first = sizes[waiting], top - places[waiting]
+                    for digit in range(size):
+                        _spread(tree, digit, ways, waiting, first, top)
             sizes[at] = 0
-            bound = bounds[at]
-            if not leads[at] or bound < 0 or (skips and own_place < bound):
+            last = top - bounds[at]
+            is_leading = leads[at] and bounds[at] >= 0 and (last > 0 or not skips)
+            if not is_leading and at != next_own:
                 continue
-            for word in range(used):
-                ways[at, word] = 0
-            i = top - bound
-            while i > 0:
-                carry = np.uint64(0)
-                for word in range(used):
-                    old = ways[at, word]
-                    new = old + tree[i, word]
-                    with_carry = new + carry
-                    carry = np.uint64((new < old) | (with_carry < new))
-                    ways[at, word] = with_carry
-                i -= i & -i
-            is_some = False
-            for word in range(used):
-                if ways[at, word]:
-                    is_some = True
-            if not is_some:
+            for lane in range(_LANES):
+                ways[0, at, lane] = _NOTHING
+            some = _NOTHING
+            for digit in range(used):
+                if is_leading:
+                    _add_up(tree, digit, last, ways, at)
+                for lane in range(_LANES):
+                    own_digit = ways[digit, at, lane]
+                    ways[digit + 1, at, lane] = own_digit >> shift
+                    ways[digit, at, lane] = own_digit & mask
+                    some |= own_digit
+            if at == next_own:
+                next_own = -1
+                for lane in range(lanes):
+                    if owns[lane] == at and places[at] >= 0:
+                        ways[0, at, lane] = np.uint64(1)
+                        some = np.uint64(1)
+                    elif owns[lane] < at:
+                        next_own = max(next_own, owns[lane])
+            if some == _NOTHING:
                 continue
-            # Their sum is no larger than what is in the tree: it has room.
+            if places[at] >= 0:
+                sizes[at] = used
+            if at < next_first:
+                next_first = -1
+                for lane in range(lanes):
+                    if at < firsts[lane]:
+                        active[lane] = _NOTHING
+                    else:
+                        next_first = max(next_first, firsts[lane])
             if begins[at]:
-                _add(found, number, ways, at, used)
-            sizes[at] = used
-            _add(total, 0, ways, at, used)
-            if total[0, used - 1] >= much:
-                if used == words:
-                    enough[number] = False
-                    break
-                used += 1
+                for digit in range(used):
+                    for lane in range(_LANES):
+                        sums[digit, lane] += ways[digit, at, lane] & active[lane]
+            largest = _NOTHING
+            for lane in range(_LANES):
+                largest |= ways[used - 1, at, lane]
+            if largest >= much:
+                if used < digits:
+                    _clear(tree, used, top + 1)
+                    used += 1
+                else:
+                    for lane in range(lanes):
+                        if active[lane] and ways[used - 1, at, lane] >= much:
+                            enough[group + lane] = False
+        for lane in range(lanes):
+            carry = _NOTHING
+            for digit in range(digits):
+                carry += sums[digit, lane]
+                found[group + lane, digit] = carry & mask
+                carry >>= shift
     return found, enough

@@ -21,11 +21,14 @@ __all__ = ["LaneWindow"]
 FEWEST = 64
 """With fewer elements the loop gains nothing."""
 
-WORDS_MAX = 256
-"""With numbers of more words Python's own are as quick."""
+ROOM = 1 << 21
+"""There is room for so many digits of four ends; with more Python's own integers are as quick."""
+
+TOGETHER_MIN = 32
+"""At least so many ends are counted together."""
 
 _SPARE = 2
-"""So many words more than the last numbers needed are taken for the next ones."""
+"""So many digits more than the last numbers needed are taken for the next ones."""
 
 _NONE = -1
 
@@ -38,7 +41,7 @@ class LaneWindow:
         self._sign = 1.0 if shape.operator in (">", ">=") else -1.0
         # What is equal to what is given is below the bound, or from it on.
         self._side: Literal["left", "right"] = "right" if shape.operator in (">", "<") else "left"
-        self._words = 1
+        self._digits = 1
         self._first = self._behind = 0
         self._ends_us, self._places, self._bounds = (np.zeros(0, np.int64) for _ in range(3))
         self._leads, self._begins = (np.zeros(0, np.bool_) for _ in range(2))
@@ -161,16 +164,32 @@ class LaneWindow:
 
     def _counted(self, first: int) -> list[int | None]:
         """Return the ways to all elements from a place on; None where they are too many."""
+        found: list[int | None] = []
+        while first < self._behind:
+            # What is counted together goes over what any of it may have before it.
+            ends_us = self._ends_us[self._first : first + 1]
+            before = self._first + int(np.searchsorted(ends_us, ends_us[-1] - self._within_us))
+            some = min(self._behind - first, max(TOGETHER_MIN, (first - before) // 4))
+            known = slice(before, first + some)
+            found += self._counted_together(known, some)
+            first += some
+        return found
+
+    def _counted_together(self, known: slice, count: int) -> list[int | None]:
+        """Return the ways to the last so many of some elements that are there."""
         from joins.sequences.counting.kernels import ways_back
 
-        known = slice(self._first, self._behind)
-        asked_for = np.arange(first - self._first, self._behind - self._first)
-        found: list[int | None] = [None] * len(asked_for)
-        first -= self._first
-        while len(asked_for) and self._words <= WORDS_MAX:
-            words, enough = ways_back(
+        size = known.stop - known.start
+        places = self._places[known]
+        asked_for = size - count + np.argsort(places[size - count :], kind="stable")
+        found: list[int | None] = [None] * count
+        bits = 62 - size.bit_length()
+        most = max(1, ROOM // (size + len(self._sorted)))
+        self._digits = min(self._digits, most)
+        while len(asked_for) and self._digits <= most:
+            digits, enough = ways_back(
                 self._ends_us[known],
-                self._places[known],
+                places,
                 self._bounds[known],
                 self._leads[known],
                 self._begins[known],
@@ -178,19 +197,20 @@ class LaneWindow:
                 self._within_us,
                 len(self._sorted),
                 self._are_same,
-                self._words,
+                self._digits,
+                bits,
             )
-            texts, size = words.astype("<u8").tobytes(), 8 * self._words
-            for number in np.flatnonzero(enough).tolist():
-                own = texts[number * size : (number + 1) * size]
-                found[int(asked_for[number]) - first] = int.from_bytes(own, "little")
+            used = int(np.flatnonzero(digits.any(axis=0)).max(initial=0)) + 1
+            weights = np.array([1 << (bits * digit) for digit in range(used)], object)
+            numbers = digits[:, :used].astype(object) @ weights
+            for at in np.flatnonzero(enough).tolist():
+                found[int(asked_for[at]) - size + count] = numbers[at]
             asked_for = asked_for[~enough]
-            most = int(np.flatnonzero(words.any(axis=0)).max(initial=0)) + 1
             if len(asked_for):
-                self._words += 1 + self._words // 4
-            elif most + _SPARE < self._words:
-                self._words = most + _SPARE
-        self._words = min(self._words, WORDS_MAX)
+                self._digits += 1 + self._digits // 4
+            else:
+                self._digits = min(self._digits, used + _SPARE)
+        self._digits = min(self._digits, most)
         return found
 
 
