@@ -68,7 +68,9 @@ class DocumentTree(NumberedTree):
     def spelled(self) -> str:
         """The same as JSON has it within a string."""
         if self._spelled is None:
-            self._spelled = encode_basestring(self.text)[1:-1]
+            # A text that is shown once need not be kept beside what is spelled.
+            text = self._xml.decode() if self.is_verbatim else self.text
+            self._spelled = encode_basestring(text)[1:-1]
         return self._spelled
 
     @property
