@@ -86,7 +86,6 @@ class ClassRegistry:
         self._retained_for: dict[int, Durations] = defaultdict(Durations)
         self.retention = Retention(Shapes() if shapes is None else shapes)
         self._kinds: dict[int, Counter[UseKind]] = defaultdict(Counter)
-        self._sides: dict[int, Set[frozenset[int]]] = {}
         self._strata: Counter[int] = Counter()
         self._compared: Counter[int] = Counter()
         self._watchers: list[ClassChanges] = []
@@ -137,7 +136,7 @@ class ClassRegistry:
         if not times:
             windows.add(window_us)
         if widest_us is None or window_us > widest_us:
-            self._widen(self._sides[number], widest_us, window_us)
+            self._widen(query_class.sides(), widest_us, window_us)
             has_changed = True
         if has_changed:
             self._touch(number, query_class)
@@ -148,7 +147,6 @@ class ClassRegistry:
         self.last_number += 1
         number = self._numbers[query_class] = self.last_number
         self.by_number[number] = query_class
-        self._sides[number] = query_class.sides()
         self._strata[query_class.stratum] += 1
         own = query_class.compared()
         self._note_compared([v for v in own if v not in self._compared])
@@ -157,7 +155,7 @@ class ClassRegistry:
 
     def _leave(self, number: int) -> None:
         """Undo one `_enter`."""
-        del self._windows[number], self._kinds[number], self._sides[number]
+        del self._windows[number], self._kinds[number]
         self._thresholds.pop(number, None)
         query_class = self.by_number.pop(number)
         del self._numbers[query_class]
@@ -216,7 +214,7 @@ class ClassRegistry:
             windows.remove(window_us)
             widest_us = windows.any_largest
             if widest_us != before_us:
-                self._widen(self._sides[number], before_us, widest_us)
+                self._widen(query_class.sides(), before_us, widest_us)
                 has_changed = True
             if widest_us is None:
                 self._leave(number)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from templates.factor import Factor
@@ -41,6 +42,7 @@ __all__ = [
     "Place",
     "Published",
     "Test",
+    "place_at",
     "terms_tested",
 ]
 
@@ -54,6 +56,12 @@ class Place(NamedTuple):
     side: int
     meta: int
     position: int = 0
+
+
+@lru_cache(maxsize=4_096)
+def place_at(side: int, meta: int, position: int = 0) -> Place:
+    """Return a place; equal ones are one object, for there are few of them, in many clauses."""
+    return Place(side, meta, position)
 
 
 SPAN = Place(-1, -1)

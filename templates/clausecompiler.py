@@ -20,6 +20,7 @@ from templates.clause import (
     Place,
     Published,
     Test,
+    place_at,
     terms_tested,
 )
 from templates.datatests import data_test, word_test
@@ -260,7 +261,7 @@ class Compiler:
             side, i = ref
             # Of a tuple that an operator hands on, node `i` is at position `i`.
             below = sides[side].source.below
-            return Place(side, meta(ref)) if below is None else Place(side, -1, i)
+            return place_at(side, meta(ref)) if below is None else place_at(side, -1, i)
 
         read = {each for operand in disjunct.operands() for each in operand_terms(operand)}
         compared = frozenset(v.variable for v in read if isinstance(v, VariableValue)).union(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from xscl.path import Parameter
@@ -28,20 +29,20 @@ class LongestSum:
         always = min(INFINITE_US, max(0, longest)) if is_always else None
         object.__setattr__(self, "always", always)
 
-    @classmethod
-    def of(cls, sums: Iterable[LongestSum], *lengths: int) -> LongestSum:
+    @staticmethod
+    def of(sums: Iterable[LongestSum], *lengths: int) -> LongestSum:
         """Return the largest of some lengths and sums, at least nothing."""
         longest: dict[tuple[str, ...], int] = {(): max((0, *lengths))}
         for names, length_us in (each for several in sums for each in several.sums):
             longest[names] = max(length_us, longest.get(names, 0))
-        return cls(tuple(longest.items()))
+        return _one_of(tuple(longest.items()))
 
     def plus(self, length: int | Parameter) -> LongestSum:
         """Return each of the sums with one more length."""
         names = (length.name,) if isinstance(length, Parameter) else ()
         length_us = 0 if isinstance(length, Parameter) else length
-        return LongestSum(
-            tuple((tuple(sorted((*n, *names))), us + length_us) for n, us in self.sums)
+        return _one_of(
+            tuple([(tuple(sorted((*n, *names))), us + length_us) for n, us in self.sums])
         )
 
     def under(self, values: Mapping[str, Any]) -> int:
@@ -55,6 +56,12 @@ class LongestSum:
                 total += values[name]
             longest = max(longest, total)
         return min(INFINITE_US, longest)
+
+
+@lru_cache(maxsize=4_096)
+def _one_of(sums: tuple[tuple[tuple[str, ...], int], ...]) -> LongestSum:
+    """Return the largest of some sums; equal ones are one object, in many clauses."""
+    return LongestSum(sums)
 
 
 NO_LENGTH = LongestSum((((), 0),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import blake2b
 
-from templates.clause import SPAN, Clause, Measured, Place, Test
+from templates.clause import SPAN, Clause, Measured, Place, Test, place_at
 from xscl.query import INFINITE_US
 
 __all__ = ["may_be_common", "stream_name", "tested_below"]
@@ -56,6 +56,6 @@ def tested_below(below: Clause | None, side: int) -> Iterator[Test]:
     first = 1 + len(below.carried)
     position = {place: first + i for i, place in enumerate(below.tested)}
     for test in below.box:
-        yield Test(Place(side, -1, position[test.place]), test.operator, test.data)
+        yield Test(place_at(side, -1, position[test.place]), test.operator, test.data)
     if below.window_us != INFINITE_US:
-        yield Test(Place(side, -1, position[SPAN]), "<=", below.window_us)
+        yield Test(place_at(side, -1, position[SPAN]), "<=", below.window_us)

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple, TypeGuard
 
 from xscl.path import (
@@ -198,6 +199,12 @@ def binding(path: Path, variable: str) -> Path:
     return Path((*path.steps[:-1], replace(path.steps[-1], variable=variable)))
 
 
+@lru_cache(maxsize=4_096)
+def _alone(variable: str) -> tuple[str, ...]:
+    """Return the terms of a node that has one; equal ones are one object, in many patterns."""
+    return (variable,)
+
+
 @dataclass(slots=True)
 class _Node:
     """A node of a pattern that is being built."""
@@ -272,7 +279,8 @@ class _Builder:
         assert variable is not None
         self.node_by_variable[variable] = index
         if variable in self.shown:
-            self.nodes[index].terms += (variable,)
+            terms = self.nodes[index].terms
+            self.nodes[index].terms = (*terms, variable) if terms else _alone(variable)
 
     def _add_tests(self, index: int, tests: tuple[DataTest, ...]) -> None:
         if tests:

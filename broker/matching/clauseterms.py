@@ -9,7 +9,7 @@ from typing import NamedTuple
 from broker.matching.boxes.columns import GrowingLists, Ints
 from broker.matching.boxes.forms import of_value
 from broker.matching.rendering.form import MatchForm, MatchForms
-from templates.clause import BAR, SPAN, TAKEN, WINDOW, Clause, Measured, Place, Test
+from templates.clause import BAR, SPAN, TAKEN, WINDOW, Clause, Measured, Place, Test, place_at
 from templates.factor import Factor
 from xscl.pattern import INEQUALITIES
 from xscl.query import Query, Variable, term
@@ -111,11 +111,11 @@ def _places(clause: Clause) -> Iterator[tuple[str, Place]]:
     """Yield the terms that have a node, each with its place."""
     left_size = clause.query_class.template.left_size
     for name, meta in clause.places.items():
-        yield name, Place(int(meta >= left_size), meta)
+        yield name, place_at(int(meta >= left_size), meta)
     for side, source in enumerate(clause.sources):
         if source.below is not None:
             for position, name in enumerate(source.below.carried, 1):
-                yield name, Place(side, -1, position)
+                yield name, place_at(side, -1, position)
 
 
 def _times(clause: Clause) -> Iterator[str]:
@@ -125,7 +125,7 @@ def _times(clause: Clause) -> Iterator[str]:
 def _joined(clause: Clause) -> Iterator[tuple[Place, Place]]:
     template = clause.query_class.template
     for pair in template.value_joins:
-        left, right = (Place(int(meta >= template.left_size), meta) for meta in pair)
+        left, right = (place_at(int(meta >= template.left_size), meta) for meta in pair)
         yield left, right
 
 

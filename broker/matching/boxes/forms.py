@@ -139,7 +139,7 @@ class Forms:
         known = self._known.get((query_class, clause)) or self._learn(query_class, clause)
         known.uses += 1
         number = known.number
-        if found := self._words[number]:
+        if found := self._words.get(number):
             for word, words in zip(box.equal[len(known.form.equal) :], found, strict=True):
                 words.add(word)
         return number
@@ -151,7 +151,8 @@ class Forms:
             number = self._numbers[form] = self._free.pop() if self._free else len(self._forms)
             self._forms[number] = form
             self._of_class.setdefault(query_class, []).append(number)
-            self._words[number] = [_WordsOfBoxes(function) for _, function in form.words]
+            if form.words:
+                self._words[number] = [_WordsOfBoxes(function) for _, function in form.words]
         self._clauses[number] += 1
         known = self._known[query_class, clause] = _Known(number, form)
         return known
@@ -162,7 +163,7 @@ class Forms:
         """Undo one `add` for each of some boxes, which are made where they look for words."""
         known = self._known[query_class, clause]
         number, form = known.number, known.form
-        for box in boxes() if self._words[number] else ():
+        for box in boxes() if number in self._words else ():
             for word, words in zip(box.equal[len(form.equal) :], self._words[number], strict=True):
                 words.remove(word)
         known.uses -= count
@@ -172,7 +173,7 @@ class Forms:
         self._clauses[number] -= 1
         if not self._clauses[number]:
             del self._clauses[number], self._forms[number], self._numbers[form]
-            del self._words[number]
+            self._words.pop(number, None)
             of_class = self._of_class[form.query_class]
             of_class.remove(number)
             if not of_class:
@@ -188,7 +189,7 @@ class Forms:
         rows = np.repeat(np.arange(len(points)), counts[inverse])
         which = ranges(starts[inverse], counts[inverse])
         met = [number for each in numbers for number in each]
-        forms, words = [self._forms[n] for n in met], [self._words[n] for n in met]
+        forms, words = [self._forms[n] for n in met], [self._words.get(n, ()) for n in met]
         return _Asking(points, forms, np.array(met, np.int64), words).asks(rows, which)
 
 
