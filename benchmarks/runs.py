@@ -26,6 +26,7 @@ from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.limits import MatchingLimits
 from broker.pipeline.thisprocess import set_up_process
 from joins.budget.limits import RunLimits
+from joins.sequences.counting.compilation import compile_loops as compile_counting
 from joins.sequences.lockstep.compilation import compile_loops
 from templates.compiling import can_compile
 
@@ -267,10 +268,12 @@ def main() -> None:
     set_up_process()
     if can_compile():
         compile_loops()
+        compile_counting()
     paused()
     burst(options.items)
     windows(options.events // 10, options.statements)
-    counted(200, options.events // 60)
+    for elements in (200, 10_000):
+        counted(elements, options.events // 5)
     template(options.events)
     columns(options.events // 10)
     chains(options.events // 5)
