@@ -6,9 +6,9 @@ The template is a run of prices of one symbol that begins where the price is a m
 is followed by a low volume, with nothing more asked (p1), rising prices (p2), or prices above an
 aggregate of those before (p3), under MATCH PARTITION and NEXT (Zhang, Diao and Immerman, SIGMOD
 2014).  Documents are evaluated before the clock starts; matches are listed, with their output.
-Then come five feeds that carry a link within six hours, over the recorded news, rows over
-windows of 1,000 lengths, and what statements under MATCH ANY cost that are paused.  Cycles of
-objects are looked for as seldom as in each process of the broker.
+Then come chains that compare texts, five feeds that carry a link within six hours, over the
+recorded news, rows over windows of 1,000 lengths, and what statements under MATCH ANY cost that are
+paused.  Cycles of objects are looked for as seldom as in each process of the broker.
 """
 
 from __future__ import annotations
@@ -161,6 +161,35 @@ def chains(events: int) -> None:
         print(f"{strategy:20}", *(f"{rate:10,.0f}" for rate in rates))
 
 
+COMPARING = {
+    "changes, NEXT": "S//e[n->x]+ {x != prev(x)} FOLLOWED BY S//f WITHIN 100 s MATCH NEXT",
+    "begins so, NEXT": (
+        "S//e[n->x]+ {first(x) = 'a' AND x != 'b'} FOLLOWED BY S//f WITHIN 20 s MATCH NEXT"
+    ),
+    "stays so, STRICT": (
+        "S//e[n->x]+ {first(x) = 'a' AND x = prev(x)} FOLLOWED BY S//f WITHIN 100 s MATCH STRICT"
+    ),
+    "three alike, STRICT": (
+        "S//e[n->x] FOLLOWED BY {y = x} S//e[n->y] FOLLOWED BY {z = y} S//e[n->z] WITHIN 100 s"
+        " MATCH STRICT"
+    ),
+}
+"""Chains that compare texts."""
+
+
+def texts(events: int) -> None:
+    """Print what chains that compare texts cost in columns, and one by one."""
+    chance = JavaRandom(5)
+    documents = stream(f"<e><n>{'abcd'[chance.below(4)]}</n></e>" for _ in range(events))
+    print(f"chains that compare texts, {events:,} events: events/s in columns, one by one")
+    alone = {name: [f"{text} GRACE 0 s"] for name, text in COMPARING.items()}
+    asked = COMPARING["stays so, STRICT"]
+    differing = [asked.replace("'a'", f"'a{n}'") + " GRACE 0 s" for n in range(200)]
+    for name, own in (*alone.items(), ("200 that differ", differing)):
+        rates = [events / found(own, documents, in_columns=each)[0] for each in (True, False)]
+        print(f"{name:20}", *(f"{rate:10,.0f}" for rate in rates))
+
+
 def many(events: int, statements: int) -> None:
     """Print what statements that differ in a constant cost beside one that has as many matches."""
     documents = stream(walk(events))
@@ -279,6 +308,7 @@ def main() -> None:
     template(options.events)
     columns(options.events // 10)
     chains(options.events // 5)
+    texts(options.events // 30)
     many(options.events, options.statements)
 
 
