@@ -19,15 +19,13 @@ from broker.matching.boxes.index import Box, BoxIndex
 from broker.matching.boxes.points import Points
 from broker.matching.clauseterms import TermTable
 from broker.matching.hits import Hits
+from broker.matching.limits import MatchingLimits
 from broker.matching.outcomes.countedends import takes_all_ends
 from broker.matching.usegroups import UseGroup, group_key
 from broker.matching.uses import Use
 from templates.clause import Clause
 
 __all__ = ["FanOut"]
-
-CHANGED = 4_096
-"""Groups that wait to be looked up; more are at once."""
 
 FOLLOWS, GROUPED = -1, -2
 """The numbers of a use whose hits are those of another, and of one that is looked up by a group."""
@@ -37,14 +35,15 @@ UNKNOWN = -1
 
 
 class FanOut:
-    """All uses of classes, by their boxes; some `boxes_max` are listed at a time.
+    """All uses of classes, by their boxes, of which so many are listed, or wait, at a time.
 
     `changes` grows with each use that comes or goes; `plain` are classes that need no look.
     """
 
-    def __init__(self, boxes_max: int) -> None:
-        self._boxes_max = boxes_max
-        self._index = BoxIndex(boxes_max)
+    def __init__(self, limits: MatchingLimits) -> None:
+        self._boxes_max = limits.boxes
+        self._waiting_max = limits.waiting_boxes
+        self._index = BoxIndex(limits.boxes, limits.waiting_boxes)
         self._forms = Forms()
         self._uses: list[Use | UseGroup | None] = []
         self._by_class: dict[int, dict[Use, int]] = {}
@@ -119,7 +118,7 @@ class FanOut:
             group = found if isinstance(found, UseGroup) else self._grouped(found)
         group.add(use)
         self._changed[group] = None
-        if len(self._changed) >= CHANGED:
+        if len(self._changed) >= self._waiting_max:
             self._settle()
         return group
 

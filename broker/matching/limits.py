@@ -30,6 +30,10 @@ class MatchingLimits:
     boxes: int = 1_000_000
     """Boxes that are listed at a time for tuples, unless one tuple alone has more: 24 MB."""
 
+    waiting_boxes: int = 4_096
+    """Boxes that wait as objects to be looked up, and groups that wait for a box: of more, all are
+    written in columns, which are a fifth as large."""
+
     held_pairs: int = 256
     """Tuples times uses of a group up to which each tuple is listed with who has it.  Where there
     are more they are counted for all uses at once."""

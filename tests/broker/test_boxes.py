@@ -116,11 +116,12 @@ def asked(points: Sequence[Point]) -> Asks:
 @given(
     steps=st.lists(st.tuples(st.lists(boxes(), max_size=8), st.floats(0, 1)), max_size=4),
     tried=st.lists(points(), min_size=1, max_size=8),
+    waiting_max=st.sampled_from([1, 3, 1_000]),
 )
 def test_boxes_are_found_that_a_look_at_each_finds(
-    steps: list[tuple[list[tuple[int, Box]], float]], tried: list[Point]
+    steps: list[tuple[list[tuple[int, Box]], float]], tried: list[Point], waiting_max: int
 ) -> None:
-    index, there = BoxIndex(1_000), dict[int, tuple[int, Box]]()
+    index, there = BoxIndex(1_000, waiting_max), dict[int, tuple[int, Box]]()
     asks = asked(tried)
     for added, share in steps:
         for form, box in added:
@@ -145,10 +146,12 @@ def test_boxes_are_found_that_a_look_at_each_finds(
 
 
 def test_many_boxes_come_and_go() -> None:
-    index = BoxIndex(1_000)
+    index = BoxIndex(1_000, 100)
     (point,) = [Point(1, ("a",), (), (0.5,), 0, 9)]
     for round_ in range(3):
         numbers = [index.add(1, Box(("a",), (), (float(i),), 1, 0)) for i in range(3_000)]
+        index.remove(numbers[2_000:])  # before anybody has looked for them
+        del numbers[2_000:]
         found = [n for _, some in index.find(asked([point])) for n in some.tolist()]
         assert sorted(found) == sorted(numbers[1:])
         for number in numbers:
@@ -160,7 +163,7 @@ def test_many_boxes_come_and_go() -> None:
 
 
 def test_a_box_that_excludes_stands_before_many_that_do_not() -> None:
-    index = BoxIndex(1_000)
+    index = BoxIndex(1_000, 100)
     tried = [Point(0, (), (), (), 0, 9), Point(3, (), ("b", "a"), (0.0, 0.0), 0, 9)]
     excluding = index.add(3, Box((), ("a", "b"), (1.0, 1.0), 1, 0))
     assert len(list(index.find(asked(tried)))) == 1

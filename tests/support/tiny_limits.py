@@ -147,6 +147,7 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
     MatchingLimits: {
         "tuples": (1, 3),
         "boxes": (1, 3),
+        "waiting_boxes": (1, 3),
         "held_pairs": (0, 3),
         "plain_tuples": (1, 3),
         "characters": (1, 10),

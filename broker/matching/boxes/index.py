@@ -42,9 +42,6 @@ LOOSE = np.inf
 _SPARE = 1_000
 """Boxes that are gone, up to which runs are not made anew because of them."""
 
-_WAITING = 4_096
-"""Boxes that wait as objects; of more, all are written in columns, which are a fifth as large."""
-
 _NO_BOUND, _WINDOW, _POINT, _FIRST_BOUND = range(-1, 3)
 
 
@@ -125,11 +122,13 @@ class _SortedBoxes:
 class BoxIndex:
     """Boxes by number.  The number of a box that is gone is given again, once no run has it.
 
-    Some `listed_max` are listed at a time, unless one tuple alone asks for more.
+    Some `listed_max` are listed at a time, unless one tuple alone asks for more, and up to
+    `waiting_max` wait as objects.
     """
 
-    def __init__(self, listed_max: int) -> None:
+    def __init__(self, listed_max: int, waiting_max: int) -> None:
         self._listed_max = listed_max
+        self._waiting_max = waiting_max
         self._next = 0
         self._alive = 0
         self._free: list[int] = []
@@ -161,7 +160,7 @@ class BoxIndex:
         self._alive += 1
         if not box.bounds or all(bound == bound for bound in box.bounds):
             self._waiting[number] = form, box
-            if len(self._waiting) >= _WAITING:
+            if len(self._waiting) >= self._waiting_max:
                 self._write_waiting()
         return number
 

@@ -13,6 +13,7 @@ from broker.matching.collector import Collector
 from broker.matching.fanout import FanOut
 from broker.matching.finishing.bill import Bill, SummedCharges
 from broker.matching.finishing.readers import Readers
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS
 from broker.matching.match import FoundMatch
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matches import MatchBuilder
@@ -68,7 +69,7 @@ class MatchFinisher:
         self._documents = documents
         self._bytes_max = bytes_max
         self._readers: Readers | None = None
-        self._fan_out = FanOut(1)
+        self._fan_out = FanOut(DEFAULT_MATCHING_LIMITS)
 
     def finish(
         self, readers: Readers, tuples: TupleTable, rows: Rows
@@ -86,7 +87,7 @@ class MatchFinisher:
         return others, None if matches is None else FinishedMatches.of(matches, bill)
 
     def _take(self, readers: Readers) -> None:
-        self._fan_out = FanOut(readers.limits.boxes)
+        self._fan_out = FanOut(readers.limits)
         for use in readers.uses:
             self._fan_out.add(use)
         self._fan_out.settle()

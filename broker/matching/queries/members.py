@@ -22,7 +22,7 @@ class Members:
     """
 
     def __init__(self, limits: MatchingLimits) -> None:
-        self.fan_out = FanOut(limits.boxes)
+        self.fan_out = FanOut(limits)
         self._members: dict[str, Member] = {}
         self._streams: dict[str, Published] = {}
         self._readers: dict[str, dict[str, Member]] = {}
