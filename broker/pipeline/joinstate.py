@@ -225,7 +225,14 @@ class EngineState:
         if self._snapshot is None:
             return evaluate(needed.first_docid, last)
         needed_from = partial(engine.needed_from, watermark)
-        return self._snapshot.witnesses(engine, needed.first_docid, last, evaluate, needed_from)
+        return self._snapshot.witnesses(
+            engine,
+            needed.first_docid,
+            last,
+            evaluate,
+            needed_from,
+            keeps=spool is self._spool,  # beside the running engine its batches write
+        )
 
     def _evaluate(
         self, engine: JoinEngine, spool: Spool, first: int, last: int

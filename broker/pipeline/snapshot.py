@@ -10,15 +10,22 @@ plan that did not ask for all that some query needs of it, costs time and change
 Once half of a file's documents are needed no more, it is written anew without them (`compaction`).
 
 A query needs nothing of the documents up to its registration point.  So files stay good while
-queries come and go, except for queries that look back (`SINCE`).
+queries come and go, except for queries that look back (`SINCE`): where files are not enough, or of
+another release, what is evaluated in their place is kept in their place, so once is enough.
+
+Invariant: of the files in the list no two have one path, since a file takes the place of those
+whose documents it has; who reads one beside the writer sees by its header whether it still is the
+one of the list.
 """
 
 from __future__ import annotations
 
 import logging
+from bisect import insort
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from math import inf
 from pathlib import Path
@@ -159,13 +166,14 @@ class Snapshot:
             self._waiting = []
         self._plan = plan
         self._waiting.append(witnesses)
-        documents = sum(table.num_rows for table in self._waiting)
-        is_large = self._waiting_bytes() >= self._limits.file_bytes
-        if documents >= self._limits.file_documents or is_large:
+        if self._is_file_waiting():
             self._write(1, horizon_us, needed_from)
 
-    def _waiting_bytes(self) -> int:
-        return sum(table.nbytes for table in self._waiting)
+    def _is_file_waiting(self) -> bool:
+        """Return whether what waits is enough for a file."""
+        documents: int = sum(table.num_rows for table in self._waiting)
+        nbytes: int = sum(table.nbytes for table in self._waiting)
+        return documents >= self._limits.file_documents or nbytes >= self._limits.file_bytes
 
     def _follows(self, witnesses: pa.Table) -> bool:
         if not self._waiting:
@@ -174,27 +182,46 @@ class Snapshot:
         return bool(witnesses.column("docid")[0].as_py() == last + 1)
 
     def _write(self, documents_min: int, horizon_us: int, needed_from: NeededFrom) -> None:
+        """Make a file of what waits, and see what of all files is needed no more."""
+        last_docid = self._waiting[-1].column("docid")[-1].as_py()
+        if self._write_waiting(documents_min):
+            try:
+                self._prune(horizon_us)
+                self._compact(needed_from(last_docid))
+            except (OSError, KeyError) as error:
+                _warn(error)
+
+    def _write_waiting(self, documents_min: int) -> bool:
+        """Make a file of what waits, if these are so many documents; return whether it did."""
         plan, waiting = self._plan, self._waiting
         self._plan, self._waiting = None, []
-        assert plan is not None
-        if sum(table.num_rows for table in waiting) < documents_min:
-            return
+        if plan is None or sum(table.num_rows for table in waiting) < documents_min:
+            return False
         try:
             self._publish(plan, pa.concat_tables(waiting))
-            self._prune(horizon_us)
-            self._compact(needed_from(waiting[-1].column("docid")[-1].as_py()))
         except (OSError, KeyError) as error:
-            _log.warning("the state of some documents was not kept for a restart: %s", error)
+            _warn(error)
+            return False
+        return True
 
     def _publish(self, plan: EvaluationPlan, witnesses: pa.Table) -> None:
-        if self._named is None or self._named.plan is not plan:
+        """Write a file, in the place of those whose documents it has."""
+        is_new = self._named is None or self._named.plan is not plan
+        if self._named is None or is_new:
             self._named = _Named(plan, AskedNames.of(plan, self._names), self._names.of(plan))
         asked = self._named.asked
         path = self._directory / f"{asked.id}.asked"
-        if not path.exists():
+        if is_new or not path.exists():  # one that is there may be damaged
             self._disk.publish(path, [asked.written()])
         facts = {"asked": asked.id, "release": self._release, **stream_facts(witnesses)}
-        self._files.append(self._file(witnesses, facts, self._named.names))
+        written = self._file(witnesses, facts, self._named.names)
+        first, last = written.header.first_docid, written.header.last_docid
+        for file in tuple(self._files):
+            if first <= file.header.first_docid and file.header.last_docid <= last:
+                self._files.remove(file)
+                if file.path != written.path:
+                    self._disk.remove(file.path)
+        insort(self._files, written, key=_first_docid)
 
     def _file(
         self, witnesses: pa.Table, facts: Mapping[str, str], names: Mapping[int, bytes]
@@ -258,11 +285,18 @@ class Snapshot:
         last: int,
         evaluate: Evaluate,
         needed_from: NeededFrom,
+        *,
+        keeps: bool = False,
     ) -> Iterator[pa.Table]:
         """Yield the witnesses of the documents from `first` to `last`, as an engine needs them.
 
-        They are read where that does, and evaluated elsewhere.
+        They are read where that does, and evaluated elsewhere.  Who also adds, and yields those of
+        all that is committed, `keeps` what is evaluated.
         """
+        if keeps:
+            # What waits was committed as well: it is evaluated here, for this engine.
+            self._waiting, self._plan = [], None
+            evaluate = partial(self._kept, engine.plan, evaluate)
         numbers = {name: number for number, name in self._names.of(engine.plan).items()}
         is_enough = _Sufficiency(self._directory, engine, self._names)
         read = 0
@@ -274,7 +308,7 @@ class Snapshot:
                 continue
             if not has_all(header, needed_from(header.last_docid)):
                 continue
-            witnesses = self._read(file.path, numbers)
+            witnesses = self._read(file, numbers)
             if witnesses is not None:
                 if first < header.first_docid:
                     yield from evaluate(first, header.first_docid - 1)
@@ -285,12 +319,37 @@ class Snapshot:
             yield from evaluate(first, last)
         _log.info("%d documents were remembered without evaluating them again", read)
 
-    def _read(self, path: Path, numbers: dict[bytes, int]) -> pa.Table | None:
+    def _kept(
+        self, plan: EvaluationPlan, evaluate: Evaluate, first: int, last: int
+    ) -> Iterator[pa.Table]:
+        """Yield what is evaluated, and have it wait for a file like what is added."""
+        for witnesses in evaluate(first, last):
+            yield witnesses
+            if not self._follows(witnesses):
+                self._write_waiting(self._limits.small_documents)
+            self._plan = plan
+            self._waiting.append(witnesses)
+            if self._is_file_waiting():
+                self._write_waiting(1)
+
+    def _read(self, file: _File, numbers: dict[bytes, int]) -> pa.Table | None:
+        """Return what is in a file, or None where it is damaged, or another one by now."""
         try:
-            return read_witnesses(path, numbers)
-        except (OSError, WitnessFileError) as error:
-            self._discard(path, str(error))
+            witnesses = read_witnesses(file.path, numbers)
+            return witnesses if read_header(file.path) == file.header else None
+        except FileNotFoundError:  # another one has taken its place, and begins elsewhere
             return None
+        except (OSError, WitnessFileError) as error:
+            self._discard(file.path, str(error))
+            return None
+
+
+def _warn(error: Exception) -> None:
+    _log.warning("the state of some documents was not kept for a restart: %s", error)
+
+
+def _first_docid(file: _File) -> int:
+    return file.header.first_docid
 
 
 def _size(file: _File) -> int:

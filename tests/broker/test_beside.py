@@ -259,6 +259,28 @@ def test_a_second_change_that_looks_back_waits_and_is_found(broker: Broker) -> N
     assert len(broker.found()) == 6
 
 
+def test_a_file_that_is_another_one_by_now_is_not_trusted(tmp_path: Path) -> None:
+    """Steps write files anew while an engine is made beside: by what their queries need."""
+    for name, text in (("less", SAME.replace("t", "u")), ("enough", SAME)):
+        broker = broker_of(tmp_path / name, Case())
+        broker.register(query_of(text))
+        broker.take(items("x", "y", "x", "z", "x"))
+        if name == "less":
+            broker.close()
+    (written,) = (tmp_path / "less" / "state").glob("*.witnesses")
+    (tmp_path / "enough" / "state" / written.name).write_bytes(written.read_bytes())
+    change = looking_back(broker.registry, query_of(SAME.replace("1 h", "2 h"), "late"), 0)
+    assert broker.begin(change)
+    while broker.state.go_on_beside():
+        pass
+    broker.register(change.queries[0].query, since=0)
+    broker.registered(change)
+    broker.take(items("x", minute=8))
+    late = [line for line in broker.found() if '"query": "late"' in line]
+    assert len(late) == 3
+    broker.close()
+
+
 def test_who_was_paused_meanwhile_stays_so(tmp_path: Path) -> None:
     """The registry hears of a pause only later; the engine in use has made it."""
     broker = broker_of(tmp_path, Case(), Budget(matches_per_document=2))

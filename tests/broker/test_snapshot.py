@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,10 +114,10 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def restarted(directory: Path) -> list[str]:
+def restarted(directory: Path, start: int = 30, stop: int = 40) -> list[str]:
     """Restart a broker, let it take more documents, and return what it has found."""
     broker = Broker(directory)
-    broker.take(items(30, 40))
+    broker.take(items(start, stop))
     found = broker.found()
     broker.close()
     return found
@@ -175,6 +176,8 @@ def test_what_a_query_needs_that_looks_back_is_evaluated_again(
     assert read() == 15
     pairs = [(m, n) for n in range(30, 40) for m in range(15, n) if m % 3 == n % 3 and n - m <= 60]
     assert sum(json.loads(line)["query"] == "back" for line in found) == len(pairs)
+    assert restarted(directory, 40, 43)
+    assert read() == 40
 
 
 def test_a_query_that_is_gone_is_no_reason_to_evaluate_again(
@@ -197,6 +200,18 @@ def test_torn_files_are_evaluated_again(
         path.write_bytes(path.read_bytes()[:kept])
     assert restarted(directory) == expected
     assert read() == 21
+    restarted(directory, 40, 43)
+    assert read() == 40
+
+
+def test_files_of_another_release_are_evaluated_once(
+    directory: Path, expected: list[str], read: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot_module, "version", lambda name: "another")
+    assert restarted(directory) == expected
+    assert read() == 0
+    restarted(directory, 40, 43)
+    assert read() == 40
 
 
 def test_files_without_what_their_plan_asked_for_are_not_trusted(
@@ -206,6 +221,8 @@ def test_files_without_what_their_plan_asked_for_are_not_trusted(
         path.write_bytes(path.read_bytes()[16:])
     assert restarted(directory) == expected
     assert read() == 0
+    restarted(directory, 40, 43)
+    assert read() == 40
 
 
 def test_files_that_lead_the_commit_are_removed(
@@ -234,11 +251,8 @@ def test_files_that_no_window_reaches_are_removed(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_written_is_a_warning(
     directory: Path, expected: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    for path in (directory / "state").glob("*"):
-        path.unlink()
-    (directory / "state").rmdir()
     broker = Broker(directory)
-    (directory / "state").rmdir()
+    shutil.rmtree(directory / "state")
     (directory / "state").write_text("in the way")
     broker.take(items(30, 40))
     assert broker.found() == expected
