@@ -289,6 +289,7 @@ def start_jvm(
                 # Ctrl-C on the terminal goes to a group; the broker decides when Spark stops.
                 # (A `preexec_fn` could ignore it as well, and have this process copied for it.)
                 process_group=0,
+                umask=0o077,  # what Spark writes is its owner's, whoever starts it
             )
         port, secret = _await_gateway(process, connection_path, output_path)
     return Jvm(java, port, secret, process)
