@@ -183,9 +183,14 @@ class Matched:
         Of those that are counted a row says nothing one by one.
         """
         if self.counted is not None:
-            return self.end_us, self.docid
+            return self.end_us, self.second
         positions = tuple([leaf.position for leaf in self.behind])
-        return self.end_us, self.start_us, positions, self.visible
+        return self.end_us, self.second, positions, self.visible
+
+    @property
+    def second(self) -> int:
+        """What its place is by behind its end, for which its documents need not be read."""
+        return self.start_us if self.counted is None else self.docid
 
     @property
     def turn(self) -> tuple[Any, ...]:

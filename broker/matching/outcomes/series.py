@@ -53,7 +53,7 @@ class Series:
             at = len(self.ends)
         else:
             first, last = self.first_from(match.end_us), self.first_behind(match.end_us)
-            at = first + bisect_right(self.between(first, last), match.order, key=_order)
+            at = first + _place_among(self.between(first, last), match)
         self._entries.insert(at, match)
         self.ends.insert(at, match.end_us)
         if self._counts is None and match.counted is not None:
@@ -176,6 +176,22 @@ def double_of(count: int) -> float:
         return float(count)
     except OverflowError:
         return math.inf
+
+
+def _place_among(matches: Sequence[Matched], match: Matched) -> int:
+    """Return the place of a match among some that end with it, in order.
+
+    Documents are compared of those only that also begin with it: a run has many.
+    """
+    low = bisect_left(matches, match.second, key=_second)
+    high = bisect_right(matches, match.second, low, key=_second)
+    if low == high:
+        return low
+    return low + bisect_right(matches[low:high], match.order, key=_order)
+
+
+def _second(match: Matched) -> int:
+    return match.second
 
 
 def _order(match: Matched) -> tuple[Any, ...]:
