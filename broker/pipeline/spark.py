@@ -89,7 +89,7 @@ _SETTINGS = {
     "spark.hadoop.fs.permissions.umask-mode": "077",  # Hadoop heeds no other umask
     # For each file Hadoop begins a process that sets its mode: a checkpoint has none with sums.
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-    # Where it is told a file's mode it does so as well: this way of writing them tells it none.
+    # It begins two more where it renames one by its newer interface, to see that it is no link.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
