@@ -45,7 +45,7 @@ class GrowingColumn:
 
 
 class GrowingLists:
-    """Lists of rows of whole numbers, by the order in which they were added.
+    """Lists of rows of whole numbers below 2 ** 31, by the order in which they were added.
 
     What is added waits until somebody reads, so that many are written at once.
     """
@@ -53,7 +53,7 @@ class GrowingLists:
     def __init__(self, width: int) -> None:
         self._width = width
         self._starts = GrowingColumn(np.int64)
-        self._rows = [GrowingColumn(np.int64) for _ in range(width)]
+        self._rows = [GrowingColumn(np.int32) for _ in range(width)]
         self._waiting: list[Sequence[Any]] = []
         self._lists = 0
 
