@@ -11,6 +11,8 @@ from support.examples import examples
 from support.runners import lines, run_engine
 
 from broker.matching.fanout import FanOut
+from broker.matching.limits import MatchingLimits
+from joins import RunLimits
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.counting.counted import CountedRunEvaluation
 from joins.sequences.counting.found import EndsInOrder
@@ -60,3 +62,22 @@ def test_ends_that_are_no_numbers_to_a_statement_are_tuples(
         with monkeypatch.context() as tuples:
             tuples.setattr(FanOut, "uses_of_ends", lambda *_: ())
             assert found == lines(run_engine(case, batch_size=5)), seed
+
+
+@pytest.mark.parametrize("wanted", ["WITHIN 1 h", "{, 1 h}", "{v > prev(v)} WITHIN 1 h"])
+def test_too_many_runs_pause_at_one_document(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the batch, and whether elements are taken together or one by one."""
+    documents = [f"document {n} S 00:00:{n:02}  <a><v>{n}</v></a>" for n in range(1, 31)]
+    text = "\n".join([*documents, "tick 31 10:00:00", "----", ""])
+    statement = f"SELECT <n>{{count()}}</n> FROM S//a[v->v]+ {wanted} WINDOW 0 s GRACE 0 s"
+    limits = MatchingLimits(runs=RunLimits(bits=20))
+    found = []
+    for takes_columns in (True, False):
+        with monkeypatch.context() as taken:
+            if not takes_columns:
+                taken.setattr(CountedRunEvaluation, "takes_columns", False)
+            for batch in (1, 7, 40):
+                rows = run_engine(asked(statement, text), batch_size=batch, limits=limits)
+                found.append([(row.decided, row.output) for row in rows])
+    assert found[0][-1] == (21, f"<n>{2**19}</n>")
+    assert found == found[:1] * 6
