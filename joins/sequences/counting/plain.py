@@ -17,7 +17,7 @@ drawn (`lanes`).
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate, groupby
@@ -40,6 +40,7 @@ __all__ = ["FoundWays", "NotPlainError", "PlainLane"]
 
 _END = attrgetter("end_us")
 _SERIAL = attrgetter("serial")
+_DOCID = attrgetter("docid")
 
 
 class NotPlainError(Exception):
@@ -69,6 +70,10 @@ class PlainLane:
         self._newest: tuple[int, int, int, str] | None = None
         self._watermark_us = -UNBOUNDED
         self._depth = 0
+        # By docid, but for those that came in order last: mostly nobody asks.
+        self._by_docid: list[PlainElement] = []
+        self._came: list[PlainElement] = []
+        self._are_outside = True
         self._sums = self._new_sums()
 
     def __len__(self) -> int:
@@ -104,6 +109,8 @@ class PlainLane:
         self._serial += 1
         own.serial = self._serial
         is_newest = self._note(own.part)
+        self._came.append(own)
+        self._are_outside &= not (own.part.match_id or own.part.depth)
         if self._last_us > own.end_us:
             return self._enter_late(own, is_newest=is_newest)
         own.ways = total = self._ways_in_order(own)
@@ -160,6 +167,8 @@ class PlainLane:
             totals.append(total)
             if total.bit_length() > bits:
                 break
+        self._came += elements[: len(totals)]
+        self._are_outside &= not columns.depths.any()
         if totals:
             last = len(totals) - 1
             newest = (columns.docids_max, columns.docids, columns.depths, columns.watermarks_us)
@@ -264,12 +273,36 @@ class PlainLane:
         """Return so many runs through an element, which end with one of some."""
         serial, last = self._serial, ending[-1]
         parts: tuple[Part, ...] = (own.part,) if own is last else (own.part, last.part)
-        if not (is_newest and self._is_remembered(last.end_us)):
+        is_known = self._is_remembered(last.end_us)
+        if is_known and not is_newest:
+            newest = self._newest_before(own) if own is last else None
+            is_known = newest is not None
+            if newest is not None and newest is not own:
+                parts = (newest.part, own.part)
+        if not is_known:
             parts = tuple([each.part for each in self._on_paths(own, ending, serial)])
             if not self._is_whole(parts[0].end_us, max([part.watermark_us for part in parts])):
                 raise NotPlainError
 
         return FoundWays(total, last.end_us, parts, lambda: self._documents(own, ending, serial))
+
+    def _newest_before(self, own: PlainElement) -> PlainElement | None:
+        """Return the newest element of the runs that end with one; None where it takes a look.
+
+        Of documents from outside a later one is newer by anything.
+        """
+        shape = self._shape
+        if not (self._are_outside and shape.may_all_begin and shape.are_same):
+            return None
+        for each in self._came:
+            insort(self._by_docid, each, key=_DOCID)
+        self._came = []
+        newer = self._by_docid[bisect_right(self._by_docid, own.docid, key=_DOCID) :]
+        for each in reversed(newer):
+            # What may not stand before it at once does not lead to it through others.
+            if own.end_us - shape.within_us <= each.end_us < own.end_us and shape.fits(own, each):
+                return each if own.end_us - each.end_us <= shape.gap_us else None
+        return own
 
     def _documents(
         self, own: PlainElement, ending: Sequence[PlainElement], serial: int
@@ -317,5 +350,7 @@ class PlainLane:
 
     def forget(self, before_us: int) -> bool:
         """Forget what ends before a time; return whether something is left."""
+        self._by_docid = [each for each in self._by_docid if each.end_us >= before_us]
+        self._came = [each for each in self._came if each.end_us >= before_us]
         del self._elements[: bisect_left(self._elements, before_us, key=_END)]
         return bool(self._elements)

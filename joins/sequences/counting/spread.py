@@ -89,6 +89,12 @@ class PlainElement:
         return own
 
     @property
+    def docid(self) -> int:
+        """The docid at which it stands."""
+        own = self.tuple_of
+        return int(own[0].docids[own[1]]) if isinstance(own, tuple) else own.docid
+
+    @property
     def leaf(self) -> int:
         """The document that it is of."""
         own = self.tuple_of
