@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from broker.matching.boxes.columns import GrowingLists, Ints
+from broker.matching.boxes.columns import Ints
 from broker.matching.boxes.forms import of_value
+from broker.matching.boxes.lists import GrowingLists
 from broker.matching.rendering.form import MatchForm, MatchForms
 from templates.clause import BAR, SPAN, TAKEN, WINDOW, Clause, Measured, Place, Test, place_at
 from templates.factor import Factor

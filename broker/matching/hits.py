@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from broker.matching.boxes.columns import Flags, GrowingLists, Ints
+from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.boxes.lists import GrowingLists
 from broker.matching.boxes.operands import CodedTexts
 from broker.matching.boxes.points import Points
 from broker.matching.clauseterms import NODE, ClauseFacts, ClauseTerms, TermTable

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from broker.documents.document import FIRST_WATERMARK_US, Document
-from broker.matching.boxes.columns import GrowingLists
+from broker.matching.boxes.lists import GrowingLists
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.fewuses import distinct_rows
 from broker.matching.queries.registration import SetChange
