@@ -57,13 +57,15 @@ class Lanes:
         changed = self._registry.subscriptions.changed(revision, after, limit=limit)
         if not changed:
             return False
-        places = {(subscription.topic, subscription.point) for subscription in changed}
+        # Of a million who pull nothing has to be known, and nobody waits for the outbox.
+        served = [each for each in changed if each.destination.kind is not DestinationKind.PULL]
+        places = {(subscription.topic, subscription.point) for subscription in served}
         starts = {
             (topic, point): self._outbox.matches.topic_start(*topic, point=point)
             for topic, point in places
         }
         with transaction(self._db):
-            for subscription in changed:
+            for subscription in served:
                 start = starts[subscription.topic, subscription.point]
                 self._place(subscription, start, now_us)
             self._db.execute(
@@ -91,8 +93,6 @@ class Lanes:
         return earliest
 
     def _place(self, subscription: Subscription, start: int, now_us: int) -> None:
-        if subscription.destination.kind is DestinationKind.PULL:
-            return
         if subscription.state is SubscriptionState.REMOVED:
             self._drop(subscription.id, now_us)
             return
