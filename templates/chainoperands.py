@@ -29,7 +29,7 @@ class TextOf:
 
 
 ChainOperand = Operand | TextOf
-"""What a program has a column of numbers of."""
+"""An operand whose numbers are a column of a program."""
 
 
 def constants_in(operand: Operand) -> int:

@@ -57,7 +57,7 @@ class Lanes:
         changed = self._registry.subscriptions.changed(revision, after, limit=limit)
         if not changed:
             return False
-        # Of a million who pull nothing has to be known, and nobody waits for the outbox.
+        # Who pulls has no lane, so the outbox is not asked where it would begin.
         served = [each for each in changed if each.destination.kind is not DestinationKind.PULL]
         places = {(subscription.topic, subscription.point) for subscription in served}
         starts = {

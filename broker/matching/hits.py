@@ -94,7 +94,7 @@ class Hits:
 
     @cached_property
     def _facts(self) -> ClauseFacts:
-        """What is asked of the clause of each hit first."""
+        """The facts of each hit's clause, in columns."""
         return self.table.facts(self._of_hits)
 
     @property

@@ -227,7 +227,7 @@ class UseGroup:
 
     @property
     def box(self) -> Box:
-        """What all of them ask together."""
+        """The box that holds those of all its uses."""
         first = self.first
         if len(self) == 1 or not first.clause.is_common:
             # Nothing is made that nobody reads.

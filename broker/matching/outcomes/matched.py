@@ -189,7 +189,7 @@ class Matched:
 
     @property
     def second(self) -> int:
-        """What its place is by behind its end, for which its documents need not be read."""
+        """The key of its order behind its end, for which no document of it is looked at."""
         return self.start_us if self.counted is None else self.docid
 
     @property
