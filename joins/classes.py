@@ -136,7 +136,7 @@ class ClassRegistry:
         if not times:
             windows.add(window_us)
         if widest_us is None or window_us > widest_us:
-            self._widen(query_class.sides(), widest_us, window_us)
+            self.retention.ask(query_class.sides, windows, widest_us)
             has_changed = True
         if has_changed:
             self._touch(number, query_class)
@@ -163,13 +163,6 @@ class ClassRegistry:
         own = query_class.compared()
         _release(self._compared, own)
         self._note_compared([v for v in own if v not in self._compared])
-
-    def _widen(self, sides: Set[frozenset[int]], before_us: int | None, to_us: int | None) -> None:
-        """Keep what can fill some sides for another duration than before."""
-        if to_us is not None:
-            self.retention.add(sides, to_us)
-        if before_us is not None:
-            self.retention.remove(sides, before_us)
 
     def _lower(self, number: int, least: Sequence[float]) -> bool:
         """Ask for pairs at some thresholds; return whether the lowest ones change."""
@@ -214,7 +207,7 @@ class ClassRegistry:
             windows.remove(window_us)
             widest_us = windows.any_largest
             if widest_us != before_us:
-                self._widen(query_class.sides(), before_us, widest_us)
+                self.retention.ask(query_class.sides, windows, before_us)
                 has_changed = True
             if widest_us is None:
                 self._leave(number)
@@ -227,7 +220,7 @@ class ClassRegistry:
         longest_us = retained_for.any_largest
         retained_for.add(retention_us)
         if longest_us is None or retention_us > longest_us:
-            self._widen(self.by_number[number].retained(), longest_us, retention_us)
+            self.retention.ask(self.by_number[number].retained, retained_for, longest_us)
 
     def release(self, number: int, retention_us: int) -> None:
         """Undo one `retain`."""
@@ -238,7 +231,7 @@ class ClassRegistry:
         if not retained_for:
             del self._retained_for[number]
         if longest_us != before_us:
-            self._widen(self.by_number[number].retained(), before_us, longest_us)
+            self.retention.ask(self.by_number[number].retained, retained_for, before_us)
 
     def retained_us(self, number: int) -> int | None:
         """Return for how long instances that can fill a class are kept beside its window, if so."""

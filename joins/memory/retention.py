@@ -33,7 +33,8 @@ class Retention:
     """The retention of each witness shape, as classes and shapes come and go.
 
     `version` grows with every change, and `shortened` counts how often a retention may have become
-    shorter.
+    shorter.  What a class asks for is looked at when somebody reads, so that a million windows of
+    it, each wider than those before, are one change.
     """
 
     def __init__(self, shapes: Shapes) -> None:
@@ -44,13 +45,49 @@ class Retention:
         self._bound = _Bound()
         self._changed: set[int] = set()
         self._watchers: list[Callable[[Set[int]], None]] = []
-        self.version = 0
-        self.shortened = 0
+        # Durations that ask for sides, and for how long they did when somebody last looked.
+        self._moved: dict[Durations, tuple[Set[Variables], int | None]] = {}
+        self._version = 0
+        self._shortened = 0
         shapes.watch(self._forget)
 
     def watch(self, forget: Callable[[Set[int]], None]) -> None:
         """Have `forget` hear of shapes whose retention may have changed, when that is looked at."""
         self._watchers.append(forget)
+
+    @property
+    def version(self) -> int:
+        """A number that grows with every change."""
+        self._settle()
+        return self._version
+
+    @property
+    def shortened(self) -> int:
+        """How often a retention may have become shorter."""
+        self._settle()
+        return self._shortened
+
+    def ask(
+        self, sides: Callable[[], Set[Variables]], durations: Durations, before_us: int | None
+    ) -> None:
+        """Keep what can fill some sides for the longest of some durations, if there are any.
+
+        Before, that was `before_us`; it may change again until somebody looks.
+        """
+        if durations not in self._moved:
+            self._moved[durations] = sides(), before_us
+
+    def _settle(self) -> None:
+        """Bring everything up to date with the durations that have changed."""
+        moved, self._moved = self._moved, {}
+        for durations, (sides, before_us) in moved.items():
+            longest_us = durations.any_largest
+            if longest_us == before_us:
+                continue
+            if longest_us is not None:
+                self.add(sides, longest_us)
+            if before_us is not None:
+                self.remove(sides, before_us)
 
     def add(self, sides: Set[Variables], retention_us: int) -> None:
         """Keep instances that can fill one of a class's sides for a duration."""
@@ -76,11 +113,11 @@ class Retention:
                     del self._asked[first]
             if not durations or retention_us > durations.longest:
                 self._touch(first)
-                self.shortened += 1
+                self._shortened += 1
 
     def _touch(self, variable: int) -> None:
         self._changed.add(variable)
-        self.version += 1
+        self._version += 1
 
     def _forget(self, shapes: Set[int]) -> None:
         for shape in shapes:
@@ -99,6 +136,8 @@ class Retention:
 
     def follow(self) -> None:
         """Forget the retentions that may have changed."""
+        if self._moved:
+            self._settle()
         if not self._changed:
             return
         gone = self._by_shape.keys() & self._bound.shapes(self._changed)
@@ -130,6 +169,7 @@ class Retention:
 
     def widest(self) -> int:
         """Return the longest retention that a shape can have."""
+        self._settle()
         asked = (
             durations.longest for sides in self._asked.values() for durations in sides.values()
         )
