@@ -31,7 +31,7 @@ from broker.delivery.attempt import ESCALATION
 from broker.pipeline.outbox import Outbox
 from broker.registry.cadence import Cadence
 from broker.registry.queries import Registry
-from broker.registry.subscription import DestinationKind, Subscription, SubscriptionState
+from broker.registry.subscription import Subscription, SubscriptionState
 from broker.settings.database import transaction
 
 __all__ = ["Lanes", "forget", "settle", "settle_unleased"]
@@ -54,18 +54,16 @@ class Lanes:
         if self._registry.revision() < revision:
             # It was restored from a copy, and counts from there: all of it is news.
             revision, after = 0, ""
-        changed = self._registry.subscriptions.changed(revision, after, limit=limit)
+        changed = self._registry.subscriptions.changed_sent(revision, after, limit=limit)
         if not changed:
             return False
-        # Who pulls has no lane, so the outbox is not asked where it would begin.
-        served = [each for each in changed if each.destination.kind is not DestinationKind.PULL]
-        places = {(subscription.topic, subscription.point) for subscription in served}
+        places = {(subscription.topic, subscription.point) for subscription in changed}
         starts = {
             (topic, point): self._outbox.matches.topic_start(*topic, point=point)
             for topic, point in places
         }
         with transaction(self._db):
-            for subscription in served:
+            for subscription in changed:
                 start = starts[subscription.topic, subscription.point]
                 self._place(subscription, start, now_us)
             self._db.execute(

@@ -108,6 +108,10 @@ _STEPS = (
         version TEXT NOT NULL,
         text TEXT NOT NULL) WITHOUT ROWID;
     """,
+    """
+    DROP INDEX subscription_by_revision;
+    CREATE INDEX subscription_by_revision ON subscription (revision, id) WHERE kind <> 'pull';
+    """,
 )
 
 

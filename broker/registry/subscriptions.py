@@ -1,7 +1,8 @@
 """The subscriptions of a broker, with the keys that their webhooks are signed with.
 
-A subscription has one row, which names the revision of its last change; readers ask for what
-has changed since they last looked.
+A subscription has one row, which names the revision of its last change; who sends matches asks
+for what has changed since it last looked.  Subscriptions that pull are none of its business, and
+of a million there may be no other.
 
 It is in force at the revisions in [begun, ended), and so for the documents of the segments that
 name one of them.  Whoever removes a subscription ends it and wants nothing more.  The removal of a
@@ -149,11 +150,16 @@ class Subscriptions:
         )
         return int(rows[0][0])
 
-    def changed(self, revision: int, after: str = "", *, limit: int = 5_000) -> list[Subscription]:
-        """Return subscriptions by (revision, id) that come behind this pair, without their keys."""
+    def changed_sent(
+        self, revision: int, after: str = "", *, limit: int = 5_000
+    ) -> list[Subscription]:
+        """Return subscriptions by (revision, id) that come behind this pair, without their keys.
+
+        Those that pull are passed over.
+        """
         rows = self._file.rows(
-            f"SELECT {_SUBSCRIPTION} FROM subscription WHERE (revision, id) > (?, ?)"
-            " ORDER BY revision, id LIMIT ?",
+            f"SELECT {_SUBSCRIPTION} FROM subscription WHERE kind <> 'pull'"
+            " AND (revision, id) > (?, ?) ORDER BY revision, id LIMIT ?",
             revision,
             after,
             limit,

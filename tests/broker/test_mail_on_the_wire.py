@@ -111,7 +111,7 @@ async def test_one_click_works_from_the_bytes_of_a_mail(broker: Broker) -> None:
         kind = {"Content-Type": "application/x-www-form-urlencoded"}
         async with provider.post(link, data=body, headers=kind) as response:
             assert response.status == 200
-        [subscription] = broker.registry.subscriptions.changed(0)
+        [subscription] = broker.registry.subscriptions.changed_sent(0)
         assert subscription.state is SubscriptionState.REMOVED
 
 

@@ -177,13 +177,24 @@ def test_an_old_key_ends_with_the_overlap(tmp_path: Path) -> None:
 
 
 def test_changes_are_read_from_where_the_reader_stopped(registry: Registry) -> None:
-    made = [registry.subscribe("Q1", PULL, point=0) for _ in range(5)]
-    first = registry.subscriptions.changed(0, limit=3)
-    rest = registry.subscriptions.changed(first[-1].revision, first[-1].id)
+    made = [registry.subscribe("Q1", HOOK, point=0) for _ in range(5)]
+    first = registry.subscriptions.changed_sent(0, limit=3)
+    rest = registry.subscriptions.changed_sent(first[-1].revision, first[-1].id)
     assert [each.id for each in [*first, *rest]] == [each.id for each in made]
     registry.subscriptions.remove(made[0].id, until=0)
-    (changed,) = registry.subscriptions.changed(rest[-1].revision, rest[-1].id)
+    (changed,) = registry.subscriptions.changed_sent(rest[-1].revision, rest[-1].id)
     assert (changed.id, changed.state) == (made[0].id, SubscriptionState.REMOVED)
+
+
+def test_who_sends_hears_nothing_of_subscriptions_that_pull(registry: Registry) -> None:
+    pulled = [Subscription(f"sub_{n}", "Q1", "{}", PULL, 0) for n in range(3)]
+    sent = [Subscription(f"sub_{n}", "Q1", "{}", HOOK, 0) for n in (9, 7, 8)]
+    registry.subscriptions.add([*pulled, *sent])
+    found = registry.subscriptions.changed_sent(0, limit=2)
+    found += registry.subscriptions.changed_sent(found[-1].revision, found[-1].id)
+    assert [each.id for each in found] == ["sub_7", "sub_8", "sub_9"]
+    registry.subscriptions.remove("sub_1", until=0)
+    assert registry.subscriptions.changed_sent(found[-1].revision, found[-1].id) == []
 
 
 def test_many_subscriptions_are_added_in_one_transaction(registry: Registry) -> None:

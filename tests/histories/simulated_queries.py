@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import oracle
 from oracle import InForce
 from support.standin import StandInEngine, is_partner
+from support.subscribed import every_subscription
 
 import xscl
 from broker.documents.spool import Spool
@@ -246,7 +247,7 @@ class RealQueries:
         stored = [document_of(docid, row) for docid, (row, _) in sorted(documents.items())]
         in_force = list(self._in_force())
         shared = parsed(self._registry.query("shared")) if "shared" in self.first else None
-        for each in self._registry.subscriptions.changed(0):
+        for each in every_subscription(self._registry):
             through = FOREVER if each.until is None else each.until
             assert shared is not None
             in_force.append(

@@ -22,6 +22,7 @@ from typing import Any
 
 import oracle
 from oracle import InForce
+from support.subscribed import every_subscription
 
 from broker.delivery.store import delivery_id
 from broker.documents.document import Document
@@ -113,7 +114,7 @@ def state_of(data: Path, known: Mapping[int, Document] | None = None) -> State:
                 begun[each.id] = registry.history(each.id)[0]
                 if state is QueryState.REMOVED:
                     removed[each.id] = each.effective
-        subscriptions = registry.subscriptions.changed(0)
+        subscriptions = every_subscription(registry)
     return State(
         {**(known or {}), **documents_in(data)},
         begun,
