@@ -3,7 +3,9 @@
 A column lies in one mapping of anonymous memory that is larger than its rows.  Memory is taken page
 by page as rows are written, and rows that are dropped from the front give their pages back at once:
 a column takes the memory of its living rows, to a page.  When the end of the mapping is reached,
-the living rows are moved, piece by piece, to a new one of four times their size: one row at most is
+it is made larger: the system gives the pages other addresses, and nothing is copied.  Where that
+cannot be, since somebody reads the rows where they are, or most of them have been dropped, the
+living rows are moved, piece by piece, to a new one of four times their size: one row at most is
 moved for three that are appended.
 
 Addresses are taken sparingly all the same.  The system counts them as if they were memory when it
@@ -41,6 +43,20 @@ class _Mapping:
         if stop > self._released:
             self._memory.madvise(mmap.MADV_DONTNEED, self._released, stop - self._released)
             self._released = stop
+
+    def grow(self, rows: int) -> bool:
+        """Have so many rows in all, where they stand; return whether that could be.
+
+        What is read at their addresses has to stay.
+        """
+        dtype, self.array = self.array.dtype, np.zeros(0, self.array.dtype)
+        try:
+            self._memory.resize(rows * dtype.itemsize)
+        except (BufferError, SystemError):  # somebody reads; there is no such call
+            return False
+        finally:
+            self.array = np.frombuffer(self._memory, dtype)
+        return True
 
     def use_huge_pages(self) -> None:
         """Ask for large pages, where the system has them."""
@@ -116,14 +132,17 @@ class Column:
         self._mapping.release(before - self.origin)
 
     def _make_room(self, rows: int) -> None:
-        if self._size + rows + SPARE_ROWS > len(self._mapping.array):
-            self._move(rows)
+        if self._size + rows + SPARE_ROWS <= len(self._mapping.array):
+            return
+        dropped, alive = self.start - self.origin, self.end - self.start
+        room = max(self._limits.column_rows, 4 * alive, alive + rows) + SPARE_ROWS
+        if dropped > alive or not self._mapping.grow(dropped + room):
+            self._move(room)
 
-    def _move(self, rows: int) -> None:
-        """Move the living rows to a new mapping, with room for at least `rows` more."""
+    def _move(self, room: int) -> None:
+        """Move the living rows to a new mapping, with room for so many."""
         old, dropped, alive = self._mapping, self.start - self.origin, self.end - self.start
-        room = max(self._limits.column_rows, 4 * alive, alive + rows)
-        new = _Mapping(self._dtype, room + SPARE_ROWS)
+        new = _Mapping(self._dtype, room)
         if alive >= self._huge_from:
             new.use_huge_pages()
         for start in range(0, alive, self._limits.moved_rows):

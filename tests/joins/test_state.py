@@ -50,6 +50,17 @@ def test_a_column_holds_what_was_appended_and_not_dropped(steps: list[tuple[int,
         assert grown.origin == origin, "what points into the column still does"
 
 
+def test_who_reads_a_column_goes_on_while_it_grows() -> None:
+    grown = Column(np.int64, 0, TINY_MEMORY)
+    grown.append(np.arange(100))
+    read = grown.values
+    grown.append(np.arange(100, 100_000))
+    assert read.tolist() == list(range(100))
+    del read
+    grown.append(np.arange(100_000, 1_000_000))
+    assert np.array_equal(grown.values, np.arange(1_000_000))
+
+
 def test_a_column_gives_back_the_pages_of_dropped_rows() -> None:
     grown = Column(np.int64)
     grown.append(np.ones(1 << 20, np.int64))
