@@ -116,24 +116,25 @@ class ClassRegistry:
         point: int = 0,
         least: Sequence[float] = (),
         holder: int = 0,
+        times: int = 1,
     ) -> int:
-        """Add one use of a class; return the class's number.
+        """Add so many uses of a class; return the class's number.
 
         `least` are the thresholds of its similarity joins.
         """
         number = self._numbers.get(query_class)
         if number is None:
             number = self._enter(query_class)
-        has_changed = bool(least) and self._lower(number, least)
+        has_changed = bool(least) and self._lower(number, least, times)
         kind = UseKind(window_us, point, holder)
         kinds = self._kinds[number]
-        times = kinds.get(kind, 0)
-        kinds[kind] = times + 1
-        if times and not has_changed:
+        before = kinds.get(kind, 0)
+        kinds[kind] = before + times
+        if before and not has_changed:
             return number
         windows = self._windows[number]
         widest_us = windows.any_largest
-        if not times:
+        if not before:
             windows.add(window_us)
         if widest_us is None or window_us > widest_us:
             self.retention.ask(query_class.sides, windows, widest_us)
@@ -164,23 +165,23 @@ class ClassRegistry:
         _release(self._compared, own)
         self._note_compared([v for v in own if v not in self._compared])
 
-    def _lower(self, number: int, least: Sequence[float]) -> bool:
-        """Ask for pairs at some thresholds; return whether the lowest ones change."""
+    def _lower(self, number: int, least: Sequence[float], times: int) -> bool:
+        """Ask so often for pairs at some thresholds; return whether the lowest ones change."""
         before = self.thresholds(number)
         lowest = self._thresholds[number]
         while len(lowest) < len(least):
             lowest.append(Largest())
         for largest, threshold in zip(lowest, least, strict=True):
-            largest.add(-threshold)
+            largest.add(-threshold, times)
         return before != self.thresholds(number)
 
-    def _raise(self, number: int, least: Sequence[float]) -> bool:
-        """Undo one `_lower`; return whether the lowest thresholds change."""
+    def _raise(self, number: int, least: Sequence[float], times: int) -> bool:
+        """Undo what `_lower` did; return whether the lowest thresholds change."""
         if not least:
             return False
         before = self.thresholds(number)
         for largest, threshold in zip(self._thresholds[number], least, strict=True):
-            largest.remove(-threshold)
+            largest.remove(-threshold, times)
         return before != self.thresholds(number)
 
     def thresholds(self, number: int) -> tuple[float, ...]:
@@ -194,12 +195,13 @@ class ClassRegistry:
         point: int = 0,
         least: Sequence[float] = (),
         holder: int = 0,
+        times: int = 1,
     ) -> None:
-        """Undo one `add` of the same class, window, point, thresholds and holder."""
+        """Undo so many of what `add` did: of one class, window, point, thresholds and holder."""
         query_class = self.by_number[number]
-        has_changed = self._raise(number, least)
+        has_changed = self._raise(number, least, times)
         kinds, kind = self._kinds[number], UseKind(window_us, point, holder)
-        kinds[kind] -= 1
+        kinds[kind] -= times
         if not kinds[kind]:
             del kinds[kind]
             windows = self._windows[number]
@@ -214,19 +216,19 @@ class ClassRegistry:
         if has_changed:
             self._touch(number, query_class)
 
-    def retain(self, number: int, retention_us: int) -> None:
-        """Keep instances that can fill a class for longer than its window."""
+    def retain(self, number: int, retention_us: int, times: int = 1) -> None:
+        """Keep instances that can fill a class for longer than its window; so many ask."""
         retained_for = self._retained_for[number]
         longest_us = retained_for.any_largest
-        retained_for.add(retention_us)
+        retained_for.add(retention_us, times)
         if longest_us is None or retention_us > longest_us:
             self.retention.ask(self.by_number[number].retained, retained_for, longest_us)
 
-    def release(self, number: int, retention_us: int) -> None:
-        """Undo one `retain`."""
+    def release(self, number: int, retention_us: int, times: int = 1) -> None:
+        """Undo so many of what `retain` did."""
         retained_for = self._retained_for[number]
         before_us = retained_for.longest
-        retained_for.remove(retention_us)
+        retained_for.remove(retention_us, times)
         longest_us = retained_for.any_largest
         if not retained_for:
             del self._retained_for[number]
@@ -326,9 +328,10 @@ class Classified(ABC):
         point: int = 0,
         least: Sequence[float] = (),
         holder: int = 0,
+        times: int = 1,
     ) -> int:
-        """Add one use of a class, from a registration point on; return the class's number."""
-        return self.classes.add(query_class, window_us, point, least, holder)
+        """Add so many uses of a class, from a registration point on; return the class's number."""
+        return self.classes.add(query_class, window_us, point, least, holder, times)
 
     def remove(
         self,
@@ -337,21 +340,22 @@ class Classified(ABC):
         point: int = 0,
         least: Sequence[float] = (),
         holder: int = 0,
+        times: int = 1,
     ) -> None:
-        """Undo one `add`."""
-        self.classes.remove(number, window_us, point, least, holder)
+        """Undo so many of what `add` did."""
+        self.classes.remove(number, window_us, point, least, holder, times)
 
     def ask(self, holders: Holders) -> None:
         """Ask these whose tuples are whose, where classes read tuples that not everybody has."""
         self.classes.holders = holders
 
-    def retain(self, number: int, retention_us: int) -> None:
+    def retain(self, number: int, retention_us: int, times: int = 1) -> None:
         """Keep instances that can fill a class for longer than its window, to be joined again."""
-        self.classes.retain(number, retention_us)
+        self.classes.retain(number, retention_us, times)
 
-    def release(self, number: int, retention_us: int) -> None:
-        """Undo one `retain`."""
-        self.classes.release(number, retention_us)
+    def release(self, number: int, retention_us: int, times: int = 1) -> None:
+        """Undo so many of what `retain` did."""
+        self.classes.release(number, retention_us, times)
 
     @abstractmethod
     def of_use(self, horizon_us: int) -> Mapping[int, int]:

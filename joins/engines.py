@@ -54,8 +54,9 @@ class Processor(Protocol):
         point: int = 0,
         least: Sequence[float] = (),
         holder: int = 0,
+        times: int = 1,
     ) -> int:
-        """Add one use of a class, from a registration point on; return the class's number.
+        """Add so many uses of a class, from a registration point on; return the class's number.
 
         `least` are the thresholds of the similarity joins by which it can be paired: an engine may
         leave out tuples below them.  `holder` is as in `UseKind`.
@@ -68,17 +69,21 @@ class Processor(Protocol):
         point: int = 0,
         least: Sequence[float] = (),
         holder: int = 0,
+        times: int = 1,
     ) -> None:
-        """Undo one `add`."""
+        """Undo so many of what `add` did."""
 
     def ask(self, holders: Holders) -> None:
         """Ask these whose tuples are whose, where classes read tuples that not everybody has."""
 
-    def retain(self, number: int, retention_us: int) -> None:
-        """Keep instances that can fill a class for longer than its window, to be joined again."""
+    def retain(self, number: int, retention_us: int, times: int = 1) -> None:
+        """Keep instances that can fill a class for longer than its window, to be joined again.
 
-    def release(self, number: int, retention_us: int) -> None:
-        """Undo one `retain`."""
+        So many ask for that.
+        """
+
+    def release(self, number: int, retention_us: int, times: int = 1) -> None:
+        """Undo so many of what `retain` did."""
 
     def template_of(self, number: int) -> Template:
         """Return the template of a class."""

@@ -175,19 +175,26 @@ class _Classes:
         point: int,
         least: Sequence[float],
         holder: int,
+        times: int,
     ) -> int:
         """Return the number of a class."""
         return self._numbers.setdefault(query_class, len(self._numbers) + 1)
 
     def remove(
-        self, number: int, window_us: int, point: int, least: Sequence[float], holder: int
+        self,
+        number: int,
+        window_us: int,
+        point: int,
+        least: Sequence[float],
+        holder: int,
+        times: int,
     ) -> None:
         """Forget nothing."""
 
-    def retain(self, number: int, retention_us: int) -> None:
+    def retain(self, number: int, retention_us: int, times: int) -> None:
         """Keep nothing."""
 
-    def release(self, number: int, retention_us: int) -> None:
+    def release(self, number: int, retention_us: int, times: int) -> None:
         """Release nothing."""
 
 

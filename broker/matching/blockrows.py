@@ -60,18 +60,18 @@ class PlainClasses:
         self._groups: dict[int, Counter[UseGroup]] = {}
         self._others: Counter[int] = Counter()
 
-    def add(self, use: Use, group: UseGroup | None) -> None:
-        """Add a use of a class, and its group if it has one."""
+    def add(self, use: Use, group: UseGroup | None, times: int = 1) -> None:
+        """Add a use of a class, and its group if it has one; without one, so many alike."""
         if group is None or not _is_plain(use.clause):
-            self._others[use.query_class] += 1
+            self._others[use.query_class] += times
         else:
             self._groups.setdefault(use.query_class, Counter())[group] += 1
 
-    def remove(self, use: Use, group: UseGroup | None) -> None:
-        """Undo one `add`."""
+    def remove(self, use: Use, group: UseGroup | None, times: int = 1) -> None:
+        """Undo so many of what `add` did."""
         number = use.query_class
         if group is None or not _is_plain(use.clause):
-            self._others[number] -= 1
+            self._others[number] -= times
             if not self._others[number]:
                 del self._others[number]
             return

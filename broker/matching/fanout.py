@@ -59,45 +59,62 @@ class FanOut:
         self._terms = TermTable()
         self._terms_of = _no_terms()
 
-    def add(self, use: Use) -> None:
-        """Add a use; of those of one source only the first is asked."""
-        if use.clause.stream and (key := group_key(use)) is not None:
-            groups = self._groups.setdefault(use.clause.stream, {})
-            if use.clause.is_common and key not in groups:
-                groups[key] = use
-            else:
-                self.plain.add(use, self._add_to_group(use, key, groups))
-                self._note(use, GROUPED)
-                return
-        self.plain.add(use, None)
-        if use.topic.source:
-            alike = self._alike.setdefault(self._source(use), [])
-            alike.append(use)
-            if len(alike) > 1:
-                self._note(use, FOLLOWS)
-                return
-        self._note(use, self._look_up(use))
+    def add(self, uses: Sequence[Use]) -> None:
+        """Add uses of one clause; of those of one source only the first is asked."""
+        clause = uses[0].clause
+        alone: list[Use] = []
+        for use in uses:
+            if clause.stream and (key := group_key(use)) is not None:
+                groups = self._groups.setdefault(clause.stream, {})
+                if clause.is_common and key not in groups:
+                    groups[key] = use
+                else:
+                    # It may be that of a use which is not looked up yet.
+                    self._add_alone(alone)
+                    alone = []
+                    self.plain.add(use, self._add_to_group(use, key, groups))
+                    self._note([use], [GROUPED])
+                    continue
+            elif use.topic.source:
+                alike = self._alike.setdefault(self._source(use), [])
+                alike.append(use)
+                if len(alike) > 1:
+                    self.plain.add(use, None)
+                    self._note([use], [FOLLOWS])
+                    continue
+            alone.append(use)
+        self._add_alone(alone)
+
+    def _add_alone(self, uses: Sequence[Use]) -> None:
+        """Add uses of one clause that are each looked up."""
+        for start in range(0, len(uses), self._waiting_max):
+            some = uses[start : start + self._waiting_max]
+            self.plain.add(some[0], None, len(some))
+            self._note(some, self._look_up(some))
 
     def _source(self, use: Use) -> tuple[Clause, str, Box]:
         return use.clause, use.topic.source, use.asked
 
-    def _note(self, use: Use, number: int) -> None:
-        """Take a use under a number."""
-        self._by_class.setdefault(use.query_class, {})[use] = number
-        self._clauses[use.clause] += 1
+    def _note(self, uses: Sequence[Use], numbers: Sequence[int]) -> None:
+        """Take uses of one clause under their numbers."""
+        query_class, clause = uses[0].query_class, uses[0].clause
+        self._by_class.setdefault(query_class, {}).update(zip(uses, numbers, strict=True))
+        self._clauses[clause] += len(uses)
         self.changes += 1
 
-    def _look_up(self, use: Use) -> int:
-        """Have a use looked up by its box; return its number."""
-        return self._enter(use, use.asked, use)
+    def _look_up(self, uses: Sequence[Use]) -> Sequence[int]:
+        """Have uses of one clause looked up by their boxes; return their numbers."""
+        return self._enter(uses[0], [use.asked for use in uses], uses)
 
-    def _enter(self, use: Use, box: Box, found: Use | UseGroup) -> int:
-        """Have something found by a box of a use's clause; return its number."""
-        number = self._index.add(self._forms.add(use.query_class, use.clause, box), box)
-        if number >= len(self._uses):
-            self._uses += [None] * (number + 1 - len(self._uses))
-        self._uses[number] = found
-        return number
+    def _enter(
+        self, use: Use, boxes: Sequence[Box], found: Sequence[Use | UseGroup]
+    ) -> Sequence[int]:
+        """Have some found by boxes of a use's clause, each by one; return their numbers."""
+        numbers = self._index.add(self._forms.add(use.query_class, use.clause, boxes), boxes)
+        self._uses += [None] * (max(numbers) + 1 - len(self._uses))
+        for number, each in zip(numbers, found, strict=True):
+            self._uses[number] = each
+        return numbers
 
     def _leave(self, numbers: Sequence[int], uses: Sequence[Use]) -> None:
         """Undo one `_look_up` for each of some uses of one clause."""
@@ -155,7 +172,7 @@ class FanOut:
             number, before = group.number, group.entered
             if len(group):
                 group.entered = first = group.first
-                group.number = self._enter(first, group.box, group)
+                [group.number] = self._enter(first, [group.box], [group])
             if before is not None:
                 self._leave([number], [before])
 
@@ -178,14 +195,13 @@ class FanOut:
             self._leave(self._forget(query_class, own), own)
             self._uncount(clause, len(own))
 
-    def _forget(self, query_class: int, uses: Iterable[Use]) -> list[int]:
-        """Forget uses of a class; return the numbers under which they were taken."""
+    def _forget(self, query_class: int, uses: Sequence[Use]) -> list[int]:
+        """Forget uses of a class, one or some that were looked up alone; return their numbers."""
         of_class = self._by_class[query_class]
-        numbers = []
-        for use in uses:
-            numbers.append(number := of_class.pop(use))
+        numbers = [*map(of_class.pop, uses)]
+        for use, number in zip(uses[:1], numbers, strict=False):
             if number != GROUPED:
-                self.plain.remove(use, None)
+                self.plain.remove(use, None, len(uses))
         if not of_class:
             del self._by_class[query_class]
         return numbers
@@ -212,7 +228,7 @@ class FanOut:
             if alike and number != FOLLOWS:
                 # The next one is asked from now on.
                 self._clauses[use.clause] -= 2
-                self._note(alike[0], self._look_up(alike[0]))
+                self._note(alike[:1], self._look_up(alike[:1]))
                 return
             if not alike:
                 del self._alike[self._source(use)]
@@ -296,4 +312,4 @@ class FanOut:
 
 
 def _no_terms() -> GrowingColumn:
-    return GrowingColumn(np.int64, UNKNOWN)
+    return GrowingColumn(np.int32, UNKNOWN)

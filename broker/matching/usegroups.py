@@ -37,7 +37,7 @@ def group_key(use: Use) -> Hashable | None:
     """
     clause, query = use.clause, use.topic.query
     if clause.is_common:
-        return use.asked.equal
+        return use.equal
     if not clause.stream or query.parameters or query.table is not None:
         return None
     return use.query_class, use.asked

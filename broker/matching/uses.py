@@ -14,7 +14,9 @@ from templates.measured import is_scored, thresholds
 from xscl.path import Parameter
 from xscl.query import Query, SelectKind, Window
 
-__all__ = ["Topic", "Use", "length_under"]
+__all__ = ["Strings", "Topic", "Use", "length_under"]
+
+Strings = tuple[str, ...]
 
 
 def length_under(length: Window | Parameter, values: Mapping[str, Any]) -> int:
@@ -62,7 +64,8 @@ class Use:
     field changes.
     `kept_us` is for how long the instances that it joins are kept: for its window and the windows
     of the clauses above, added up.  `box` is that of several assignments (`handedon`), which have
-    no values of parameters.  `holder` is the number of the query.
+    no values of parameters: its strings alone where it asks for nothing else.  `holder` is the
+    number of the query.
     """
 
     query_class: int
@@ -70,21 +73,29 @@ class Use:
     window_us: int
     topic: Topic
     kept_us: int
-    box: Box | None = None
+    box: Box | Strings | None = None
     holder: int = 0
 
     @property
     def asked(self) -> Box:
         """What it asks of a tuple."""
-        given = self.topic
-        if self.box is not None:
-            return self.box
-        return box_of(self.clause, given.parameters, self.window_us, given.registration_point)
+        given, box = self.topic, self.box
+        if box is None:
+            return box_of(self.clause, given.parameters, self.window_us, given.registration_point)
+        if isinstance(box, Box):
+            return box
+        return Box(box, (), (), self.window_us, given.registration_point)
+
+    @property
+    def equal(self) -> Strings:
+        """The strings that it asks for."""
+        box = self.box
+        return self.asked.equal if box is None or isinstance(box, Box) else box
 
     def strings(self, tests: Sequence[Test]) -> list[Any]:
         """Return what it asks for in tests of its box against strings: all of them, in order."""
         if self.box is not None:
-            return list(self.box.equal[: len(tests)])
+            return list(self.equal[: len(tests)])
         given = self.topic.parameters
         data = [test.data for test in tests]
         found = [given[each.name] if isinstance(each, Parameter) else each for each in data]

@@ -56,33 +56,33 @@ class Largest(Generic[N]):
         """The largest number, None where there is none."""
         return self._largest
 
-    def add(self, number: N) -> None:
-        """Ask for a number."""
+    def add(self, number: N, times: int = 1) -> None:
+        """Ask for a number, so many times."""
         counts = self._counts
         if counts is None:
             if not self._times or number == self._largest:
-                self._largest, self._times = number, self._times + 1
+                self._largest, self._times = number, self._times + times
                 return
             assert self._largest is not None
             counts = self._counts = {self._largest: self._times}
-        times = counts.get(number, 0)
-        counts[number] = times + 1
-        if times:
+        before = counts.get(number, 0)
+        counts[number] = before + times
+        if before:
             return
         if self._heap is not None:
             heappush(self._heap, -number)
         if self._largest is None or number > self._largest:
             self._largest = number
 
-    def remove(self, number: N) -> None:
-        """Undo one `add`."""
+    def remove(self, number: N, times: int = 1) -> None:
+        """Undo so many of what `add` did."""
         counts = self._counts
         if counts is None:
-            self._times -= 1
+            self._times -= times
             if not self._times:
                 self._largest = None
             return
-        counts[number] -= 1
+        counts[number] -= times
         if counts[number]:
             return
         del counts[number]

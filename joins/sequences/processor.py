@@ -87,16 +87,17 @@ class DecidingProcessor:
         point: int = 0,
         least: Sequence[float] = (),
         holder: int = 0,
+        times: int = 1,
     ) -> int:
-        """Add one use of a class, from a registration point on; return the class's number."""
+        """Add so many uses of a class, from a registration point on; return the class's number."""
         decided = query_class.decided
         if decided is None:
-            return self.inner.add(query_class, window_us, point, least, holder)
-        number = self.inner.add(self._joined(query_class), window_us, point)
-        self.inner.retain(number, window_us)
+            return self.inner.add(query_class, window_us, point, least, holder, times)
+        number = self.inner.add(self._joined(query_class), window_us, point, times=times)
+        self.inner.retain(number, window_us, times)
         windows = self._windows[number]
         self._has_changed |= window_us not in windows
-        windows[window_us] += 1
+        windows[window_us] += times
         if least and least[0] < self._least.get(number, math.inf):
             self._least[number] = least[0]
             self._has_changed = True
@@ -105,7 +106,7 @@ class DecidingProcessor:
         self._classes[number] = query_class
         if isinstance(decided, (DecidedRuns, DecidedChains)):
             kind = UseKind(window_us, point)
-            self._repetitions.add(number, query_class.stratum, decided, kind)
+            self._repetitions.add(number, query_class.stratum, decided, kind, times)
         return number
 
     def _joined(self, query_class: QueryClass) -> QueryClass:
@@ -122,13 +123,14 @@ class DecidingProcessor:
         point: int = 0,
         least: Sequence[float] = (),
         holder: int = 0,
+        times: int = 1,
     ) -> None:
-        """Undo one `add`."""
+        """Undo so many of what `add` did."""
         if number in self._classes:
-            self._repetitions.remove(number, UseKind(window_us, point))
-            self.inner.release(number, window_us)
+            self._repetitions.remove(number, UseKind(window_us, point), times)
+            self.inner.release(number, window_us, times)
             windows = self._windows[number]
-            windows[window_us] -= 1
+            windows[window_us] -= times
             if not windows[window_us]:
                 del windows[window_us]
             if not windows:
@@ -139,19 +141,19 @@ class DecidingProcessor:
                 self._least.pop(number, None)
                 self._has_changed = True
             least = ()
-        self.inner.remove(number, window_us, point, least, holder)
+        self.inner.remove(number, window_us, point, least, holder, times)
 
     def ask(self, holders: Holders) -> None:
         """Ask these whose tuples are whose."""
         self.inner.ask(holders)
 
-    def retain(self, number: int, retention_us: int) -> None:
+    def retain(self, number: int, retention_us: int, times: int = 1) -> None:
         """Keep instances that can fill a class for longer than its window."""
-        self.inner.retain(number, retention_us)
+        self.inner.retain(number, retention_us, times)
 
-    def release(self, number: int, retention_us: int) -> None:
-        """Undo one `retain`."""
-        self.inner.release(number, retention_us)
+    def release(self, number: int, retention_us: int, times: int = 1) -> None:
+        """Undo so many of what `retain` did."""
+        self.inner.release(number, retention_us, times)
 
     def template_of(self, number: int) -> Template:
         """Return the template of a class."""

@@ -116,20 +116,20 @@ class Repetitions:
 
     # -- classes -------------------------------------------------------------------------------
 
-    def add(self, number: int, stratum: int, runs: AnyRuns, kind: UseKind) -> None:
-        """Add one use of a class."""
-        self._kinds.setdefault(number, Counter())[kind] += 1
+    def add(self, number: int, stratum: int, runs: AnyRuns, kind: UseKind, times: int = 1) -> None:
+        """Add so many uses of a class."""
+        self._kinds.setdefault(number, Counter())[kind] += times
         if number not in self._classes:
             self._of_strata.setdefault(stratum, {})[number] = None
             self._classes[number] = runs
             self._rows[number] = _rows_of(number, runs, self._documents)
 
-    def remove(self, number: int, kind: UseKind) -> None:
-        """Undo one `add`; of a class that is not there it changes nothing."""
+    def remove(self, number: int, kind: UseKind, times: int = 1) -> None:
+        """Undo so many of what `add` did; of a class that is not there it changes nothing."""
         if number not in self._classes:
             return
         kinds = self._kinds[number]
-        kinds[kind] -= 1
+        kinds[kind] -= times
         if not kinds[kind]:
             del kinds[kind]
         if not kinds:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 import hypothesis.strategies as st
 import numpy as np
@@ -124,10 +126,11 @@ def test_boxes_are_found_that_a_look_at_each_finds(
     index, there = BoxIndex(1_000, waiting_max), dict[int, tuple[int, Box]]()
     asks = asked(tried)
     for added, share in steps:
-        for form, box in added:
-            number = index.add(form, box)
-            assert number not in there
-            there[number] = form, box
+        for form, some in groupby(added, itemgetter(0)):
+            boxes = [box for _, box in some]
+            for number, box in zip(index.add(form, boxes), boxes, strict=True):
+                assert number not in there
+                there[number] = form, box
         for number in sorted(there)[: int(share * len(there))]:
             index.remove([number])
             del there[number]
@@ -149,7 +152,7 @@ def test_many_boxes_come_and_go() -> None:
     index = BoxIndex(1_000, 100)
     (point,) = [Point(1, ("a",), (), (0.5,), 0, 9)]
     for round_ in range(3):
-        numbers = [index.add(1, Box(("a",), (), (float(i),), 1, 0)) for i in range(3_000)]
+        numbers = [*index.add(1, [Box(("a",), (), (float(i),), 1, 0) for i in range(3_000)])]
         index.remove(numbers[2_000:])  # before anybody has looked for them
         del numbers[2_000:]
         found = [n for _, some in index.find(asked([point])) for n in some.tolist()]
@@ -165,8 +168,8 @@ def test_many_boxes_come_and_go() -> None:
 def test_a_box_that_excludes_stands_before_many_that_do_not() -> None:
     index = BoxIndex(1_000, 100)
     tried = [Point(0, (), (), (), 0, 9), Point(3, (), ("b", "a"), (0.0, 0.0), 0, 9)]
-    excluding = index.add(3, Box((), ("a", "b"), (1.0, 1.0), 1, 0))
+    [excluding] = index.add(3, [Box((), ("a", "b"), (1.0, 1.0), 1, 0)])
     assert len(list(index.find(asked(tried)))) == 1
-    numbers = [index.add(0, Box((), (), (), 1, 0)) for _ in range(200)]
+    numbers = index.add(0, [Box((), (), (), 1, 0)] * 200)
     found = [n for _, some in index.find(asked(tried)) for n in some.tolist()]
     assert sorted(found) == sorted([excluding, *numbers])

@@ -134,14 +134,15 @@ class Forms:
         # By class and clause, so that one more assignment does not make the form again.
         self._known: dict[tuple[int, Clause], _Known] = {}
 
-    def add(self, query_class: int, clause: Clause, box: Box) -> int:
-        """Return the number of the form of a clause's box, in use once more."""
+    def add(self, query_class: int, clause: Clause, boxes: Sequence[Box]) -> int:
+        """Return the number of the form of a clause's boxes, in use by so many more."""
         known = self._known.get((query_class, clause)) or self._learn(query_class, clause)
-        known.uses += 1
+        known.uses += len(boxes)
         number = known.number
         if found := self._words.get(number):
-            for word, words in zip(box.equal[len(known.form.equal) :], found, strict=True):
-                words.add(word)
+            for box in boxes:
+                for word, words in zip(box.equal[len(known.form.equal) :], found, strict=True):
+                    words.add(word)
         return number
 
     def _learn(self, query_class: int, clause: Clause) -> _Known:

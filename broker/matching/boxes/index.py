@@ -133,7 +133,7 @@ class BoxIndex:
         self._alive = 0
         self._free: list[int] = []
         self._gone: list[int] = []
-        self._forms = GrowingColumn(np.int64)
+        self._forms = GrowingColumn(np.int32)
         self._keys = GrowingColumn(np.uint64)
         self._others = GrowingColumn(np.uint64)
         self._windows = GrowingColumn(np.int64)
@@ -150,19 +150,18 @@ class BoxIndex:
     def __len__(self) -> int:
         return self._alive
 
-    def add(self, form: int, box: Box) -> int:
-        """Add a box of a form; return its number."""
-        if self._free:
-            number = self._free.pop()
-        else:
-            number = self._next
-            self._next += 1
-        self._alive += 1
-        if not box.bounds or all(bound == bound for bound in box.bounds):
-            self._waiting[number] = form, box
-            if len(self._waiting) >= self._waiting_max:
-                self._write_waiting()
-        return number
+    def add(self, form: int, boxes: Sequence[Box]) -> Sequence[int]:
+        """Add boxes of a form; return their numbers."""
+        again = [self._free.pop() for _ in range(min(len(boxes), len(self._free)))]
+        first, self._next = self._next, self._next + len(boxes) - len(again)
+        numbers = [*again, *range(first, self._next)]
+        self._alive += len(boxes)
+        for number, box in zip(numbers, boxes, strict=True):
+            if not box.bounds or all(bound == bound for bound in box.bounds):
+                self._waiting[number] = form, box
+        if len(self._waiting) >= self._waiting_max:
+            self._write_waiting()
+        return numbers
 
     def remove(self, numbers: Sequence[int]) -> None:
         """Remove some boxes."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -88,8 +90,8 @@ class MatchFinisher:
 
     def _take(self, readers: Readers) -> None:
         self._fan_out = FanOut(readers.limits)
-        for use in readers.uses:
-            self._fan_out.add(use)
+        for _, alike in groupby(readers.uses, attrgetter("clause")):
+            self._fan_out.add([*alike])
         self._fan_out.settle()
         self._readers = readers
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Protocol
 
 from broker.matching.boxes.index import Box
 from broker.matching.fanout import FanOut
 from broker.matching.mrules import MRule, unshared
 from broker.matching.queries.member import retention_of
-from broker.matching.uses import Topic, Use
+from broker.matching.uses import Strings, Topic, Use
 from joins import Durations
 from templates.clause import Clause
 from templates.queryclass import QueryClass
@@ -27,39 +29,52 @@ class Classes(Protocol):
         point: int,
         least: Sequence[float],
         holder: int,
+        times: int,
     ) -> int:
-        """Add one use of a class, from a registration point on; return the class's number.
+        """Add so many uses of a class, from a registration point on; return the class's number.
 
         `least` are the thresholds of its similarity joins, `holder` is as in `UseKind`.
         """
 
     def remove(
-        self, number: int, window_us: int, point: int, least: Sequence[float], holder: int
+        self,
+        number: int,
+        window_us: int,
+        point: int,
+        least: Sequence[float],
+        holder: int,
+        times: int,
     ) -> None:
-        """Undo one `add`."""
+        """Undo so many of what `add` did."""
 
-    def retain(self, number: int, retention_us: int) -> None:
+    def retain(self, number: int, retention_us: int, times: int) -> None:
         """Keep the instances that can fill a class for longer than its window.
 
-        Its tuples are joined again.
+        Its tuples are joined again, and so many ask for that.
         """
 
-    def release(self, number: int, retention_us: int) -> None:
-        """Undo one `retain`."""
+    def release(self, number: int, retention_us: int, times: int) -> None:
+        """Undo so many of what `retain` did."""
 
 
 class ClassUses:
-    """The uses that a set makes of classes; the m-rules of `without` are left out."""
+    """The uses that a set makes of classes; the m-rules of `without` are left out.
+
+    Uses come by `enter` and wait, so that assignments which come together are counted together;
+    behind them stands one `settle`.
+    """
 
     def __init__(self, classes: Classes, fan_out: FanOut, without: Collection[MRule]) -> None:
         self._classes = classes
         self._fan_out = fan_out
         self._without = without
         self._retentions = Durations()
+        self._entering: dict[Clause, list[Use]] = {}
 
     @property
     def retention_us(self) -> int:
         """The longest time between the newest document of a match and its oldest one."""
+        self.settle()
         return self._retentions.longest if self._retentions else 0
 
     def enter(
@@ -69,38 +84,74 @@ class ClassUses:
         window_us: int,
         topic: Topic,
         kept_us: int,
-        box: Box | None = None,
+        box: Box | Strings | None = None,
     ) -> Use:
-        """Add a use of a class by a member of the set, which has a number."""
+        """Return a use of a class by a member of the set, which has a number; it waits."""
         use = Use(-1, clause, window_us, topic, kept_us, box, member)
-        query_class = clause.query_class
-        if self._without:
-            query_class = unshared(query_class, use, self._without)
-        holder = member if clause.reads_common else 0
-        point = topic.registration_point
-        number = self._classes.add(query_class, window_us, point, use.least, holder)
-        if kept_us != window_us:
-            self._classes.retain(number, kept_us)
-        use.query_class = number
-        self._fan_out.add(use)
-        if box is None:
-            self._retentions.add(retention_of(use))
+        entering = self._entering.get(clause)
+        if entering is None:
+            entering = self._entering[clause] = []
+        entering.append(use)
         return use
+
+    def settle(self) -> None:
+        """Add the uses that wait to the join and to the fan-out."""
+        if not self._entering:
+            return
+        entering, self._entering = self._entering, {}
+        for clause, uses in entering.items():
+            for alike in self._alike(uses):
+                first = alike[0]
+                query_class, kind = unshared(clause.query_class, first, self._without), first.kind
+                given = kind.window_us, kind.point, first.least, kind.holder, len(alike)
+                number = self._classes.add(query_class, *given)
+                if first.kept_us != first.window_us:
+                    self._classes.retain(number, first.kept_us, len(alike))
+                for use in alike:
+                    use.query_class = number
+                for retention_us, times in _retentions(alike):
+                    self._retentions.add(retention_us, times)
+            self._add(uses)
+
+    def _add(self, uses: Sequence[Use]) -> None:
+        for _, alike in groupby(uses, attrgetter("query_class")):
+            self._fan_out.add([*alike])
 
     def leave(self, uses: Sequence[Use]) -> None:
         """Undo one `enter` for each of some uses."""
+        self.settle()
         self._fan_out.remove(uses)
+        by_clause: dict[Clause, list[Use]] = {}
         for use in uses:
-            if use.box is None:
-                self._retentions.remove(retention_of(use))
-            if use.kept_us != use.window_us:
-                self._classes.release(use.query_class, use.kept_us)
-        alike: dict[tuple[Clause, int], list[Use]] = {}
-        for use in uses:
-            alike.setdefault((use.clause, use.holder), []).append(use)
-        for own in alike.values():
-            # Where a class reads and pairs alike for all, its uses differ in windows and points.
-            holder = own[0].kind.holder
-            for use in own:
-                point = use.topic.registration_point
-                self._classes.remove(use.query_class, use.window_us, point, use.least, holder)
+            by_clause.setdefault(use.clause, []).append(use)
+        for own in by_clause.values():
+            for alike in self._alike(own):
+                first = alike[0]
+                number, kind = first.query_class, first.kind
+                for retention_us, times in _retentions(alike):
+                    self._retentions.remove(retention_us, times)
+                if first.kept_us != first.window_us:
+                    self._classes.release(number, first.kept_us, len(alike))
+                given = kind.window_us, kind.point, first.least, kind.holder, len(alike)
+                self._classes.remove(number, *given)
+
+    def _alike(self, uses: Sequence[Use]) -> Iterator[list[Use]]:
+        """Yield uses of one clause in which the join sees no difference, as they stand."""
+        if self._without or uses[0].least:
+            yield from ([use] for use in uses)
+            return
+        for _, alike in groupby(uses, _in_the_join):
+            yield [*alike]
+
+
+_in_the_join = attrgetter("window_us", "kept_us", "topic.registration_point", "holder")
+
+
+def _retentions(uses: Sequence[Use]) -> Iterator[tuple[int, int]]:
+    """Yield how far back matches of uses of one clause reach, and how many of them so far.
+
+    What inner operators hand on is no match.
+    """
+    if uses[0].box is None:
+        for retention_us, alike in groupby(map(retention_of, uses)):
+            yield retention_us, sum(1 for _ in alike)

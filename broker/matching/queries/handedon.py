@@ -15,7 +15,7 @@ from typing import Any
 
 from broker.matching.boxes.forms import box_of
 from broker.matching.boxes.index import Box
-from broker.matching.uses import Topic, Use
+from broker.matching.uses import Strings, Topic, Use
 from joins import Largest
 from templates.clause import Clause
 from xscl.query import INFINITE_US, Query
@@ -24,7 +24,7 @@ __all__ = ["HandedOn"]
 
 _NO_VALUES: Mapping[str, Any] = {}
 
-Enter = Callable[[Clause, int, Topic, int, Box], Use]
+Enter = Callable[[Clause, int, Topic, int, Box | Strings], Use]
 
 
 class _Loosest:
@@ -60,11 +60,10 @@ class _Shared:
     __slots__ = ("_bounds", "box", "clause", "use")
 
     def __init__(self, use: Use) -> None:
-        assert use.box is not None
         self.clause = use.clause
-        self.box = use.box
+        self.box = use.asked
         self.use = use
-        row = _row(use.box, use.kept_us)
+        row = _row(self.box, use.kept_us)
         self._bounds = _Loosest(row)
         self.add(row)
 
@@ -167,7 +166,7 @@ class HandedOn:
                 continue
             before = shared.use
             box, kept_us = shared.loosest()
-            if before.box != box or before.kept_us != kept_us:
+            if before.asked != box or before.kept_us != kept_us:
                 shared.use = self._use(shared.clause, box, kept_us)
                 leaving.append(before)
         if leaving:
@@ -179,7 +178,10 @@ class HandedOn:
         if kept_us == self._kept_us:
             kept_us = self._kept_us
         self._kept_us = kept_us
-        return self._enter(clause, box.window_us, self._topic, kept_us, box)
+        # The window and the point are the use's.
+        asks_more = box.bounds or box.excluded or box.taken
+        asked = box if asks_more else box.equal
+        return self._enter(clause, box.window_us, self._topic, kept_us, asked)
 
 
 def _key(clause: Clause, box: Box) -> Hashable:

@@ -205,6 +205,7 @@ class QuerySet(Members):
         member = self._members[query_id]
         self._assign(member, values, point)
         member.handed_on.settle()
+        self._uses.settle()
 
     def _assign(self, member: Member, values: Assignment, point: int) -> None:
         """Add an assignment; what inner operators hand on for it waits for their `settle`."""
@@ -253,6 +254,7 @@ class QuerySet(Members):
         with it, and the next one brings another.
         """
         member.handed_on.settle()
+        self._uses.settle()
         self._leave()
         if member.has_moved:
             member.has_moved = False
