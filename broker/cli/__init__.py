@@ -49,7 +49,7 @@ __all__ = ["main"]
 )
 @click.version_option(package_name="xscl-broker", prog_name="xscl")
 def main(config: str | None, broker: str | None, context: str | None, token: str | None) -> None:
-    """Standing joins over feeds and XML streams.
+    """Standing queries over feeds and XML streams.
 
     \b
     Exit codes:
