@@ -62,6 +62,14 @@ def test_the_readme_says_what_its_commands_take() -> None:
         assert needed in commands
 
 
+def test_the_readme_shows_queries_as_their_files_have_them() -> None:
+    text = (ROOT / "README.md").read_text()
+    shown = re.findall(r"\[[\w-]+\.xscl\]\((.+?)\)\):\n\n```\n(.+?)```", text, re.DOTALL)
+    assert len(shown) == 2
+    for path, query in shown:
+        assert (ROOT / path).read_text().endswith(f":)\n{query}"), path
+
+
 def test_every_resource_of_the_api_is_documented() -> None:
     documented = re.findall(r"^\| `([A-Z]+ /[^?`]*)", (DOCS / "api.md").read_text(), re.MULTILINE)
     routes = chain.from_iterable(module.ROUTES for module in (*MODULES, feeds, *DELIVERY_MODULES))
