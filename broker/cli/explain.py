@@ -14,6 +14,7 @@ import click
 from broker.cli.connection import BrokerConnection, connect
 from broker.cli.costs import estimates_from, render_estimates, statistics_option
 from broker.cli.terminal import (
+    EXIT_NO_BROKER,
     Failure,
     Time,
     echo,
@@ -38,9 +39,11 @@ _SECTIONS = (
 )
 _DEFAULT_SECTIONS = tuple(name for name in _SECTIONS if name != "sql")
 
+_NAMES = "name files or directories with queries, or queries of a broker that runs"
+
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="FILE_OR_DIRECTORY...")
+@click.argument("paths", nargs=-1, metavar="FILE_OR_DIRECTORY_OR_ID...")
 @click.option("--query", "query_ids", multiple=True, metavar="ID", help="Only this query, in full.")
 @click.option(
     "--format",
@@ -120,7 +123,7 @@ def explain(
     given: Sequence[str],
     parameters: str | None,
 ) -> None:
-    """Show what the queries in files and directories (*.xscl) become.
+    """Show what the queries in files and directories (*.xscl) become, or those of a running broker.
 
     For one query: its variables, tree patterns, join graph and minor, its template and who shares
     it, the conjunctive query, its SQL, and what is not shared and why.  For several: what they
@@ -133,6 +136,7 @@ def explain(
     \b
     Examples:
       xscl explain examples/queries/
+      xscl explain same-story
       xscl explain examples/queries/ --query same-story --section sql
       xscl explain examples/queries/ --plan
       xscl explain --plan --query same-story
@@ -154,19 +158,17 @@ def explain(
         _show_answer(connect(context), paths, parameters, output)
         return
     if is_why_not:
-        queries = _load([Path(paths[0])])
+        queries = _load(context, paths[:1])
         asked = _only(queries, query_ids)
         reason = _why_not(asked, queries, paths[1:], documents, times, lateness, parameters, until)
         _show_reason(reason, output)
         return
     if is_plan:
-        queries = _load([Path(path) for path in paths])
+        queries = _load(context, paths)
         chosen = [query for query in queries if not query_ids or query.id in query_ids]
         _show_plan(_plan_of(chosen, lateness), output)
         return
-    _show_queries(
-        _load([Path(path) for path in paths]), query_ids, output, sections, lateness, statistics
-    )
+    _show_queries(_load(context, paths), query_ids, output, sections, lateness, statistics)
 
 
 def _plan_of(queries: Sequence[xscl.Query], lateness: str) -> QueryPlan:
@@ -242,18 +244,19 @@ def _show_queries(
         echo(f"\nCost\n{indent(render_estimates(estimates), '  ')}", nl=False)
 
 
-def _load(paths: Sequence[Path]) -> list[xscl.Query]:
+def _load(context: click.Context, names: Sequence[str]) -> list[xscl.Query]:
+    """Return the queries of files and directories, and by their ids those of a running broker."""
     import xscl
 
+    paths = [Path(name) for name in names if not _is_id(name)]
     for path in paths:
         if not path.exists():
-            raise Failure(
-                f"there is no {path}",
-                hint="name files; or with --why-not a registered query, and documents by number",
-                exit_code=2,
-            )
+            raise Failure(f"there is no {path}", hint=_NAMES, exit_code=2)
     try:
-        queries = xscl.load(paths)
+        queries = [
+            *(xscl.load(paths) if paths else ()),
+            *(query for name in names if _is_id(name) for query in _registered(context, name)),
+        ]
     except xscl.XsclError as error:
         raise Failure(str(error)) from error
     if not queries:
@@ -261,6 +264,18 @@ def _load(paths: Sequence[Path]) -> list[xscl.Query]:
             "there is no query here", hint="name a file, or a directory with *.xscl in it"
         )
     return queries
+
+
+def _registered(context: click.Context, query_id: str) -> list[xscl.Query]:
+    import xscl
+
+    try:
+        text = connect(context).get("queries", query_id)["text"]
+    except Failure as failure:
+        if failure.exit_code != EXIT_NO_BROKER:
+            raise
+        raise Failure(f"there is no {query_id}", hint=_NAMES, exit_code=2) from failure
+    return xscl.parse(text, id=query_id)
 
 
 def _only(queries: Sequence[xscl.Query], query_ids: Sequence[str]) -> xscl.Query:
@@ -319,8 +334,13 @@ def _values(query: xscl.Query, parameters: str | None) -> dict[str, object] | No
 
 def _is_registered(paths: Sequence[str], documents: Path | None) -> bool:
     """Return whether a query of the running broker is meant: no file, and numbers of documents."""
-    is_file = Path(paths[0]).exists() or paths[0].endswith(".xscl")
-    return not is_file and documents is None and all(name.isdecimal() for name in paths[1:])
+    is_asked = documents is None and all(name.isdecimal() for name in paths[1:])
+    return is_asked and _is_id(paths[0])
+
+
+def _is_id(name: str) -> bool:
+    """Return whether a query of the running broker is meant, rather than a file."""
+    return not (Path(name).exists() or name.endswith(".xscl") or "/" in name)
 
 
 def _show_answer(

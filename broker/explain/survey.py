@@ -5,6 +5,7 @@ Nothing is evaluated, and nothing is kept: the catalog is made for the occasion.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -48,18 +49,15 @@ from templates.queryclass import QueryClass
 from templates.template import Template
 from templates.variants import variants
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
-from xscl.query import (
-    Query,
-    Select,
-    SelectAll,
-    SelectNodes,
-)
+from xscl.query import ROW_VALUE, Query, SelectAll, SelectNodes
 from xscl.substitution import substitute
 
 __all__ = ["LATENESS_US", "survey", "survey_with_plan"]
 
 LATENESS_US = 86_400_000_000
 """The allowed lateness where none is named (semantics, section 1.1)."""
+
+_ROW_VALUE = re.compile(rf"\${re.escape(ROW_VALUE)}(\d+)")
 
 
 def survey(queries: Sequence[Query], *, lateness_us: int = LATENESS_US) -> Survey:
@@ -211,7 +209,7 @@ class _Surveyor:
             id=query.id,
             text=query.text,
             version=query.version,
-            select=_select(query.select),
+            select=_select(query),
             publish=query.publish,
             parameters=query.parameters,
             blocks=blocks,
@@ -273,7 +271,12 @@ def _bound(
     return tuple((label, numbers[label]) for label in labels if label in numbers)
 
 
-def _select(select: Select) -> str:
+def _select(query: Query) -> str:
+    """Return what SELECT shows; values of rows as the statement has them."""
+    select = query.select
     if isinstance(select, SelectAll):
         return "*"
-    return ", ".join(select.variables) if isinstance(select, SelectNodes) else select.text
+    if isinstance(select, SelectNodes):
+        return ", ".join(select.variables)
+    names = query.rows.names if query.rows is not None else ()
+    return _ROW_VALUE.sub(lambda found: names[int(found[1])], select.text)

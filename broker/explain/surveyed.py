@@ -70,6 +70,16 @@ class SurveyedQuery:
         self.labels |= {term(each): spell_operand(each, self.labels) for each in derived}
         self.patterns = [p for p in self.alternative.patterns if isinstance(p, TreePattern)]
         self.operators = list(self.plain.operators())
+        for pattern in self.patterns:
+            self._label(pattern)
+
+    def _label(self, pattern: TreePattern) -> None:
+        """Name the values that no predicate names: those that rows and limits read."""
+        for node in pattern.nodes:
+            for name in node.terms if node.derivation is not None else ():
+                if name not in self.labels:
+                    above = next(map(self.labels.get, pattern.nodes[node.parent].terms), None)
+                    self.labels[name] = spell_operand(node.derivation, {".": above or "."})
 
     def clauses(self, number: int) -> tuple[ClauseView, ...]:
         """Return the clauses of alternative `number`."""

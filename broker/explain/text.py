@@ -42,10 +42,11 @@ def _variables(survey: Survey, query: QueryView) -> Iterator[str]:
                     wrap(others, 3) or "-",
                 ]
             )
-    yield from table(["block", "variable", "here", "definition", "also in"], rows)
+    if rows:
+        yield from table(["block", "variable", "here", "definition", "also in"], rows)
     if query.select != "*":
         first, *rest = query.select.splitlines()
-        yield from ["", f"SELECT {first}", *rest]
+        yield from [*([""] if rows else []), f"SELECT {first}", *rest]
     if query.parameters:
         yield ""
         yield "parameters  " + ", ".join(f"${name} {kind}" for name, kind in query.parameters)
@@ -164,7 +165,10 @@ def _used_templates(survey: Survey, query: QueryView) -> list[TemplateView]:
 
 
 def _datalog(survey: Survey, query: QueryView) -> Iterator[str]:
-    for i, view in enumerate(_used_templates(survey, query)):
+    templates = _used_templates(survey, query)
+    if not templates:
+        return
+    for i, view in enumerate(templates):
         yield from ([""] if i else [])
         yield from view.datalog.splitlines()
     yield "(l, r: documents; R_doc, R_docW: values of nodes; R_bin, R_binW: nodes above nodes;"
@@ -191,7 +195,8 @@ def _class(survey: Survey, query: QueryView) -> Iterator[str]:
         shared = f"shared with {wrap(others)}" if others else "of this query only"
         yield f"class {view.number}, {shared}"
         yield from indent(list(_own(clause)))
-    yield "(queries that differ only in window, constants, SELECT and subscriber are one class)"
+    if seen:
+        yield "(queries that differ only in window, constants, SELECT and subscriber are one class)"
 
 
 def _own(clause: ClauseView) -> Iterator[str]:
