@@ -123,8 +123,9 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
         node.retention_us,
         decisions.grace_us,
     )
+    # What another choice of alternatives binds is compared in its own reading alone.
     compared = frozenset[str]().union(
-        *(each.compared for each in node.steps), *(each.compared for each in node.absences)
+        *(part.compared for _, each in nodes for part in (*each.steps, *each.absences))
     )
     return Built.of(decision, decisions.catalog, reading.compilers, reading.deciding, compared)
 

@@ -26,6 +26,8 @@ EMPTY = np.uint64(0)
 _DIGEST_BYTES = 16
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+_STEP = np.uint64(0xD1B54A32D192ED03)
+_SPREAD = np.uint64(0xAEF17502108EF2D9)
 _SHIFT = np.uint64(29)
 
 _FIRST = 1
@@ -74,8 +76,8 @@ def _digest(text: bytes) -> bytes:
 
 
 def mixed(hashes: Hashes, values: Hashes) -> Hashes:
-    """Return hashes with values mixed in, in which the order matters."""
-    product: Hashes = (hashes ^ values) * _MIX
+    """Return hashes with values mixed in: the order matters, and equal ones do not cancel out."""
+    product: Hashes = ((hashes + _STEP) * _SPREAD ^ values) * _MIX
     return product ^ (product >> _SHIFT)
 
 

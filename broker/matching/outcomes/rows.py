@@ -6,8 +6,8 @@ added to the series of their keys, then the rows that begin there are read off t
 
 Assignments that ask for rows of one source share the series (`asking`).
 
-A match that comes later than `T + A` behind its end is in no row and has none: what it would stand
-with need not be remembered (semantics, section 1.1).
+A match that comes later than `T + A` behind its end has no row, and is in those alone that begin
+where it is decided: later ones need not remember it (semantics, sections 1.1 and 12.2).
 """
 
 from __future__ import annotations
@@ -98,12 +98,12 @@ class RowSource:
         for docid, standing in groupby(taken, key=_docid):
             begun: dict[tuple[int, Keys], list[Matched]] = {}
             for match, own in standing:
-                if match.end_us < self._oldest_us(match.watermark_us, asking.longest_us):
-                    continue
+                oldest_us = self._oldest_us(match.watermark_us, asking.longest_us)
                 for keys in own:
                     series = self._series_of(keys, asking)
                     place = match.end_us, keys
-                    if place in begun or not series.has_end(match.end_us):
+                    is_first = place in begun or not series.has_end(match.end_us)
+                    if is_first and match.end_us >= oldest_us:
                         begun.setdefault(place, []).append(match)
                     series.add(match)
                     self._held += 1
@@ -155,20 +155,16 @@ class RowSource:
         waking = dict.fromkeys(keys for _, own in taken for keys in own)
         found: dict[tuple[AsidePiece, int], list[Keys]] = {}
         pieces = aside.single()
-        late_us = self._lateness_us + asking.longest_us
         least, held, series = asking.least_values, self._aside, self._series
         for piece, hits in pieces.items():
             held.begin(piece)
             all_keys, counts = piece.read()
-            watermarks_us, ends_us = piece.places[:, 3].tolist(), piece.places[:, 5].tolist()
+            ends_us = piece.places[:, 5].tolist()
             for hit in hits:
-                end_us = ends_us[hit]
-                if end_us < watermarks_us[hit] - late_us:
-                    continue
                 for keys in all_keys[hit]:
                     if keys in series:
                         found.setdefault((piece, hit), []).append(keys)
-                    elif held.add(keys, counts[hit], end_us, hit) >= least:
+                    elif held.add(keys, counts[hit], ends_us[hit], hit) >= least:
                         waking[keys] = None
         for keys in waking:
             for entry in self._aside.pop(keys):
