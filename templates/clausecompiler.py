@@ -118,7 +118,8 @@ class Compiler:
     def look_at(self, asked: Iterable[Operand]) -> None:
         """Compile for predicates with these operands, and for what is shown."""
         operands = list(asked)
-        terms = {each for operand in operands for each in operand_terms(operand)}
+        # In the order of the text, so that patterns are the same in each process.
+        terms = dict.fromkeys(each for operand in operands for each in operand_terms(operand))
         self.compared = {each.variable for each in terms if isinstance(each, VariableValue)}
         self.derived: dict[str, Call | PathFrom] = {
             term(d): d for o in operands if isinstance(d := as_derived(o), Call)

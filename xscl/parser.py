@@ -108,6 +108,8 @@ class _Parser(OperandParser):
         if token.kind == "name" and token.text.upper() in RESERVED:
             raise self.reserved(token)
         hint = _AFTER_STATEMENT.get(token.kind, "statements are separated by `;`")
+        if token.kind == "->" and self.last.kind == "+":
+            hint = "`+` stands behind the variable: `item->x+`"
         raise self.unexpected("`;` or the end of the text", hint)
 
     # -- prolog --------------------------------------------------------------------------------

@@ -34,6 +34,11 @@ __all__ = ["Selectable", "build_select", "item_text"]
 _ROW = re.compile(r"[\w.-]+\s*\[[^\]]*\]\s*\.\s*\w")
 """A cell of a table, as conditions have it: `worker[x].status`."""
 
+_OF_RUNS = re.compile(r"\b(?:first|last|prev)\(\s*\$")
+"""A function of runs, as conditions have it: `first(p)`."""
+
+_OF_NODES = "a repeated variable is all its nodes here: write `p[1]` or `p[last()]`"
+
 
 @dataclass(frozen=True, slots=True)
 class Selectable:
@@ -274,7 +279,8 @@ class _Checker:
 
         wrong = expression_error(translation.text, namespaces)
         if wrong is not None:
-            self.report.error("XS310", span, f"not an XPath 2.0 expression: {wrong}")
+            hint = _OF_NODES if _OF_RUNS.search(translation.text) else None
+            self.report.error("XS310", span, f"not an XPath 2.0 expression: {wrong}", hint)
 
 
 def enclosed_in(element: ConstructedElement) -> Iterator[Enclosed]:

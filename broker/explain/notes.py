@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from broker.explain.model import ClauseView, DecisionView, SharingNote
-from broker.explain.spelling import spell_condition
+from broker.explain.spelling import spell_condition, spell_selected
 from xscl.path import (
     And,
     Comparison,
@@ -67,7 +67,7 @@ def _notes(
     for decision in decisions:
         yield from _decision_notes(decision)
     if isinstance(query.select, Constructor):
-        yield from _constructor_notes(query.select)
+        yield from _constructor_notes(query.select, query)
     if query.parameters and decisions and not are_together:
         yield note_on_apart(query)
     elif query.parameters:
@@ -88,14 +88,14 @@ def note_on_apart(query: Query) -> SharingNote:
     )
 
 
-def _constructor_notes(select: Constructor) -> Iterator[SharingNote]:
+def _constructor_notes(select: Constructor, query: Query) -> Iterator[SharingNote]:
     from xscl.construct import xpath2_expressions
 
     for expression in xpath2_expressions(select):
         yield SharingNote(
             "xpath-2",
-            f"`{expression}` in SELECT is XPath 2.0: it is evaluated for each output, on nodes that"
-            " each document is made into",
+            f"`{spell_selected(expression, query)}` in SELECT is XPath 2.0: it is evaluated for"
+            " each output, on nodes that each document is made into",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -28,8 +29,8 @@ from xscl.path import (
     StringTest,
     Value,
 )
-from xscl.query import Call as DerivedCall
 from xscl.query import (
+    ROW_VALUE,
     Cell,
     Conditional,
     Derived,
@@ -37,11 +38,13 @@ from xscl.query import (
     Elements,
     Operand,
     PathFrom,
+    Query,
     Residual,
     Row,
     ValueJoin,
     VariableValue,
 )
+from xscl.query import Call as DerivedCall
 
 __all__ = [
     "ParameterNumber",
@@ -53,10 +56,13 @@ __all__ = [
     "spell_filters",
     "spell_operand",
     "spell_path",
+    "spell_selected",
     "spell_step",
     "spell_test",
     "spell_value",
 ]
+
+_ROW_VALUE = re.compile(rf"\${re.escape(ROW_VALUE)}(\d+)")
 
 _ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
 _PREFIXES = {uri: prefix for prefix, uri in KNOWN_PREFIXES.items()}
@@ -273,3 +279,9 @@ def spell_comparison(comparison: ValueJoin | Residual, labels: dict[str, str] | 
 def spell_filters(filters: Sequence[Condition]) -> str:
     """Return filters, each between brackets, in their order."""
     return "".join(f"[{spell_condition(each)}]" for each in filters)
+
+
+def spell_selected(text: str, query: Query) -> str:
+    """Return an expression of SELECT, values of rows as the statement has them."""
+    names = query.rows.names if query.rows is not None else ()
+    return _ROW_VALUE.sub(lambda found: names[int(found[1])], text)

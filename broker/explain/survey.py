@@ -5,7 +5,6 @@ Nothing is evaluated, and nothing is kept: the catalog is made for the occasion.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -30,10 +29,7 @@ from broker.explain.model import (
 )
 from broker.explain.names import name_variables
 from broker.explain.notes import note_on_apart, notes_on
-from broker.explain.spelling import (
-    ParameterNumber,
-    ParameterText,
-)
+from broker.explain.spelling import ParameterNumber, ParameterText, spell_selected
 from broker.explain.surveyed import SurveyedDecisions, SurveyedQuery, given_window_us
 from broker.explain.tablelines import table_lines
 from broker.explain.variants import factor_lines, unasked_lines, variant_title
@@ -49,15 +45,13 @@ from templates.queryclass import QueryClass
 from templates.template import Template
 from templates.variants import variants
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
-from xscl.query import ROW_VALUE, Query, SelectAll, SelectNodes
+from xscl.query import Query, SelectAll, SelectNodes
 from xscl.substitution import substitute
 
 __all__ = ["LATENESS_US", "survey", "survey_with_plan"]
 
 LATENESS_US = 86_400_000_000
 """The allowed lateness where none is named (semantics, section 1.1)."""
-
-_ROW_VALUE = re.compile(rf"\${re.escape(ROW_VALUE)}(\d+)")
 
 
 def survey(queries: Sequence[Query], *, lateness_us: int = LATENESS_US) -> Survey:
@@ -278,5 +272,4 @@ def _select(query: Query) -> str:
         return "*"
     if isinstance(select, SelectNodes):
         return ", ".join(select.variables)
-    names = query.rows.names if query.rows is not None else ()
-    return _ROW_VALUE.sub(lambda found: names[int(found[1])], select.text)
+    return spell_selected(select.text, query)

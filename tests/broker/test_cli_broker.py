@@ -223,6 +223,16 @@ def test_the_running_broker_says_why_documents_do_not_match(
     assert result.stderr.startswith("error: no query 'nothing'")
 
 
+def test_a_registered_query_is_explained_by_its_id(served: ServedRoom, query_file: Path) -> None:
+    assert served.xscl("register", str(query_file)).exit_code == 0
+    by_file = served.xscl("explain", str(query_file))
+    assert served.xscl("explain", query_file.stem).stdout == by_file.stdout
+    assert served.xscl("explain", "nothing").stderr.startswith("error: no query 'nothing'")
+    missing = served.xscl("explain", "nothing.xscl")
+    assert missing.exit_code == 2
+    assert missing.stderr.startswith("error: there is no nothing.xscl")
+
+
 def test_what_verbs_make_is_to_be_had_as_json_and_ids_as_text(
     served: ServedRoom, query_file: Path
 ) -> None:

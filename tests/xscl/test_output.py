@@ -416,6 +416,11 @@ def test_an_error_in_a_constructor_points_into_it() -> None:
     assert text[found.span.start : found.span.end] == "y"
 
 
+def test_who_selects_by_a_function_of_runs_is_told_of_positions() -> None:
+    _, [found] = xscl.check("SELECT <a>{first(p)}</a> FROM S//b[c->p]+ {, 1 h} WITHIN 2 h")
+    assert found.hint == "a repeated variable is all its nodes here: write `p[1]` or `p[last()]`"
+
+
 def test_publish_names_the_stream_of_the_outputs() -> None:
     assert query("FROM S PUBLISH alerts").publish == "alerts"
     for name in ("p:q", "x'", "*", "'a'"):

@@ -229,6 +229,7 @@ def test_size_and_depth_are_bounded(text: str) -> None:
             "an element stands alone behind SELECT, with all that is shown: `<o>{x1/title}</o>`",
         ),
         ("S//a => x", "a variable is bound with `->`, as in `book->x1`"),
+        ("S//a+->x {, 1 h}", "`+` stands behind the variable: `item->x+`"),
         ("S//a]", "no bracket is open here"),
         (
             "S//a, T//b",
