@@ -125,7 +125,8 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
     )
     # What another choice of alternatives binds is compared in its own reading alone.
     compared = frozenset[str]().union(
-        *(part.compared for _, each in nodes for part in (*each.steps, *each.absences))
+        *(step.compared for _, each in nodes for step in each.steps),
+        *(absent.compared for _, each in nodes for absent in each.absences),
     )
     return Built.of(decision, decisions.catalog, reading.compilers, reading.deciding, compared)
 

@@ -76,10 +76,12 @@ class SurveyedQuery:
     def _label(self, pattern: TreePattern) -> None:
         """Name the values that no predicate names: those that rows and limits read."""
         for node in pattern.nodes:
-            for name in node.terms if node.derivation is not None else ():
-                if name not in self.labels:
-                    above = next(map(self.labels.get, pattern.nodes[node.parent].terms), None)
-                    self.labels[name] = spell_operand(node.derivation, {".": above or "."})
+            if node.derivation is None:
+                continue
+            above = next(map(self.labels.get, pattern.nodes[node.parent].terms), None)
+            spelled = spell_operand(node.derivation, {".": above or "."})
+            for name in node.terms:
+                self.labels.setdefault(name, spelled)
 
     def clauses(self, number: int) -> tuple[ClauseView, ...]:
         """Return the clauses of alternative `number`."""
