@@ -16,7 +16,8 @@ not show: engine, shards, batches, restarts, and bounds so small that everything
 With `--ordered` the queries are of NEXT, UNLESS and NOT (`tests/generators/ordered_cases.py`), with
 `--shared` their assignments are decided together (`tests/generators/shared_cases.py`),
 with `--repeated` they have runs (`tests/generators/run_cases.py`), with `--chains` chains that are
-stepped in columns (`tests/generators/column_cases.py`), with `--outcomes` WINDOW, LIMIT
+stepped in columns (`tests/generators/column_cases.py`), with `--rows-of-chains` rows of such chains
+(there), with `--outcomes` WINDOW, LIMIT
 and DISJOINT (`tests/generators/outcome_cases.py`), with `--counted` they count runs
 (`tests/generators/counted_cases.py`), with `--lossy` LOSS
 (`tests/generators/loss_cases.py`), with `--rules` tables, whose rows are compared too
@@ -55,7 +56,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from generators.choosers import RandomChooser  # noqa: E402
 from generators.clause_coverage import Coverage  # noqa: E402
-from generators.column_cases import column_case  # noqa: E402
+from generators.column_cases import column_case, counted_chain_case  # noqa: E402
 from generators.counted_cases import counted_case  # noqa: E402
 from generators.loss_cases import loss_case  # noqa: E402
 from generators.ordered_cases import ordered_case  # noqa: E402
@@ -98,6 +99,7 @@ MEMORY = Path("/dev/shm")
 
 CASES: dict[str, Callable[[RandomChooser], str]] = {
     "chains": column_case,
+    "rows-of-chains": counted_chain_case,
     "counted": counted_case,
     "lossy": loss_case,
     "rules": rule_case,
@@ -109,6 +111,7 @@ CASES: dict[str, Callable[[RandomChooser], str]] = {
 }
 KINDS = {
     "chains": "queries have chains that are stepped in columns",
+    "rows-of-chains": "queries have rows of such chains",
     "counted": "queries count runs, or draw them",
     "lossy": "queries have LOSS",
     "rules": "queries read and write tables",
@@ -314,7 +317,8 @@ def main() -> None:
     parser.add_argument("--coverage", type=int, default=20, help="look at every so many cases")
     options = parser.parse_args()
     engines = ENGINES if options.engine == "all" else (options.engine,)
-    of_kind = next((CASES[kind] for kind in KINDS if getattr(options, kind)), None)
+    wanted = [kind for kind in KINDS if getattr(options, kind.replace("-", "_"))]
+    of_kind = CASES[wanted[0]] if wanted else None
     if options.similar and can_compile():
         compile_loops()
     if can_compile():

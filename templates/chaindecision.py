@@ -128,6 +128,15 @@ class DecidedChains:
         """Whether no more is asked of what is handed on of a run."""
         return all(step.begin == Disjunct() for step in self.steps)
 
+    @property
+    def makes_one_tuple(self) -> bool:
+        """Whether each run makes one: of plain units it hands on what their elements are."""
+        return self.takes_all and all(
+            step.stream is None
+            or [each.stream.name for each in link.elements] == [step.stream.name]
+            for step, link in zip(self.steps, self.decision.links, strict=True)
+        )
+
     def begins(self) -> Iterator[TupleStream]:
         """Yield the streams of the unit that runs begin with; none of a repetition."""
         first = self.steps[0].stream

@@ -15,7 +15,7 @@ channel; Hong 2009, chapter 5).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -176,7 +176,8 @@ class Clause:
     asked of tables, None where nothing is; `actions` are done for each match of a root, and
     `factors` are those of its confidence.
     `outcome` is what rows and limits read of a root's tuples (`Query.outcome_operands`).
-    `counts` is the term of runs that are counted, `""` where none are.
+    `counts` is the term of runs that are counted, `""` where none are.  A root
+    `is_one_of_several` where the query has others, which may have the same matches.
     `reach` is how far the oldest document of a tuple may lie behind the tuple's end: the windows of
     the operator and those below it, added up.  It `reads_common` where an operand is the stream of
     a clause that is common.
@@ -205,6 +206,7 @@ class Clause:
     outcome: tuple[Operand, ...] = ()
     factors: tuple[Factor, ...] = ()
     counts: str = ""
+    is_one_of_several: bool = False
     reach: LongestSum = field(init=False)
     reads_common: bool = field(init=False)
 
@@ -271,6 +273,11 @@ class Alternative:
     def root(self) -> Clause:
         """The outermost clause."""
         return self.clauses[-1]
+
+    def with_others(self) -> Alternative:
+        """Return it beside others of its query."""
+        root = replace(self.root, is_one_of_several=True)
+        return replace(self, clauses=(*self.clauses[:-1], root))
 
     def __post_init__(self) -> None:
         above = {self.root.stream: NO_LENGTH}

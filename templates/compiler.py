@@ -33,11 +33,12 @@ def compile_query(
     `published` come from outside and are read in stratum 0.
     `lateness_us` is the largest grace, which a query has that says none.
     """
-    return [
+    found = [
         alternative
         for variant in variants(query)
         for alternative in _compile(variant, point, catalog, published, lateness_us, shares=shares)
     ]
+    return [each.with_others() for each in found] if len(found) > 1 else found
 
 
 def _compile(

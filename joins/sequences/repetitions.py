@@ -24,8 +24,9 @@ from joins.sequences.chained.chains import ChainEvaluation
 from joins.sequences.counting.counted import CountedRunEvaluation
 from joins.sequences.counting.found import EndsInOrder, FoundGraph
 from joins.sequences.graphruns import GraphRunEvaluation
+from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
 from joins.sequences.lockstep.compilation import LOOPS
-from joins.sequences.lockstep.runtable import ColumnChainEvaluation, RunTable
+from joins.sequences.lockstep.runtable import RunTable
 from joins.sequences.runends import CountedEnds, is_plain_end
 from joins.sequences.runrows import (
     ChainRows,
@@ -72,6 +73,15 @@ def _evaluation_of(decision: AnyDecision, lateness_us: int, limits: RunLimits) -
 def _stands_at(one: FoundRun) -> int:
     """Return the document at which a run stands."""
     return one.docid or max([part.docid for part in one.parts])
+
+
+def _in_order(found: list[Any], limit: int | None) -> list[Any]:
+    """Return runs by the documents where they stand, before a document if one is given."""
+    found.sort(key=_stands_at)
+    if limit is not None:
+        # The statements are over their budget from there on: nothing is made of these.
+        del found[bisect_left(found, limit, key=_stands_at) :]
+    return found
 
 
 def _is_of_table(evaluation: AnyEvaluation) -> TypeGuard[ColumnChainEvaluation]:
@@ -260,8 +270,11 @@ class Repetitions:
         They are no tuples of `tables` then.
         """
         for number in self._of_strata.get(stratum, ()):
-            rows = self._rows[number]
-            if isinstance(rows, GraphRows) and takes(number):
+            rows, evaluation = self._rows[number], self._of_class[number]
+            if isinstance(evaluation, ColumnChainEvaluation):
+                if isinstance(rows, ChainRows) and rows.makes_one_tuple and takes(number):
+                    yield from self._ends_of_heads(number, evaluation, batch)
+            elif isinstance(rows, GraphRows) and takes(number):
                 plain: list[FoundGraph] = []
                 others = batch.others[number] = []
                 found = self._found(number, batch)
@@ -273,6 +286,17 @@ class Repetitions:
                     (plain if is_plain_end(one) else others).append(one)
                 if plain:
                     yield number, CountedEnds.of(plain, rows)
+
+    def _ends_of_heads(
+        self, number: int, evaluation: ColumnChainEvaluation, batch: DecidingBatch
+    ) -> Iterator[tuple[int, CountedEnds]]:
+        if not evaluation.finds_ends(batch.clock):
+            return
+        found, others = evaluation.decide_ends(batch.clock)
+        batch.others[number] = _in_order(list(others), evaluation.limit)
+        ends = CountedEnds.of_heads(found, evaluation.limit)
+        if len(ends):
+            yield number, ends
 
     def _found(self, number: int, batch: DecidingBatch) -> list[Any] | EndsInOrder:
         """Return the runs of a class in the batch, in the order of the documents where they stand.
@@ -292,15 +316,13 @@ class Repetitions:
             found = list(evaluation.decide_graphs(batch.clock))
         else:
             found = list(evaluation.decide(batch.clock))
-        found.sort(key=_stands_at)
-        if evaluation.limit is not None:
-            # The statements are over their budget from there on: nothing is made of these.
-            del found[bisect_left(found, evaluation.limit, key=_stands_at) :]
-        batch.found[evaluation] = found
+        batch.found[evaluation] = found = _in_order(found, evaluation.limit)
         return found
 
     def _tuples(self, number: int, batch: DecidingBatch) -> list[ClassTuple]:
-        found = batch.others.get(number, self._found(number, batch))
+        found: list[Any] | EndsInOrder | None = batch.others.get(number)
+        if found is None:
+            found = self._found(number, batch)
         if isinstance(found, EndsInOrder):
             # Runs are told by the objects that stand for them.
             found = batch.found[self._of_class[number]] = found.graphs()

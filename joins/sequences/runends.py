@@ -9,6 +9,7 @@ import numpy as np
 
 from joins.memory.slots import Ints
 from joins.sequences.counting.found import EndsInOrder, FoundGraph
+from joins.sequences.lockstep.ends import HeadEnds
 from joins.sequences.runrows import GraphRows
 from templates.rungraphs import size_of_count
 
@@ -25,32 +26,52 @@ class CountedEnds:
     """Runs that end at one time each, how many they are, and what finds out their documents.
 
     `places` are where each stands: docid, newest document, depth, watermark, start, end.
-    `documents` gives the documents of one, by its row.
+    `documents` gives the documents of one, by its row.  `sizes` are the bytes of what a tuple of
+    each would say.  Where `oldest` are given, the oldest documents, each stands for one match with
+    these documents in this order, and not for matches that are never told apart.
     """
 
     places: Ints
     totals: Sequence[int]
     documents: Callable[[int], Sequence[int]]
+    sizes: Ints
+    oldest: Ints | None = None
 
     @classmethod
     def of(cls, found: Sequence[FoundGraph], rows: GraphRows) -> CountedEnds:
         """Return what has been found, where the rows of its class would stand."""
         documents = [one.documents for one in found if one.documents is not None]
+        totals = [one.runs.count for one in found]
         return cls(
             np.array([rows.place(one) for one in found], np.int64).reshape(-1, 6),
-            [one.runs.count for one in found],
+            totals,
             lambda row: documents[row](),
+            _sizes(totals),
         )
 
     @classmethod
     def in_order(cls, found: EndsInOrder, rows: GraphRows) -> CountedEnds:
         """Return ends in columns, where the rows of their class would stand."""
-        return cls(rows.places(found), found.totals, found.documents)
+        return cls(rows.places(found), found.totals, found.documents, _sizes(found.totals))
+
+    @classmethod
+    def of_heads(cls, found: HeadEnds, limit: int | None) -> CountedEnds:
+        """Return complete runs, each a match by itself, before a document if one is given."""
+        count = len(found.oldest)
+        if limit is not None:
+            count = int(np.searchsorted(found.places[:, 0], limit))
+        return cls(
+            found.places[:count],
+            [1] * count,
+            found.documents,
+            found.charges[:count],
+            found.oldest[:count],
+        )
 
     def __len__(self) -> int:
         return len(self.totals)
 
-    @property
-    def sizes(self) -> Ints:
-        """How many characters each is as a text."""
-        return np.array([*map(size_of_count, self.totals)], np.int64)
+
+def _sizes(totals: Sequence[int]) -> Ints:
+    """Return how many characters counts are as texts."""
+    return np.array([*map(size_of_count, totals)], np.int64)

@@ -216,6 +216,7 @@ class ChainRows(FoundRows[AnyChain]):
         self._steps = chains.steps
         self._begins = [compile_disjuncts((step.begin,)) for step in chains.steps]
         self._takes_all = chains.takes_all
+        self.makes_one_tuple = chains.makes_one_tuple
         self._keys = [
             {each.block: each.keys for each in link.elements} for link in chains.decision.links
         ]

@@ -7,10 +7,12 @@ half of the cases those with more numbers come only after others.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from generators.choosers import Chooser
 from generators.ordered_cases import Statements, seconds
 
-__all__ = ["column_case"]
+__all__ = ["column_case", "counted_chain_case"]
 
 
 class _Step:
@@ -37,12 +39,20 @@ class _Step:
 class _ColumnChains(Statements):
     """Makes statements with a chain under MATCH that compares numbers.
 
-    `kinds` are the names and the numbers of documents of its steps, and of the last one.
+    `kinds` are the names and the numbers of documents of its steps, and of the last one.  Only
+    where it `asks_between` there are conditions of the operators.
     """
 
-    def __init__(self, chooser: Chooser, kinds: tuple[tuple[str, str], tuple[str, str]]) -> None:
+    def __init__(
+        self,
+        chooser: Chooser,
+        kinds: tuple[tuple[str, str], tuple[str, str]],
+        *,
+        asks_between: bool,
+    ) -> None:
         super().__init__(chooser)
         self.kinds = kinds
+        self.asks_between = asks_between
 
     def statements(self) -> list[str]:
         """Return some statements with the same steps."""
@@ -69,7 +79,9 @@ class _ColumnChains(Statements):
         text = ""
         for number, step in enumerate(steps):
             if number:
-                first = self.conditions(steps[:number], step, is_own=False)
+                first = ""
+                if self.asks_between:
+                    first = self.conditions(steps[:number], step, is_own=False)
                 is_bounded = is_within and chooser.integer(0, 1)
                 window = "" if is_bounded else f", {chooser.choice('258')} s"
                 braces = f" {{{first}{window}}}" if first or window else ""
@@ -140,10 +152,35 @@ class _ColumnChains(Statements):
 
 def column_case(chooser: Chooser) -> str:
     """Return the text of a case of chains over numbers, and documents."""
+    return _case(chooser, lambda text: text, asks_between=True)
+
+
+def counted_chain_case(chooser: Chooser) -> str:
+    """Return the text of a case of such chains of which rows are asked, most of their number."""
+    asks_between = chooser.integer(0, 3) == 0
+    return _case(chooser, lambda text: _counted(chooser, text), asks_between=asks_between)
+
+
+def _counted(chooser: Chooser, text: str) -> str:
+    """Return a statement that has rows of the runs of a source."""
+    if chooser.integer(0, 7) == 0:
+        return text
+    source, grace, own = text.partition(" GRACE ")
+    count = chooser.choice(["count()", "count()", "count()", "count(), 'of', count()", "'some'"])
+    length = chooser.choice([0, 0, 0, 0, 1, 3, 8])
+    having = ["", "", "count() > 0", "count() >= 2", "count() >= 2", "count() = 1", "count() < 0"]
+    asked = chooser.choice([*having, "count() > 1 AND count() < 4", "count() < 2 OR count() > 3"])
+    rows = f"WINDOW {length} s" + (f" HAVING {asked}" if asked else "")
+    if chooser.integer(0, 9) == 0:
+        rows += " LIMIT 1 PER 3 s"
+    return f"SELECT <n>{{{count}}}</n> FROM {source} {rows}{grace}{own}"
+
+
+def _case(chooser: Chooser, asked: Callable[[str], str], *, asks_between: bool) -> str:
     lines = [f"lateness {chooser.choice([0, 2, 5, 100, 100])} s"]
     is_growing = chooser.integer(0, 1) == 0
     kinds = (("a", "p"), ("b", "pvw")) if is_growing else (("ab**", "pv"), ("ab**", "pv"))
-    texts = _ColumnChains(chooser, kinds).statements()
+    texts = [*map(asked, _ColumnChains(chooser, kinds, asks_between=asks_between).statements())]
     if "P//" in texts[0]:
         source = chooser.choice(["S//a->x", "S//*->x FOLLOWED BY {, 3 s} S//b"])
         lines += ["query made", f"    SELECT * FROM {source} PUBLISH P"]

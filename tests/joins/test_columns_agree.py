@@ -22,8 +22,9 @@ from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.queries.registration import SetChange
 from joins.budget.limits import DEFAULT_RUN_LIMITS, RunLimits
 from joins.sequences.clock import WatermarkSteps
+from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
 from joins.sequences.lockstep.compilation import compile_loops
-from joins.sequences.lockstep.runtable import ColumnChainEvaluation, RunTable
+from joins.sequences.lockstep.runtable import RunTable
 from joins.sequences.lockstep.sample import sample_row
 from joins.signature.limits import SignatureLimits
 from templates.chainprograms import compile_chain, sample_chain

@@ -132,23 +132,25 @@ class Asking:
         return list(enumerate(all_places.tolist()))
 
     def candidates_at(
-        self, series: Series, piece: CountedPiece, first: int
-    ) -> Iterator[tuple[int, int]]:
-        """Yield which ends of a piece have a row of their own, and who may have it.
+        self, series: Series, piece: CountedPiece, before: int
+    ) -> Iterator[tuple[int, int, int]]:
+        """Yield which ends of a piece have a row together, from one up to another, and for whom.
 
-        They stand in a series from a place on, windows reach back to no other match.
+        They stand in a series behind so many matches, and windows reach back to no other.
         """
-        compared = self._compared or ()
+        compared, stretches = self._compared or (), piece.stretches()
         if len(self.topics) == 1 and all(self._counts_all(each.aggregate) for each in compared):
-            counts = np.array([*map(double_of, piece.totals)], np.float64)
-            hold = np.ones(len(piece), np.bool_)
+            totals = [sum(piece.totals[first:last]) for first, last in stretches]
+            counts = np.array([*map(double_of, totals)], np.float64)
+            hold = np.ones(len(stretches), np.bool_)
             for _, operator, numbers in compared:
                 hold &= COMPARISONS[operator](counts, numbers[0])
-            yield from ((at, 0) for at in np.flatnonzero(hold).tolist())
+            yield from ((*stretches[at], 0) for at in np.flatnonzero(hold).tolist())
             return
-        for at, end_us in enumerate(piece.places[:, 5].tolist()):
-            for who, _ in self.candidates(series, end_us, first + at + 1):
-                yield at, who
+        for first, last in stretches:
+            end_us = int(piece.places[first, 5])
+            for who, _ in self.candidates(series, end_us, before + last):
+                yield first, last, who
 
     def _counts_all(self, aggregate: int) -> bool:
         call = self.rows.aggregates[aggregate]

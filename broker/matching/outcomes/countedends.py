@@ -14,6 +14,8 @@ import numpy as np
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.uses import Use
 from joins import CountedEnds
+from templates.chaindecision import DecidedChains
+from xscl.comparison import Call
 from xscl.query import SelectKind
 
 __all__ = ["EndHits", "takes_all_ends"]
@@ -24,7 +26,7 @@ def takes_all_ends(use: Use) -> bool:
     query, clause = use.topic.query, use.clause
     asked = (clause.stream, clause.box, clause.residuals, clause.tests, clause.similar)
     return bool(
-        clause.counts
+        (clause.counts or _counts_chains(use))
         and not any(asked)
         and clause.guard is None
         and not clause.factors
@@ -33,6 +35,19 @@ def takes_all_ends(use: Use) -> bool:
         and query.is_judged_together
         and query.confidence is None
         and not (query.tables or query.has_candidates)
+    )
+
+
+def _counts_chains(use: Use) -> bool:
+    """Return whether a use asks of runs over chains how many there are, and nothing else."""
+    query, clause = use.topic.query, use.clause
+    return (
+        isinstance(clause.query_class.decided, DecidedChains)
+        and not clause.is_one_of_several
+        and query.kind is SelectKind.ALL
+        and query.rows is not None
+        and not query.rows.keys
+        and all(each == Call("count", ()) for each in query.rows.aggregates)
     )
 
 
@@ -47,9 +62,13 @@ class EndHits:
 
     @classmethod
     def of(cls, ends: CountedEnds, uses: Iterable[Use]) -> EndHits:
-        """Return each end with each use."""
+        """Return each end with each use that was there before its documents."""
         own = list(uses)
         which, rows = np.divmod(np.arange(len(own) * len(ends)), len(ends))
+        if ends.oldest is not None:
+            points = np.array([use.asked.point for use in own], np.int64)
+            are_behind = ends.oldest[rows] > points[which]
+            which, rows = which[are_behind], rows[are_behind]
         return cls(ends, own, which, rows)
 
     def __len__(self) -> int:

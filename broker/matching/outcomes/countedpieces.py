@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
+
+import numpy as np
 
 from broker.matching.boxes.columns import Ints
 from broker.matching.outcomes.matched import ClauseReader, Matched, MatchedDocuments
@@ -24,7 +27,8 @@ _NOTHING = MatchNodes((), (), None)
 class CountedPiece:
     """Ends that one topic has: where each stands, and how many runs it stands for.
 
-    `leaves_of` finds out of which documents an end is, by its place among `rows`.
+    `leaves_of` finds out of which documents an end is, by its place among `rows`.  Where they
+    `are_matches` each is one that is told by these.
     """
 
     topic: Topic
@@ -34,16 +38,24 @@ class CountedPiece:
     totals: Sequence[int]
     rows: Sequence[int]
     leaves_of: Callable[[int], Sequence[int]]
+    are_matches: bool
 
     def __len__(self) -> int:
         return len(self.totals)
 
     def match(self, at: int) -> Matched:
         """Return an end as the matches that it stands for."""
-        place, runs = self.places[at].tolist(), CountedRuns(self.totals[at], ())
+        place = self.places[at].tolist()
+        runs = None if self.are_matches else CountedRuns(self.totals[at], ())
         found = Matched(place, _NOTHING, self.topic, self.reader, self.documents, runs)
         found.find_leaves = partial(self.leaves_of, self.rows[at])
         return found
+
+    def stretches(self) -> list[tuple[int, int]]:
+        """Return which of them end at one time: from one place up to another."""
+        ends_us = self.places[:, 5]
+        at = np.flatnonzero(ends_us[1:] != ends_us[:-1]) + 1
+        return [*pairwise([0, *at.tolist(), len(self)])]
 
     def matches(self) -> list[Matched]:
         """Return all of them as matches."""

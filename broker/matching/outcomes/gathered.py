@@ -174,7 +174,14 @@ class Gathered:
                 continue
             totals = [ends.totals[row] for row in own]
             piece = CountedPiece(
-                use.topic, reader, self._documents, ends.places[rows], totals, own, ends.documents
+                use.topic,
+                reader,
+                self._documents,
+                ends.places[rows],
+                totals,
+                own,
+                ends.documents,
+                ends.oldest is not None,
             )
             self._ends.setdefault(source_of(use.topic), []).append(piece)
 

@@ -77,8 +77,9 @@ class MatchedDocuments:
 class Matched:
     """A decided match: where it stands, its documents, and what is read of it.
 
-    `form` is None where matches are counted: then it stands for `count` of them, which are
-    `counted`; where `find_leaves` is there, it finds out of which documents, in the batch in hand.
+    `form` is None where matches are only counted: it stands for `count` of them, which are
+    `counted`, or is one; where `find_leaves` is there, it finds out of which documents, in the
+    batch in hand.
     `newest` is the newest outside document behind it.  `times` are what the factors of
     its confidence ask for, `known` is how sure its documents are where that counts; `confidence` is
     set where it is known.
@@ -166,9 +167,13 @@ class Matched:
     @property
     def behind(self) -> list[Leaf]:
         """Its documents."""
+        self.find_documents()
+        return [self._documents[number] for number in self.leaves]
+
+    def find_documents(self) -> None:
+        """Find its documents out, and read them, where they are not known."""
         if self.find_leaves is not None:
             self._documents.find(self.found_leaves())
-        return [self._documents[number] for number in self.leaves]
 
     def found_leaves(self) -> Sequence[int]:
         """Return the numbers of its documents, found out where they are not known."""
@@ -180,9 +185,10 @@ class Matched:
     def order(self) -> tuple[Any, ...]:
         """Its place among the matches that a row is made of: by end, start and documents.
 
-        Of those that are counted a row says nothing one by one.
+        Of those that are counted a row says nothing one by one, and of those whose documents have
+        not been found out there is no row yet.
         """
-        if self.counted is not None:
+        if self.counted is not None or self.find_leaves is not None:
             return self.end_us, self.second
         positions = tuple([leaf.position for leaf in self.behind])
         return self.end_us, self.second, positions, self.visible

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from broker.matching.outcomes.aside import Keys, SetAside
 from broker.matching.outcomes.asidehits import AsideMatches, AsidePiece
@@ -112,14 +112,17 @@ class RowSource:
                     yield from self._rows(docid, end_us, keys, first, asking, beside)
 
     def _is_in_order(self, piece: CountedPiece, asking: Asking) -> bool:
-        """Return whether each of some ends begins a row, behind all that is there, in time."""
+        """Return whether ends that are decided at once begin a row each, in order and in time."""
         docids, watermarks_us, ends_us = piece.places[:, 0], piece.places[:, 3], piece.places[:, 5]
         series = self._series.get(())
         last_us = series.ends[-1] if series is not None else None
+        are_later = ends_us[1:] > ends_us[:-1]
+        if piece.are_matches:
+            are_later |= (ends_us[1:] == ends_us[:-1]) & (docids[1:] == docids[:-1])
         return (
             not (asking.rows.keys or asking.longest_us)
             and (last_us is None or int(ends_us[0]) > last_us)
-            and bool((ends_us[1:] > ends_us[:-1]).all())
+            and bool(are_later.all())
             and bool((docids[1:] >= docids[:-1]).all())
             and bool((watermarks_us - self._lateness_us <= ends_us).all())
         )
@@ -129,13 +132,13 @@ class RowSource:
     ) -> Iterator[FoundWindow]:
         """Add ends that are in order; yield the rows that begin with them."""
         series = self._series_of((), asking)
-        first = len(series)
+        before = len(series)
         series.extend(piece)
         self._held += len(piece)
-        for at, who in [] if is_known else asking.candidates_at(series, piece, first):
-            docid, _, _, watermark_us, _, end_us = piece.places[at].tolist()
-            stretch = first + at, first + at + 1
-            found = _row(asking, who, (docid, end_us, watermark_us), (), series, *stretch, None)
+        for first, last, who in [] if is_known else asking.candidates_at(series, piece, before):
+            docid, _, _, watermark_us, _, end_us = piece.places[first].tolist()
+            place, stretch = (docid, end_us, watermark_us), (before + first, before + last)
+            found = _row(asking, who, place, (), series, *stretch, None)
             if found is not None:
                 yield found
 
@@ -289,7 +292,7 @@ def _row(
     reading = RowReading(end_us, end_us, topic.parameters, run)
     if not asking.holds(reading if beside is None else beside(reading)):
         return None
-    matches = series.between(first, last)
+    matches = _in_turn(series.between(first, last))
     return FoundWindow(
         topic,
         docid,
@@ -301,6 +304,18 @@ def _row(
         matches,
         [values[name] for name in values],
     )
+
+
+def _in_turn(matches: list[Matched]) -> list[Matched]:
+    """Return matches in their order, those too whose documents are found out for a row."""
+    pending = [m for m in matches if m.find_leaves is not None and m.counted is None]
+    for match in pending:
+        match.find_documents()
+    return sorted(matches, key=_order) if pending else matches
+
+
+def _order(match: Matched) -> tuple[Any, ...]:
+    return match.order
 
 
 def _docid(taken: tuple[Matched, list[Keys]]) -> int:

@@ -5,9 +5,15 @@
     batchrows    rows of all streams of a chain, of one batch
     elements     such rows as columns of numbers
     kernels      the loops
+    charges      what a tuple would be charged for them
     parts        elements as parts of runs
     runtable     all chains that read the same elements, batch by batch
+    columnchains each of them
+    growing      arrays with room behind what they hold
+    forgetting   what is left of columns when elements are forgotten
+    followed     complete runs, from their last heads back
     found        runs that are complete, of which is made what is asked
+    ends         runs that are complete, and only counted
     compilation  has the loops compiled
     sample       what they are compiled for
 

@@ -64,6 +64,12 @@ class BatchRows:
         lists = self.table.column("vals").combine_chunks()
         return lists.values, lists.offsets.to_numpy()
 
+    @cached_property
+    def _nodes(self) -> tuple[Ints, Ints]:
+        """The nodes of all rows, and where those of each begin."""
+        lists = self.table.column("nodes").combine_chunks()
+        return lists.values.to_numpy(), lists.offsets.to_numpy()
+
     def has(self, stream: str) -> bool:
         """Return whether there are rows of a stream."""
         return stream in self._at
@@ -81,6 +87,12 @@ class BatchRows:
         """Return the values of a term in some rows of a stream."""
         values, starts = self._lists
         return values.take(pa.array(starts[rows] + 1 + stream.terms.index(term)))
+
+    def nodes(self, stream: TupleStream, rows: Ints, term: str) -> Ints:
+        """Return the nodes of a term in some rows of a stream."""
+        nodes, starts = self._nodes
+        found: Ints = nodes[starts[rows] + 1 + stream.terms.index(term)]
+        return found
 
     def only(self, streams: Iterable[str]) -> tuple[BatchRows, Ints]:
         """Return the rows of some streams, and the place of each row among these."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from joins.memory.slots import Ints
 from joins.sequences.lockstep.batchrows import BatchRows
+from joins.sequences.lockstep.charges import LISTED, charges_of
 from templates.chainoperands import ChainOperand, TextOf
 from templates.decision import TupleStream
 from templates.elementnumbers import numbers_of
@@ -38,13 +39,15 @@ class ElementRead(NamedTuple):
     keys: Sequence[str]
     operands: Sequence[ChainOperand]
     are_documents: bool
+    is_repeated: bool
 
 
 class ElementColumns(NamedTuple):
     """Elements that came in a batch; `rows` are their first rows, `keys` -1 where one is missing.
 
     `extents` are for each the least and largest docid behind it, its depth and its document.
-    `positions` are None where no document is published.
+    `positions` are None where no document is published, and `charges` are `LISTED` of all where
+    they are not asked for.
     """
 
     steps: Ints
@@ -58,6 +61,7 @@ class ElementColumns(NamedTuple):
     values: Doubles
     extents: Ints
     positions: list[tuple[int, int, str]] | None
+    charges: Ints
 
 
 class KeyCodes:
@@ -65,9 +69,17 @@ class KeyCodes:
 
     def __init__(self) -> None:
         self._codes: dict[tuple[str, ...], int] = {(): 0}
+        self._sizes = [0]
 
     def __len__(self) -> int:
         return len(self._codes)
+
+    @property
+    def sizes(self) -> Ints:
+        """The bytes of each key."""
+        new = islice(self._codes, len(self._sizes), None)
+        self._sizes += [sum([len((text or "").encode()) for text in key]) for key in new]
+        return np.array(self._sizes, np.int64)
 
     def keep(self, used: Ints) -> Ints:
         """Forget the keys but those with some codes, and number these anew; return their numbers.
@@ -77,6 +89,7 @@ class KeyCodes:
         into = np.full(len(self._codes), -1)
         kept = np.union1d(used, 0)
         into[kept] = np.arange(len(kept))
+        self._sizes = [0]
         self._codes = {key: int(into[code]) for key, code in self._codes.items() if into[code] >= 0}
         return into
 
@@ -149,7 +162,12 @@ class TextCodes:
 
 
 def read_elements(
-    reads: Sequence[ElementRead], rows: BatchRows, codes: KeyCodes, texts: TextCodes
+    reads: Sequence[ElementRead],
+    rows: BatchRows,
+    codes: KeyCodes,
+    texts: TextCodes,
+    *,
+    are_charged: bool = False,
 ) -> ElementColumns | None:
     """Return the elements that rows of a batch are, read by read; None if there are none."""
     found = [(read, _first_rows(read.stream, rows)) for read in reads if rows.has(read.stream.name)]
@@ -177,7 +195,13 @@ def read_elements(
         positions = list(zip(docids.tolist(), depths.tolist(), ids, strict=True))
     extents = np.stack([oldest, newest, depths, documents], axis=1)
     times, keys = (starts_us, ends_us, watermarks_us), _keys_of(found, rows, codes)
-    return ElementColumns(steps, first, documents, docids, *times, keys, values, extents, positions)
+    charges = np.full(len(first), LISTED)
+    for (read, own), start, stop in zip(found if are_charged else (), at, at[1:], strict=False):
+        if not read.are_documents:
+            charges[start:stop] = charges_of(read.stream, rows, own, is_repeated=read.is_repeated)
+    return ElementColumns(
+        steps, first, documents, docids, *times, keys, values, extents, positions, charges
+    )
 
 
 def _keys_of(found: Sequence[tuple[ElementRead, Ints]], rows: BatchRows, codes: KeyCodes) -> Ints:

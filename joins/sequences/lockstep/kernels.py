@@ -42,11 +42,11 @@ _DEEPEST = 32
 
 (
     START, END, DOCID, ENTERED, SETTLED, WATERMARK, ORDER, KEY, STEP, DOCUMENT, NUMBER, BATCH,
-    NEXT, CAME, ROW,
+    NEXT, CAME, ROW, CHARGE,
 ) = map(int, ElementColumn)  # fmt: skip
 (
     H_STATEMENT, H_STEP, H_ELEMENT, H_BEFORE, H_FIRST, H_SIZE, H_LEFT, H_NUMBER, H_GONE_ON, H_NEAR,
-    H_UNTIL,
+    H_UNTIL, H_OLDEST, H_CHARGE,
 ) = map(int, HeadColumn)  # fmt: skip
 L_AT, L_SIZE, L_ROOM, L_NEW, L_LONGEST = map(int, LineColumn)
 (
@@ -402,11 +402,15 @@ def _with_head(
     if before < 0:
         h[count, H_FIRST], h[count, H_SIZE] = element, 1
         h[count, H_LEFT], h[count, H_NUMBER] = e[element, START], e[element, NUMBER]
+        h[count, H_OLDEST], h[count, H_CHARGE] = e[element, NUMBER], e[element, CHARGE]
     else:
         h[count, H_FIRST] = h[before, H_FIRST]
         h[count, H_SIZE] = h[before, H_SIZE] + 1 if is_further else 1
         h[count, H_LEFT] = h[before, H_LEFT] if is_further else e[h[before, H_ELEMENT], END]
         h[count, H_NUMBER] = max(h[before, H_NUMBER], e[element, NUMBER])
+        h[count, H_OLDEST] = min(h[before, H_OLDEST], e[element, NUMBER])
+        charge, more = h[before, H_CHARGE], e[element, CHARGE]
+        h[count, H_CHARGE] = -1 if charge < 0 or more < 0 else charge + more
     _keep(p, t.v, slots, count, before, p.statements[statement, 0], step, element, is_further)
     count += _is_taken(p, t, h, count, scratch)
     return Runs(h, slots, count, r.near, r.nears)

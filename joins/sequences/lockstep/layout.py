@@ -36,7 +36,8 @@ class ElementColumn(IntEnum):
 
     `ORDER` is its place among all instances, `DOCUMENT` the instance, `NUMBER` that of its docid in
     the order in which they came.  `NEXT` is the next element of its document, `BATCH` the one in
-    which it entered.
+    which it entered.  `CHARGE` is how many bytes a run has of it as a text, -1 where a run with it
+    has to be listed (`charges`).
     """
 
     START = 0
@@ -54,13 +55,15 @@ class ElementColumn(IntEnum):
     NEXT = 12
     CAME = 13
     ROW = 14
+    CHARGE = 15
 
 
 class HeadColumn(IntEnum):
     """What a run has, as far as it has come: see `chainparts.ChainHead`.
 
     `NEAR` is the newest entry of the list of elements that may be nearer, `UNTIL` until when an
-    element may begin that concerns it.
+    element may begin that concerns it.  `NUMBER` and `OLDEST` are those of its newest and its
+    oldest docid, `CHARGE` what those of its elements come to, -1 with one of them.
     """
 
     STATEMENT = 0
@@ -74,6 +77,8 @@ class HeadColumn(IntEnum):
     GONE_ON = 8
     NEAR = 9
     UNTIL = 10
+    OLDEST = 11
+    CHARGE = 12
 
 
 class LineColumn(IntEnum):

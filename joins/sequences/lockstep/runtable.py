@@ -14,8 +14,8 @@ A statement that comes when elements have come begins with a table of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,10 @@ import pyarrow as pa
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
 from joins.memory.ordering import numbered
-from joins.memory.slots import Ints, ranges
+from joins.memory.slots import Ints
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.lockstep.batchrows import BatchRows
+from joins.sequences.lockstep.charges import OF_A_RUN
 from joins.sequences.lockstep.elements import (
     ElementColumns,
     ElementRead,
@@ -34,7 +35,18 @@ from joins.sequences.lockstep.elements import (
     TextCodes,
     read_elements,
 )
+from joins.sequences.lockstep.ends import HeadEnds
+from joins.sequences.lockstep.followed import AT_A_TIME, extents_of, runs_of
+from joins.sequences.lockstep.forgetting import (
+    NOTHING_NEW,
+    heads_to_keep,
+    kept_heads,
+    kept_lines,
+    kept_near,
+    numbering,
+)
 from joins.sequences.lockstep.found import ColumnChain
+from joins.sequences.lockstep.growing import longer, with_room
 from joins.sequences.lockstep.layout import (
     NEVER_US,
     NO_LIMIT,
@@ -48,20 +60,17 @@ from joins.sequences.lockstep.layout import (
 )
 from joins.sequences.lockstep.parts import ElementParts
 from joins.sequences.lockstep.statements import TableChain, programs_of, what_is_read
-from joins.sequences.runparts import Extent
 from templates.chaindecision import ChainDecision
 from templates.chainoperands import TextOf
 from templates.chainprograms import ChainProgram
 from templates.decision import TupleStream
 
-__all__ = ["ColumnChainEvaluation", "RunTable"]
+__all__ = ["RunTable"]
 
 Doubles = npt.NDArray[np.float64]
 
-_NOTHING_NEW = NO_LIMIT
 _ROOM = 64
-_AT_A_TIME = 256
-"""Runs that are followed back together."""
+_NONE = np.zeros(0, np.int64)
 
 
 class RunTable:
@@ -83,7 +92,14 @@ class RunTable:
         self._parts = ElementParts(first.links)
         self._codes, self._texts = KeyCodes(), TextCodes()
         self._reads = [
-            ElementRead(step, each.stream, each.keys, own, are_documents=False)
+            ElementRead(
+                step,
+                each.stream,
+                each.keys,
+                own,
+                are_documents=False,
+                is_repeated=link.is_repeated,
+            )
             for step, (link, own) in enumerate(zip(first.links, program.columns, strict=True))
             for each in link.elements
         ]
@@ -94,6 +110,7 @@ class RunTable:
                 each.keys if first.is_partitioned else (),
                 (),
                 are_documents=True,
+                is_repeated=False,
             )
             for each in first.documents
         ]
@@ -107,6 +124,7 @@ class RunTable:
         self._size = 0
         self._pending = np.zeros(0, np.int64)
         self._docids, self._docids_seen = np.zeros(_ROOM, np.int64), 0
+        self._watermarks_us = np.zeros(_ROOM, np.int64)
         self._h = np.empty((_ROOM, len(HeadColumn)), np.int64)
         self._slots = np.empty((_ROOM, 1))
         self._heads = 0
@@ -116,6 +134,8 @@ class RunTable:
         self._arena, self._used = np.empty(_ROOM, np.int64), 0
         self._of_document, self._documents_seen = np.zeros(_ROOM, np.int64), 0
         self._found: dict[int, Ints] = {}
+        self._leaves: dict[int, Sequence[int]] = {}
+        self.is_charged = False
         self._swept = self._swept_least = limits.swept_parts
         self.limits = np.zeros(0, np.int64)
 
@@ -181,7 +201,7 @@ class RunTable:
         if self._advanced is clock:
             return
         self._advanced = clock
-        self._found = {}
+        self._found, self._leaves = {}, {}
         self._batch += 1
         self._take_new()
         entering = self._entering(clock)
@@ -194,26 +214,32 @@ class RunTable:
             return
         rows, self._came = BatchRows(pa.concat_tables(self._came)), []
         places = self._parts.add(self._batch, rows)
-        came = read_elements(self._reads, rows, self._codes, self._texts)
+        came = read_elements(
+            self._reads, rows, self._codes, self._texts, are_charged=self.is_charged
+        )
         if came is None:
             return
         first, self._size = self._size, self._size + len(came.docids)
-        self._e = _with_room(self._e, self._size)
-        self._v = _with_room(self._v, self._size)
+        self._e = with_room(self._e, self._size)
+        self._v = with_room(self._v, self._size)
         self._v[first : self._size, : came.values.shape[1]] = came.values
-        self._extents = _with_room(self._extents, self._size)
+        self._extents = with_room(self._extents, self._size)
         self._extents[first : self._size] = came.extents
         e = self._e[first : self._size]
         e[:, ElementColumn.DOCID] = came.docids
         e[:, ElementColumn.CAME] = self._batch
         distinct, number = numbered(came.docids)
         e[:, ElementColumn.NUMBER] = self._docids_seen + number
-        self._docids = _longer(self._docids, self._docids_seen, distinct)
+        self._docids = longer(self._docids, self._docids_seen, distinct)
+        watermarks_us = np.zeros(len(distinct), np.int64)
+        are_outside = came.extents[:, 2] == 0
+        watermarks_us[number[are_outside]] = came.watermarks_us[are_outside]
+        self._watermarks_us = longer(self._watermarks_us, self._docids_seen, watermarks_us)
         self._docids_seen += len(distinct)
         distinct, number = numbered(came.documents)
         e[:, ElementColumn.DOCUMENT] = self._documents_seen + number
         none = np.full(len(distinct), -1)
-        self._of_document = _longer(self._of_document, self._documents_seen, none)
+        self._of_document = longer(self._of_document, self._documents_seen, none)
         self._documents_seen += len(distinct)
         order, count = _orders(came)
         e[:, ElementColumn.ORDER] = self._orders + order
@@ -225,6 +251,7 @@ class RunTable:
         e[:, ElementColumn.STEP] = came.steps
         e[:, ElementColumn.ROW] = places[came.rows]
         e[:, ElementColumn.NEXT] = -1
+        e[:, ElementColumn.CHARGE] = came.charges
         self._pending = np.concatenate([self._pending, np.arange(first, self._size)])
 
     def _entering(self, clock: WatermarkSteps) -> Ints:
@@ -276,7 +303,7 @@ class RunTable:
         before = self._heads
         runs = step_on(programs, elements, runs, asked, begun)
         self._h, self._slots, self._heads, self._near, self._nears = runs
-        self._lines[places, LineColumn.NEW] = _NOTHING_NEW
+        self._lines[places, LineColumn.NEW] = NOTHING_NEW
         new = np.arange(before, self._heads)
         touched = np.concatenate([asked, new])
         still = touched[self._h[touched, HeadColumn.UNTIL] > NEVER_US]
@@ -303,7 +330,7 @@ class RunTable:
     def _more_lines(self, count: int) -> None:
         if count > len(self._lines):
             more = np.zeros((max(count, 2 * len(self._lines)), len(LineColumn)), np.int64)
-            more[:, LineColumn.NEW] = _NOTHING_NEW
+            more[:, LineColumn.NEW] = NOTHING_NEW
             more[: len(self._lines)] = self._lines
             self._lines = more
 
@@ -323,18 +350,56 @@ class RunTable:
 
     def decided(self, statement: int) -> list[ColumnChain]:
         """Return the runs of a statement that are decided in the batch."""
+        return self._listed(self._found.get(statement, _NONE))
+
+    def ends(self, statement: int) -> tuple[HeadEnds, list[ColumnChain]]:
+        """Return the runs of `decided` that are told by their last heads, and the others."""
+        heads = self._found.get(statement, _NONE)
+        are_told = self._h[heads, HeadColumn.CHARGE] >= 0
+        return self._ends(heads[are_told]), self._listed(heads[~are_told])
+
+    def _ends(self, heads: Ints) -> HeadEnds:
+        h, e = self._h[heads], self._e
+        last, first = e[h[:, HeadColumn.ELEMENT]], e[h[:, HeadColumn.FIRST]]
+        ends_us, starts_us = last[:, ElementColumn.END], first[:, ElementColumn.START]
+        newest = self._docids[h[:, HeadColumn.NUMBER]]
+        docids = np.maximum(newest, last[:, ElementColumn.SETTLED])
+        came_us = self._watermarks_us[h[:, HeadColumn.NUMBER]]
+        watermarks_us = np.maximum(ends_us + self._grace_us, came_us)
+        depths = np.ones(len(heads), np.int64)
+        places = np.stack([docids, newest, depths, watermarks_us, starts_us, ends_us], axis=1)
+        order = np.lexsort((starts_us, ends_us, docids))
+        runs = sum(link.is_repeated for link in self._links)
+        of_runs = runs * (OF_A_RUN + self._codes.sizes[first[:, ElementColumn.KEY]])
+        return HeadEnds(
+            places[order],
+            self._docids[h[order, HeadColumn.OLDEST]],
+            (h[:, HeadColumn.CHARGE] + of_runs)[order],
+            partial(self._leaves_of, heads[order], self._batch),
+        )
+
+    def _leaves_of(self, heads: Ints, batch: int, row: int) -> Sequence[int]:
+        """Return the documents of one of some runs that have been found in a batch: this one."""
+        assert batch == self._batch, "heads have other numbers in other batches"
+        head = int(heads[row])
+        if head not in self._leaves:
+            some = heads[row : row + AT_A_TIME]
+            runs, at = runs_of(self._h[: self._heads], some)
+            leaves = self._extents[self._h[runs, HeadColumn.ELEMENT], 3]
+            own = [each.tolist() for each in np.split(leaves, at[1:-1])]
+            self._leaves.update(zip(some.tolist(), own, strict=True))
+        return self._leaves[head]
+
+    def _listed(self, heads: Ints) -> list[ColumnChain]:
         found: list[ColumnChain] = []
-        heads = self._found.get(statement)
-        if heads is None:
-            return found
-        for first in range(0, len(heads), _AT_A_TIME):
-            found += self._chains(heads[first : first + _AT_A_TIME])
+        for first in range(0, len(heads), AT_A_TIME):
+            found += self._chains(heads[first : first + AT_A_TIME])
         return found
 
     def _chains(self, heads: Ints) -> Iterator[ColumnChain]:
         """Yield the runs of which some heads are the last."""
         h, e = self._h, self._e
-        runs, at = self._runs_of(heads)
+        runs, at = runs_of(h[: self._heads], heads)
         elements, of_step = h[runs, HeadColumn.ELEMENT], h[runs, HeadColumn.STEP]
         self._parts.make_parts(e, np.unique(elements).tolist())
         newest = self._docids[h[heads, HeadColumn.NUMBER]]
@@ -342,7 +407,8 @@ class RunTable:
         steps = len(self._links)
         of_run = np.repeat(np.arange(len(heads)), np.diff(at))
         sizes = np.bincount(of_run * steps + of_step, minlength=len(heads) * steps)
-        extents = self._extents_of(elements, at)
+        parts = self._parts.parts
+        extents = extents_of(elements, at, e[elements], self._extents[elements], parts)
         chosen = self._parts.chosen_of(elements)
         for i, docid in enumerate(np.maximum(newest, settled).tolist()):
             own = slice(at[i], at[i + 1])
@@ -352,49 +418,12 @@ class RunTable:
                 docid,
                 extents[i],
                 chosen[own],
-                self._parts.parts,
+                parts,
                 self._run_of,
             )
 
     def _run_of(self, step: int) -> str:
         return self._links[step].run
-
-    def _runs_of(self, heads: Ints) -> tuple[Ints, Ints]:
-        """Return the heads of complete runs, from the first one on, and where each run begins."""
-        before = self._h[: self._heads, HeadColumn.BEFORE]
-        rows = [heads]
-        while (rows[-1] >= 0).any():
-            rows.append(np.where(rows[-1] >= 0, before[rows[-1]], -1))
-        by_run = np.stack(rows[::-1], axis=1)
-        is_head = by_run >= 0
-        at: Ints = np.concatenate([[0], np.cumsum(is_head.sum(axis=1))])
-        return by_run[is_head], at
-
-    def _extents_of(self, elements: Ints, at: Ints) -> list[Extent]:
-        """Return the extents of runs with some elements, which begin at places."""
-        e, extents, firsts = self._e[elements], self._extents[elements], at[:-1]
-        orders = e[:, ElementColumn.ORDER]
-        newest = np.repeat(np.maximum.reduceat(orders, firsts), np.diff(at)) == orders
-        places = np.flatnonzero(newest)
-        of_run = np.searchsorted(at, places, "right") - 1
-        _, first = np.unique(of_run, return_index=True)
-        parts = [self._parts.parts[each] for each in elements[places[first]].tolist()]
-        columns = (
-            np.minimum.reduceat(extents[:, 0], firsts),
-            np.maximum.reduceat(extents[:, 1], firsts),
-            e[firsts, ElementColumn.START],
-            e[at[1:] - 1, ElementColumn.END],
-            np.maximum.reduceat(e[:, ElementColumn.WATERMARK], firsts),
-            np.maximum.reduceat(extents[:, 2], firsts),
-        )
-        leaves = np.split(extents[:, 3], at[1:-1])
-        numbers = zip(*(column.tolist() for column in columns), strict=True)
-        return [
-            Extent(part, docid_min, docid_max, start_us, end_us, watermark_us, depth, own)
-            for part, (docid_min, docid_max, start_us, end_us, watermark_us, depth), own in zip(
-                parts, numbers, leaves, strict=True
-            )
-        ]
 
     # -- what is kept --------------------------------------------------------------------------
 
@@ -410,9 +439,11 @@ class RunTable:
     def _forget(self, before_us: int) -> None:
         kept = self._e[: self._size, ElementColumn.END] >= before_us
         kept[self._pending] = True
-        into = _numbering(kept)
+        into = numbering(kept)
         self._keep_heads(kept, into)
-        self._keep_near(into)
+        near = self._near[: self._nears]
+        near, self._nears = kept_near(self._h[: self._heads], near, into)
+        self._near = with_room(near, _ROOM)
         self._keep_elements(kept, into)
         self._keep_lines(into)
         self._keep_numbers()
@@ -421,39 +452,14 @@ class RunTable:
     def _keep_heads(self, kept: npt.NDArray[np.bool_], into: Ints) -> None:
         """Keep the heads that wait and begin with what is kept, and what is before them."""
         h = self._h[: self._heads]
-        is_kept = np.zeros(self._heads, np.bool_)
         self._waiting = self._waiting[kept[h[self._waiting, HeadColumn.FIRST]]]
-        some = self._waiting
-        while len(some):
-            is_kept[some] = True
-            some = np.unique(h[some, HeadColumn.BEFORE])
-            some = some[some >= 0]
-            some = some[~is_kept[some]]
-        head_into = _numbering(is_kept)
-        h = h[is_kept]
-        for column in (HeadColumn.ELEMENT, HeadColumn.FIRST):
-            h[:, column] = into[h[:, column]]
-        before = h[:, HeadColumn.BEFORE]
-        h[:, HeadColumn.BEFORE] = np.where(before >= 0, head_into[before], -1)
+        is_kept = heads_to_keep(h, self._waiting)
+        head_into = numbering(is_kept)
+        h = kept_heads(h, is_kept, into, head_into)
         self._waiting = head_into[self._waiting]
         slots = self._slots[: self._heads][is_kept]
-        self._heads, self._found = len(h), {}
-        self._h, self._slots = (_with_room(each, max(_ROOM, len(h))) for each in (h, slots))
-
-    def _keep_near(self, into: Ints) -> None:
-        """Write the lists of what is near anew, without what is forgotten."""
-        near = np.empty((max(_ROOM, self._nears), 2), np.int64)
-        count = 0
-        heads = self._h[: self._heads, HeadColumn.NEAR]
-        for head in np.flatnonzero(heads >= 0).tolist():
-            each, heads[head] = int(heads[head]), -1
-            while each >= 0:
-                element, each = map(int, self._near[each])
-                if into[element] >= 0:
-                    near[count] = into[element], heads[head]
-                    heads[head] = count
-                    count += 1
-        self._near, self._nears = near, count
+        self._heads, self._found, self._leaves = len(h), {}, {}
+        self._h, self._slots = (with_room(each, max(_ROOM, len(h))) for each in (h, slots))
 
     def _keep_elements(self, kept: npt.NDArray[np.bool_], into: Ints) -> None:
         e = self._e[: self._size][kept]
@@ -463,39 +469,30 @@ class RunTable:
         known = self._of_document[: self._documents_seen]
         known[known >= 0] = into[known[known >= 0]]
         self._parts.keep(kept, into, e[:, ElementColumn.CAME])
-        self._v = _with_room(self._v[: self._size][kept], max(_ROOM, len(e)))
-        self._extents = _with_room(self._extents[: self._size][kept], _ROOM)
+        self._v = with_room(self._v[: self._size][kept], max(_ROOM, len(e)))
+        self._extents = with_room(self._extents[: self._size][kept], _ROOM)
         self._size = len(e)
-        self._e = _with_room(e, _ROOM)
+        self._e = with_room(e, _ROOM)
 
     def _keep_lines(self, into: Ints) -> None:
         """Write the lines anew, of the keys that are in use."""
         keys = self._e[: self._size, ElementColumn.KEY]
         codes = self._codes.keep(np.unique(keys[keys >= 0]))
-        each = 1 if self._is_contiguous else len(self._links)
-        used = np.flatnonzero(codes >= 0)
-        lines = np.zeros((len(codes) * each, len(LineColumn)), np.int64)
-        lines[:, LineColumn.NEW] = _NOTHING_NEW
-        known = self._lines[: len(lines)]
-        lines[: len(known)] = known
-        lines = lines.reshape(len(codes), each, len(LineColumn))[used].reshape(-1, len(LineColumn))
         keys[keys >= 0] = codes[keys[keys >= 0]]
-        sizes = lines[:, LineColumn.SIZE]
-        own = into[self._arena[ranges(lines[:, LineColumn.AT], sizes)]]
-        of_line = np.repeat(np.arange(len(lines)), sizes)[own >= 0]
-        sizes = np.bincount(of_line, minlength=len(lines))
-        lines[:, LineColumn.AT] = np.cumsum(sizes) - sizes
-        lines[:, LineColumn.SIZE] = lines[:, LineColumn.ROOM] = sizes
-        self._lines, self._used = lines, len(of_line)
-        self._arena = np.concatenate([own[own >= 0], np.empty(_ROOM, np.int64)])
+        of_key = 1 if self._is_contiguous else len(self._links)
+        self._lines, own = kept_lines(self._lines, self._arena, into, codes, of_key)
+        self._used = len(own)
+        self._arena = np.concatenate([own, np.empty(_ROOM, np.int64)])
 
     def _keep_numbers(self) -> None:
         """Number docids and documents anew, those of the elements that are there."""
         e, h = self._e[: self._size], self._h[: self._heads]
         used, number = numbered(e[:, ElementColumn.NUMBER])
-        h[:, HeadColumn.NUMBER] = np.searchsorted(used, h[:, HeadColumn.NUMBER])
+        for column in (HeadColumn.NUMBER, HeadColumn.OLDEST):
+            h[:, column] = np.searchsorted(used, h[:, column])
         e[:, ElementColumn.NUMBER] = number
         self._docids, self._docids_seen = self._docids[used], len(used)
+        self._watermarks_us = self._watermarks_us[used]
         used, number = numbered(e[:, ElementColumn.DOCUMENT])
         e[:, ElementColumn.DOCUMENT] = number
         self._of_document, self._documents_seen = self._of_document[used], len(used)
@@ -516,59 +513,3 @@ def _orders(came: ElementColumns) -> tuple[Ints, int]:
         return order, len(distinct)
     places = {position: i for i, position in enumerate(sorted(set(came.positions)))}
     return np.array([places[each] for each in came.positions], np.int64), len(places)
-
-
-def _numbering(kept: npt.NDArray[np.bool_]) -> Ints:
-    """Return the new number of each row, -1 of one that is not kept."""
-    return np.where(kept, np.cumsum(kept) - 1, -1)
-
-
-def _longer(values: Ints, size: int, more: Ints) -> Ints:
-    """Return so many values with some more behind them, and perhaps room."""
-    if size + len(more) > len(values):
-        grown = np.empty(2 * (size + len(more)), np.int64)
-        grown[:size] = values[:size]
-        values = grown
-    values[size : size + len(more)] = more
-    return values
-
-
-def _with_room(rows: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """Return rows with room for so many."""
-    if size <= len(rows):
-        return rows
-    more = np.empty((max(size, 2 * len(rows)), rows.shape[1]), rows.dtype)
-    more[: len(rows)] = rows
-    return more
-
-
-class ColumnChainEvaluation:
-    """One chain of a table: see `chained.chains.ChainEvaluation`."""
-
-    def __init__(self, decision: ChainDecision, program: ChainProgram, table: RunTable) -> None:
-        self.decision, self.table = decision, table
-        self._number = table.join(decision, program)
-
-    @property
-    def limit(self) -> int | None:
-        """The document with too many runs."""
-        limit = int(self.table.limits[self._number])
-        return None if limit == NO_LIMIT else limit
-
-    def read(self, step: int, stream: TupleStream) -> None:
-        """Have rows of a stream be rows of the elements of a step."""
-        self.table.read(step, stream)
-
-    def leave(self) -> None:
-        """Have no more runs."""
-        self.table.leave(self._number)
-
-    def finds(self, clock: WatermarkSteps) -> bool:
-        """Return whether some runs are decided in the batch."""
-        self.table.advance(clock)
-        return self.table.finds(self._number)
-
-    def decide(self, clock: WatermarkSteps) -> list[ColumnChain]:
-        """Return the runs that are decided in the batch, in no order."""
-        self.table.advance(clock)
-        return self.table.decided(self._number)

@@ -11,7 +11,8 @@ import pyarrow as pa
 from joins.budget.limits import DEFAULT_RUN_LIMITS
 from joins.memory.instance import INSTANCE_SCHEMA
 from joins.sequences.clock import WatermarkSteps
-from joins.sequences.lockstep.runtable import ColumnChainEvaluation, RunTable
+from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
+from joins.sequences.lockstep.runtable import RunTable
 from templates.chainprograms import compile_chain, sample_chain
 
 __all__ = ["sample_row", "step_sample"]
