@@ -230,6 +230,20 @@ class Clause:
         object.__setattr__(self, "reach", reach if is_block else reach.plus(self.window_us))
         object.__setattr__(self, "reads_common", any(each.is_common for each in read))
 
+    def hand_on(
+        self,
+        stream: str,
+        variables: tuple[int, ...],
+        tested: tuple[Place | Measured, ...],
+        *,
+        is_common: bool,
+    ) -> None:
+        """Have a clause that nobody has seen yet hand on its tuples in a stream."""
+        given = {"stream": stream, "tuple_variables": variables, "tested": tested}
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "is_common", is_common)
+
     def __reduce__(self) -> tuple[Any, ...]:
         # What is compiled cannot be pickled.
         given = [each.name for each in fields(self) if each.init and each.name != "condition"]

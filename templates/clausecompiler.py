@@ -8,7 +8,7 @@ for each variable that is carried.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from templates.clause import (
@@ -38,7 +38,6 @@ from xscl.pattern import (
     TreePattern,
     TuplePattern,
     VariablePair,
-    term_variable,
     tree_pattern,
 )
 from xscl.query import (
@@ -55,6 +54,7 @@ from xscl.query import (
     VariableValue,
     Window,
     operand_terms,
+    operand_variables,
     term,
 )
 
@@ -91,6 +91,21 @@ class Side:
     tests: list[tuple[int, DataTest]]
 
 
+class ReadTerms:
+    """What a conjunction reads: its operands, its terms, and the variables that are compared."""
+
+    __slots__ = ("compared", "disjunct", "operands", "terms")
+
+    def __init__(self, disjunct: Disjunct) -> None:
+        self.disjunct = disjunct  # it is known by its identity for as long as this is there
+        self.operands = list(disjunct.operands())
+        read = [each for operand in self.operands for each in operand_terms(operand)]
+        terms = {term(each) for each in read}
+        terms.update([term(d) for o in self.operands if (d := as_derived(o)) is not None])
+        self.terms = frozenset(terms)
+        self.compared = frozenset([v.variable for v in read if isinstance(v, VariableValue)])
+
+
 @dataclass
 class Compiler:
     """Compiles the clauses of one alternative, inner ones first.
@@ -113,7 +128,8 @@ class Compiler:
         self.block_of = {variable.name: variable.block for variable in self.query.variables}
         # A parameter whose type is left open may be a number in some assignments (`QuerySet`).
         self.texts = {n for n, kind in self.query.parameters if kind not in ("number", "duration")}
-        self.look_at(o for disjunct in self.choice.values() for o in disjunct.operands())
+        self._read: dict[int, ReadTerms] = {}
+        self.look_at([o for disjunct in self.choice.values() for o in self.read(disjunct).operands])
 
     def look_at(self, asked: Iterable[Operand]) -> None:
         """Compile for predicates with these operands, and for what is shown."""
@@ -126,6 +142,13 @@ class Compiler:
         }
         self.derived |= {term(each): each for each in terms if isinstance(each, PathFrom)}
         self.instants = {term(each): each for each in terms if isinstance(each, Call)}
+        made = {**self.instants, **self.derived}
+        self.block_of_term = self.block_of | {
+            name: self.block_of[variable]
+            for name, each in made.items()
+            for variable in operand_variables(each)
+            if variable in self.block_of
+        }
         self.needed = self.compared | set(self.visible())
         self.dropped = {
             v.name for v in self.query.variables if v.is_path and v.name not in self.needed
@@ -165,17 +188,23 @@ class Compiler:
         self.clauses.append(clause)
         return clause
 
+    def read(self, disjunct: Disjunct) -> ReadTerms:
+        """Return what a conjunction of the alternative reads."""
+        found = self._read.get(id(disjunct))
+        if found is None:
+            found = self._read[id(disjunct)] = ReadTerms(disjunct)
+        return found
+
     def terms(self, disjunct: Disjunct) -> frozenset[str]:
         """Return the terms that a conjunction reads."""
-        operands = list(disjunct.operands())
-        derived = {term(d) for o in operands if (d := as_derived(o)) is not None}
-        return frozenset(derived | {term(each) for o in operands for each in operand_terms(o)})
+        return self.read(disjunct).terms
 
     def tuples(self, node: PlainNode, needed: frozenset[str]) -> Clause:
         """Compile a node whose tuples are handed on with the terms that are needed of it."""
         blocks = set(blocks_of(node))
         needed_here = frozenset(t for t in needed if self.block(t) in blocks)
-        below = self.clauses[-1] = self.with_tuples(self.clause(node, needed_here))
+        below = self.clause(node, needed_here)
+        self._give_stream(below)
         return below
 
     def _side(self, node: PlainNode, needed: frozenset[str]) -> Side:
@@ -190,12 +219,12 @@ class Compiler:
 
     def block(self, name: str) -> int:
         """Return the block that a term is of."""
-        derived = self.derived.get(name) or self.instants.get(name)
-        return self.block_of[name if derived is None else term_variable(derived)]
+        return self.block_of_term[name]
 
     def block_side(self, block: int, needed: frozenset[str]) -> Side:
         """Return a block's pattern as a graph that keeps the terms needed and the constants."""
-        derived = {t: d for t, d in self.derived.items() if self.block(t) == block}
+        of_term = self.block_of_term
+        derived = {t: d for t, d in self.derived.items() if of_term[t] == block}
         variables = {v for v in self.needed if self.block_of[v] == block}
         return self.side_of(block, needed, variables, derived, self.dropped)
 
@@ -213,7 +242,8 @@ class Compiler:
         )
         self.patterns.append(pattern)
         ids = self.catalog.add(pattern)
-        kept = {t for t in needed if self.block(t) == block}
+        of_term = self.block_of_term
+        kept = {t for t in needed if of_term[t] == block}
         nodes = [
             GraphNode(i, node.parent, bool(node.tests) or not kept.isdisjoint(node.terms))
             for i, node in zip(ids, pattern.nodes, strict=True)
@@ -221,7 +251,8 @@ class Compiler:
         node_of = {t: i for i, node in enumerate(pattern.nodes) for t in node.terms}
         tests = [(i, test) for i, node in enumerate(pattern.nodes) for test in node.tests]
         compared = {i for t, i in node_of.items() if t in self.compared or t in self.derived}
-        self.valued.extend(ids[i] for i in sorted(compared | {i for i, _ in tests}))
+        compared.update([i for i, _ in tests])
+        self.valued += [ids[i] for i in sorted(compared)]
         read = self.published.get(self.query.blocks[block].stream, Published(0, 0))
         instants = tuple(self.instants[t] for t in sorted(kept & self.instants.keys()))
         source = ClauseSource(block, None, read.stratum, read.retention_us, instants)
@@ -242,14 +273,14 @@ class Compiler:
         measured, others = split_measured(disjunct, others)
         for (s, i), _ in tested:
             if sides[s].source.below is None:
-                sides[s].nodes[i] = replace(sides[s].nodes[i], is_kept=True)
+                sides[s].nodes[i] = sides[s].nodes[i]._replace(is_kept=True)
         joins = tuple(
-            (where[term(j.left)][1], where[term(j.right)][1]) for j in disjunct.value_joins
+            [(where[term(j.left)][1], where[term(j.right)][1]) for j in disjunct.value_joins]
         )
         graph = JoinGraph(tuple(tuple(side.nodes) for side in sides), joins, tuple(edges))
         minor, moved = reduce(graph)
         template, row, place = template_of(minor)
-        stratum = max(side.source.stratum for side in sides)
+        stratum = max([side.source.stratum for side in sides])
         variables = {t: sides[s].nodes[i].variable for t, (s, i) in where.items()}
         similar = () if joins else similar_pairs(disjunct, variables)
         query_class = QueryClass(template, row, is_symmetric, stratum, similar=similar)
@@ -264,9 +295,9 @@ class Compiler:
             below = sides[side].source.below
             return place_at(side, meta(ref)) if below is None else place_at(side, -1, i)
 
-        read = {each for operand in disjunct.operands() for each in operand_terms(operand)}
-        compared = frozenset(v.variable for v in read if isinstance(v, VariableValue)).union(
-            *(side.source.below.compared for side in sides if side.source.below is not None)
+        below = [side.source.below for side in sides]
+        compared = self.read(disjunct).compared.union(
+            *[each.compared for each in below if each is not None]
         )
         return Clause(
             query_class=query_class,
@@ -279,20 +310,16 @@ class Compiler:
                 if sides[ref[0]].source.block is not None and ref[1] in moved[ref[0]]
             },
             box=(
-                *(
-                    test
-                    for s, side in enumerate(sides)
-                    for test in tested_below(side.source.below, s)
-                ),
-                *(Test(place_of(ref), *test) for ref, test in tested),
-                *(test_of(each, lambda name: place_of(where[name])) for each in measured),
+                *[test for s, each in enumerate(below) for test in tested_below(each, s)],
+                *[Test(place_of(ref), *test) for ref, test in tested],
+                *[test_of(each, lambda name: place_of(where[name])) for each in measured],
             ),
             residuals=tuple(others),
             tests=tuple(tests),
             condition=compile_condition(others, tests),
             compared=compared,
             carried=tuple(sorted(needed_above | compared)),
-            similar=in_text([side.source.below for side in sides], disjunct),
+            similar=in_text(below, disjunct),
         )
 
     def _split(
@@ -340,7 +367,7 @@ class Compiler:
             elif i not in parents:
                 self.edges.append((variables[i], variables[i]))
 
-    def with_tuples(self, clause: Clause) -> Clause:
+    def _give_stream(self, clause: Clause) -> None:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
         tested: tuple[Place | Measured, ...] = ()
         is_common = self.shares and may_be_common(clause)
@@ -350,13 +377,7 @@ class Compiler:
         stream = stream_name(clause, tested, owner)
         pattern = TuplePattern(stream, (*clause.carried, *terms_tested(tested)))
         self.patterns.append(pattern)
-        return replace(
-            clause,
-            is_common=is_common,
-            tested=tested,
-            stream=stream,
-            tuple_variables=self.catalog.add(pattern),
-        )
+        clause.hand_on(stream, self.catalog.add(pattern), tested, is_common=is_common)
 
     def _owner(self) -> object:
         """Return what tells tuples of the query from others, where they are not common."""

@@ -10,8 +10,9 @@ least common ancestors of those.  It is what templates are made of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["GraphNode", "JoinGraph", "NodeRef", "ResidualEdge", "Side", "reduce"]
 
@@ -21,8 +22,7 @@ NodeRef = tuple[Side, int]
 """A node: the side that it is on, and its index there."""
 
 
-@dataclass(frozen=True, slots=True)
-class GraphNode:
+class GraphNode(NamedTuple):
     """A node of one side: its variable, and the index of the node above it (-1 for the root).
 
     `is_kept` says that the node must survive the reduction though it joins nothing: a block
@@ -73,42 +73,39 @@ def reduce(graph: JoinGraph) -> tuple[JoinGraph, tuple[dict[int, int], ...]]:
     sides: list[tuple[GraphNode, ...]] = []
     moved: list[dict[int, int]] = []
     for side, nodes in enumerate(graph.sides):
-        needed = graph.joined(side) | {i for i, node in enumerate(nodes) if node.is_kept}
+        needed = graph.joined(side)
+        needed.update([i for i, node in enumerate(nodes) if node.is_kept])
         survivors = _with_common_ancestors(nodes, needed or {0})
         places = {old: new for new, old in enumerate(survivors)}
-        sides.append(
-            tuple(
-                GraphNode(node.variable, _nearest(nodes, node.parent, places), node.is_kept)
-                for node in [nodes[old] for old in survivors]
-            )
-        )
+        kept: list[GraphNode] = []
+        for variable, parent, is_kept in [nodes[old] for old in survivors]:
+            while parent >= 0 and parent not in places:
+                parent = nodes[parent].parent
+            kept.append(GraphNode(variable, places.get(parent, -1), is_kept))
+        sides.append(tuple(kept))
         moved.append(places)
     minor = JoinGraph(
         tuple(sides),
-        tuple((moved[LEFT][a], moved[RIGHT][b]) for a, b in graph.value_joins),
-        tuple(_move(edge, moved) for edge in graph.residuals),
+        tuple([(moved[LEFT][a], moved[RIGHT][b]) for a, b in graph.value_joins]),
+        tuple([_move(edge, moved) for edge in graph.residuals]),
     )
     return minor, tuple(moved)
 
 
-def _with_common_ancestors(nodes: tuple[GraphNode, ...], needed: Iterable[int]) -> list[int]:
+def _with_common_ancestors(nodes: tuple[GraphNode, ...], needed: Set[int]) -> list[int]:
     """Return the needed nodes and the least common ancestors of any of them, in order."""
-    needed = set(needed)
     branches = [0] * len(nodes)
     survivors: list[int] = []
     # Children stand behind their parents, so one walk from the back counts the branches.
-    for i in reversed(range(len(nodes))):
-        if i in needed or branches[i] > 1:
+    for i in range(len(nodes) - 1, -1, -1):
+        is_needed, below = i in needed, branches[i]
+        if is_needed or below > 1:
             survivors.append(i)
-        if (i in needed or branches[i]) and nodes[i].parent >= 0:
-            branches[nodes[i].parent] += 1
+        if is_needed or below:
+            parent = nodes[i].parent
+            if parent >= 0:
+                branches[parent] += 1
     return survivors[::-1]
-
-
-def _nearest(nodes: tuple[GraphNode, ...], node: int, places: dict[int, int]) -> int:
-    while node >= 0 and node not in places:
-        node = nodes[node].parent
-    return places.get(node, -1)
 
 
 def _move(edge: ResidualEdge, moved: list[dict[int, int]]) -> ResidualEdge:

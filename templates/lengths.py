@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from xscl.path import Parameter
@@ -32,8 +33,12 @@ class LongestSum:
     @staticmethod
     def of(sums: Iterable[LongestSum], *lengths: int) -> LongestSum:
         """Return the largest of some lengths and sums, at least nothing."""
-        longest: dict[tuple[str, ...], int] = {(): max((0, *lengths))}
-        for names, length_us in (each for several in sums for each in several.sums):
+        own = max((0, *lengths))
+        several = [each.sums for each in sums]
+        if not several:
+            return _one_of((((), own),))
+        longest: dict[tuple[str, ...], int] = {(): own}
+        for names, length_us in chain.from_iterable(several):
             longest[names] = max(length_us, longest.get(names, 0))
         return _one_of(tuple(longest.items()))
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from templates.chaindecision import DecidedChains
 from templates.decision import Decided
 from templates.rundecision import DecidedRuns
-from templates.template import Template, TemplateRow
+from templates.template import Template, TemplateRow, spelled
 from xscl.measures import sets_of
 from xscl.query import Call
 
@@ -78,6 +78,15 @@ class QueryClass:
         """Yield the pairs of variables whose values are joined."""
         for left, right in self.template.value_joins:
             yield self.row.variables[left], self.row.variables[right]
+
+    def spelled_in_no_stratum(self) -> str:
+        """Return the text of `in_no_stratum`; streams and shards are named by it, for good."""
+        row = f"TemplateRow(variables={self.row.variables!r})"
+        return (
+            f"QueryClass(template={spelled(self.template)}, row={row},"
+            f" is_symmetric={self.is_symmetric!r}, stratum=-1, decided={self.decided!r},"
+            f" similar={self.similar!r}, apart={self.apart!r})"
+        )
 
     def in_no_stratum(self) -> QueryClass:
         """Return the class without its stratum, which the streams that it reads decide."""

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from templates.joingraph import LEFT, GraphNode, JoinGraph, NodeRef, ResidualEdge
 
-__all__ = ["Template", "TemplateRow", "template_of"]
+__all__ = ["Template", "TemplateRow", "spelled", "template_of"]
 
 TRIED_NODES_MAX = 20_000
 """Nodes in all trials of one form together: six interchangeable value joins make 720 trials of 14
@@ -62,6 +62,12 @@ class Template:
         return self.left_size < self.size
 
 
+@lru_cache(maxsize=_FORMS_KEPT)
+def spelled(template: Template) -> str:
+    """Return the text of a template; many classes have one."""
+    return repr(template)
+
+
 @dataclass(frozen=True, slots=True)
 class TemplateRow:
     """The variables of one minor, in the order of its template."""
@@ -69,7 +75,7 @@ class TemplateRow:
     variables: tuple[int, ...]
 
 
-def template_of(graph: JoinGraph) -> tuple[Template, TemplateRow, dict[NodeRef, int]]:
+def template_of(graph: JoinGraph) -> tuple[Template, TemplateRow, Mapping[NodeRef, int]]:
     """Return a minor's template, its row, and the meta-variable of each of its nodes."""
     parents = tuple([tuple([node.parent for node in side]) for side in graph.sides])
     form = _canonical_form(parents, graph.value_joins, graph.residuals)
@@ -78,7 +84,7 @@ def template_of(graph: JoinGraph) -> tuple[Template, TemplateRow, dict[NodeRef, 
         return template, row, {node: i for i, node in enumerate(order)}
     each = [_variables(graph, order) for order in form.orders]
     least = min(each)
-    return form.template, TemplateRow(least), dict(form.places[each.index(least)])
+    return form.template, TemplateRow(least), form.places[each.index(least)]
 
 
 def _variables(graph: JoinGraph, order: list[NodeRef]) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ def stream_name(clause: Clause, tested: tuple[Place | Measured, ...], owner: obj
         "common" if is_shared else owner,
         None if is_shared else clause.window_us,
         [test[:2] for test in clause.box] if is_shared else clause.box,
-        clause.query_class.in_no_stratum(),
+        _Text(clause.query_class.spelled_in_no_stratum()),
         [(s.block, s.below and s.below.stream) for s in clause.sources],
         sorted(clause.places.items()),
         clause.residuals,
@@ -34,6 +34,15 @@ def stream_name(clause: Clause, tested: tuple[Place | Measured, ...], owner: obj
         tested,
     )
     return f"#{blake2b(repr(content).encode(), digest_size=16).hexdigest()}"
+
+
+class _Text(str):
+    """A text that stands for itself where it is spelled."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def may_be_common(clause: Clause) -> bool:

@@ -169,9 +169,10 @@ class PatternCatalog:
         variables: list[int] = []
         for node in pattern.nodes:
             parent = root if node.parent == DOCUMENT else variables[node.parent]
-            variables.append(self._use(parent, pattern.stream, node))
+            variable = self._use(parent, pattern.stream, self.numbering.step(node))
+            variables.append(variable)
             if node.terms:
-                self.names.setdefault(variables[-1], node.terms[0])
+                self.names.setdefault(variable, node.terms[0])
         return tuple(variables)
 
     def _add_tuples(self, pattern: TuplePattern) -> tuple[int, ...]:
@@ -225,14 +226,13 @@ class PatternCatalog:
             )
         return self._plan
 
-    def _use(self, parent: int, stream: str, node: PatternNode | None) -> int:
-        step = None if node is None else self.numbering.step(node)
+    def _use(self, parent: int, stream: str, step: _Step | None) -> int:
         key = _key(parent, stream, step)
         variable = self._ids.get(key)
         if variable is None:
             variable = self._ids[key] = self.numbering.number(key)
             self._define(variable, parent, stream, step)
-        self._uses[variable] += 1
+        self._uses[variable] = self._uses.get(variable, 0) + 1
         return variable
 
     def _define(self, variable: int, parent: int, stream: str, step: _Step | None) -> None:

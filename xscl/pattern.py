@@ -308,7 +308,7 @@ class _Builder:
         if not step.predicates:
             return (), (), ()
         predicates = tuple(_conjuncts(step.predicates))
-        counting = max((i + 1 for i, p in enumerate(predicates) if counts_positions(p)), default=0)
+        counting = max([i + 1 for i, p in enumerate(predicates) if counts_positions(p)], default=0)
         counted = [strip_variables(p) for p in predicates[:counting]]
         branches = [b for p in predicates[:counting] for b in self._binding_branches(p)]
         uncounted: list[Condition] = []
@@ -325,7 +325,9 @@ class _Builder:
             else:
                 uncounted.append(strip_variables(predicate))
         # Without positions the order of filters means nothing: one order, one definition.
-        filters = (*counted, *sorted(dict.fromkeys(uncounted), key=repr))
+        if len(uncounted) > 1:
+            uncounted = sorted(dict.fromkeys(uncounted), key=repr)
+        filters = (*counted, *uncounted)
         return filters, tuple(branches), tuple(tests)
 
     def _test(self, predicate: Condition) -> DataTest | None:
@@ -343,11 +345,18 @@ class _Builder:
 
     def _binding_branches(self, predicate: Condition) -> list[Condition]:
         """Return the paths of a predicate that bind something wanted, each as a branch."""
-        return [
-            Exists(path)
-            for path in _positive_paths(predicate)
-            if any(v in self.wanted for step in path.steps for v in step.variables())
-        ]
+        if isinstance(predicate, Exists):
+            return [predicate] if self._binds(predicate.path) else []
+        return [Exists(path) for path in _positive_paths(predicate) if self._binds(path)]
+
+    def _binds(self, path: Path) -> bool:
+        """Return whether a path binds something wanted."""
+        for step in path.steps:
+            if step.variable in self.wanted:
+                return True
+            if step.predicates and not self.wanted.isdisjoint(step.variables()):
+                return True
+        return False
 
 
 def _tested_path(predicate: Condition) -> Path:

@@ -44,7 +44,7 @@ def shard_of_instances(numbers: Ints, shards: int) -> Ints:
 
 def shard_of_class(query_class: QueryClass, shards: int) -> int:
     """Return the shard of a class without value joins: the same in every stratum."""
-    return crc32(repr(query_class.in_no_stratum()).encode()) % shards
+    return crc32(query_class.spelled_in_no_stratum().encode()) % shards
 
 
 def is_single(query_class: QueryClass) -> bool:

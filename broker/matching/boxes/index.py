@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -236,11 +235,13 @@ class BoxIndex:
     def _run(self, numbers: Ints) -> _SortedBoxes:
         """Return boxes as a run."""
         forms = self._forms[numbers].astype(np.int64)
-        leads = np.zeros(len(numbers))
+        leads = -self._windows[numbers].astype(np.float64)
         leading = np.empty((2, len(numbers)), np.int16)
+        leading[:] = np.array(_ALONE, np.int16)[:, None]
         order = np.argsort(forms, kind="stable")
-        cuts = [0, *(np.flatnonzero(np.diff(forms[order])) + 1).tolist(), len(order)]
-        for start, stop in pairwise(cuts):
+        cuts = np.array([0, *(np.flatnonzero(np.diff(forms[order])) + 1).tolist(), len(order)])
+        several = np.flatnonzero(np.diff(cuts) > 1)
+        for start, stop in zip(cuts[several].tolist(), cuts[several + 1].tolist(), strict=True):
             rows = order[start:stop]
             (leading[0, rows], leading[1, rows]), leads[rows] = self._leading(numbers[rows])
         keys = self._keys[numbers].astype(np.uint64)
@@ -254,8 +255,6 @@ class BoxIndex:
             self._points[numbers].astype(np.float64),
             *(-column[numbers].astype(np.float64) for column in self._bounds),
         ]
-        if len(numbers) == 1:
-            return _ALONE, found[_WINDOW]
         distinct = [len(np.unique(values)) for values in found]
         kind = int(np.argmax(distinct))
         leads = found[kind]
