@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from broker.matching.blockrows import BlockRows, PlainClasses
-from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.boxes.columns import Flags, Ints, distinct
 from broker.matching.boxes.points import Points
 from broker.matching.confidences import are_sure
 from broker.matching.costs.accounting import Accounting
@@ -187,7 +187,8 @@ class Collector:
         """Gather matches; return the hits that begin one."""
         begun = self.matches.add(hits)
         operands, rows = hits.points.operands, hits.rows[begun]
-        places = np.unique(np.concatenate([hits.points.left[rows], hits.points.right[rows]]))
+        both = np.concatenate([hits.points.left[rows], hits.points.right[rows]])
+        places, _, _ = distinct(both)
         places = places[operands.are_documents[places]]
         numbers = operands.numbers[places].tolist()
         unread = np.array([number not in self.leaves for number in numbers], np.bool_)

@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 
-from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.boxes.columns import Flags, Ints, distinct
 from broker.matching.costs.accounting import Accounting
 from broker.matching.costs.charges import FoundCharges, HandedOnCharges
 from broker.matching.hits import Hits
@@ -133,7 +133,7 @@ def distinct_rows(columns: Sequence[Ints]) -> tuple[list[Ints], Ints]:
         nothing = np.zeros(0, np.int64)
         return [column[nothing] for column in columns], nothing
     if (numbers := _as_numbers(columns)) is not None:
-        _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+        _, first, inverse = distinct(numbers)
         return [column[first] for column in columns], inverse
     inverse = first = np.zeros(len(columns[0]), np.int64)
     for column in columns:

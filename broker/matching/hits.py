@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.boxes.columns import Flags, Ints, distinct
 from broker.matching.boxes.lists import GrowingLists
 from broker.matching.boxes.operands import CodedTexts
 from broker.matching.boxes.points import Points
@@ -56,7 +56,7 @@ class Hits:
 
     def alone(self, some: Ints) -> Hits:
         """Return some of the hits, with no uses but theirs."""
-        used, which = np.unique(self.which[some], return_inverse=True)
+        used, _, which = distinct(self.which[some])
         uses = [self.uses[i] for i in used.tolist()]
         given = uses, self.table, self.clause_numbers[used]
         return Hits(self.points, self.rows[some], *given, which)
@@ -111,8 +111,8 @@ class Hits:
     @cached_property
     def _clauses(self) -> tuple[list[ClauseTerms], Ints]:
         """The different clauses, and which of them each hit is of."""
-        distinct, of_use = np.unique(self.clause_numbers, return_inverse=True)
-        return [self.table[number] for number in distinct.tolist()], of_use[self.which]
+        numbers, _, of_use = distinct(self.clause_numbers)
+        return [self.table[number] for number in numbers.tolist()], of_use[self.which]
 
     def by_clause(self, values: Iterable[int]) -> Ints:
         """Return one value of each clause, in the order of `clauses`, for each hit."""
@@ -131,7 +131,7 @@ class Hits:
         return self._have_equal_values() & self._have_strings()
 
     def _have_equal_values(self) -> Flags:
-        _, first, inverse = np.unique(self.rows, return_index=True, return_inverse=True)
+        _, first, inverse = distinct(self.rows)
         some = self.take(first)
         own, _, both = self.table.joined.taken(some._of_hits)
         left, right = (
@@ -219,9 +219,9 @@ class Hits:
     def texts(self, hits: Ints, terms: Ints) -> list[str | None]:
         """Return the values of some terms of some hits."""
         at = self.at[hits, terms]
-        distinct, inverse = np.unique(at, return_inverse=True)
-        is_first = int(len(distinct) > 0 and distinct[0] == NOWHERE)
-        known = [None] * is_first + self.points.operands.texts(distinct[is_first:])
+        places, inverse = np.unique(at, return_inverse=True)
+        is_first = int(len(places) > 0 and places[0] == NOWHERE)
+        known = [None] * is_first + self.points.operands.texts(places[is_first:])
         texts = [known[i] for i in inverse.tolist()]
         for i in np.flatnonzero(at == NOWHERE).tolist():
             texts[i] = self._instant(int(hits[i]), int(terms[i]))

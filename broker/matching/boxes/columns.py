@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Doubles", "Flags", "GrowingColumn", "Hashes", "Ints"]
+__all__ = ["Doubles", "Flags", "GrowingColumn", "Hashes", "Ints", "are_as_before", "distinct"]
 
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 Doubles = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+
+_SPARSE = 8
+"""Numbers that are this many times as large as they are many are sorted."""
+
+
+def distinct(numbers: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return different numbers, where each of them stands first, and which of them each number is.
+
+    They are whole numbers from 0, as numbers of rows are; where they are few, nothing is sorted.
+    """
+    size = 1 + int(numbers.max(initial=-1))
+    if size > _SPARSE * len(numbers):
+        return np.unique(numbers, return_index=True, return_inverse=True)
+    first = np.full(size, -1)
+    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
+    found = np.flatnonzero(first >= 0)
+    places = np.empty(size, np.int64)
+    places[found] = np.arange(len(found))
+    return found, first[found], places[numbers]
+
+
+def are_as_before(columns: Sequence[Ints]) -> Flags:
+    """Return which rows of some columns, the first one aside, are equal to the row before."""
+    are_same: Flags = columns[0][1:] == columns[0][:-1]
+    for column in columns[1:]:
+        are_same &= column[1:] == column[:-1]
+    return are_same
 
 
 class GrowingColumn:

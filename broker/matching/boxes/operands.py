@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.matching.boxes.columns import Doubles, Flags, Hashes, Ints
+from broker.matching.boxes.columns import Doubles, Flags, Hashes, Ints, distinct
 from joins import INSTANCE_SCHEMA, hash_values
 from xscl.functions import to_double
 from xscl.measures import WordSet, sets_of
@@ -114,24 +114,24 @@ class Operands:
 
     def are_equal(self, left: Ints, right: Ints) -> Flags:
         """Return where the values at two places are equal strings."""
-        distinct, inverse = np.unique(np.concatenate([left, right]), return_inverse=True)
-        strings = self.values.take(pa.array(distinct)).dictionary_encode()
+        both, _, inverse = distinct(np.concatenate([left, right]))
+        strings = self.values.take(pa.array(both)).dictionary_encode()
         codes = strings.indices.fill_null(-1).to_numpy()[inverse]
         equal: Flags = codes[: len(left)] == codes[len(left) :]
         return equal
 
     def hashes(self, places: Ints) -> tuple[Flags, Hashes, Hashes]:
         """Return whether the values at some places are known, and both hashes of each."""
-        distinct, inverse = np.unique(places, return_inverse=True)
-        strings = self.values.take(pa.array(distinct))
+        some, _, inverse = distinct(places)
+        strings = self.values.take(pa.array(some))
         known = strings.is_valid().to_numpy(zero_copy_only=False)
         first, other = hash_values(strings.fill_null(""))
         return known[inverse], first[inverse], other[inverse]
 
     def doubles(self, places: Ints) -> Doubles:
         """Return values at some places as `xs:double`; what is none, or not known, is NaN."""
-        distinct, inverse = np.unique(places, return_inverse=True)
-        strings = self.values.take(pa.array(distinct)).to_pylist()
+        some, _, inverse = distinct(places)
+        strings = self.values.take(pa.array(some)).to_pylist()
         found = np.array([np.nan if s is None else to_double(s) for s in strings], np.float64)
         return found[inverse]
 
@@ -140,10 +140,10 @@ class Operands:
 
         What is not known has none.
         """
-        distinct = np.unique(places)
+        some = np.unique(places)
         return {
             place: [] if text is None else sets_of(call, text)
-            for place, text in zip(distinct.tolist(), self.texts(distinct), strict=True)
+            for place, text in zip(some.tolist(), self.texts(some), strict=True)
         }
 
     def overlap(self, left: Ints, right: Ints) -> Flags:

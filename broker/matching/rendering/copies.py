@@ -16,6 +16,7 @@ from typing import NamedTuple
 from broker.documents.document import render_time
 from broker.matching.costs.charges import Payments, Price
 from broker.matching.match import FoundMatch
+from broker.matching.rendering.form import MatchForm
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.lines import Behind, MatchLines
 from broker.matching.rendering.matchreader import MatchReader
@@ -25,6 +26,9 @@ from broker.matching.rendering.trees import DocumentTree
 __all__ = ["Copies"]
 
 _EMPTY_BYTES = len("<match></match>")
+
+_as_tuple = tuple.__new__
+"""Makes a named tuple of its fields without a call of Python."""
 
 
 class _CopiedText(NamedTuple):
@@ -36,6 +40,14 @@ class _CopiedText(NamedTuple):
     spelled: str
     nbytes: int
     cost: int
+
+
+class _Copied(NamedTuple):
+    """Documents that matches copy: how their lines end, what such a match costs, its leaves."""
+
+    tail: str
+    price: Price
+    leaves: list[Leaf]
 
 
 class Copies:
@@ -100,14 +112,15 @@ class Copies:
         """Return the matches of some rows, none of a document that has `others`."""
         made: list[FoundMatch] = []
         last: tuple[int, ...] = ()
-        tail, price = "", Price(0, 0, 0, (), ())
+        copied = _Copied("", Price(0, 0, 0, (), ()), [])
+        spelling: MatchForm | None = None
         for i in some:
             leaves, docid, own = rows.leaves[i], rows.docids[i], rows.readers[i]
-            if leaves != last:
-                tail, price = self._copied(leaves)
-                last = leaves
             first = known[own[0]]
-            behind = Behind.of([self._leaves[number] for number in leaves], first.form)
+            if leaves != last:
+                copied, last, spelling = self._copied(leaves), leaves, None
+            if first.form is not spelling:
+                behind, spelling = Behind.of(copied.leaves, first.form), first.form
             nodes = first.lines.nodes(rows.visible[i])
             found = first.lines.found(
                 (render_time(rows.starts_us[i]), render_time(rows.ends_us[i])),
@@ -118,26 +131,31 @@ class Copies:
                 docid if first.is_ordered else None,
                 rows.confidences[i] if first.has_confidence else None,
             )
-            identity, oldest, payers = MatchLines.identity(behind, nodes), behind.oldest, []
+            identity, oldest, tail = MatchLines.identity(behind, nodes), behind.oldest, copied.tail
+            payers = []
             for number in own:
                 reader = known[number]
                 if docid < reader.limit:
-                    lines, query, parameters = reader.lines, reader.query.id, reader.parameters
-                    name = lines.id(identity)
-                    line = lines.line(name, found, tail)
-                    made.append(FoundMatch(docid, query, name, parameters, oldest, line))
+                    name, line = reader.lines.named(identity, found, tail)
+                    row = docid, reader.query_id, name, reader.parameters, oldest, line
+                    made.append(_as_tuple(FoundMatch, row))
                     payers.append(reader.number)
-            payments.add(payers, docid, rows.newest[i], price)
+            payments.add(payers, docid, rows.newest[i], copied.price)
         return made
 
-    def _copied(self, leaves: tuple[int, ...]) -> tuple[str, Price]:
-        """Return how lines end that copy documents, and what such a match costs."""
-        texts = [text for number in leaves if (text := self._texts[number]) is not None]
-        cost = sum([text.nbytes for text in texts])
-        readings = [(text.cost, 0) for text in texts]
-        most = cost + sum([text.cost for text in texts])
-        tail = MatchLines.copies("".join([text.spelled for text in texts]))
-        return tail, Price(most, _EMPTY_BYTES + cost, cost, leaves, readings)
+    def _copied(self, leaves: tuple[int, ...]) -> _Copied:
+        """Return what matches have in common that copy these documents."""
+        spelled, cost, most, readings = [], 0, 0, []
+        for number in leaves:
+            text = self._texts[number]
+            assert text is not None, "it is no copy of itself"
+            spelled.append(text.spelled)
+            cost += text.nbytes
+            most += text.cost
+            readings.append((text.cost, 0))
+        price = Price(most + cost, _EMPTY_BYTES + cost, cost, leaves, readings)
+        shown = [self._leaves[number] for number in leaves]
+        return _Copied(MatchLines.copies("".join(spelled)), price, shown)
 
     def forget(self) -> None:
         """Drop the texts of documents."""

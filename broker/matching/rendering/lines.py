@@ -46,7 +46,10 @@ class Behind(NamedTuple):
     @classmethod
     def of(cls, leaves: Sequence[Leaf], form: MatchForm) -> Behind:
         """Return the documents of matches of a form."""
-        lines, keys = [leaf.line for leaf in leaves[:DOCUMENTS_MAX]], [leaf.id for leaf in leaves]
+        lines = [leaf.line for leaf in leaves]
+        keys = [leaf.id for leaf in leaves]
+        if len(lines) > DOCUMENTS_MAX:
+            del lines[DOCUMENTS_MAX:]
         if form.has_blocks:
             for i, (unit, branch) in enumerate(zip(form.units, form.branches, strict=True)):
                 block = f",{unit}" if form.names_blocks else ""
@@ -120,6 +123,13 @@ class MatchLines:
         `found` and `tail` are what the methods of these names return of it.
         """
         return f'{{"id": "{name}", "query": {self._query}{found}{self._parameters}{tail}'
+
+    def named(self, identity: bytes, found: str, tail: str) -> tuple[str, str]:
+        """Return the id and the line of a match: `id` and `line` in one."""
+        digest = self._digest.copy()
+        digest.update(identity)
+        name = digest.hexdigest()
+        return name, f'{{"id": "{name}", "query": {self._query}{found}{self._parameters}{tail}'
 
     @staticmethod
     def tail(folds: Mapping[str, Any], output: Output) -> str:

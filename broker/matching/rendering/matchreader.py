@@ -24,6 +24,7 @@ class MatchReader:
     def __init__(self, reader: Reader, number: int) -> None:
         topic, self.form = reader
         self.query = query = topic.query
+        self.query_id = query.id
         self.number = number
         self.given = topic.parameters
         self.lines = MatchLines(self.given, self.form)

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from broker.matching.boxes.columns import Ints
+from broker.matching.boxes.columns import Ints, are_as_before, distinct
 from broker.matching.confidences import confidences
+from broker.matching.fewuses import distinct_rows
 from broker.matching.hits import Hits
 from broker.matching.rendering.form import MatchForm
 from broker.matching.rendering.matchnodes import with_runs
@@ -126,9 +127,10 @@ class MatchRows:
         began: list[Ints] = []
         leaves, lengths = hits.leaves
         # Matches of one reader have as many leaves and visible nodes.
-        layouts = np.stack([lengths, sizes], axis=1)
-        for length, size in np.unique(layouts, axis=0).tolist():
-            own = np.flatnonzero((lengths == length) & (sizes == size))
+        (each_length, each_size), of_hit = distinct_rows([lengths, sizes])
+        layouts = zip(each_length.tolist(), each_size.tolist(), strict=True)
+        for layout, (length, size) in enumerate(layouts):
+            own = np.flatnonzero(of_hit == layout)
             parts = (readers[own, None], leaves[own, :length], visible[own, :size])
             numbers[own], first = self._number(np.concatenate(parts, axis=1))
             some = own[first]
@@ -189,8 +191,8 @@ class MatchRows:
         rows = np.ascontiguousarray(keys).view(f"V{8 * keys.shape[1]}").ravel().tolist()
         found = [known.setdefault(row, len(known)) for row in rows]
         numbers = np.array(found, np.int64)
-        distinct, first = np.unique(numbers, return_index=True)
-        return numbers, first[distinct >= before]
+        each, first, _ = distinct(numbers)
+        return numbers, first[each >= before]
 
     def _compared(self, hits: Hits) -> tuple[Ints, Ints]:
         """Return the nodes of the witness tuples of hits, and where their values are spelled."""
@@ -205,9 +207,9 @@ class MatchRows:
         flat = np.array([pair for each in compared for pair in each], np.int64).reshape(-1, 2)
         ranks, terms = flat[which].T
         nodes[own, ranks] = hits.nodes[own, terms]
-        distinct, inverse = np.unique(hits.at[own, terms], return_inverse=True)
+        places, _, inverse = distinct(hits.at[own, terms])
         spelled[own, ranks] = len(self._spelled) + inverse
-        self._spelled += map(self._spell, hits.points.operands.texts(distinct))
+        self._spelled += map(self._spell, hits.points.operands.texts(places))
         return nodes, spelled
 
     def _similar(self, hits: Hits) -> Ints:
@@ -244,11 +246,9 @@ class MatchRows:
         leaves, visible = padded(self._leaves), padded(self._visible)
         docids, *places = columns[1:]
         keys = (docids, *leaves.T, spellings[columns[0]], *visible.T, *places)
-        found = np.column_stack(keys)[some]
-        order = np.lexsort((columns[0][some], *found.T[::-1]))
-        some, found = some[order], found[order]
+        some = some[np.lexsort((columns[0][some], *(key[some] for key in keys[::-1])))]
         witnesses = WitnessTuples(self._witnesses, self._spelled, len(self._numbers))
-        is_new = ~witnesses.are_as_before(some, (found[1:] == found[:-1]).all(axis=1))
+        is_new = ~witnesses.are_as_before(some, are_as_before([key[some] for key in keys]))
         are_apart = np.isin(some, [*self._folds.keys() | self._confidences.keys()])
         is_new |= are_apart
         is_new[1:] |= are_apart[:-1]

@@ -29,6 +29,12 @@ XPATH_ELEMENT_BYTES = 256
 _count = etree.XPath("count(//*)")
 
 
+def _is_escaped(xml: bytes) -> bool:
+    """Return whether JSON writes a character of a well-formed document as several."""
+    # To look for each of them is a tenth of looking for any of them.
+    return b'"' in xml or b"\n" in xml or b"\\" in xml or b"\t" in xml or b"\r" in xml
+
+
 def _element_count(root: etree._Element) -> int:
     # Without an object for each, which costs four times as much.
     found = _count(root)
@@ -70,7 +76,8 @@ class DocumentTree(NumberedTree):
         if self._spelled is None:
             # A text that is shown once need not be kept beside what is spelled.
             text = self._xml.decode() if self.is_verbatim else self.text
-            self._spelled = encode_basestring(text)[1:-1]
+            is_same = self.is_verbatim and not _is_escaped(self._xml)
+            self._spelled = text if is_same else encode_basestring(text)[1:-1]
         return self._spelled
 
     @property

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.boxes.columns import Flags, Ints, are_as_before
 from broker.matching.fewuses import distinct_rows
 from joins import ranges
 
@@ -45,10 +45,10 @@ class WitnessTuples:
         nodes = padded([part.nodes for part in parts])
         spelled = padded([part.spelled for part in parts])
         similar = np.concatenate([part.similar for part in parts])
-        keys = np.column_stack([numbers, nodes, _ranked(similar, texts)])
-        order = np.lexsort(keys.T[::-1])
+        keys = [numbers, *nodes.T, _ranked(similar, texts)]
+        order = np.lexsort(keys[::-1])
         is_new = np.ones(len(order), np.bool_)
-        is_new[1:] = (np.diff(keys[order], axis=0) != 0).any(axis=1)
+        is_new[1:] = ~are_as_before([key[order] for key in keys])
         order = order[is_new]
         numbers = numbers[order]
         self._texts = texts
