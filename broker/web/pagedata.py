@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -112,7 +112,7 @@ def overview(backend: Backend, wanted: str = "") -> dict[str, Any]:
         ][:_ROWS_MAX],
         "late_of": backend.ingest.late.by_stream,
         "queries": shown,
-        "said_of": {each.id: said_of(sources[each.id]) for each in shown},
+        "said_of": {each.id: _paragraphs(said_of(sources[each.id])) for each in shown},
         "queries_left": max(0, len(queries) - _ROWS_MAX),
         "matches_of": {each.id: outbox.matches.count(each.id) for each in shown},
         "subscribers_of": {each.id: registry.subscriptions.count(each.id) for each in shown},
@@ -203,10 +203,27 @@ def offers(backend: Backend, names: Iterable[str]) -> list[dict[str, Any]]:
         with contextlib.suppress(RegistryError):
             query = backend.registry.query(name)
             if query.state is not QueryState.REMOVED:
-                said = said_of(backend.registry.source(query))["description"]
+                said = _paragraphs(said_of(backend.registry.source(query)))
                 parameters = parsed(query).parameters
-                found.append({"id": name, "description": said, "parameters": parameters})
+                found.append({"id": name, "said": said, "parameters": parameters})
     return found
+
+
+def _paragraphs(said: Mapping[str, Any]) -> dict[str, list[str]]:
+    r"""Return the text of comments as paragraphs, apart from whom a query belongs to and its tags.
+
+    >>> _paragraphs({"description": "Stories\nof two.\nowner: ann\n\nThey differ."})
+    {'text': ['Stories of two.', 'They differ.'], 'labels': ['owner: ann']}
+    """
+    labels, text = [], [""]
+    for line in said["description"].splitlines():
+        if line.lower().startswith(("owner:", "tags:")):
+            labels.append(line)
+        elif line.strip():
+            text[-1] = f"{text[-1]} {line.strip()}".strip()
+        else:
+            text.append("")
+    return {"text": list(filter(None, text)), "labels": labels}
 
 
 def feed_store(application: web.Application) -> FeedStore | None:

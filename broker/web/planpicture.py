@@ -26,6 +26,7 @@ _WIDE, _HIGH = 148, 44
 _ACROSS, _DOWN = 64, 14
 _MARGIN = 8
 _LETTERS_MAX = 20
+_TITLE_LETTERS_MAX = 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +187,8 @@ def _named(group: _Group) -> tuple[str, str]:
     return f"{len(group.names):,} queries", ", ".join(group.names[:3])
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LETTERS_MAX else text[: _LETTERS_MAX - 1] + "…"
+def _short(text: str, letters: int = _LETTERS_MAX) -> str:
+    return text if len(text) <= letters else text[: letters - 1] + "…"
 
 
 class _Drawing:
@@ -225,7 +226,9 @@ class _Drawing:
             x = _MARGIN + self._columns * (_WIDE + _ACROSS)
             y = _MARGIN + row * (_HIGH + _DOWN)
             whole = " ".join(filter(None, (title, below)))
-            self._boxes[name] = PlanBox(kind, _short(title), _short(below), whole, x, y)
+            self._boxes[name] = PlanBox(
+                kind, _short(title, _TITLE_LETTERS_MAX), _short(below), whole, x, y
+            )
             self._row_of[name] = row
             self._rows = max(self._rows, row + 1)
         self._columns += 1
