@@ -137,7 +137,33 @@ def evaluate_slices(
         yield from evaluate_batches(plan_of(version), documents, limits.evaluator)
 
 
+_GATHERED_BYTES = 1 << 20
+"""Documents of small segments are evaluated together, up to so many bytes: a live stream has some
+twenty of them in each, and what is made for a batch costs more than these."""
+
+
 def _document_batches(
+    slices: Iterable[tuple[tuple[Segment, pa.RecordBatch], Slice]], documents_max: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the documents of slices in order, at most so many at a time."""
+    small: list[pa.RecordBatch] = []
+    documents = nbytes = 0
+    for batch in _sliced(slices, documents_max):
+        documents += batch.num_rows
+        nbytes += batch.nbytes
+        if small and (documents > documents_max or nbytes > _GATHERED_BYTES):
+            yield _joined(small)
+            small, documents, nbytes = [], batch.num_rows, batch.nbytes
+        small.append(batch)
+    if small:
+        yield _joined(small)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _sliced(
     slices: Iterable[tuple[tuple[Segment, pa.RecordBatch], Slice]], documents_max: int
 ) -> Iterator[pa.RecordBatch]:
     for (segment, rows), each in slices:
@@ -165,6 +191,8 @@ def evaluated(
             break
         done += witnesses.num_rows
         yield witnesses
+    else:
+        return
     pairs = ((opened(each.path), each) for each in slices)
     for documents in _document_batches(pairs, limits.evaluated_documents):
         left_out = documents.slice(min(done, documents.num_rows))

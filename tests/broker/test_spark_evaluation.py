@@ -17,6 +17,7 @@ from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
 from broker.pipeline.evaluation import PlanStore, evaluate_slices
+from broker.pipeline.limits import PipelineLimits
 from broker.pipeline.slices import slice_segments
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
 from xpath_eval.counters import Counters, counters_of, witness_table
@@ -82,6 +83,17 @@ def expected(directory: Path) -> Found:
     (slices,) = slice_segments(Spool(directory / "spool"), 0, 4, parallelism=1)
     plans = PlanStore(directory / "plans")
     return found_in([witness_table(evaluate_slices(plans.get, slices))])
+
+
+@pytest.mark.parametrize(("most", "together"), [(7, 7), (45, 30), (60, 60), (2_000, DOCUMENTS)])
+def test_witnesses_are_the_same_however_many_documents_are_evaluated_together(
+    directory: Path, expected: Found, most: int, together: int
+) -> None:
+    (slices,) = slice_segments(Spool(directory / "spool"), 0, 4, parallelism=1)
+    limits = PipelineLimits(evaluated_documents=most)
+    batches = list(evaluate_slices(PlanStore(directory / "plans").get, slices, limits))
+    assert found_in([witness_table(batches)]) == expected
+    assert max(batch.num_rows for batch in batches) == together, "segments have 30 documents each"
 
 
 @pytest.mark.parametrize("workers", [1, 2])
