@@ -14,9 +14,9 @@ process, and what each does is timed, as if each had a core of its own.
 
 Then what one frequent value does to three shards: equal titles again, and a share of the items has
 one and the same.  At the end, what a match costs the driver, in the workloads of
-`python -m benchmarks matches` and one without matches, in microseconds of processor time: the
-driver up to the commit, with shards that make lines and with shards that answer with tuples; the
-outbox; all shards, and the slowest of them.
+`python -m benchmarks matches`, one without matches, and one of 20,000 subscriptions (`asked`), in
+microseconds of processor time: the driver up to the commit, with shards that make lines and with
+shards that answer with tuples; the outbox; all shards, and the slowest of them.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ FULL_BATCH = 10_000
 SHARDS = (1, 2, 8, 32, 128)
 SKEWED_SHARES = (0, 10, 50)
 MATCHED_DOCUMENTS = 6_000
+ASKING = 20_000
+ASKED = FROM.replace("a/next = b/link", "a/next = b/link AND b/link = $asked")
 SKEWED_DOCUMENTS = 4_000
 """Half of them with one title make two million pairs, which a broker with a budget does not."""
 
@@ -144,13 +146,19 @@ def measure(lines: Sequence[DocumentLine], classes: Sequence[QueryClass], shards
     )
 
 
+def registered(texts: Sequence[str]) -> list[RegisteredQuery]:
+    """Return queries; one with a parameter is asked for by many, of whom each item has one."""
+    queries = [xscl.parse(text, id=f"q{i}")[0] for i, text in enumerate(texts)]
+    items = [{"asked": f"item {i}"} for i in range(ASKING)]
+    return [RegisteredQuery(each, 0, tuple(items if each.parameters else [{}])) for each in queries]
+
+
 def measure_matches(
     texts: Sequence[str], shards: int, *, can_finish: bool, batch: int = BATCH
 ) -> dict[str, float]:
     """Return what is spent on all documents but those of the first batch, in microseconds."""
     timed = TimedShards(shards, can_finish=can_finish)
-    queries = [RegisteredQuery(xscl.parse(text, id=f"q{i}")[0]) for i, text in enumerate(texts)]
-    engine = Engine(queries, lateness_us=0, processor=timed.processor)
+    engine = Engine(registered(texts), lateness_us=0, processor=timed.processor)
     batches = MATCHED_DOCUMENTS // BATCH
     stream = [document(number) for number in range(1, batches * batch + 1)]
     xml = {each.docid: each.xml for each in stream}
@@ -184,7 +192,7 @@ def print_matches(shards: int) -> None:
     print(f"{'':>8} {'matches':>8} {'driver':>14} {'with tuples':>14} {'outbox':>14}", end="")
     print(f" {'all shards':>11} {'slowest':>8}")
     base: dict[str, float] = {}
-    for name, texts in {"none": [nothing], **WORKLOADS}.items():
+    for name, texts in {"none": [nothing], **WORKLOADS, "asked": [ASKED]}.items():
         count = MATCHED_DOCUMENTS - BATCH
         runs = [
             min(

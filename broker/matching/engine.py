@@ -36,7 +36,7 @@ from broker.matching.costs.accounts import Accounts
 from broker.matching.costs.balances import Balances
 from broker.matching.costs.budget import DEFAULT_BUDGET, Budget, Spent
 from broker.matching.costs.holders import StreamHolders
-from broker.matching.finishing.readers import Finishing
+from broker.matching.finishing.byshards import Finishing
 from broker.matching.instances import WATERMARK_MIN_US
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import FoundMatch
@@ -317,7 +317,7 @@ class Engine:
         if batch.is_known:
             self._leave_out_unread()
         elif self._finishing is not None and not self._absorption.is_much:
-            self._finishing.begin(batch.take, batch.documents)
+            self._finishing.begin(self._queries.fan_out, batch.take, batch.documents)
         if not batch.is_known or self._queries.must_probe:
             for stratum in self._processor.strata:
                 self._probe(stratum, batch)

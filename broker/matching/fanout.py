@@ -7,8 +7,10 @@ where it is counted (`collector`).  Boxes are looked up for all tuples of a tabl
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Hashable, Iterator, Sequence, Set
+from typing import Protocol
 
 import numpy as np
 
@@ -25,7 +27,7 @@ from broker.matching.usegroups import UseGroup, group_key
 from broker.matching.uses import Use
 from templates.clause import Clause
 
-__all__ = ["FanOut"]
+__all__ = ["FanOut", "UseListener"]
 
 FOLLOWS, GROUPED = -1, -2
 """The numbers of a use whose hits are those of another, and of one that is looked up by a group."""
@@ -34,10 +36,21 @@ UNKNOWN = -1
 """Stands for the number of the terms of a use that has had no tuple."""
 
 
+class UseListener(Protocol):
+    """Who is told of uses, which are whole then."""
+
+    def came(self, uses: Sequence[Use]) -> None:
+        """Hear of uses that have come."""
+
+    def went(self, uses: Sequence[Use]) -> None:
+        """Hear of uses that are to go."""
+
+
 class FanOut:
     """All uses of classes, by their boxes, of which so many are listed, or wait, at a time.
 
     `changes` grows with each use that comes or goes; `plain` are classes that need no look.
+    Who listens is told of each.
     """
 
     def __init__(self, limits: MatchingLimits) -> None:
@@ -53,14 +66,21 @@ class FanOut:
         self._clauses: Counter[Clause] = Counter()
         self.plain = PlainClasses()
         self.changes = 0
+        self._listener: Callable[[], UseListener | None] = lambda: None
         self._of_ends: tuple[int, dict[int, list[Use]]] = 0, {}
         self._alike: dict[tuple[Clause, str, Box], list[Use]] = {}
         # Of the clauses that have had a tuple.
         self._terms = TermTable()
         self._terms_of = _no_terms()
 
+    def tell(self, listener: UseListener) -> None:
+        """Have somebody told of uses from now on, for as long as others hold it."""
+        self._listener = weakref.ref(listener)
+
     def add(self, uses: Sequence[Use]) -> None:
         """Add uses of one clause; of those of one source only the first is asked."""
+        if (listener := self._listener()) is not None:
+            listener.came(uses)
         clause = uses[0].clause
         alone: list[Use] = []
         for use in uses:
@@ -181,9 +201,11 @@ class FanOut:
         found = self._groups.get(stream, {}).get(key)
         return found if found is None or isinstance(found, UseGroup) else self._grouped(found)
 
-    def remove(self, uses: Iterable[Use]) -> None:
+    def remove(self, uses: Sequence[Use]) -> None:
         """Undo one `add` for each of some uses."""
         alone: dict[tuple[int, Clause], list[Use]] = {}
+        if (listener := self._listener()) is not None:
+            listener.went(uses)
         for use in uses:
             if use.topic.source or self._by_class[use.query_class][use] == GROUPED:
                 self._remove(use)

@@ -32,13 +32,15 @@ class Topic:
 
     No field changes: to say so to Python would cost more than all else that makes one.
     `source` names the matches of which it has rows or graphs, `""` where it has none: assignments
-    that differ in what is asked of rows alone have one source.
+    that differ in what is asked of rows alone have one source.  Each of so many `alternatives` has
+    a root, and its uses.
     """
 
     query: Query
     parameters: Mapping[str, Any]
     registration_point: int
     source: str = ""
+    alternatives: int = 1
 
     @property
     def has_outcome(self) -> bool:

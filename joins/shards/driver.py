@@ -125,6 +125,17 @@ class ShardedProcessor(Classified):
             self._readers = asked.readers
             self._outdated.add("readers")
 
+    def keep(self, value: object) -> str:
+        """Keep a value for all shards; return its name."""
+        self._notices += 1
+        name = f"kept-{self._notices}"
+        self._store.put_value(name, value)
+        return name
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Forget values that no order of this batch names."""
+        self._store.remove(names)
+
     def begin_batch(self) -> None:
         """Start a batch: instances that are absorbed from now on are new."""
         self.asked = None

@@ -80,9 +80,10 @@ class Asked(NamedTuple):
 class Finisher(Protocol):
     """Makes of tuples, where they are found, what comes of them."""
 
-    def finish(
-        self, readers: Any, tuples: TupleTable, rows: Rows
-    ) -> tuple[TupleTable, object | None]:
+    def learn(self, readers: Any, read: Callable[[str], Any]) -> None:
+        """Take over for whom that is; `read` returns what shards are told under other names."""
+
+    def finish(self, tuples: TupleTable, rows: Rows) -> tuple[TupleTable, object | None]:
         """Return the tuples that are not for these readers, and what the others come to.
 
         That can be pickled; it is None where it is too much.

@@ -58,7 +58,7 @@ class Shard:
     ) -> None:
         self._limits = limits
         self._finisher = finisher
-        self._readers_name, self._readers = "", None
+        self._readers_name = ""
         self._number = number
         self._shards = shards
         self._store = store
@@ -112,8 +112,9 @@ class Shard:
             return tuples, None
         assert self._finisher is not None
         if self._readers_name != readers:
-            self._readers, self._readers_name = self._store.get_value(readers), readers
-        return self._finisher.finish(self._readers, tuples, self._rows)
+            self._finisher.learn(self._store.get_value(readers), self._store.get_value)
+            self._readers_name = readers
+        return self._finisher.finish(tuples, self._rows)
 
     def _rows(self, numbers: Iterable[int]) -> Iterator[tuple[list[int], pa.RecordBatch]]:
         """Yield rows of instances, with the driver's numbers."""

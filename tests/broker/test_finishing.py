@@ -21,6 +21,7 @@ from broker.documents.spool import Spool, SpoolWriter
 from broker.matching.costs.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.finishing.finisher import FinishedMatches
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.queries.registration import SetChange
 from broker.matching.stepresult import StepResult
 from broker.pipeline.shards import Join, ShardTask, Tasks, carry_out
@@ -64,8 +65,9 @@ class Listened:
         shards: int = 3,
         budget: Budget = UNLIMITED,
         limits: ShardLimits = DEFAULT_SHARD_LIMITS,
+        matching: MatchingLimits = DEFAULT_MATCHING_LIMITS,
     ) -> None:
-        store = MemoryStore()
+        store = self.store = MemoryStore()
         join = Join(0, shards, budget.pairs_max, limits)
         self._members = [join.shard(n, store, self._documents) for n in range(shards)]
         self._shards = ShardedProcessor(
@@ -79,7 +81,7 @@ class Listened:
         self.orders: list[Order] = []
         self.answers: list[Answer] = []
         self.steps: list[StepResult] = []
-        self.engine = engine_of(texts, budget, self._shards)
+        self.engine = engine_of(texts, budget, self._shards, matching)
 
     def _documents(self, docids: Iterable[int]) -> Mapping[int, bytes]:
         assert self._shards.asked is not None
@@ -112,11 +114,14 @@ class Listened:
 
 
 def engine_of(
-    texts: Mapping[str, str], budget: Budget = UNLIMITED, shards: ShardedProcessor | None = None
+    texts: Mapping[str, str],
+    budget: Budget = UNLIMITED,
+    shards: ShardedProcessor | None = None,
+    limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
 ) -> Engine:
     """Return an engine."""
     queries = [RegisteredQuery(xscl.parse(text, id=name)[0]) for name, text in texts.items()]
-    return Engine(queries, lateness_us=0, budget=budget, processor=shards)
+    return Engine(queries, lateness_us=0, budget=budget, processor=shards, limits=limits)
 
 
 def fed(
@@ -223,6 +228,95 @@ def test_queries_that_come_and_go_are_those_of_their_batch() -> None:
         shards.feed(documents[start : start + 10], documents=documents)
         assert lines_of(shards.steps) == lines_of(steps)
     assert shards.finished == ["other", "q"]
+
+
+GIVEN = "S//i->a FOLLOWED BY {a/u = b/u AND a/v = $v, 1 h} S//i->b"
+IN_CHUNKS = replace(DEFAULT_MATCHING_LIMITS, finished_uses_chunk=3, finished_clauses_chunk=1)
+
+
+def assigned(*changes: tuple[int, int | None]) -> SetChange:
+    """Return assignments of `q` with their registration points, None of one that goes."""
+    return SetChange(assigned=[("q", {"v": str(v)}, point) for v, point in changes])
+
+
+def both(
+    texts: Mapping[str, str], changes: Sequence[SetChange], limits: MatchingLimits
+) -> tuple[Listened, list[set[str]]]:
+    """Make a change before each ten documents; return shards, and what was kept after each.
+
+    They make what an engine without shards makes.
+    """
+    documents = stream(10 * len(changes))
+    shards, whole = Listened(texts, matching=limits), engine_of(texts)
+    steps: list[StepResult] = []
+    kept = []
+    for i, change in enumerate(changes):
+        some = documents[10 * i : 10 * i + 10]
+        assert whole.follow(change)
+        assert shards.engine.follow(change)
+        steps += fed(whole, some, documents=documents)
+        shards.feed(some, documents=documents)
+        kept.append({name for name in shards.store.names() if name.startswith("kept-")})
+    assert lines_of(shards.steps) == lines_of(steps) != []
+    return shards, kept
+
+
+def test_a_change_writes_one_chunk_of_uses_anew() -> None:
+    first = assigned(*((v, 0) for v in range(-10, 7)))
+    changes = [first, assigned((7, 10), (3, None)), SetChange(), assigned((3, 30))]
+    shards, (before, then, still, after) = both({"q": GIVEN}, changes, IN_CHUNKS)
+    assert shards.tuples == 0
+    assert shards.finished == ["q"]
+    assert len(before) == 1 + 6
+    # The one with room, where there is none but that of the one that has gone; and that.
+    assert len(before - then) <= 2
+    assert then == still
+    assert len(still - after) <= 1
+
+
+def test_uses_that_have_gone_are_found_no_more_where_their_chunk_is_gone() -> None:
+    texts = {"q": GIVEN, "other": OTHER}
+    first = assigned(*((v, 0) for v in range(7)))
+    gone = assigned(*((v, None) for v in range(1, 7)))
+    changes = [first, gone, SetChange(gone=["q"]), SetChange(gone=["other"]), SetChange()]
+    shards, kept = both(texts, changes, IN_CHUNKS)
+    assert shards.tuples == 0
+    assert list(map(len, kept[:3])) == [2 + 3, 2 + 1, 1 + 1]
+
+
+def test_classes_are_finished_again_when_who_shared_them_has_gone() -> None:
+    either = "S//i->a FOLLOWED BY {a/u = b/u OR a/v = b/v, 1 h} S//i->b"
+    new = [
+        RegisteredQuery(xscl.parse(text, id=name)[0], 10)
+        for name, text in {"p": f"SELECT * FROM {PAIRS} PUBLISH P", "either": either}.items()
+    ]
+    changes = [
+        SetChange(),
+        SetChange(queries=new),
+        SetChange(gone=["p"]),
+        SetChange(gone=["either"]),
+    ]
+    shards, kept = both({"q": PAIRS, "other": OTHER}, changes, IN_CHUNKS)
+    made = [set() for _ in changes]
+    for order, answer in zip(shards.orders, shards.answers, strict=True):
+        if isinstance(answer.finished, FinishedMatches):
+            made[order.first_new // 10] |= {match.query for match in answer.finished.matches()}
+    assert made == [{"other", "q"}, set(), set(), {"other", "q"}]
+    assert all(map(len, kept))
+
+
+def test_more_uses_than_a_worker_can_have_are_the_drivers_until_they_are_fewer() -> None:
+    limits = replace(IN_CHUNKS, finished_uses=8)
+    changes = [
+        assigned(*((v, 0) for v in range(7))),
+        assigned((7, 10), (8, 10)),
+        assigned((8, None)),
+        assigned((7, None)),
+    ]
+    shards, kept = both({"q": GIVEN}, changes, limits)
+    assert [bool(each) for each in kept] == [True, False, False, True]
+    assert shards.tuples > 0
+    assert [bool(order.readers) for order in shards.orders][-1]
 
 
 def test_a_task_reads_texts_in_the_spool(tmp_path: Path) -> None:

@@ -156,6 +156,9 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
         "large_instances": (0, 2),
         "published": (0, 2),
         "trees": (0, 300),
+        "finished_uses": (0, 2, 5),
+        "finished_uses_chunk": (1, 2),
+        "finished_clauses_chunk": (1, 2),
         "shared_characters": (0, 3),
     },
     PipelineLimits: {

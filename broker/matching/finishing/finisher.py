@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from broker.matching.boxes.points import Points
 from broker.matching.collector import Collector
-from broker.matching.fanout import FanOut
 from broker.matching.finishing.bill import Bill, SummedCharges
+from broker.matching.finishing.knownuses import KnownUses
 from broker.matching.finishing.readers import Readers
-from broker.matching.limits import DEFAULT_MATCHING_LIMITS
 from broker.matching.match import FoundMatch
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matches import MatchBuilder
@@ -71,29 +69,25 @@ class MatchFinisher:
         self._documents = documents
         self._bytes_max = bytes_max
         self._readers: Readers | None = None
-        self._fan_out = FanOut(DEFAULT_MATCHING_LIMITS)
+        self._known = KnownUses()
 
-    def finish(
-        self, readers: Readers, tuples: TupleTable, rows: Rows
-    ) -> tuple[TupleTable, FinishedMatches | None]:
+    def learn(self, readers: Readers, read: Callable[[str], Any]) -> None:
+        """Take over for whom tuples are finished; `read` returns chunks by name."""
+        self._known.learn(readers, read)
+        self._readers = readers
+
+    def finish(self, tuples: TupleTable, rows: Rows) -> tuple[TupleTable, FinishedMatches | None]:
         """Return the tuples of classes that others use, and the matches of these readers.
 
         They are None where they are too much, or of documents that were published.
         """
-        if readers is not self._readers:
-            self._take(readers)
-        are_own = np.isin(tuples.classes, [*self._fan_out.classes()])
+        readers = self._readers
+        assert readers is not None
+        are_own = np.isin(tuples.classes, [*readers.classes])
         others = tuples.take(np.flatnonzero(~are_own)).compact()
         bill = Bill(readers.bytes_max)
         matches = self._matches(readers, tuples.take(np.flatnonzero(are_own)), rows, bill)
         return others, None if matches is None else FinishedMatches.of(matches, bill)
-
-    def _take(self, readers: Readers) -> None:
-        self._fan_out = FanOut(readers.limits)
-        for _, alike in groupby(readers.uses, attrgetter("clause")):
-            self._fan_out.add([*alike])
-        self._fan_out.settle()
-        self._readers = readers
 
     def _matches(
         self, readers: Readers, tuples: TupleTable, rows: Rows, bill: Bill
@@ -113,7 +107,7 @@ class MatchFinisher:
             points = Points.of(part, rows, uncertain)
             if points.operands.column("depth").any():
                 return None  # Published documents are the driver's.
-            for hits in self._fan_out.expand(points):
+            for hits in self._known.fan_out.expand(points):
                 collector.take(hits)
         found, trees = collector.matches, Trees(self._text, limits.trees)
         builder = MatchBuilder(collector.leaves, trees.tree, _is_wanted)

@@ -7,52 +7,163 @@ a query finds comes back as a tuple, and all that it is charged with in a batch 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple, Protocol
 
-from broker.matching.costs.budget import Budget, bound_of
-from broker.matching.fanout import FanOut
+from broker.matching.finishing.chunks import Chunks
 from broker.matching.limits import MatchingLimits
 from broker.matching.uses import Topic, Use
-from joins import Processor
-from joins.shards.driver import ShardedProcessor
-from joins.shards.orders import Asked
+from templates.clause import Clause
+from xscl.query import Query
 
-__all__ = ["Finishing", "Readers"]
+__all__ = ["ClauseOf", "ReaderCatalog", "Readers", "SharedStore", "UseRow"]
+
+
+class ClauseOf(NamedTuple):
+    """A clause, and its query."""
+
+    clause: Clause
+    query: Query
+
+
+class UseRow(NamedTuple):
+    """A use, with the number of its clause."""
+
+    clause: int
+    query_class: int
+    window_us: int
+    kept_us: int
+    point: int
+    parameters: Mapping[str, Any]
+
+    def use(self, of: ClauseOf) -> Use:
+        """Return the use of a clause."""
+        topic = Topic(of.query, self.parameters, self.point)
+        return Use(self.query_class, of.clause, self.window_us, topic, self.kept_us)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Readers:
     """Uses of classes, with nothing that is known to the driver alone.
 
+    Tuples of `classes` are finished.  The uses are in chunks that have names: `clauses` has
+    `ClauseOf` by number, `uses` has `UseRow`.
     `bytes_max` are the bytes that the matches of one document may read and write.
     """
 
-    uses: Sequence[Use]
+    classes: frozenset[int]
+    clauses: Sequence[str]
+    uses: Sequence[str]
     limits: MatchingLimits
     bytes_max: int
 
-    @classmethod
-    def of(cls, uses: Iterable[Use], limits: MatchingLimits, bytes_max: int) -> Readers:
-        """Return those of some uses, which are all that there are, for whom shards can finish."""
-        uses = list(uses)
-        topics = Counter(use.topic for use in uses)
-        left = [use for use in uses if _is_alone(use) and topics[use.topic] == 1]
-        while len(left) < len(uses):
-            others = set(uses).difference(left)
-            queries = {use.topic.query.id for use in others}
-            classes = {use.query_class for use in others}
-            kept = [
-                use
-                for use in left
-                if use.topic.query.id not in queries and use.query_class not in classes
-            ]
-            if len(kept) == len(left):
-                break
-            left = kept
-        return cls(left, limits, bytes_max)
+
+class SharedStore(Protocol):
+    """Where all shards read."""
+
+    def keep(self, value: object) -> str:
+        """Keep a value for all shards; return its name."""
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Forget values that no order names any more."""
+
+
+class ReaderCatalog:
+    """The uses of a fan-out, as far as shards are told of them; all together are `uses`."""
+
+    def __init__(self, limits: MatchingLimits, bytes_max: int) -> None:
+        self._limits = limits
+        self._bytes_max = bytes_max
+        self.uses = 0
+        # Uses of which shards know nothing, by class, and how many uses of a class a query has.
+        self._others: Counter[int] = Counter()
+        self._of_query: dict[str, Counter[int]] = {}
+        self._clauses: dict[Clause, tuple[int, ClauseOf]] = {}
+        self._count: Counter[Clause] = Counter()
+        self._numbers = count(1)
+        self._clause_chunks = Chunks[Clause](limits.finished_clauses_chunk)
+        self._use_chunks = Chunks[Use](limits.finished_uses_chunk)
+
+    @property
+    def clauses(self) -> int:
+        """How many clauses shards are told of."""
+        return len(self._clauses)
+
+    def add(self, use: Use) -> None:
+        """Hear of a use."""
+        self.uses += 1
+        self._of_query.setdefault(use.topic.query.id, Counter())[use.query_class] += 1
+        if not _is_alone(use):
+            self._others[use.query_class] += 1
+            return
+        clause = use.clause
+        if not self._count[clause]:
+            self._clauses[clause] = next(self._numbers), ClauseOf(clause, use.topic.query)
+            self._clause_chunks.add(clause)
+        self._count[clause] += 1
+        self._use_chunks.add(use)
+
+    def remove(self, use: Use) -> None:
+        """Undo one `add`."""
+        self.uses -= 1
+        of_query = self._of_query[use.topic.query.id]
+        _uncount(of_query, use.query_class)
+        if not of_query:
+            del self._of_query[use.topic.query.id]
+        if not _is_alone(use):
+            _uncount(self._others, use.query_class)
+            return
+        self._use_chunks.remove(use)
+        if _uncount(self._count, use.clause):
+            self._clause_chunks.remove(use.clause)
+            del self._clauses[use.clause]
+
+    def readers(self, store: SharedStore) -> Readers | None:
+        """Return those for whom shards can finish; None where there are none.
+
+        What they name is in the store then.
+        """
+        classes = self._finished()
+        if not classes:
+            return None
+        numbered, rows = self._clause_chunks, self._use_chunks
+        old = [
+            *numbered.write(lambda clauses: store.keep(dict(self._clauses[c] for c in clauses))),
+            *rows.write(lambda uses: store.keep([*map(self._row, uses)])),
+        ]
+        store.forget(old)
+        return Readers(classes, numbered.names, rows.names, self._limits, self._bytes_max)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of what has been kept."""
+        return [*self._clause_chunks.names, *self._use_chunks.names]
+
+    def _row(self, use: Use) -> UseRow:
+        number, _ = self._clauses[use.clause]
+        topic = use.topic
+        given = use.query_class, use.window_us, use.kept_us
+        return UseRow(number, *given, topic.registration_point, topic.parameters)
+
+    def _finished(self) -> frozenset[int]:
+        """Return the classes all whose users shards know, with all of their classes."""
+        left_out = set(self._others)
+        spread = [set(each) for each in self._of_query.values() if len(each) > 1]
+        while more := [each for each in spread if each & left_out and not each <= left_out]:
+            left_out.update(*more)
+        classes = {use_class for of_query in self._of_query.values() for use_class in of_query}
+        return frozenset(classes - left_out)
+
+
+def _uncount(counter: Counter[Any], key: object) -> bool:
+    """Count one less; return whether none is left."""
+    counter[key] -= 1
+    if counter[key]:
+        return False
+    del counter[key]
+    return True
 
 
 def _is_alone(use: Use) -> bool:
@@ -69,64 +180,5 @@ def _is_alone(use: Use) -> bool:
 
 def _is_given_as_found(topic: Topic) -> bool:
     query = topic.query
-    return query.is_plain and not query.has_confidence and query.publish is None
-
-
-_WAIT_MAX = 64
-"""Batches in which shards are asked for tuples at once, after what they made was refused again."""
-
-
-class Finishing:
-    """Has the shards of a join finish tuples for whom they can of a fan-out.
-
-    Where what they have made did not hold, they are asked for tuples for a while: it may be so for
-    each batch of this stream, and would be found and made twice.
-    """
-
-    def __init__(
-        self, shards: ShardedProcessor, fan_out: FanOut, limits: MatchingLimits, budget: Budget
-    ) -> None:
-        self._shards = shards
-        self._fan_out = fan_out
-        self._limits = limits
-        self._bytes_max = bound_of(budget.bytes_per_document)
-        self._changes = -1
-        self._wait = self._waiting = 0
-        self._readers: Readers | None = None
-
-    @classmethod
-    def by(
-        cls, join: Processor, fan_out: FanOut, limits: MatchingLimits, budget: Budget
-    ) -> Finishing | None:
-        """Return that of a join; None where it has no shards, or these finish nothing."""
-        if isinstance(join, ShardedProcessor) and join.can_finish:
-            return cls(join, fan_out, limits, budget)
-        return None
-
-    def begin(
-        self,
-        take: Callable[[Sequence[Any]], bool],
-        documents: Callable[[Iterable[int]], Mapping[int, bytes]],
-    ) -> None:
-        """Have tuples of this batch finished; `take` and `documents` are as in `Asked`."""
-        if self._waiting:
-            self._waiting -= 1
-            return
-        if self._changes != self._fan_out.changes:
-            self._changes = self._fan_out.changes
-            uses = self._fan_out.uses() if self._are_few() else ()
-            self._readers = Readers.of(uses, self._limits, self._bytes_max)
-        if self._readers is not None and self._readers.uses:
-            self._shards.finish(Asked(self._readers, partial(self._taken, take), documents))
-
-    def _taken(self, take: Callable[[Sequence[Any]], bool], parts: Sequence[Any]) -> bool:
-        holds = take(parts)
-        self._wait = 0 if holds else min(_WAIT_MAX, 2 * self._wait + 1)
-        self._waiting = self._wait
-        return holds
-
-    def _are_few(self) -> bool:
-        """Return whether the uses are so few that each worker can have them."""
-        limits = self._limits
-        is_small = len(self._fan_out) <= limits.finished_uses
-        return is_small and self._fan_out.clauses <= limits.finished_clauses
+    is_plain = query.is_plain and not query.has_confidence and query.publish is None
+    return is_plain and topic.alternatives == 1

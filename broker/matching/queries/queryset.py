@@ -214,18 +214,18 @@ class QuerySet(Members):
         if name in member.uses:
             return
         source = member.source(values, point) if member.has_sources else ""
-        topic = Topic(member.query, values, point, source)
         alternatives = member.prepared_for(values) or self._shared(member, values, point)
         if alternatives is None:
-            source = member.found_by(values, point)
-            alternatives = member.sources.get(source)
+            found_by = member.found_by(values, point)
+            alternatives = member.sources.get(found_by)
             if alternatives is None:
                 plain = substitute(member.query, values)
-                alternatives = member.sources[source] = self._compiled(member, plain, point)
+                alternatives = member.sources[found_by] = self._compiled(member, plain, point)
             member.compiled[name] = alternatives
         elif self._plans_only and member.prepared is not None:
             return
         uses: list[Use] = []
+        topic = Topic(member.query, values, point, source, len(alternatives))
         member.ask(topic)
         enter, number = self._uses.enter, member.number
         for alternative in alternatives:
