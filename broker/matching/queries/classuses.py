@@ -102,15 +102,14 @@ class ClassUses:
         for clause, uses in entering.items():
             for alike in self._alike(uses):
                 first = alike[0]
-                query_class, kind = unshared(clause.query_class, first, self._without), first.kind
-                given = kind.window_us, kind.point, first.least, kind.holder, len(alike)
-                number = self._classes.add(query_class, *given)
+                query_class = unshared(clause.query_class, first, self._without)
+                number = self._classes.add(query_class, *_given(first), len(alike))
                 if first.kept_us != first.window_us:
                     self._classes.retain(number, first.kept_us, len(alike))
                 for use in alike:
                     use.query_class = number
-                for retention_us, times in _retentions(alike):
-                    self._retentions.add(retention_us, times)
+            for retention_us, times in _retentions(uses):
+                self._retentions.add(retention_us, times)
             self._add(uses)
 
     def _add(self, uses: Sequence[Use]) -> None:
@@ -125,15 +124,14 @@ class ClassUses:
         for use in uses:
             by_clause.setdefault(use.clause, []).append(use)
         for own in by_clause.values():
+            for retention_us, times in _retentions(own):
+                self._retentions.remove(retention_us, times)
             for alike in self._alike(own):
                 first = alike[0]
-                number, kind = first.query_class, first.kind
-                for retention_us, times in _retentions(alike):
-                    self._retentions.remove(retention_us, times)
+                number = first.query_class
                 if first.kept_us != first.window_us:
                     self._classes.release(number, first.kept_us, len(alike))
-                given = kind.window_us, kind.point, first.least, kind.holder, len(alike)
-                self._classes.remove(number, *given)
+                self._classes.remove(number, *_given(first), len(alike))
 
     def _alike(self, uses: Sequence[Use]) -> Iterator[list[Use]]:
         """Yield uses of one clause in which the join sees no difference, as they stand."""
@@ -145,6 +143,12 @@ class ClassUses:
 
 
 _in_the_join = attrgetter("window_us", "kept_us", "topic.registration_point", "holder")
+
+
+def _given(use: Use) -> tuple[int, int, Sequence[float], int]:
+    """Return what a use tells the join: its window and point, its thresholds and its holder."""
+    holder = use.holder if use.clause.reads_common else 0
+    return use.window_us, use.topic.registration_point, use.least, holder
 
 
 def _retentions(uses: Sequence[Use]) -> Iterator[tuple[int, int]]:
