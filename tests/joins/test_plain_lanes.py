@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 from support.counted_runs import SOURCES, asked, stream
-from support.examples import examples
+from support.examples import examples, some
 from support.runners import lines, run_engine
 
 from broker.matching.limits import MatchingLimits
@@ -20,10 +20,10 @@ from joins.sequences.counting.sums import SumByKey, asked_of
 ROWS = ["WINDOW 0 s", "WINDOW 3 s HAVING count() > 3"]
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", some(SOURCES, 9))
 def test_runs_are_counted_as_they_are_drawn(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found: Counter[str] = Counter()
-    for seed in range(examples(4)):
+    for seed in range(examples(3)):
         grace = random.Random(seed).choice([0, 0, 3])
         for rows in ROWS:
             case = asked(
@@ -82,7 +82,7 @@ def test_what_was_never_remembered_together_is_drawn(monkeypatch: pytest.MonkeyP
     assert rows == run_engine(asked(statement, text))
 
 
-@pytest.mark.parametrize("source", SOURCES[:16])
+@pytest.mark.parametrize("source", some(SOURCES[:16], 6))
 def test_the_newest_of_runs_in_disorder_is_found_without_them(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,7 +95,7 @@ def test_the_newest_of_runs_in_disorder_is_found_without_them(
         known[found is not None and found is not own] += 1
         return found
 
-    for seed in range(examples(5)):
+    for seed in range(examples(3)):
         chance = random.Random(seed)
         seconds = [10 + n // 2 + chance.randrange(5) for n in range(30)]
         documents = [
