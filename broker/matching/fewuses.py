@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 
 import numpy as np
@@ -54,16 +55,17 @@ class HeldPairs:
         if not listed:
             nothing = np.zeros(0, np.int64)
             return cls(nothing, [], nothing, others)
-        columns = [group.columns for group in listed]
+        rows = [row for group in listed for row in group.rows()]
+        holders, names, limits = zip(*rows, strict=True)
         sizes[~are_listed] = 0
         starts = np.cumsum(sizes) - sizes
         counts = sizes[hits.which]
         own, use = np.repeat(np.arange(len(hits)), counts), ranges(starts[hits.which], counts)
-        held = np.all(bounds[own] <= _most([each.bounds for each in columns], bounds)[use], axis=1)
+        held = np.all(bounds[own] <= _most(limits, bounds)[use], axis=1)
         own, use = own[held], use[held]
-        holders = np.concatenate([each.holders for each in columns])
-        _, first, of_use = np.unique(holders, return_index=True, return_inverse=True)
-        names = [name for each in columns for name in each.queries]
+        _, first, of_use = np.unique(
+            np.array(holders, np.int64), return_index=True, return_inverse=True
+        )
         queries = [names[i] for i in first.tolist()]
         pairs = cls(own, queries, of_use[use], others)
         return pairs._below(hits.docids, accounts)
@@ -116,13 +118,12 @@ def _apart(
             yield rows, groups[int(hits.which[rows[0]])]
 
 
-def _most(parts: Sequence[Ints], bounds: Ints) -> Ints:
+def _most(limits: Sequence[Sequence[int]], bounds: Ints) -> Ints:
     """Return the bounds of uses, one after the other; those without the last pass them."""
-    counts = np.array([len(part) for part in parts], np.int64)
-    widths = np.repeat([part.shape[1] for part in parts], counts)
+    widths = np.array([*map(len, limits)], np.int64)
     most = np.full((len(widths), bounds.shape[1]), np.iinfo(np.int64).max)
     rows = np.repeat(np.arange(len(widths)), widths)
-    flat = np.concatenate([part.ravel() for part in parts])
+    flat = np.array([*chain.from_iterable(limits)], np.int64)
     most[rows, ranges(np.zeros_like(widths), widths)] = flat
     return most
 

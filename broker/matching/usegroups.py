@@ -199,6 +199,17 @@ class UseGroup:
             self._columns = self._in_columns()
         return self._columns
 
+    def rows(self) -> Iterator[tuple[int, str, Sequence[int]]]:
+        """Yield the uses in rows, which have no columns yet where there is one."""
+        if self._only is None:
+            columns = self.columns
+            holders, bounds = columns.holders.tolist(), columns.bounds.tolist()
+            yield from zip(holders, columns.queries, bounds, strict=True)
+        else:
+            use = self._only
+            bounds = _bounds(use.asked) if use.clause.is_common else ()
+            yield use.holder, use.topic.query.id, bounds
+
     def _in_columns(self) -> GroupColumns:
         uses = self._uses()
         bounds = [_bounds(use.asked) if use.clause.is_common else [] for use in uses]

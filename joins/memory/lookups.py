@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from joins.memory.remembered import Hashes
-from joins.memory.slots import Ints
+from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 
 __all__ = ["LATTER_HALF", "LookUps", "entry_keys"]
@@ -25,6 +25,11 @@ LATTER_HALF = np.uint64((1 << _KEY_BITS // 2) - 1)
 
 _NO_CODE = np.uint64((1 << _KEY_BITS) - 1)
 """Stands for the code of a number that has none; no look-up has it."""
+
+_ONE = np.uint64(1)
+
+_FEW = 16
+"""Where there are so many look-ups for each variable that is asked for, it is searched for."""
 
 _SLOTS = 8
 """Slots of a table for each code in it."""
@@ -43,21 +48,20 @@ def _latter_halves(variables: Ints) -> Hashes:
     return (variables.astype(np.uint64) * _MIX) >> _HALF_BITS
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class LookUps:
     """Under which variables values are looked up, by the variable that they are a value of.
 
     A look-up is a pair of variables, and `codes` are the look-ups in order; `rows` has the number
-    of each, and `starts` where those of a variable start.  `asked` are the variables that have
-    some, `others` those looked for.
+    of each, and `others` the variable looked for.  Where those of each variable start is only
+    listed for who asks for many.
     """
 
     codes: Hashes
     rows: Ints
-    starts: Ints
-    asked: Ints
     others: Ints
     table: _CodeTable
+    _starts: Ints | None = None
 
     @classmethod
     def of(cls, mine: Ints, other: Ints, rows: Ints | None = None) -> LookUps:
@@ -68,14 +72,7 @@ class LookUps:
         codes = _codes(mine, _latter_halves(other))
         order = np.argsort(codes)
         codes, rows = codes[order], order if rows is None else rows[order]
-        return cls._sorted(codes, rows, other[order], _CodeTable.of(codes, rows))
-
-    @classmethod
-    def _sorted(cls, codes: Hashes, rows: Ints, others: Ints, table: _CodeTable) -> LookUps:
-        mine = (codes >> _HALF_BITS).view(np.int64)
-        counts = np.bincount(mine, minlength=int(mine.max(initial=-1)) + 2)
-        starts = np.cumsum(np.append(0, counts))
-        return cls(codes, rows, starts, np.flatnonzero(counts), others, table)
+        return cls(codes, rows, other[order], _CodeTable.of(codes, rows))
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -99,7 +96,7 @@ class LookUps:
         rows = np.insert(self.rows[kept], at, rows)
         if table is None:
             table = _CodeTable.of(codes, rows)
-        return self._sorted(codes, rows, np.insert(self.others[kept], at, other), table)
+        return LookUps(codes, rows, np.insert(self.others[kept], at, other), table)
 
     def variables_of(self, rows: Ints) -> Ints:
         """Return the variables whose values are looked up by some numbers, if by any."""
@@ -109,20 +106,44 @@ class LookUps:
 
     def of_values(self, variables: Ints) -> tuple[Ints, Ints]:
         """Return where the look-ups of values of some variables start, and how many they are."""
-        places = np.minimum(variables, len(self.starts) - 2)
-        starts = self.starts[places]
-        return starts, self.starts[places + 1] - starts
+        if self._starts is None:
+            if len(variables) * _FEW < len(self.codes):
+                mine = variables.astype(np.uint64)
+                first = np.searchsorted(self.codes, mine << _HALF_BITS)
+                return first, np.searchsorted(self.codes, (mine + _ONE) << _HALF_BITS) - first
+            own = (self.codes >> _HALF_BITS).view(np.int64)
+            counts = np.bincount(own, minlength=self._variables)
+            self._starts = np.cumsum(np.append(0, counts))
+        places = np.minimum(variables, self._variables - 1)
+        starts = self._starts[places]
+        return starts, self._starts[places + 1] - starts
 
-    def any_of(self, bits: Ints) -> Ints:
-        """Return for each variable the bits of those under which its values are looked up.
+    @property
+    def _variables(self) -> int:
+        """The values of no variable from the last below this on are looked up."""
+        return int(self.codes[-1] >> _HALF_BITS) + 2 if len(self.codes) else 1
+
+    def any_of(self, bits: Ints, variables: Ints) -> Ints:
+        """Return for some variables the bits of all under which values of each are looked up.
 
         `bits[i]` are those of variable `i`; a variable beyond has none.
         """
-        own = np.append(bits, 0)[np.minimum(self.others, len(bits))]
-        found = np.zeros(len(self.starts), np.int64)
-        if len(own):
-            found[self.asked] = np.bitwise_or.reduceat(own, self.starts[self.asked])
-        return found
+        found = np.zeros(self._variables, np.int64)
+        places = np.minimum(variables, len(found) - 1)
+        if not len(bits):
+            return found[places]
+        are_asked = np.zeros(len(found), np.bool_)
+        are_asked[places] = True
+        asked = np.flatnonzero(are_asked)
+        starts, counts = self.of_values(asked)
+        some = counts > 0
+        asked, starts, counts = asked[some], starts[some], counts[some]
+        if len(asked):
+            others = self.others[ranges(starts, counts)]
+            own = bits[np.minimum(others, len(bits) - 1)]
+            own[others >= len(bits)] = 0
+            found[asked] = np.bitwise_or.reduceat(own, np.cumsum(counts) - counts)
+        return found[places]
 
     def latter_halves(self, places: Ints) -> Hashes:
         """Return what the variables of some look-ups change in a hash."""

@@ -25,6 +25,9 @@ Variables = frozenset[int]
 
 _VARIABLE_BITS = 32
 
+_MOVED_MAX = 1_000
+"""Classes whose windows have changed and wait for a look: ten thousand would take megabytes."""
+
 _BOUND_MIN = 1 << 14
 """Variables of shapes that may be there several times in any case."""
 
@@ -75,6 +78,8 @@ class Retention:
         Before, that was `before_us`; it may change again until somebody looks.
         """
         if durations not in self._moved:
+            if len(self._moved) >= _MOVED_MAX:
+                self._settle()
             self._moved[durations] = sides(), before_us
 
     def _settle(self) -> None:

@@ -133,8 +133,7 @@ class ValueIndexes:
         which, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         hits: list[EntryHits] = []
         first = 0
-        asked_of = look_ups.any_of(self._occurs)
-        asked_of = asked_of[np.minimum(variables, len(asked_of) - 1)]
+        asked_of = look_ups.any_of(self._occurs, variables)
         for i, index in enumerate(self._indexes):
             asked = np.flatnonzero(asked_of >> i & 1)
             if not len(asked):

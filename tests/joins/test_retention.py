@@ -81,3 +81,19 @@ def test_windows_that_grow_are_one_change_until_somebody_looks() -> None:
         registry.remove(number, window_us)
     assert registry.retention.shortened == before + 2
     assert registry.retention.of(0) == registry.retention.of(1) == 0
+
+
+def test_thousands_of_classes_that_change_before_somebody_looks_are_kept_for() -> None:
+    variables = range(1, 2_502)
+    shapes = Shapes()
+    shapes.add({str(v): [(v, v, 0, 0)] for v in variables})
+    registry = ClassRegistry(shapes)
+    of_pair = [join(variable, variable + 1) for variable in variables[:-1]]
+    numbers = [registry.add(each, i % 7) for i, each in enumerate(of_pair)]
+    for i, (number, each) in enumerate(zip(numbers, of_pair, strict=True)):
+        registry.add(each, i % 11)
+        if i % 3 == 0:
+            registry.remove(number, i % 7)
+    own = [i % 11 if i % 3 == 0 else max(i % 7, i % 11) for i in range(len(of_pair))]
+    expected = [max(own[max(0, i - 1) : i + 1]) for i in range(len(variables))]
+    assert [registry.retention.of(shape) for shape in range(len(variables))] == expected

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 
 import numpy as np
 import pytest
@@ -117,8 +119,22 @@ def found_by(look_ups: LookUps) -> list[tuple[int, int, int]]:
 
 def under(look_ups: LookUps) -> list[list[tuple[int, int]]]:
     """Return the look-ups of each variable: the number, and the variable looked for."""
-    starts, counts = look_ups.of_values(np.arange(41))
+    few = [look_ups.of_values(np.array([variable])) for variable in range(43)]
+    starts, counts = look_ups.of_values(np.arange(43))
+    # Few variables are searched for, many are listed, and then few are found in the list.
+    listed = [look_ups.of_values(np.array([variable])) for variable in range(43)]
+    assert [(int(n), int(i) if n else -1) for [i], [n] in few] == [
+        (int(n), int(i) if n else -1) for [i], [n] in listed
+    ]
+    assert [int(n) for _, [n] in few] == counts.tolist()
     places = [range(i, i + n) for i, n in zip(starts.tolist(), counts.tolist(), strict=True)]
     rows, others = look_ups.rows.tolist(), look_ups.others.tolist()
-    assert set(look_ups.asked.tolist()) == {i for i, each in enumerate(places) if each}
+    bits = np.arange(1, 40)
+    asked = np.array([42, 0, *range(41), 7])
+    of_each = [
+        [int(bits[o]) if o < 39 else 0 for o in (others[i] for i in each)] for each in places
+    ]
+    expected = [reduce(or_, of_each[variable], 0) for variable in asked.tolist()]
+    assert look_ups.any_of(bits, asked).tolist() == expected
+    assert look_ups.any_of(bits[:0], asked).tolist() == [0] * len(asked)
     return [sorted((rows[i], others[i]) for i in each) for each in places]

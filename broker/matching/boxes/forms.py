@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from broker.matching.boxes.columns import Doubles, Flags, Hashes, Ints
+from broker.matching.boxes.columns import Doubles, Flags, GrowingColumn, Hashes, Ints
 from broker.matching.boxes.hashsets import HashSets
 from broker.matching.boxes.index import Asks, Box, mixed
 from broker.matching.boxes.points import Points
@@ -27,6 +27,9 @@ from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES, WORD_TESTS
 
 __all__ = ["Form", "Forms", "box_of"]
+
+_NOT_BARE = -1
+"""Stands for the only form of a class that has several, or one that tests something."""
 
 NOTHING = -np.inf
 """What a tuple has where its form tests no bound: it passes each one."""
@@ -50,6 +53,11 @@ class Form:
     taken: tuple[Place, ...]
     bounds: tuple[BoundPlace, ...]
     words: tuple[tuple[Place, str], ...]
+
+    @property
+    def has_tests(self) -> bool:
+        """Whether boxes test something but windows and registration points."""
+        return bool(self.equal or self.excluded or self.taken or self.bounds or self.words)
 
     @classmethod
     def of(cls, query_class: int, clause: Clause) -> Form:
@@ -131,6 +139,9 @@ class Forms:
         self._of_class: dict[int, list[int]] = {}
         self._words: dict[int, list[_WordsOfBoxes]] = {}
         self._free: list[int] = []
+        # By class the number of its only form, where that tests nothing.
+        self._bare = GrowingColumn(np.int32, _NOT_BARE)
+        self._changed: set[int] = set()
         # By class and clause, so that one more assignment does not make the form again.
         self._known: dict[tuple[int, Clause], _Known] = {}
 
@@ -154,6 +165,7 @@ class Forms:
             self._of_class.setdefault(query_class, []).append(number)
             if form.words:
                 self._words[number] = [_WordsOfBoxes(function) for _, function in form.words]
+            self._changed.add(query_class)
         self._clauses[number] += 1
         known = self._known[query_class, clause] = _Known(number, form)
         return known
@@ -180,9 +192,29 @@ class Forms:
             if not of_class:
                 del self._of_class[form.query_class]
             self._free.append(number)
+            self._changed.add(form.query_class)
+
+    def _bare_of(self, classes: Ints) -> Ints:
+        """Return the only form of each class where that tests nothing, else `_NOT_BARE`."""
+        if self._changed:
+            found = [self._only_bare(self._of_class.get(each, [])) for each in self._changed]
+            changed = np.fromiter(self._changed, np.int64, len(self._changed))
+            self._bare.write(changed, found)
+            self._changed.clear()
+        return self._bare[classes].astype(np.int64)
+
+    def _only_bare(self, numbers: Sequence[int]) -> int:
+        is_bare = len(numbers) == 1 and not self._forms[numbers[0]].has_tests
+        return numbers[0] if is_bare else _NOT_BARE
 
     def asks(self, points: Points) -> Asks:
         """Return what tuples ask: one row for each form of their classes, and word found."""
+        bare = self._bare_of(points.classes)
+        if (bare != _NOT_BARE).all():
+            # So it mostly is where statements differ: nothing is looked at form by form.
+            keys = bare.astype(np.uint64)
+            where = points.spans, points.docids_min
+            return Asks(np.arange(len(points)), bare, keys, keys, *where, [], [], [], [])
         distinct, inverse = np.unique(points.classes, return_inverse=True)
         numbers = [self._of_class.get(number, []) for number in distinct.tolist()]
         counts = np.array([len(each) for each in numbers], np.int64)

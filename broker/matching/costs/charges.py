@@ -14,14 +14,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.costs.blocks import Account, blocks_of
-from broker.matching.costs.budget import TUPLE_COST, Budget, Spent, Tally, bound_of
+from broker.matching.costs.budget import TUPLE_COST, Budget, Tally, bound_of
 from broker.matching.costs.commoncounts import Counted
 from broker.matching.costs.sharedcounts import SharedCounts
 
@@ -271,14 +271,14 @@ class _Untold:
 class Ledger:
     """The charges of the batch in hand that tallies have not been told.
 
-    `begun` returns what a query had in the block begun before it, `most_begun` the most matches
-    and bytes that one of some queries had.
+    `begun` returns what queries had in the block begun before it, matches and bytes, None where
+    nobody had something; `most_begun` returns the most that one of some queries had.
     """
 
     def __init__(
         self,
         budget: Budget,
-        begun: Callable[[str], Iterable[Spent]],
+        begun: Callable[[Sequence[str]], Ints | None],
         most_begun: Callable[[Iterable[str]], tuple[int, int]],
     ) -> None:
         self._begun = begun
@@ -304,13 +304,18 @@ class Ledger:
             return []
         by_query = _Sorted.of(charges)
         names = [charges.queries[i] for i in by_query.own.tolist()]
-        numbers = np.array([-1 if name in tallies else self._number(name) for name in names])
-        for k in np.flatnonzero(numbers < 0).tolist():
-            charges.tell(tallies[names[k]], by_query.rows(k))
+        if tallies and not tallies.keys().isdisjoint(names):
+            numbers = np.full(len(names), -1, np.int64)
+            own = [k for k, name in enumerate(names) if name not in tallies]
+            numbers[own] = self._numbers([names[k] for k in own])
+            for k in np.flatnonzero(numbers < 0).tolist():
+                charges.tell(tallies[names[k]], by_query.rows(k))
+        else:
+            numbers = self._numbers(names)
         self._untold.charges.append(_Entered.of(charges, by_query, numbers))
-        own = np.flatnonzero(numbers >= 0)
-        near = self._add(numbers[own], by_query.sums[own])
-        return [names[k] for k in own[near].tolist()]
+        are_untold = np.flatnonzero(numbers >= 0)
+        near = self._add(numbers[are_untold], by_query.sums[are_untold])
+        return [names[k] for k in are_untold[near].tolist()]
 
     def admits(self, some: Sequence[Charges], tallies: Mapping[str, Tally]) -> bool:
         """Return whether no tally has to be told, now or later, if these are entered."""
@@ -320,7 +325,7 @@ class Ledger:
             names = [charges.queries[i] for i in by_query.own.tolist()]
             if not tallies.keys().isdisjoint(names):
                 return False
-            numbers = np.array([self._number(name) for name in names], np.int64)
+            numbers = self._numbers(names)
             sums = np.concatenate([sums, self._untold.sums[len(sums) :]])
             sums[numbers] += by_query.sums
         return bool((sums <= self._bounds).all())
@@ -332,8 +337,7 @@ class Ledger:
         if shared is None:
             shared = self.shared.begin(queries, self._untold.numbers)
             shared.sums[_MATCHES:] = self._most_begun(queries)
-            for query in shared.apart:
-                self._number(query)
+            self._numbers(shared.apart)
         shared.counted.append(counted)
         shared.sums += counted.whole_sums
         near = self.note(shared.apart, counted.whole_sums) if shared.apart else []
@@ -347,7 +351,7 @@ class Ledger:
         A row has the most tuples, bytes, matches and tuples handed on of a document, and the
         matches, those handed on included, and bytes kept of all.
         """
-        numbers = np.array([self._number(name) for name in names], np.int64)
+        numbers = self._numbers(names)
         return [names[k] for k in self._add(numbers, sums).tolist()]
 
     def _add(self, numbers: Ints, sums: Ints) -> Ints:
@@ -355,20 +359,28 @@ class Ledger:
         self._untold.sums[numbers] += sums
         return np.flatnonzero((self._untold.sums[numbers] > self._bounds).any(axis=1))
 
-    def _number(self, name: str) -> int:
+    def _numbers(self, names: Sequence[str]) -> Ints:
+        """Return the numbers of queries; those without one begin with what they had before."""
         untold = self._untold
-        number = untold.numbers.get(name)
-        if number is None:
-            number = untold.numbers[name] = len(untold.numbers)
-            if number >= len(untold.sums):
-                more = np.zeros((max(64, number), _PEAKS + 2), np.int64)
-                untold.sums = np.concatenate([untold.sums, more])
-            begun = list(self._begun(name))
-            untold.sums[number, _MATCHES] = sum(one.matches for one in begun)
-            untold.sums[number, _KEPT] = sum(one.nbytes for one in begun)
+        known, before = untold.numbers, len(untold.numbers)
+        numbers = np.array([known.setdefault(name, len(known)) for name in names], np.int64)
+        if before < len(known):
+            new = [*islice(reversed(known), len(known) - before)][::-1]
+            self._begin(new, before)
+        return numbers
+
+    def _begin(self, names: Sequence[str], first: int) -> None:
+        """Have sums for queries that are numbered from `first` on."""
+        untold, last = self._untold, first + len(names)
+        if last > len(untold.sums):
+            more = np.zeros((max(64, last), _PEAKS + 2), np.int64)
+            untold.sums = np.concatenate([untold.sums, more])
+        begun = self._begun(names)
+        if begun is not None:
+            untold.sums[first:last, _MATCHES:] = begun
+        for number, name in enumerate(names, first) if self.shared else ():
             for counted in self.shared.leave(name):
                 untold.sums[number] += counted.whole_sums
-        return number
 
     def tell(self, name: str, tally: Tally) -> None:
         """Tell a query's tally all its charges, and forget them."""

@@ -63,6 +63,9 @@ class SharedCounts:
         self._of_query: dict[str, list[SharedTuples]] = {}
         self._alone: dict[str, SharedTuples] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._alone)
+
     def of(self, queries: Sequence[str]) -> SharedTuples | None:
         """Return what some queries share, if they do already."""
         return self._all.get(tuple(queries))

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+
+from broker.matching.boxes.columns import Ints
 from broker.matching.costs.blocks import block_of
 from broker.matching.costs.budget import Budget, Spent, Tally
 from broker.matching.costs.charges import Charges, Ledger
@@ -50,7 +53,8 @@ class Spending:
         self._tallies: dict[str, Tally] = {}
         self._common = CommonCounts()
         most_begun = partial(_most_begun, self._begun, revision_of)
-        self._ledger = Ledger(budget, self._begun_of, most_begun)
+        sums_begun = partial(_sums_begun, self._begun, revision_of)
+        self._ledger = Ledger(budget, sums_begun, most_begun)
 
     def of(self, query: str) -> Tally:
         """Return a query's tally in this batch."""
@@ -151,6 +155,10 @@ def _with(before: InBlock, found: InBlock) -> InBlock:
     """Return what a query has in a block, with further matches and bytes by newest block."""
     if not before:
         return dict(sorted(found.items())) if len(found) > 1 else found
+    if len(found) == len(before) == 1:
+        [(newest, more)], [(held, had)] = found.items(), before.items()
+        if newest == held:
+            return {newest: (had[0] + more[0], had[1] + more[1])}
     both = dict(before)
     for newest, (matches, nbytes) in found.items():
         known = both.get(newest, (0, 0))
@@ -180,6 +188,26 @@ def _begun_of(begun: Begun, revision_of: Callable[[str], int], query: str) -> Se
         for block, held in begun.items()
         for newest, counts in held.get(key, _NOTHING).items()
     ]
+
+
+def _sums_begun(
+    begun: Begun, revision_of: Callable[[str], int], queries: Sequence[str]
+) -> Ints | None:
+    """Return the matches and bytes that each of some queries had before; None where none had."""
+    sums: Ints | None = None
+    for held in begun.values():
+        if not held:
+            continue
+        found = [held.get((query, revision_of(query)), _NOTHING) for query in queries]
+        rows = [
+            next(iter(each.values()))
+            if len(each) == 1
+            else tuple(map(sum, zip((0, 0), *each.values(), strict=True)))
+            for each in found
+        ]
+        own = np.array(rows, np.int64).reshape(-1, 2)
+        sums = own if sums is None else sums + own
+    return sums
 
 
 def _most_begun(
