@@ -19,16 +19,16 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from broker.documents.document import Document
 from broker.matching.costs.budget import Pause, Spent
-from broker.matching.match import FoundMatch
 from broker.matching.outcomes.kept import Note
 from broker.matching.outcomes.learned import LEARNED
 from broker.matching.stepresult import StepResult
+from broker.pipeline.matchids import drop_unique_ids, insert_matches
 from broker.pipeline.matchlog import MatchLog
 from broker.pipeline.outboxrows import PUBLISHED, STEPS, OutboxRows, published_document, row_change
 from broker.settings.database import DatabaseError, connect, transaction, why_unwritten
@@ -69,6 +69,7 @@ class Outbox:
     def __init__(self, path: Path | str, *, now_us: Callable[[], int] | None = None) -> None:
         self.path = Path(path)
         self._db = connect(path, STEPS, page_bytes=_PAGE_BYTES, cache_bytes=_CACHE_BYTES)
+        drop_unique_ids(self._db)
         self._lock = threading.Lock()
         # Readers have a connection of their own, so that the pipeline waits for none of them.
         self._reader = connect(path, STEPS)
@@ -118,14 +119,8 @@ class Outbox:
             return
         rows = OutboxRows.of(step)
         with self._lock, transaction(self._db):
-            # Much of it is found again: each row that is tried would take a number.
-            new = [row for row in rows.matches if not self._is_here(row)]
-            self._insert(replace(rows, matches=new), self._now_us())
+            self._insert(rows, self._now_us())
         self._announce()
-
-    def _is_here(self, match: FoundMatch) -> bool:
-        found = self._db.execute("SELECT 1 FROM match WHERE id = ?", (match.id,))
-        return found.fetchone() is not None
 
     def _announce(self) -> None:
         for listener in tuple(self._listeners):
@@ -160,13 +155,9 @@ class Outbox:
             )
 
     def _insert(self, rows: OutboxRows, now_us: int) -> None:
+        insert_matches(self._db, rows.matches, now_us)
         self._db.executemany(
-            f"INSERT INTO match ({', '.join(FoundMatch._fields)}, committed_us)"
             # Not OR IGNORE, which would also drop rows that are wrong in another way.
-            f" VALUES (?, ?, ?, ?, ?, ?, {now_us}) ON CONFLICT (id) DO NOTHING",
-            rows.matches,
-        )
-        self._db.executemany(
             f"INSERT INTO published ({PUBLISHED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (match_id) DO NOTHING",
             rows.published,

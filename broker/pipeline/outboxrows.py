@@ -13,6 +13,7 @@ from broker.matching.costs.budget import Spent
 from broker.matching.match import FoundMatch
 from broker.matching.outcomes.kept import Note
 from broker.matching.stepresult import StepResult
+from broker.pipeline.matchids import ID_NUMBER
 from broker.tables.store import RowChange
 
 __all__ = ["PUBLISHED", "STEPS", "OutboxRows", "published_document", "row_change"]
@@ -21,7 +22,7 @@ STEPS = (
     """
     CREATE TABLE match (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,
-        id TEXT NOT NULL UNIQUE,
+        id TEXT NOT NULL,
         query TEXT NOT NULL,
         parameters TEXT NOT NULL,
         position INTEGER NOT NULL,
@@ -122,8 +123,17 @@ STEPS = (
     DROP INDEX match_by_query;
     CREATE INDEX match_by_assigned ON match (query, seq) WHERE parameters <> '{}';
     """,
+    f"""
+    CREATE TABLE match_id (number INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
+    INSERT INTO match_id
+        SELECT number + row_number() OVER (PARTITION BY number ORDER BY seq) - 1, seq
+        FROM (SELECT {ID_NUMBER} AS number, seq FROM match);
+    """,
 )
-"""The versions of the tables, each made of the one before."""
+"""The versions of the tables, each made of the one before.
+
+In the first of them ids of matches were unique: see `matchids.drop_unique_ids`.
+"""
 
 PUBLISHED = (
     "docid, stream, key, start_us, end_us, arrival_us, watermark_us, xml, depth, match_id,"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker.delivery import store as deliveries
+from broker.matching.match import FoundMatch
 from broker.matching.stepresult import StepResult
 from broker.pipeline import outboxrows
 from broker.pipeline.outbox import Outbox
@@ -20,6 +22,9 @@ from broker.registry.subscription import SubscriptionState
 from broker.registry.tokens import Tokens
 from broker.settings.database import DatabaseError, connect, transaction
 from feeds import FeedStore, FeedStoreError
+
+OLD = ["c0ffee" * 5 + "01", "c0ffee" * 5 + "02", "m", "m2"]
+"""Ids of matches."""
 
 Open = Callable[[Path], Any]
 
@@ -102,18 +107,29 @@ def test_a_registry_of_a_former_format_keeps_what_it_holds(tmp_path: Path, forme
 @pytest.mark.parametrize("former", range(1, len(outboxrows.STEPS)))
 def test_an_outbox_of_a_former_format_keeps_what_it_holds(tmp_path: Path, former: int) -> None:
     path = tmp_path / "outbox.db"
-    db = connect(path, outboxrows.STEPS[:former])
+    first = outboxrows.STEPS[0].replace("id TEXT NOT NULL,", "id TEXT NOT NULL UNIQUE,", 1)
+    db = connect(path, (first, *outboxrows.STEPS[1:former]))
     with transaction(db):
-        db.execute("INSERT INTO match VALUES (1, 'm', 'q', '{}', 9, 8, '{}', 5)")
+        # Two ids that begin alike have one number; a number that was given is not given again.
+        for seq, name in (*enumerate(OLD, 1), (9, "0" * 32)):
+            db.execute(f"INSERT INTO match VALUES ({seq}, '{name}', 'q', '{{}}', 9, 8, '{{}}', 5)")
+        db.execute("DELETE FROM match WHERE seq = 9")
         db.execute("INSERT INTO dead_letter VALUES (4, 'not XML', 5)")
         db.execute("UPDATE progress SET through = 3")
     db.close()
     opened = Outbox(path)
     assert file_format(path) == len(outboxrows.STEPS)
-    assert [(match.seq, match.id) for match in opened.matches.find()] == [(1, "m")]
+    assert [(match.seq, match.id) for match in opened.matches.find()] == [*enumerate(OLD, 1)]
     assert [letter.docid for letter in opened.dead_letters()] == [4]
-    assert opened.commit(after=3, through=4, step=StepResult())
+    again = [FoundMatch(9, "q", name, "{}", 8, "{}") for name in (*OLD[::-1], "f" * 32)]
+    assert opened.commit(after=3, through=4, step=StepResult(again))
+    assert [match.seq for match in opened.matches.find()] == [1, 2, 3, 4, 10]
     opened.close()
+    Outbox(tmp_path / "new.db").close()
+    with closing(sqlite3.connect(path)) as db, closing(sqlite3.connect(tmp_path / "new.db")) as new:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        schema = "SELECT name, sql FROM sqlite_schema WHERE tbl_name LIKE 'match%' ORDER BY name"
+        assert db.execute(schema).fetchall() == new.execute(schema).fetchall()
 
 
 def test_feeds_from_before_formats_were_written_are_read(tmp_path: Path) -> None:
