@@ -16,9 +16,9 @@ __all__ = ["LOOPS", "compile_loops"]
 
 
 def _are_missing() -> bool:
-    from joins.sequences.lockstep.kernels import begin, enter, step_on
+    from joins.sequences.lockstep.kernels import begin, enter, keep_before, step_on
 
-    return any(map(lacks_code, (enter, begin, step_on)))
+    return any(map(lacks_code, (enter, begin, keep_before, step_on)))
 
 
 LOOPS = Loops(

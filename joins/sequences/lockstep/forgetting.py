@@ -11,7 +11,7 @@ import numpy.typing as npt
 from joins.memory.slots import Ints, ranges
 from joins.sequences.lockstep.layout import NO_LIMIT, HeadColumn, LineColumn
 
-__all__ = ["NOTHING_NEW", "heads_to_keep", "kept_heads", "kept_lines", "kept_near", "numbering"]
+__all__ = ["NOTHING_NEW", "kept_heads", "kept_lines", "kept_near", "numbering"]
 
 NOTHING_NEW = NO_LIMIT
 """Stands for the first place of a line that was filled in a batch, where none was."""
@@ -22,18 +22,6 @@ Flags = npt.NDArray[np.bool_]
 def numbering(kept: Flags) -> Ints:
     """Return the new number of each row, -1 of one that is not kept."""
     return np.where(kept, np.cumsum(kept) - 1, -1)
-
-
-def heads_to_keep(h: Ints, waiting: Ints) -> Flags:
-    """Return which heads are kept: those that wait, and what is before them."""
-    is_kept = np.zeros(len(h), np.bool_)
-    some = waiting
-    while len(some):
-        is_kept[some] = True
-        some = np.unique(h[some, HeadColumn.BEFORE])
-        some = some[some >= 0]
-        some = some[~is_kept[some]]
-    return is_kept
 
 
 def kept_heads(h: Ints, is_kept: Flags, into: Ints, head_into: Ints) -> Ints:
@@ -51,14 +39,19 @@ def kept_near(h: Ints, near: Ints, into: Ints) -> tuple[Ints, int]:
     kept = np.empty_like(near)
     count = 0
     heads = h[:, HeadColumn.NEAR]
-    for head in np.flatnonzero(heads >= 0).tolist():
-        each, heads[head] = int(heads[head]), -1
-        while each >= 0:
-            element, each = map(int, near[each])
-            if into[element] >= 0:
-                kept[count] = into[element], heads[head]
-                heads[head] = count
-                count += 1
+    whose = np.flatnonzero(heads >= 0)
+    at = heads[whose]
+    heads[whose] = -1
+    # One entry of each list at a time.
+    while len(at):
+        elements, following = into[near[at, 0]], near[at, 1]
+        are_kept = elements >= 0
+        own = whose[are_kept]
+        places = np.arange(count, count + len(own))
+        kept[places, 0], kept[places, 1] = elements[are_kept], heads[own]
+        heads[own] = places
+        count += len(own)
+        whose, at = whose[following >= 0], following[following >= 0]
     return kept, count
 
 

@@ -2,9 +2,10 @@
 
 Each does for many runs what `chained.chains` does for one by one, which is the judge.
 
-    enter     elements that count from a document of the batch on come into lines, by end
-    begin     which elements begin a run of which statement
-    step_on   runs go on as far as they go, under NEXT, or from document to document
+    enter        elements that count from a document of the batch on come into lines, by end
+    begin        which elements begin a run of which statement
+    step_on      runs go on as far as they go, under NEXT, or from document to document
+    keep_before  runs are kept that are before others
 
 All of them stand here: compiled code is kept until this file changes.
 """
@@ -12,11 +13,13 @@ All of them stand here: compiled code is kept until this file changes.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from joins.sequences.lockstep.layout import (
+    DEEPEST,
     NEVER_US,
     Beginnings,
     ElementColumn,
@@ -29,16 +32,17 @@ from joins.sequences.lockstep.layout import (
 )
 from templates.chainprograms import Op as _Op
 from templates.chainprograms import SlotKind
-from templates.compiling import compiled
+from templates.compiling import borrowed, compiled
 
-__all__ = ["begin", "enter", "step_on"]
+__all__ = ["begin", "enter", "keep_before", "step_on"]
+
+_lent = borrowed()
 
 Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
 
 UNBOUNDED = 1 << 62
 NEVER = int(NEVER_US)
-_DEEPEST = 32
 
 (
     START, END, DOCID, ENTERED, SETTLED, WATERMARK, ORDER, KEY, STEP, DOCUMENT, NUMBER, BATCH,
@@ -48,12 +52,13 @@ _DEEPEST = 32
     H_STATEMENT, H_STEP, H_ELEMENT, H_BEFORE, H_FIRST, H_SIZE, H_LEFT, H_NUMBER, H_GONE_ON, H_NEAR,
     H_UNTIL, H_OLDEST, H_CHARGE,
 ) = map(int, HeadColumn)  # fmt: skip
-L_AT, L_SIZE, L_ROOM, L_NEW, L_LONGEST = map(int, LineColumn)
+L_AT, L_SIZE, L_ROOM, L_NEW, L_LONGEST, L_FOUND = map(int, LineColumn)
 (
     FALSE, TRUE, CONSTANT, CANDIDATE, PREVIOUS, PREVIOUS_OR, SLOT, OWN_SUM, OWN_EXTREME,
     OWN_AVERAGE, AVERAGE, FIRST, SIZE, R_START, R_END, DURATION, ADD, SUBTRACT, MULTIPLY, DIVIDE,
     REMAINDER, NEGATE, EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST, VALUE,
 ) = map(int, _Op)  # fmt: skip
+AT_ASKED, AT_BEGUN, NEXT_HEAD, HEADS, NEARS, HEAD, FOUND, STATEMENT, FIRST_HEAD = range(9)
 S_SUM, S_LEAST, S_GREATEST, S_FIRST, S_LAST, S_COUNT = map(int, SlotKind)
 
 
@@ -98,23 +103,24 @@ def _compares(op: int, left: float, right: float) -> bool:
 def _run(
     code: Ints,
     constants: Doubles,
-    e: Ints,
     v: Doubles,
-    h: Ints,
     slots: Doubles,
     line: int,
     statement: int,
     head: int,
     candidate: int,
+    previous: int,
     size: int,
+    first_us: int,
+    end_us: int,
     stack: Doubles,
 ) -> bool:
     """Run a program from a line on; of one that ends with VALUE the value is on the stack.
 
-    `size` is how many elements of its step the run has, and `head` is -1 where it has none at all.
+    `size` is how many elements of its step the run has, `previous` its last one, where there is
+    one; it begins at `first_us`, and the candidate ends at `end_us`.
     """
     top, is_unbound = 0, False
-    first_us = e[candidate, START] if head < 0 else e[h[head, H_FIRST], START]
     while True:
         op, a, b = code[line, 0], code[line, 1], code[line, 2]
         line += 1
@@ -146,11 +152,11 @@ def _run(
             if size == 0:
                 is_unbound = True
             else:
-                found = v[h[head, H_ELEMENT], a]
+                found = v[previous, a]
         elif op == PREVIOUS_OR:
             if size == 0:
                 continue
-            found = v[h[head, H_ELEMENT], a]
+            found = v[previous, a]
             line = b
         elif op == SLOT:
             found = slots[head, a]
@@ -175,40 +181,11 @@ def _run(
         elif op == R_START:
             found = float(first_us)
         elif op == R_END:
-            found = float(e[candidate, END])
+            found = float(end_us)
         elif op == DURATION:
-            found = float(e[candidate, END] - first_us)
+            found = float(end_us - first_us)
         stack[top] = found
         top += 1
-
-
-@compiled
-def _holds(
-    p: Programs,
-    t: TableElements,
-    r: Runs,
-    line: int,
-    statement: int,
-    head: int,
-    candidate: int,
-    size: int,
-    stack: Doubles,
-) -> bool:
-    """Run a program; it is handed the arrays that it reads, each of which costs."""
-    return _run(
-        p.code,
-        p.constants,
-        t.e,
-        t.v,
-        r.h,
-        r.slots,
-        line,
-        statement,
-        head,
-        candidate,
-        size,
-        stack,
-    )
 
 
 @compiled
@@ -225,16 +202,33 @@ def _is_remembered(e: Ints, one: int, other: int, retention_us: int) -> bool:
 
 @compiled
 def _behind(e: Ints, lines: Ints, arena: Ints, line: int, time_us: int) -> int:
-    """Return the place in a line of the first element that ends behind a time."""
-    at = lines[line, L_AT]
-    low, high = 0, lines[line, L_SIZE]
+    """Return the place in a line of the first element that ends behind a time.
+
+    It is looked for around the one found last: runs that go on together ask for places that are
+    next to each other.
+    """
+    at, size = lines[line, L_AT], lines[line, L_SIZE]
+    step, found = 1, min(lines[line, L_FOUND], size)
+    if found and e[arena[at + found - 1], END] > time_us:
+        low, high = 0, found - 1
+        while step <= high and e[arena[at + high - step], END] > time_us:
+            high -= step
+            step *= 2
+        low = max(low, high - step)
+    else:
+        low, high = found, size
+        while low + step <= size and e[arena[at + low + step - 1], END] <= time_us:
+            low += step
+            step *= 2
+        high = min(high, low + step)
     while low < high:
         middle = (low + high) >> 1
         if e[arena[at + middle], END] <= time_us:
             low = middle + 1
         else:
             high = middle
-    return low
+    lines[line, L_FOUND] = low
+    return int(low)
 
 
 @compiled
@@ -279,8 +273,8 @@ def begin(p: Programs, by: Beginnings, t: TableElements, r: Runs, entering: Ints
     Most elements begin none, so what is asked of each is asked of arrays at hand.
     """
     found, count = np.empty((64, 2), np.int64), 0
-    stack = np.empty(_DEEPEST)
-    code, constants, e, v, h, slots = p.code, p.constants, t.e, t.v, r.h, r.slots
+    stack = np.empty(DEEPEST)
+    code, constants, e, v, slots = p.code, p.constants, t.e, t.v, r.slots
     statements, by_constant, sorted_constants = p.statements, by.by_constant, by.sorted_constants
     for program in range(len(by.sorted_op)):
         first, last = by.sorted_at[program], by.sorted_at[program + 1]
@@ -288,17 +282,19 @@ def begin(p: Programs, by: Beginnings, t: TableElements, r: Runs, entering: Ints
         line = p.predicates[program, 0, 1]
         for i in range(len(entering)):
             element, low, high = entering[i], first, last
+            start_us, end_us = e[element, START], e[element, END]
             if op != FALSE and _run(
-                code, constants, e, v, h, slots, sorted_line, by_constant[first], -1, element, 0,
-                stack,
+                code, constants, v, slots, sorted_line, by_constant[first], -1, element, -1, 0,
+                start_us, end_us, stack,
             ):  # fmt: skip
                 low, high = _asked_to_begin(op, stack[0], sorted_constants, first, last)
             for at in range(low, high):
                 statement = by_constant[at]
-                if e[element, END] - e[element, START] > statements[statement, 1]:
+                if end_us - start_us > statements[statement, 1]:
                     continue
                 if _run(
-                    code, constants, e, v, h, slots, line, statement, -1, element, 0, stack
+                    code, constants, v, slots, line, statement, -1, element, -1, 0,
+                    start_us, end_us, stack,
                 ):  # fmt: skip
                     if count == len(found):
                         grown = np.empty((2 * count, 2), np.int64)
@@ -343,95 +339,95 @@ def _place(constants: Doubles, low: int, high: int, value: float, is_behind: boo
 
 
 # -- how a run goes on ---------------------------------------------------------------------------
+#
+# What is handed from one of these to the next is arrays, and whole numbers come back: an array that
+# comes back, or one that is not looked at, would cost as much as a step.
 
 
 @compiled
 def _fits(
-    p: Programs, t: TableElements, r: Runs, head: int, step: int, element: int, stack: Doubles
+    steps: int,
+    statements: Ints,
+    predicates: Ints,
+    code: Ints,
+    constants: Doubles,
+    e: Ints,
+    v: Doubles,
+    h: Ints,
+    slots: Doubles,
+    head: int,
+    step: int,
+    element: int,
+    stack: Doubles,
 ) -> bool:
     """Return whether a run may take an element in a step: its own one, or the next."""
-    e, h = t.e, r.h
     statement, last, first = h[head, H_STATEMENT], h[head, H_ELEMENT], h[head, H_FIRST]
+    last_us, first_us, end_us = e[last, END], e[first, START], e[element, END]
     is_further = step == h[head, H_STEP]
-    end_us = e[element, END]
-    if e[last, END] >= e[element, START]:
+    if last_us >= e[element, START] or end_us - first_us > statements[statement, 1]:
         return False
-    if end_us - e[first, START] > p.statements[statement, 1]:
+    left_us = h[head, H_LEFT] if is_further else last_us
+    if step > 0 and end_us - left_us > statements[statement, 3 + step]:
         return False
-    left_us = h[head, H_LEFT] if is_further else e[last, END]
-    if step > 0 and end_us - left_us > p.statements[statement, 3 + step]:
+    if is_further and end_us - last_us > statements[statement, 3 + steps + step]:
         return False
-    if is_further and end_us - e[last, END] > p.statements[statement, 3 + p.steps + step]:
+    if not _is_remembered(e, first, element, statements[statement, 2]):
         return False
-    if not _is_remembered(e, first, element, p.statements[statement, 2]):
-        return False
-    program = p.statements[statement, 0]
-    size = h[head, H_SIZE] if is_further else 0
-    if not is_further:
-        line = p.predicates[program, step, 0]
-        if not _holds(p, t, r, line, statement, head, element, size, stack):
+    program, size = statements[statement, 0], h[head, H_SIZE] if is_further else 0
+    for which in range(1 if is_further else 0, 2):
+        line = predicates[program, step, which]
+        if code[line, 0] != TRUE and not _run(
+            code, constants, v, slots, line, statement, head, element, last, size, first_us, end_us,
+            stack,
+        ):  # fmt: skip
             return False
-    line = p.predicates[program, step, 1]
-    return _holds(p, t, r, line, statement, head, element, size, stack)
+    return True
 
 
 @compiled
-def _with_head(
-    p: Programs,
-    t: TableElements,
-    r: Runs,
-    before: int,
-    statement: int,
-    step: int,
-    element: int,
-    scratch: Scratch,
-) -> Runs:
-    """Return the runs with one more, which has one element more than `before`, or begins (-1)."""
-    h, slots, count = r.h, r.slots, r.size
-    if count == len(h):
-        h, slots = (
-            np.empty((2 * count, h.shape[1]), np.int64),
-            np.empty((2 * count, slots.shape[1])),
-        )
-        h[:count], slots[:count] = r.h, r.slots
-    e = t.e
-    is_further = before >= 0 and h[before, H_STEP] == step
-    h[count, H_STATEMENT], h[count, H_STEP] = statement, step
-    h[count, H_ELEMENT], h[count, H_BEFORE] = element, before
-    h[count, H_GONE_ON], h[count, H_NEAR], h[count, H_UNTIL] = 0, -1, NEVER
+def _write_head(
+    e: Ints, h: Ints, head: int, before: int, statement: int, step: int, element: int
+) -> bool:
+    """Write a run that has one element more than `before`, or begins (-1).
+
+    Return whether the element is a further one of its step.
+    """
+    number, charge = e[element, NUMBER], e[element, CHARGE]
+    h[head, H_STATEMENT], h[head, H_STEP] = statement, step
+    h[head, H_ELEMENT], h[head, H_BEFORE] = element, before
+    h[head, H_GONE_ON], h[head, H_NEAR], h[head, H_UNTIL] = 0, -1, NEVER
     if before < 0:
-        h[count, H_FIRST], h[count, H_SIZE] = element, 1
-        h[count, H_LEFT], h[count, H_NUMBER] = e[element, START], e[element, NUMBER]
-        h[count, H_OLDEST], h[count, H_CHARGE] = e[element, NUMBER], e[element, CHARGE]
-    else:
-        h[count, H_FIRST] = h[before, H_FIRST]
-        h[count, H_SIZE] = h[before, H_SIZE] + 1 if is_further else 1
-        h[count, H_LEFT] = h[before, H_LEFT] if is_further else e[h[before, H_ELEMENT], END]
-        h[count, H_NUMBER] = max(h[before, H_NUMBER], e[element, NUMBER])
-        h[count, H_OLDEST] = min(h[before, H_OLDEST], e[element, NUMBER])
-        charge, more = h[before, H_CHARGE], e[element, CHARGE]
-        h[count, H_CHARGE] = -1 if charge < 0 or more < 0 else charge + more
-    _keep(p, t.v, slots, count, before, p.statements[statement, 0], step, element, is_further)
-    count += _is_taken(p, t, h, count, scratch)
-    return Runs(h, slots, count, r.near, r.nears)
+        h[head, H_FIRST], h[head, H_SIZE], h[head, H_LEFT] = element, 1, e[element, START]
+        h[head, H_NUMBER], h[head, H_OLDEST], h[head, H_CHARGE] = number, number, charge
+        return False
+    is_further = h[before, H_STEP] == step
+    h[head, H_FIRST] = h[before, H_FIRST]
+    h[head, H_SIZE] = h[before, H_SIZE] + 1 if is_further else 1
+    h[head, H_LEFT] = h[before, H_LEFT] if is_further else e[h[before, H_ELEMENT], END]
+    h[head, H_NUMBER] = max(h[before, H_NUMBER], number)
+    h[head, H_OLDEST] = min(h[before, H_OLDEST], number)
+    known = h[before, H_CHARGE]
+    h[head, H_CHARGE] = -1 if known < 0 or charge < 0 else known + charge
+    return bool(is_further)
 
 
 @compiled
 def _keep(
-    p: Programs,
+    kinds: Ints,
+    first: int,
+    last: int,
     v: Doubles,
     slots: Doubles,
     head: int,
     before: int,
-    program: int,
     step: int,
     element: int,
     is_further: bool,
 ) -> None:
     """Write what a run keeps of its elements, with one element more than the run before it."""
-    for slot in range(p.slots_at[program], p.slots_at[program + 1]):
-        own, kind, column = p.slots[slot, 0], p.slots[slot, 1], p.slots[slot, 2]
-        at = slot - p.slots_at[program]
+    for slot in range(first, last):
+        own, kind, column = kinds[slot, 0], kinds[slot, 1], kinds[slot, 2]
+        at = slot - first
         known = slots[before, at] if before >= 0 else 0.0
         if own == step:
             value = v[element, column] if kind != S_COUNT else 1.0
@@ -451,15 +447,14 @@ def _keep(
 
 
 @compiled
-def _is_taken(p: Programs, t: TableElements, h: Ints, head: int, scratch: Scratch) -> int:
+def _is_taken(t: TableElements, h: Ints, head: int, is_last: bool, runs: Ints, heads: Ints) -> int:
     """Return 1 where a run goes on, 0 where its newest document makes too many."""
     statement, number = h[head, H_STATEMENT], h[head, H_NUMBER]
     docid = t.numbers[number]
     if docid >= t.limits[statement]:
         return 0
-    runs, heads = scratch.runs, scratch.heads
     heads[number] += 1
-    runs[number] += h[head, H_STEP] == p.steps - 1
+    runs[number] += is_last
     if (
         runs[number] <= t.runs_most
         and heads[number] <= t.heads_most
@@ -475,256 +470,382 @@ def _is_taken(p: Programs, t: TableElements, h: Ints, head: int, scratch: Scratc
 
 
 @compiled
-def _next_documents(
-    p: Programs, t: TableElements, r: Runs, head: int, best: Ints
-) -> tuple[Ints, int]:
-    """Return the next documents behind a head, and how many they are."""
-    e, lines = t.e, t.lines
-    last = r.h[head, H_ELEMENT]
-    line = e[last, KEY] if p.is_partitioned else 0
+def _next_documents(e: Ints, lines: Ints, arena: Ints, line: int, last: int, best: Ints) -> int:
+    """Write the next documents behind an element; return how many they are."""
     at = lines[line, L_AT]
+    last_us, last_at = e[last, END], e[last, DOCID]
     count, best_at, best_us = 0, 0, 0
-    for i in range(_behind(e, lines, t.arena, line, e[last, END]), lines[line, L_SIZE]):
-        element = t.arena[at + i]
+    for i in range(_behind(e, lines, arena, line, last_us), lines[line, L_SIZE]):
+        element = arena[at + i]
         if count and e[element, SETTLED] > best_at:
             break
-        if e[element, START] <= e[last, END]:
+        if e[element, START] <= last_us:
             continue
-        counts, end_us = max(e[element, ENTERED], e[last, DOCID]), e[element, END]
+        counts, end_us = max(e[element, ENTERED], last_at), e[element, END]
         if count and (counts > best_at or (counts == best_at and end_us > best_us)):
             continue
         if not count or counts < best_at or end_us < best_us:
             count, best_at, best_us = 0, counts, end_us
-        best = _with_one(best, count, e[element, DOCUMENT])
+        best[count] = e[element, DOCUMENT]
         count += 1
-    return best, count
+    return count
 
 
 @compiled
-def _with_one(values: Ints, count: int, value: int) -> Ints:
-    """Return values with one more at a place, perhaps in more room."""
-    if count == len(values):
-        more = np.empty(2 * count, np.int64)
-        more[:count] = values
-        values = more
-    values[count] = value
-    return values
-
-
-@compiled
-def _to_next_documents(p: Programs, t: TableElements, r: Runs, head: int, scratch: Scratch) -> Runs:
-    """Return the runs with those that a head becomes in the next documents: then it is over."""
-    statement, step = r.h[head, H_STATEMENT], r.h[head, H_STEP]
-    best, count = _next_documents(p, t, r, head, np.empty(4, np.int64))
-    r.h[head, H_UNTIL] = NEVER if count else UNBOUNDED
+def _to_next_documents(
+    p: Programs, t: TableElements, h: Ints, slots: Doubles, head: int, s: Scratch
+) -> int:
+    """Write what a head takes in the next documents, and return how much: then it is over."""
+    e, step, last = t.e, h[head, H_STEP], h[head, H_ELEMENT]
+    key = e[last, KEY]
+    line = key if p.is_partitioned else 0
+    count = _next_documents(e, t.lines, t.arena, line, last, s.best)
+    h[head, H_UNTIL] = NEVER if count else UNBOUNDED
+    found = 0
     for i in range(count):
-        element = t.of_document[best[i]]
+        element = t.of_document[s.best[i]]
         while element >= 0:
-            own = t.e[element, STEP]
+            own = e[element, STEP]
             may = own == step + 1 or (own == step and p.repeated[step])
-            is_same = t.e[element, KEY] == t.e[r.h[head, H_ELEMENT], KEY]
-            if may and is_same and _fits(p, t, r, head, own, element, scratch.stack):
-                r = _with_head(p, t, r, head, statement, own, element, scratch)
-            element = t.e[element, NEXT]
-    return r
+            if may and e[element, KEY] == key and _fits(
+                p.steps, p.statements, p.predicates, p.code, p.constants, e, t.v, h, slots, head,
+                own, element, s.stack,
+            ):  # fmt: skip
+                s.found[found, 0], s.found[found, 1] = own, element
+                found += 1
+            element = e[element, NEXT]
+    return found
 
 
 # -- NEXT ----------------------------------------------------------------------------------------
 
 
 @compiled
-def _until_us(p: Programs, e: Ints, h: Ints, head: int, step: int) -> int:
+def _until_us(steps: int, statements: Ints, e: Ints, h: Ints, head: int, step: int) -> int:
     """Return when the last element that a run may take in a step may end."""
-    statement, last = h[head, H_STATEMENT], h[head, H_ELEMENT]
+    statement, last_us = h[head, H_STATEMENT], e[h[head, H_ELEMENT], END]
     is_further = step == h[head, H_STEP]
-    until_us = min(e[h[head, H_FIRST], START] + p.statements[statement, 1], UNBOUNDED)
+    until_us = min(e[h[head, H_FIRST], START] + statements[statement, 1], UNBOUNDED)
     if step > 0:
-        left_us = h[head, H_LEFT] if is_further else e[last, END]
-        until_us = min(until_us, left_us + p.statements[statement, 3 + step])
+        left_us = h[head, H_LEFT] if is_further else last_us
+        until_us = min(until_us, left_us + statements[statement, 3 + step])
     if is_further:
-        until_us = min(until_us, e[last, END] + p.statements[statement, 3 + p.steps + step])
+        until_us = min(until_us, last_us + statements[statement, 3 + steps + step])
     return int(until_us)
 
 
 @compiled
 def _nearest(
-    p: Programs, t: TableElements, r: Runs, head: int, step: int, is_new: bool, scratch: Scratch
-) -> tuple[Runs, Ints, int, int]:
-    """Return the nearest elements that a head may take in a step, and how many they are.
+    p: Programs,
+    t: TableElements,
+    h: Ints,
+    slots: Doubles,
+    near: Ints,
+    nears: int,
+    head: int,
+    step: int,
+    is_new: bool,
+    s: Scratch,
+) -> tuple[int, int, int]:
+    """Write the nearest elements that a head may take in a step; return how many they are.
 
     Of a head that `is_new` everything in the line is looked at, of others what has come in this
-    batch.  What fits in a repetition is noted: that is near.  The time behind which nothing can be
-    free of it comes last.
+    batch.  What fits in a repetition is noted: that is near; how much is noted comes next.  The
+    time behind which nothing can be free of it comes last.
     """
-    e, h, near, nears = t.e, r.h, r.near, r.nears
-    last = h[head, H_ELEMENT]
+    e, arena, last = t.e, t.arena, h[head, H_ELEMENT]
     line = e[last, KEY] * p.steps + step
     at = t.lines[line, L_AT]
-    place = _behind(e, t.lines, t.arena, line, e[last, END])
+    last_at, number = e[last, DOCID], h[head, H_NUMBER]
+    place = _behind(e, t.lines, arena, line, e[last, END])
     if not is_new:
         place = max(place, t.lines[line, L_NEW])
-    until_us = _until_us(p, e, h, head, step)
+    until_us = _until_us(p.steps, p.statements, e, h, head, step)
     keeps_near = p.repeated[h[head, H_STEP]]
-    best, count = np.empty(4, np.int64), 0
-    best_at, best_us, past_us = 0, 0, UNBOUNDED
+    count, best_at, best_us, past_us = 0, 0, 0, UNBOUNDED
     for i in range(place, t.lines[line, L_SIZE]):
-        element = t.arena[at + i]
+        element = arena[at + i]
         if not is_new and e[element, BATCH] != t.batch:
             continue
-        end_us = e[element, END]
-        if end_us > until_us or (count and e[element, SETTLED] > best_at):
+        end_us, settled = e[element, END], e[element, SETTLED]
+        if end_us > until_us or (count and settled > best_at):
             break
-        counts = max(e[element, ENTERED], e[last, DOCID])
+        counts = max(e[element, ENTERED], last_at)
         is_later = count and (counts > best_at or (counts == best_at and end_us > best_us))
         if is_later and not keeps_near:
             continue
-        if not _fits(p, t, r, head, step, element, scratch.stack):
+        if not _fits(
+            p.steps, p.statements, p.predicates, p.code, p.constants, e, t.v, h, slots, head, step,
+            element, s.stack,
+        ):  # fmt: skip
             continue
         if keeps_near:
-            if nears == len(near):
-                grown = np.empty((2 * nears, 2), np.int64)
-                grown[:nears] = near
-                near = grown
             near[nears, 0], near[nears, 1] = element, h[head, H_NEAR]
             h[head, H_NEAR] = nears
             nears += 1
-            if e[element, SETTLED] or e[element, NUMBER] <= h[head, H_NUMBER]:
+            if settled or e[element, NUMBER] <= number:
                 past_us = min(past_us, end_us)
         if is_later:
             continue
         if not count or counts < best_at or end_us < best_us:
             count, best_at, best_us = 0, counts, end_us
-        best = _with_one(best, count, element)
+        s.found[count, 0], s.found[count, 1] = step, element
         count += 1
-    return Runs(h, r.slots, r.size, near, nears), best, count, past_us
+    return count, nears, past_us
 
 
 @compiled
-def _stands_between(t: TableElements, r: Runs, head: int, element: int) -> bool:
+def _stands_between(e: Ints, near: Ints, each: int, element: int, docid: int) -> bool:
     """Return whether something that the repetition would take stands before an element."""
-    docid = max(t.e[element, SETTLED], t.e[element, DOCID])
-    docid = max(docid, t.numbers[r.h[head, H_NUMBER]])
-    each = r.h[head, H_NEAR]
+    docid = max(e[element, SETTLED], e[element, DOCID], docid)
+    start_us = e[element, START]
     while each >= 0:
-        one = r.near[each, 0]
-        if t.e[one, END] < t.e[element, START] and t.e[one, DOCID] <= docid:
+        one = near[each, 0]
+        if e[one, END] < start_us and e[one, DOCID] <= docid:
             return True
-        each = r.near[each, 1]
+        each = near[each, 1]
     return False
 
 
 @compiled
 def _out_of_repetition(
-    p: Programs, t: TableElements, r: Runs, head: int, is_new: bool, past_us: int, scratch: Scratch
-) -> Runs:
-    """Return the runs with those that go on from a repetition to the next step."""
-    e, statement, step = t.e, r.h[head, H_STATEMENT], r.h[head, H_STEP] + 1
-    last = r.h[head, H_ELEMENT]
+    p: Programs,
+    t: TableElements,
+    h: Ints,
+    slots: Doubles,
+    near: Ints,
+    head: int,
+    is_new: bool,
+    past_us: int,
+    found: int,
+    s: Scratch,
+) -> int:
+    """Write what a head takes in the next step behind what it has found; return how much it is."""
+    e, step, last = t.e, h[head, H_STEP] + 1, h[head, H_ELEMENT]
     line = e[last, KEY] * p.steps + step
+    at, longest = t.lines[line, L_AT], t.lines[line, L_LONGEST]
     place = _behind(e, t.lines, t.arena, line, e[last, END])
     if not is_new:
         place = max(place, t.lines[line, L_NEW])
-    until_us = _until_us(p, e, r.h, head, step)
+    until_us = _until_us(p.steps, p.statements, e, h, head, step)
+    docid = t.numbers[h[head, H_NUMBER]]
     for i in range(place, t.lines[line, L_SIZE]):
-        element = t.arena[t.lines[line, L_AT] + i]
+        element = t.arena[at + i]
         if not is_new and e[element, BATCH] != t.batch:
             continue
-        if e[element, END] > until_us:
+        end_us = e[element, END]
+        if end_us > until_us or (is_new and end_us - longest > past_us):
             break
-        if is_new and e[element, END] - t.lines[line, L_LONGEST] > past_us:
-            break
-        if _stands_between(t, r, head, element):
+        if _stands_between(e, near, h[head, H_NEAR], element, docid):
             continue
-        if _fits(p, t, r, head, step, element, scratch.stack):
-            r = _with_head(p, t, r, head, statement, step, element, scratch)
-    return r
+        if _fits(
+            p.steps, p.statements, p.predicates, p.code, p.constants, e, t.v, h, slots, head, step,
+            element, s.stack,
+        ):  # fmt: skip
+            s.found[found, 0], s.found[found, 1] = step, element
+            found += 1
+    return found
 
 
 @compiled
-def _waits_until(p: Programs, e: Ints, r: Runs, head: int) -> int:
+def _waits_until(p: Programs, e: Ints, h: Ints, near: Ints, head: int) -> int:
     """Return until when an element may begin that concerns a head."""
-    step = r.h[head, H_STEP]
+    step = h[head, H_STEP]
     is_last, is_repeated = step == p.steps - 1, p.repeated[step]
-    if r.h[head, H_GONE_ON] and (is_last or not is_repeated):
+    if h[head, H_GONE_ON] and (is_last or not is_repeated):
         return NEVER
     past_us = UNBOUNDED
-    each = r.h[head, H_NEAR]
+    each = h[head, H_NEAR]
     while each >= 0:
-        past_us = min(past_us, e[r.near[each, 0], END])
-        each = r.near[each, 1]
+        past_us = min(past_us, e[near[each, 0], END])
+        each = near[each, 1]
     until_us = NEVER
     if is_repeated:
-        until_us = max(until_us, min(_until_us(p, e, r.h, head, step), past_us))
+        until_us = min(_until_us(p.steps, p.statements, e, h, head, step), past_us)
     if not is_last:
-        until_us = max(until_us, min(_until_us(p, e, r.h, head, step + 1), past_us))
+        further_us = _until_us(p.steps, p.statements, e, h, head, step + 1)
+        until_us = max(until_us, min(further_us, past_us))
     return until_us
 
 
 @compiled
 def _to_nearest(
-    p: Programs, t: TableElements, r: Runs, head: int, is_new: bool, scratch: Scratch
-) -> Runs:
-    """Return the runs with those that a head becomes under NEXT; it waits for what concerns it."""
-    statement, step = r.h[head, H_STATEMENT], r.h[head, H_STEP]
-    past_us = UNBOUNDED
-    if p.repeated[step]:
-        r, best, count, past_us = _nearest(p, t, r, head, step, is_new, scratch)
-        if not r.h[head, H_GONE_ON]:
-            r.h[head, H_GONE_ON] = count > 0
-            for i in range(count):
-                r = _with_head(p, t, r, head, statement, step, best[i], scratch)
-        if step < p.steps - 1:
-            r = _out_of_repetition(p, t, r, head, is_new, past_us, scratch)
-    elif step < p.steps - 1:
-        r, best, count, _ = _nearest(p, t, r, head, step + 1, is_new, scratch)
-        if count:
-            r.h[head, H_GONE_ON] = 1
-        for i in range(count):
-            r = _with_head(p, t, r, head, statement, step + 1, best[i], scratch)
-    r.h[head, H_UNTIL] = _waits_until(p, t.e, r, head)
-    return r
+    p: Programs,
+    t: TableElements,
+    h: Ints,
+    slots: Doubles,
+    near: Ints,
+    nears: int,
+    head: int,
+    is_new: bool,
+    s: Scratch,
+) -> tuple[int, int]:
+    """Write what a head takes under NEXT; it waits for what concerns it.
+
+    Return how much it is, and how much is near some head.
+    """
+    step, found = h[head, H_STEP], 0
+    is_last, is_repeated = step == p.steps - 1, p.repeated[step]
+    if is_repeated or not is_last:
+        own = step if is_repeated else step + 1
+        found, nears, past_us = _nearest(p, t, h, slots, near, nears, head, own, is_new, s)
+        has_gone_on = h[head, H_GONE_ON]
+        if found:
+            h[head, H_GONE_ON] = 1
+        if is_repeated and has_gone_on:
+            found = 0
+        if is_repeated and not is_last:
+            found = _out_of_repetition(p, t, h, slots, near, head, is_new, past_us, found, s)
+    h[head, H_UNTIL] = _waits_until(p, t.e, h, near, head)
+    return found, nears
 
 
 # -- all statements ------------------------------------------------------------------------------
 
 
 @compiled
-def step_on(p: Programs, t: TableElements, r: Runs, asked: Ints, begun: Ints) -> Runs:
-    """Have runs go on; return them with those that they become.
-
-    `asked` are heads that waited, and `begun` pairs of a statement and an element, both in the
-    order of statements.
-    """
-    size = len(t.numbers)
-    scratch = Scratch(np.zeros(size, np.int64), np.zeros(size, np.int64), np.empty(_DEEPEST))
-    at_asked, at_begun = 0, 0
-    while at_asked < len(asked) or at_begun < len(begun):
-        statement = UNBOUNDED
-        if at_asked < len(asked):
-            statement = r.h[asked[at_asked], H_STATEMENT]
-        if at_begun < len(begun):
-            statement = min(statement, begun[at_begun, 0])
-        first = head = r.size
-        # What waited comes first, then what begins, then what these become.
-        while at_asked < len(asked) and r.h[asked[at_asked], H_STATEMENT] == statement:
-            r = _gone_on(p, t, r, asked[at_asked], False, scratch)
-            at_asked += 1
-        while at_begun < len(begun) and begun[at_begun, 0] == statement:
-            r = _with_head(p, t, r, -1, statement, 0, begun[at_begun, 1], scratch)
-            at_begun += 1
-        while head < r.size:
-            r = _gone_on(p, t, r, head, True, scratch)
-            head += 1
-        for each in range(first, r.size):
-            number = r.h[each, H_NUMBER]
-            scratch.runs[number] = scratch.heads[number] = 0
-    return r
+def _grown(rows: npt.NDArray[Any], used: int, more: int) -> npt.NDArray[Any]:
+    """Return rows with more room behind those that are used."""
+    grown = np.empty((2 * (used + more), rows.shape[1]), rows.dtype)
+    grown[:used] = rows[:used]
+    return grown
 
 
 @compiled
-def _gone_on(
-    p: Programs, t: TableElements, r: Runs, head: int, is_new: bool, scratch: Scratch
-) -> Runs:
-    if p.is_contiguous:
-        return _to_next_documents(p, t, r, head, scratch)
-    return _to_nearest(p, t, r, head, is_new, scratch)
+def _line_size(p: Programs, t: TableElements, h: Ints, head: int) -> int:
+    """Return how much there is that may be near a head."""
+    key, step = t.e[h[head, H_ELEMENT], KEY], h[head, H_STEP]
+    return int(t.lines[key * p.steps + step, L_SIZE])
+
+
+@compiled
+def _next_statement(h: Ints, asked: Ints, at_asked: int, begun: Ints, at_begun: int) -> int:
+    """Return the next statement of those that have heads to be asked, or runs that begin."""
+    statement = UNBOUNDED
+    if at_asked < len(asked):
+        statement = h[asked[at_asked], H_STATEMENT]
+    if at_begun < len(begun):
+        statement = min(statement, begun[at_begun, 0])
+    return statement
+
+
+@compiled
+def _write_found(
+    p: Programs,
+    t: TableElements,
+    h: Ints,
+    slots: Doubles,
+    count: int,
+    head: int,
+    statement: int,
+    found: int,
+    s: Scratch,
+) -> int:
+    """Write the runs that a head becomes with what it has found; return how many there are."""
+    program = p.statements[statement, 0]
+    first, last = p.slots_at[program], p.slots_at[program + 1]
+    for i in range(found):
+        step, element = s.found[i, 0], s.found[i, 1]
+        is_further = _write_head(t.e, h, count, head, statement, step, element)
+        _keep(p.slots, first, last, t.v, slots, count, head, step, element, is_further)
+        count += _is_taken(t, h, count, step == p.steps - 1, s.runs, s.heads)
+    return count
+
+
+@compiled
+def _step(
+    p: Programs,
+    t: TableElements,
+    h: Ints,
+    slots: Doubles,
+    near: Ints,
+    asked: Ints,
+    begun: Ints,
+    s: Scratch,
+) -> bool:
+    """Have runs go on until all have, or there is no more room; return whether all have."""
+    state = s.state
+    at_asked, at_begun, next_head = state[AT_ASKED], state[AT_BEGUN], state[NEXT_HEAD]
+    count, nears, head, found = state[HEADS], state[NEARS], state[HEAD], state[FOUND]
+    statement, first, is_new, is_short = state[STATEMENT], state[FIRST_HEAD], True, False
+    while True:
+        if not found:
+            # What waited comes first, then what begins, then what these become.
+            head, is_new = -1, True
+            if at_asked < len(asked) and h[asked[at_asked], H_STATEMENT] == statement:
+                head, is_new = asked[at_asked], False
+            elif at_begun < len(begun) and begun[at_begun, 0] == statement:
+                s.found[0, 0], s.found[0, 1] = 0, begun[at_begun, 1]
+                found = 1
+            elif next_head < count:
+                head = next_head
+            else:
+                for each in range(first, count):
+                    number = h[each, H_NUMBER]
+                    s.runs[number] = s.heads[number] = 0
+                if at_asked == len(asked) and at_begun == len(begun):
+                    break
+                statement = _next_statement(h, asked, at_asked, begun, at_begun)
+                first = next_head = count
+                continue
+            if head >= 0 and p.is_contiguous:
+                found = _to_next_documents(p, t, h, slots, head, s)
+            elif head >= 0:
+                if nears + _line_size(p, t, h, head) > len(near):
+                    is_short = True
+                    break
+                found, nears = _to_nearest(p, t, h, slots, near, nears, head, is_new, s)
+            at_asked += not is_new
+            at_begun += head < 0
+            next_head += head >= 0 and is_new
+        if count + found > len(h):
+            is_short = True
+            break
+        count = _write_found(p, t, h, slots, count, head, statement, found, s)
+        found = 0
+    state[AT_ASKED], state[AT_BEGUN], state[NEXT_HEAD] = at_asked, at_begun, next_head
+    state[HEADS], state[NEARS], state[HEAD], state[FOUND] = count, nears, head, found
+    state[STATEMENT], state[FIRST_HEAD] = statement, first
+    return not is_short
+
+
+@compiled
+def step_on(p: Programs, t: TableElements, r: Runs, s: Scratch, asked: Ints, begun: Ints) -> Runs:
+    """Have runs go on; return them with those that they become.
+
+    `asked` are heads that waited, and `begun` pairs of a statement and an element, both in the
+    order of statements.  The caller has all arrays while it waits, so they can be lent.
+    """
+    own_p = Programs(
+        p.steps, p.is_contiguous, p.is_partitioned, _lent(p.repeated), _lent(p.code),
+        _lent(p.predicates), _lent(p.slots_at), _lent(p.slots), _lent(p.constants),
+        _lent(p.statements),
+    )  # fmt: skip
+    own_t = TableElements(
+        _lent(t.e), _lent(t.v), _lent(t.lines), _lent(t.arena), _lent(t.numbers),
+        _lent(t.of_document), _lent(t.limits), t.runs_most, t.heads_most, t.elements_most, t.batch,
+    )  # fmt: skip
+    state = s.state
+    own_s = Scratch(
+        _lent(s.runs), _lent(s.heads), _lent(s.found), _lent(s.best), _lent(s.stack), _lent(state)
+    )
+    h, slots, near = r.h, r.slots, r.near
+    state[NEXT_HEAD] = state[HEADS] = state[FIRST_HEAD] = r.size
+    state[NEARS], state[STATEMENT] = r.nears, -1
+    while not _step(
+        own_p, own_t, _lent(h), _lent(slots), _lent(near), _lent(asked), _lent(begun), own_s
+    ):
+        if state[FOUND]:
+            h = _grown(h, state[HEADS], state[FOUND])
+            slots = _grown(slots, state[HEADS], state[FOUND])
+        else:
+            near = _grown(near, state[NEARS], len(s.best))
+    return Runs(h, slots, state[HEADS], near, state[NEARS])
+
+
+@compiled
+def keep_before(h: Ints, are_kept: npt.NDArray[np.bool_]) -> None:
+    """Have heads be kept that are before others that are."""
+    for head in range(len(h) - 1, -1, -1):
+        if are_kept[head] and h[head, H_BEFORE] >= 0:
+            are_kept[h[head, H_BEFORE]] = True

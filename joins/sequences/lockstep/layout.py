@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "DEEPEST",
     "NEVER_US",
     "NO_LIMIT",
     "Beginnings",
@@ -29,6 +30,10 @@ NEVER_US = -(1 << 62)
 
 NO_LIMIT = (1 << 63) - 1
 """The document with too many runs where there is none."""
+
+
+DEEPEST = 32
+"""The most values that a program has on its stack."""
 
 
 class ElementColumn(IntEnum):
@@ -84,7 +89,8 @@ class HeadColumn(IntEnum):
 class LineColumn(IntEnum):
     """A line: elements of a step under one key, by end, somewhere in the room of all lines.
 
-    `NEW` is the first place that was filled in this batch, `LONGEST` the length of the longest.
+    `NEW` is the first place that was filled in this batch, `LONGEST` the length of the longest,
+    `FOUND` the place that was looked for last.
     """
 
     AT = 0
@@ -92,6 +98,7 @@ class LineColumn(IntEnum):
     ROOM = 2
     NEW = 3
     LONGEST = 4
+    FOUND = 5
 
 
 class Programs(NamedTuple):
@@ -155,8 +162,26 @@ class Runs(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """How many runs and heads have each newest document, and the stack of a program."""
+    """How many runs and heads have each newest document; what a head takes, documents, a stack.
+
+    What is taken is a step and an element.  `state` is how far the runs have come.
+    """
 
     runs: Ints
     heads: Ints
+    found: Ints
+    best: Ints
     stack: Doubles
+    state: Ints
+
+    @classmethod
+    def of(cls, elements: int, numbers: int) -> Scratch:
+        """Return room for so many elements, and so many docids."""
+        return cls(
+            np.zeros(numbers, np.int64),
+            np.zeros(numbers, np.int64),
+            np.empty((2 * elements + 1, 2), np.int64),
+            np.empty(elements + 1, np.int64),
+            np.empty(DEEPEST),
+            np.zeros(16, np.int64),
+        )

@@ -39,7 +39,6 @@ from joins.sequences.lockstep.ends import HeadEnds
 from joins.sequences.lockstep.followed import AT_A_TIME, extents_of, runs_of
 from joins.sequences.lockstep.forgetting import (
     NOTHING_NEW,
-    heads_to_keep,
     kept_heads,
     kept_lines,
     kept_near,
@@ -56,6 +55,7 @@ from joins.sequences.lockstep.layout import (
     LineColumn,
     Programs,
     Runs,
+    Scratch,
     TableElements,
 )
 from joins.sequences.lockstep.parts import ElementParts
@@ -301,7 +301,8 @@ class RunTable:
         begun = begun[np.argsort(begun[:, 0], kind="stable")]
         asked, waiting = self._asked(int(e[entering, ElementColumn.START].min()))
         before = self._heads
-        runs = step_on(programs, elements, runs, asked, begun)
+        scratch = Scratch.of(self._size, self._docids_seen)
+        runs = step_on(programs, elements, runs, scratch, asked, begun)
         self._h, self._slots, self._heads, self._near, self._nears = runs
         self._lines[places, LineColumn.NEW] = NOTHING_NEW
         new = np.arange(before, self._heads)
@@ -451,9 +452,13 @@ class RunTable:
 
     def _keep_heads(self, kept: npt.NDArray[np.bool_], into: Ints) -> None:
         """Keep the heads that wait and begin with what is kept, and what is before them."""
+        from joins.sequences.lockstep.kernels import keep_before
+
         h = self._h[: self._heads]
         self._waiting = self._waiting[kept[h[self._waiting, HeadColumn.FIRST]]]
-        is_kept = heads_to_keep(h, self._waiting)
+        is_kept = np.zeros(len(h), np.bool_)
+        is_kept[self._waiting] = True
+        keep_before(h, is_kept)
         head_into = numbering(is_kept)
         h = kept_heads(h, is_kept, into, head_into)
         self._waiting = head_into[self._waiting]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from joins.budget.limits import DEFAULT_RUN_LIMITS
+from joins.budget.limits import RunLimits
 from joins.memory.instance import INSTANCE_SCHEMA
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
@@ -27,7 +27,7 @@ def _stepped(*, is_contiguous: bool) -> int:
     decision = sample_chain(is_contiguous=is_contiguous)
     program = compile_chain(decision)
     assert program is not None
-    table = RunTable(decision, program, 0, DEFAULT_RUN_LIMITS)
+    table = RunTable(decision, program, 0, RunLimits(swept_parts=0))
     evaluation = ColumnChainEvaluation(decision, program, table)
     count = 0
     clock = WatermarkSteps()
@@ -38,6 +38,7 @@ def _stepped(*, is_contiguous: bool) -> int:
         for stream in table.streams:
             table.absorb(sample_row(stream, docid))
         count += len(evaluation.decide(clock))
+        table.evict(0)
     return count
 
 
