@@ -22,6 +22,7 @@ QUERIES = {
     "within": "SELECT * FROM S//i/t->a JOIN {a = b, 20 m} S//i/t->b",
     "built": "SELECT <o>{b/t}{dur()}</o> " + NEAR % "20 m",
     "next": "SELECT * FROM S//i->a NEXT {a/@k = b/@k, 1 h} S//i->b GRACE 0 s",
+    "silent": "SELECT * FROM S//i->a NOT FOLLOWED BY {a/@k = b/@k, 7 m} S//i->b GRACE 0 s",
     "run": "SELECT * FROM S//i->a FOLLOWED BY {, 5 m} S//i->b+ {, 3 m}",
     "told": "SELECT * " + NEAR % "8 m" + " PUBLISH told",
     "after": "SELECT * FROM told//i->a FOLLOWED BY {a/@k = b/@k, 4 m} S//i->b",

@@ -22,6 +22,7 @@ from broker.matching.rendering.lines import Behind, MatchLines
 from broker.matching.rendering.matchreader import MatchReader
 from broker.matching.rendering.matchrows import FoundColumns
 from broker.matching.rendering.trees import DocumentTree
+from xscl.meter import size
 
 __all__ = ["Copies"]
 
@@ -132,15 +133,22 @@ class Copies:
                 rows.confidences[i] if first.has_confidence else None,
             )
             identity, oldest, tail = MatchLines.identity(behind, nodes), behind.oldest, copied.tail
-            payers = []
+            payers: list[int] = []
+            is_decided, price = rows.newest[i] < docid, copied.price
             for number in own:
                 reader = known[number]
                 if docid < reader.limit:
                     name, line = reader.lines.named(identity, found, tail)
                     row = docid, reader.query_id, name, reader.parameters, oldest, line
                     made.append(_as_tuple(FoundMatch, row))
-                    payers.append(reader.number)
-            payments.add(payers, docid, rows.newest[i], copied.price)
+                    if is_decided:
+                        # A tick may decide so much that the lines themselves are counted.
+                        own_price = price._replace(kept=size(line))
+                        payments.add([reader.number], docid, rows.newest[i], own_price)
+                    else:
+                        payers.append(reader.number)
+            if payers:
+                payments.add(payers, docid, rows.newest[i], price)
         return made
 
     def _copied(self, leaves: tuple[int, ...]) -> _Copied:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from broker.matching.boxes.columns import Ints, are_as_before, distinct
+from broker.matching.boxes.columns import Flags, Ints, are_as_before, distinct
 from broker.matching.confidences import confidences
 from broker.matching.fewuses import distinct_rows
 from broker.matching.hits import Hits
@@ -73,7 +73,7 @@ class FoundColumns(NamedTuple):
     """Rows in columns, those of one document beside each other.
 
     `are_whole` are rows whose visible nodes are the roots of their documents, without values of
-    FOLD, decided by their newest document.
+    FOLD.
     """
 
     readers: Sequence[Sequence[int]]
@@ -261,7 +261,7 @@ class MatchRows:
             bounds = [*firsts.tolist(), len(part)]
             of_row = part[firsts]
             folds = [self._folds.get(match, _NO_FOLDS) for match in of_row.tolist()]
-            are_whole = (visible[of_row] <= 0).all(axis=1) & (columns[1] == columns[2])[of_row]
+            are_whole: Flags = visible[of_row].max(axis=1, initial=0) <= 0
             if any(folds):
                 are_whole &= np.array([not each for each in folds])
             shown, omitted = witnesses.shown(of_row, spellings[columns[0][of_row]], self._labels)
