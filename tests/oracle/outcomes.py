@@ -75,7 +75,9 @@ class Decided:
     def order(self) -> tuple[Any, ...]:
         """Its place in a row."""
         match = self.found.match
-        return match.end_us, match.start_us, tuple(map(position, self.documents)), self.visible
+        positions = tuple(map(position, self.documents))
+        blocks = [(each.block, each.branch) for each in match.documents]
+        return match.end_us, match.start_us, positions, self.visible, [*zip(*blocks, strict=True)]
 
     @property
     def turn(self) -> tuple[Any, ...]:

@@ -183,15 +183,17 @@ class Matched:
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Its place among the matches that a row is made of: by end, start and documents.
+        """Its place among the matches that a row is made of: by end, start, documents and nodes.
 
-        Of those that are counted a row says nothing one by one, and of those whose documents have
-        not been found out there is no row yet.
+        Of matches that have all these in common the first alternative comes first.  Of those that
+        are counted a row says nothing one by one, and of those whose documents have not been found
+        out there is no row yet.
         """
         if self.counted is not None or self.find_leaves is not None:
             return self.end_us, self.second
         positions = tuple([leaf.position for leaf in self.behind])
-        return self.end_us, self.second, positions, self.visible
+        blocks = () if self.form is None else (self.form.units, self.form.branches)
+        return self.end_us, self.second, positions, self.visible, blocks
 
     @property
     def second(self) -> int:
