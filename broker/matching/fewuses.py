@@ -18,7 +18,7 @@ from broker.matching.boxes.columns import Flags, Ints, distinct
 from broker.matching.costs.accounting import Accounting
 from broker.matching.costs.charges import FoundCharges, HandedOnCharges
 from broker.matching.hits import Hits
-from broker.matching.usegroups import CommonUse, UseGroup
+from broker.matching.usegroups import CommonUse, UseGroup, UseRow
 from joins import UNBOUNDED, ranges
 
 __all__ = ["HeldPairs", "distinct_rows", "group_of"]
@@ -51,11 +51,13 @@ class HeldPairs:
         tuples = np.bincount(hits.which, minlength=len(groups))
         are_listed = (sizes == 1) | (sizes * tuples <= held_pairs)
         others = list(_apart(hits, groups, ~are_listed))
-        listed = [groups[i] for i in np.flatnonzero(are_listed).tolist()]
+        listed = [common_use(hits.uses[i]) for i in np.flatnonzero(are_listed).tolist()]
         if not listed:
             nothing = np.zeros(0, np.int64)
             return cls(nothing, [], nothing, others)
-        rows = [row for group in listed for row in group.rows()]
+        rows: list[UseRow] = []
+        for each in listed:
+            rows += each.group.rows() if each.only is None else (each.only,)
         holders, names, limits = zip(*rows, strict=True)
         sizes[~are_listed] = 0
         starts = np.cumsum(sizes) - sizes
@@ -101,10 +103,15 @@ class HeldPairs:
         accounts.charge(HandedOnCharges(*given, np.bincount(inverse)))
 
 
+def common_use(use: object) -> CommonUse:
+    """Return a use that stands for a group as that."""
+    assert isinstance(use, CommonUse)
+    return use
+
+
 def group_of(use: object) -> UseGroup:
     """Return the group that a use stands for."""
-    assert isinstance(use, CommonUse)
-    return use.group
+    return common_use(use).group
 
 
 def _apart(

@@ -24,7 +24,10 @@ from joins import UNBOUNDED
 from templates.clause import SPAN, Clause
 from xscl.pattern import INEQUALITIES
 
-__all__ = ["CommonUse", "GroupColumns", "TestedPositions", "UseGroup", "group_key"]
+__all__ = ["CommonUse", "GroupColumns", "TestedPositions", "UseGroup", "UseRow", "group_key"]
+
+UseRow = tuple[int, str, Sequence[int]]
+"""A use of a group: the number and the name of its query, and its bounds (`GroupColumns`)."""
 
 COMPARED = 4_000_000
 """Tuples times uses that are compared at a time where several bounds tell uses apart."""
@@ -199,16 +202,11 @@ class UseGroup:
             self._columns = self._in_columns()
         return self._columns
 
-    def rows(self) -> Iterator[tuple[int, str, Sequence[int]]]:
-        """Yield the uses in rows, which have no columns yet where there is one."""
-        if self._only is None:
-            columns = self.columns
-            holders, bounds = columns.holders.tolist(), columns.bounds.tolist()
-            yield from zip(holders, columns.queries, bounds, strict=True)
-        else:
-            use = self._only
-            bounds = _bounds(use.asked) if use.clause.is_common else ()
-            yield use.holder, use.topic.query.id, bounds
+    def rows(self) -> Iterator[UseRow]:
+        """Yield the uses in rows."""
+        columns = self.columns
+        holders, bounds = columns.holders.tolist(), columns.bounds.tolist()
+        return zip(holders, columns.queries, bounds, strict=True)
 
     def _in_columns(self) -> GroupColumns:
         uses = self._uses()
@@ -233,7 +231,8 @@ class UseGroup:
             if topic.registration_point != box.point:
                 topic = replace(topic, registration_point=box.point)
             given = first.query_class, first.clause, box.window_us, topic, first.kept_us, box
-            self._use = CommonUse(*given, group=self)
+            only = None if self._only is None else _row(self._only)
+            self._use = CommonUse(*given, group=self, only=only)
         return self._use
 
     @property
@@ -250,14 +249,20 @@ class UseGroup:
 
 @dataclass(slots=True, eq=False)
 class CommonUse(Use):
-    """A use that stands for all uses of a group."""
+    """A use that stands for all uses of a group; `only` is the row of the one that is alone."""
 
     group: UseGroup = field(kw_only=True)
+    only: UseRow | None = field(kw_only=True)
 
 
 def _all_within(tuples: Ints, bounds: Ints) -> Flags:
     within: Flags = np.all(tuples <= bounds, axis=1)
     return within
+
+
+def _row(use: Use) -> UseRow:
+    bounds = _bounds(use.asked) if use.clause.is_common else []
+    return use.holder, use.topic.query.id, bounds
 
 
 def _bounds(box: Box) -> list[int]:
