@@ -14,7 +14,6 @@ it, with no gap between.
 
 from __future__ import annotations
 
-import logging
 import re
 import sqlite3
 from collections.abc import Sequence
@@ -23,11 +22,8 @@ import numpy as np
 
 from broker.matching.boxes.columns import Ints
 from broker.matching.match import FoundMatch
-from broker.settings.database import transaction
 
-__all__ = ["ID_NUMBER", "drop_unique_ids", "insert_matches"]
-
-_log = logging.getLogger(__name__)
+__all__ = ["ID_NUMBER", "insert_matches"]
 
 _DIGITS = 15
 """Hexadecimal digits of an id that make its number, so that it has room behind it."""
@@ -45,35 +41,6 @@ _INSERT = (
     f"INSERT INTO match ({', '.join(FoundMatch._fields)}, committed_us)"
     " VALUES (?, ?, ?, ?, ?, ?, {now_us})"
 )
-
-
-def drop_unique_ids(db: sqlite3.Connection) -> None:
-    """Drop the index of ids that files of earlier versions have, which nobody asks.
-
-    SQLite drops no index of a constraint, but one that has a name.  Some builds of it leave their
-    schema to nobody; there the index stays, and matches are written as slowly as before.
-    """
-    asked = "SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_autoindex_match_1'"
-    if db.execute(asked).fetchone() is None:
-        return
-    try:
-        with transaction(db):
-            db.execute("PRAGMA writable_schema = ON")
-            db.execute(
-                "UPDATE sqlite_schema SET sql = replace(sql, ' NOT NULL UNIQUE', ' NOT NULL')"
-                " WHERE type = 'table' AND name = 'match'"
-            )
-            db.execute(
-                "UPDATE sqlite_schema SET name = 'match_by_id',"
-                " sql = 'CREATE UNIQUE INDEX match_by_id ON match (id)'"
-                " WHERE name = 'sqlite_autoindex_match_1'"
-            )
-            db.execute("PRAGMA writable_schema = RESET")
-            db.execute("DROP INDEX match_by_id")
-    except sqlite3.OperationalError as error:
-        _log.info("the outbox keeps an index that it does not need: %s", error)
-    finally:
-        db.execute("PRAGMA writable_schema = RESET")
 
 
 def insert_matches(db: sqlite3.Connection, matches: Sequence[FoundMatch], now_us: int) -> None:

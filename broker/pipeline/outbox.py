@@ -28,7 +28,7 @@ from broker.matching.costs.budget import Pause, Spent
 from broker.matching.outcomes.kept import Note
 from broker.matching.outcomes.learned import LEARNED
 from broker.matching.stepresult import StepResult
-from broker.pipeline.matchids import drop_unique_ids, insert_matches
+from broker.pipeline.matchids import insert_matches
 from broker.pipeline.matchlog import MatchLog
 from broker.pipeline.outboxrows import PUBLISHED, STEPS, OutboxRows, published_document, row_change
 from broker.settings.database import DatabaseError, connect, transaction, why_unwritten
@@ -69,7 +69,6 @@ class Outbox:
     def __init__(self, path: Path | str, *, now_us: Callable[[], int] | None = None) -> None:
         self.path = Path(path)
         self._db = connect(path, STEPS, page_bytes=_PAGE_BYTES, cache_bytes=_CACHE_BYTES)
-        drop_unique_ids(self._db)
         self._lock = threading.Lock()
         # Readers have a connection of their own, so that the pipeline waits for none of them.
         self._reader = connect(path, STEPS)

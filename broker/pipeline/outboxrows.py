@@ -132,7 +132,8 @@ STEPS = (
 )
 """The versions of the tables, each made of the one before.
 
-In the first of them ids of matches were unique: see `matchids.drop_unique_ids`.
+In the first of them ids of matches were unique.  A file from then keeps that index, which nobody
+asks: SQLite drops none that belongs to a constraint.
 """
 
 PUBLISHED = (

@@ -125,11 +125,8 @@ def test_an_outbox_of_a_former_format_keeps_what_it_holds(tmp_path: Path, former
     assert opened.commit(after=3, through=4, step=StepResult(again))
     assert [match.seq for match in opened.matches.find()] == [1, 2, 3, 4, 10]
     opened.close()
-    Outbox(tmp_path / "new.db").close()
-    with closing(sqlite3.connect(path)) as db, closing(sqlite3.connect(tmp_path / "new.db")) as new:
+    with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        schema = "SELECT name, sql FROM sqlite_schema WHERE tbl_name LIKE 'match%' ORDER BY name"
-        assert db.execute(schema).fetchall() == new.execute(schema).fetchall()
 
 
 def test_feeds_from_before_formats_were_written_are_read(tmp_path: Path) -> None:
