@@ -30,6 +30,25 @@ tick 4 00:10:00
 ----
 """
 
+ALIKE_IN_STRINGS = """
+lateness 5 s
+query q
+    (S//i[a = $x]->a FOLLOWED BY {a/t = b/t, $v} S//i->b) FOLLOWED BY {b/t = c/t, $w} S//i->c
+parameters q {"v": "3 s", "w": "2 s", "x": "1"}
+parameters q {"v": "1 s", "w": "2 s", "x": "1"}
+parameters q {"v": "5 s", "w": "9 s", "x": "1"}
+parameters q {"v": "5 s", "w": "9 s", "x": "2"}
+parameters q {"v": "5 s", "w": "9 s", "x": "3"}
+parameters q {"v": "6 s", "w": "1 s", "x": "2"}
+document 1 S 00:00:10  <i><a>1</a><t>1</t></i>
+document 2 S 00:00:12  <i><a>2</a><t>1</t></i>
+document 3 S 00:00:14  <i><a>1</a><t>1</t></i>
+document 4 S 00:00:15  <i><a>3</a><t>1</t></i>
+document 5 S 00:00:16  <i><a>2</a><t>1</t></i>
+tick 6 00:10:00
+----
+"""
+
 
 @pytest.mark.parametrize("kind", [outcome_case, counted_case, rule_case])
 def test_they_are_given_what_the_oracle_says(kind: Callable[[RandomChooser], str]) -> None:
@@ -53,3 +72,12 @@ def test_a_table_is_loaded_also_when_nobody_asks_for_a_rule_any_more() -> None:
     expected = given_by_oracle(case, stays)
     assert expected[-1] == "('t', 'x') {'n': 2.0}"
     assert given_by_engine(case, stays, [1, 2, 3], [], 1) == expected
+
+
+@pytest.mark.parametrize("cuts", [range(6), [0, 3], [0]])
+def test_those_that_come_together_with_one_string_differ_in_their_windows(cuts: list[int]) -> None:
+    case = parse_case(ALIKE_IN_STRINGS)
+    stays = [Stay("q", values, i % 2, 4 + i % 3) for i, values in enumerate(case.assignments["q"])]
+    expected = given_by_oracle(case, stays)
+    assert expected
+    assert given_by_engine(case, stays, cuts, [], 1) == expected
