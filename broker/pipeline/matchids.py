@@ -23,7 +23,7 @@ import numpy as np
 from broker.matching.boxes.columns import Ints
 from broker.matching.match import FoundMatch
 
-__all__ = ["ID_NUMBER", "insert_matches"]
+__all__ = ["ID_NUMBER", "NOTE_TOPICS", "insert_matches"]
 
 _DIGITS = 15
 """Hexadecimal digits of an id that make its number, so that it has room behind it."""
@@ -36,6 +36,12 @@ ID_NUMBER = f"iif(substr(id, 1, {_DIGITS}) GLOB '*[^0-9a-f]*', -1, {_NUMBER})"
 """The number of the column `id`, for SQLite; that of what is no digest is -1."""
 
 _IS_HEXADECIMAL = re.compile("[0-9a-f]*").fullmatch
+
+NOTE_TOPICS = (
+    "INSERT INTO topic_match SELECT query, parameters, seq, oldest, position FROM match"
+    " WHERE seq >= ? ORDER BY query, parameters, seq"
+)
+"""Puts matches from a number on beside others of their topics, neighbours one after the other."""
 
 _INSERT = (
     f"INSERT INTO match ({', '.join(FoundMatch._fields)}, committed_us)"
@@ -59,6 +65,7 @@ def insert_matches(db: sqlite3.Connection, matches: Sequence[FoundMatch], now_us
     else:
         db.executemany(insert, matches)
         assert _last_seq(db) == first + len(matches) - 1, "they are numbered one after the other"
+    db.execute(NOTE_TOPICS, (first,))
 
 
 def _insert_unknown(

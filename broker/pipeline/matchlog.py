@@ -1,8 +1,9 @@
 """The matches in the outbox, as subscribers and the page look them up.
 
 They are numbered (`seq`, from 1) in the order in which they were committed.  A *topic* is a query
-under one assignment of its parameters.  An index has the matches of a topic by number; those of
-assignments, not of queries without parameters, are in one by query as well.
+under one assignment of its parameters.  `topic_match` has the matches of a topic by number, in a
+table of its own, so that a batch writes those of one topic beside each other; those of assignments,
+not of queries without parameters, are in an index by query as well.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ from joins import UNBOUNDED
 
 __all__ = ["CommittedMatch", "MatchLog"]
 
-_MATCH = "seq, id, query, parameters, position, oldest, line, committed_us"
+_COLUMNS = ("seq", "id", "query", "parameters", "position", "oldest", "line", "committed_us")
+_MATCH = ", ".join(_COLUMNS)
+_OF_TOPIC = (
+    # In the order of the topic's matches, whatever SQLite thinks of how many there are.
+    f"SELECT its.seq, {', '.join(f'match.{name}' for name in _COLUMNS[1:])}"
+    " FROM topic_match AS its CROSS JOIN match ON match.seq = its.seq WHERE "
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +63,11 @@ class MatchLog:
 
         Of one query, or that one document is part of, where these are given.
         """
-        conditions = ["seq > ?2 AND seq <= ?3"]
+        conditions = ["match.seq > ?2 AND match.seq <= ?3"]
         if document is not None:
             # The numbers are in columns before the line: most lines are not read.
             conditions.append(
-                "position >= ?4 AND oldest <= ?4 AND EXISTS (SELECT 1 FROM"
+                "match.position >= ?4 AND match.oldest <= ?4 AND EXISTS (SELECT 1 FROM"
                 " json_each(line, '$.documents') WHERE json_extract(value, '$.docid') = ?4)"
             )
         asked = _select(conditions, is_of_query=query is not None)
@@ -82,9 +89,9 @@ class MatchLog:
 
         `point` and `until` are a subscription's: every docid of a match is in (point, until].
         """
-        return self._matches(
-            "WHERE query = ? AND parameters = ? AND seq > ? AND seq <= ? AND oldest > ?"
-            " AND position <= ? ORDER BY seq LIMIT ?",
+        return self._read(
+            f"{_OF_TOPIC}its.query = ? AND its.parameters = ? AND its.seq > ? AND its.seq <= ?"
+            " AND its.oldest > ? AND its.position <= ? ORDER BY its.seq LIMIT ?",
             query,
             parameters,
             after,
@@ -104,9 +111,9 @@ class MatchLog:
         self, query: str, parameters: str, *, point: int = 0, until: int | None = None, limit: int
     ) -> list[CommittedMatch]:
         """Return one query's newest matches under one assignment, newest first, as `of_topic`."""
-        return self._matches(
-            "WHERE query = ? AND parameters = ? AND oldest > ? AND position <= ?"
-            " ORDER BY seq DESC LIMIT ?",
+        return self._read(
+            f"{_OF_TOPIC}its.query = ? AND its.parameters = ? AND its.oldest > ?"
+            " AND its.position <= ? ORDER BY its.seq DESC LIMIT ?",
             query,
             parameters,
             point,
@@ -124,7 +131,7 @@ class MatchLog:
     def head(self, query: str, parameters: str) -> int:
         """Return the number of the newest match of a query under an assignment, or 0."""
         row = self._row(
-            "SELECT coalesce(max(seq), 0) FROM match WHERE query = ? AND parameters = ?",
+            "SELECT coalesce(max(seq), 0) FROM topic_match WHERE query = ? AND parameters = ?",
             query,
             parameters,
         )
@@ -132,11 +139,11 @@ class MatchLog:
 
     def counts(self) -> dict[str, int]:
         """Return the number of matches of each query that has any."""
-        return dict(self._rows("SELECT query, count(*) FROM match GROUP BY query"))
+        return dict(self._rows("SELECT query, count(*) FROM topic_match GROUP BY query"))
 
     def count(self, query: str) -> int:
         """Return the number of matches of one query."""
-        return int(self._row("SELECT count(*) FROM match WHERE query = ?", query)[0])
+        return int(self._row("SELECT count(*) FROM topic_match WHERE query = ?", query)[0])
 
     def topics(
         self, after: int, *, limit: int
@@ -181,7 +188,7 @@ class MatchLog:
         # Read first: a match that comes in between must lie behind it.
         newest = self.last_seq()
         first = self._row(
-            "SELECT min(seq) FROM match WHERE query = ? AND parameters = ? AND oldest > ?"
+            "SELECT min(seq) FROM topic_match WHERE query = ? AND parameters = ? AND oldest > ?"
             " AND position >= ?",
             query,
             parameters,
@@ -203,10 +210,12 @@ class MatchLog:
 def _select(conditions: Sequence[str], *, is_of_query: bool) -> str:
     """Return a statement for the matches that meet conditions, of all queries or of one, `?1`.
 
-    Those of one are taken from two indexes, each in the order of `seq`: nothing is sorted.
+    Those of one are taken from two places, each in the order of `seq`: nothing is sorted.
     """
     head = f"SELECT {_MATCH} FROM match WHERE "
     if not is_of_query:
         return head + " AND ".join(conditions)
-    halves = ("query = ?1 AND parameters = '{}'", "query = ?1 AND parameters <> '{}'")
-    return " UNION ALL ".join(head + " AND ".join([half, *conditions]) for half in halves)
+    own = [each.replace("match.seq", "its.seq") for each in conditions]
+    plain = _OF_TOPIC + " AND ".join(["its.query = ?1 AND its.parameters = '{}'", *own])
+    assigned = head + " AND ".join(["query = ?1 AND parameters <> '{}'", *conditions])
+    return f"{plain} UNION ALL {assigned}"

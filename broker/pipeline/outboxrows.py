@@ -13,7 +13,7 @@ from broker.matching.costs.budget import Spent
 from broker.matching.match import FoundMatch
 from broker.matching.outcomes.kept import Note
 from broker.matching.stepresult import StepResult
-from broker.pipeline.matchids import ID_NUMBER
+from broker.pipeline.matchids import ID_NUMBER, NOTE_TOPICS
 from broker.tables.store import RowChange
 
 __all__ = ["PUBLISHED", "STEPS", "OutboxRows", "published_document", "row_change"]
@@ -128,6 +128,17 @@ STEPS = (
     INSERT INTO match_id
         SELECT number + row_number() OVER (PARTITION BY number ORDER BY seq) - 1, seq
         FROM (SELECT {ID_NUMBER} AS number, seq FROM match);
+    """,
+    f"""
+    CREATE TABLE topic_match (
+        query TEXT NOT NULL,
+        parameters TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        oldest INTEGER NOT NULL,
+        position INTEGER NOT NULL,
+        PRIMARY KEY (query, parameters, seq)) WITHOUT ROWID;
+    {NOTE_TOPICS.replace("?", "0")};
+    DROP INDEX match_by_topic;
     """,
 )
 """The versions of the tables, each made of the one before.

@@ -104,6 +104,10 @@ def test_a_registry_of_a_former_format_keeps_what_it_holds(tmp_path: Path, forme
     opened.close()
 
 
+_WITH_NUMBERS = 12
+"""The first format of an outbox that knows ids by their numbers."""
+
+
 @pytest.mark.parametrize("former", range(1, len(outboxrows.STEPS)))
 def test_an_outbox_of_a_former_format_keeps_what_it_holds(tmp_path: Path, former: int) -> None:
     path = tmp_path / "outbox.db"
@@ -114,12 +118,16 @@ def test_an_outbox_of_a_former_format_keeps_what_it_holds(tmp_path: Path, former
         for seq, name in (*enumerate(OLD, 1), (9, "0" * 32)):
             db.execute(f"INSERT INTO match VALUES ({seq}, '{name}', 'q', '{{}}', 9, 8, '{{}}', 5)")
         db.execute("DELETE FROM match WHERE seq = 9")
+        if former >= _WITH_NUMBERS:
+            _, numbers, _ = outboxrows.STEPS[_WITH_NUMBERS - 1].split(";\n")
+            db.execute(numbers)
         db.execute("INSERT INTO dead_letter VALUES (4, 'not XML', 5)")
         db.execute("UPDATE progress SET through = 3")
     db.close()
     opened = Outbox(path)
     assert file_format(path) == len(outboxrows.STEPS)
     assert [(match.seq, match.id) for match in opened.matches.find()] == [*enumerate(OLD, 1)]
+    assert [match.seq for match in opened.matches.of_topic("q", "{}")] == [1, 2, 3, 4]
     assert [letter.docid for letter in opened.dead_letters()] == [4]
     again = [FoundMatch(9, "q", name, "{}", 8, "{}") for name in (*OLD[::-1], "f" * 32)]
     assert opened.commit(after=3, through=4, step=StepResult(again))
