@@ -113,6 +113,10 @@ class Repetitions:
         self._one_by_one: list[RowEvaluation] = []
         self._read_by: dict[str, list[RowEvaluation]] = {}
         self._read_by_columns: dict[str, list[RunTable | CountedRunEvaluation]] = {}
+        # The classes of each stratum: of tables, by statement, and the others.
+        self._of_tables: dict[int, dict[RunTable, dict[int, list[int]]]] = {}
+        self._beside: dict[int, list[int]] = {}
+        self._are_asked = False
         self._last_identity = 0
         self._documents: dict[int, Documents] = {}
 
@@ -190,6 +194,15 @@ class Repetitions:
         for table in self._tables:
             for stream in table.streams:
                 self._read_by_columns.setdefault(stream, []).append(table)
+        self._beside, self._of_tables, self._are_asked = {}, {}, True
+        for stratum, numbers in self._of_strata.items():
+            for number in numbers:
+                own = self._of_class[number]
+                if isinstance(own, ColumnChainEvaluation):
+                    of_table = self._of_tables.setdefault(stratum, {}).setdefault(own.table, {})
+                    of_table.setdefault(own.number, []).append(number)
+                else:
+                    self._beside.setdefault(stratum, []).append(number)
 
     def _begin(self, runs: AnyRuns) -> AnyEvaluation:
         """Return what finds runs, which reads what stands before them from now on."""
@@ -253,14 +266,29 @@ class Repetitions:
 
     def tables(self, stratum: int, batch: DecidingBatch) -> Iterator[TupleTable]:
         """Yield the tuples of classes that are found in a stratum; their runs become instances."""
-        for number in self._of_strata.get(stratum, ()):
-            evaluation = self._of_class[number]
-            # Most of many statements find nothing in a batch.
-            if isinstance(evaluation, ColumnChainEvaluation) and not evaluation.finds(batch.clock):
-                continue
+        for number in self._finding(stratum, batch):
             tuples = self._tuples(number, batch)
             if tuples:
                 yield TupleTable.of_tuples(tuples)
+
+    def _finding(self, stratum: int, batch: DecidingBatch) -> list[int]:
+        """Return the classes that may find something: of many in columns most do not."""
+        found = [*self._beside.get(stratum, ())]
+        for table, of_statements in self._of_tables.get(stratum, {}).items():
+            for statement in table.finding(batch.clock):
+                found += of_statements.get(statement, ())
+        return sorted(found)
+
+    def _ask(self, takes: Callable[[int], object]) -> None:
+        """Have tables note what ends need of elements, where `takes` names a class of theirs."""
+        for of_tables in self._of_tables.values():
+            for table, of_statements in of_tables.items():
+                numbers = (number for own in of_statements.values() for number in own)
+                table.is_charged |= any(self._counts_heads(n) and takes(n) for n in numbers)
+
+    def _counts_heads(self, number: int) -> bool:
+        rows = self._rows[number]
+        return isinstance(rows, ChainRows) and rows.makes_one_tuple
 
     def ends(
         self, stratum: int, batch: DecidingBatch, takes: Callable[[int], object]
@@ -269,10 +297,13 @@ class Repetitions:
 
         They are no tuples of `tables` then.
         """
-        for number in self._of_strata.get(stratum, ()):
+        if self._are_asked:
+            self._are_asked = False
+            self._ask(takes)
+        for number in self._finding(stratum, batch):
             rows, evaluation = self._rows[number], self._of_class[number]
             if isinstance(evaluation, ColumnChainEvaluation):
-                if isinstance(rows, ChainRows) and rows.makes_one_tuple and takes(number):
+                if self._counts_heads(number) and takes(number):
                     yield from self._ends_of_heads(number, evaluation, batch)
             elif isinstance(rows, GraphRows) and takes(number):
                 plain: list[FoundGraph] = []
@@ -290,8 +321,8 @@ class Repetitions:
     def _ends_of_heads(
         self, number: int, evaluation: ColumnChainEvaluation, batch: DecidingBatch
     ) -> Iterator[tuple[int, CountedEnds]]:
-        if not evaluation.finds_ends(batch.clock):
-            return
+        # A statement that shows runs may have gone, and none has come.
+        evaluation.table.is_charged = True
         found, others = evaluation.decide_ends(batch.clock)
         batch.others[number] = _in_order(list(others), evaluation.limit)
         ends = CountedEnds.of_heads(found, evaluation.limit)

@@ -19,12 +19,12 @@ class ColumnChainEvaluation:
 
     def __init__(self, decision: ChainDecision, program: ChainProgram, table: RunTable) -> None:
         self.decision, self.table = decision, table
-        self._number = table.join(decision, program)
+        self.number = table.join(decision, program)
 
     @property
     def limit(self) -> int | None:
         """The document with too many runs."""
-        limit = int(self.table.limits[self._number])
+        limit = int(self.table.limits[self.number])
         return None if limit == NO_LIMIT else limit
 
     def read(self, step: int, stream: TupleStream) -> None:
@@ -33,24 +33,14 @@ class ColumnChainEvaluation:
 
     def leave(self) -> None:
         """Have no more runs."""
-        self.table.leave(self._number)
-
-    def finds(self, clock: WatermarkSteps) -> bool:
-        """Return whether some runs are decided in the batch."""
-        self.table.advance(clock)
-        return self.table.finds(self._number)
+        self.table.leave(self.number)
 
     def decide(self, clock: WatermarkSteps) -> list[ColumnChain]:
         """Return the runs that are decided in the batch, in no order."""
         self.table.advance(clock)
-        return self.table.decided(self._number)
-
-    def finds_ends(self, clock: WatermarkSteps) -> bool:
-        """Return what `finds` does, and have elements note from now on what ends need of them."""
-        self.table.is_charged = True
-        return self.finds(clock)
+        return self.table.decided(self.number)
 
     def decide_ends(self, clock: WatermarkSteps) -> tuple[HeadEnds, list[ColumnChain]]:
         """Return the runs that are decided in the batch: told by their last heads, and others."""
         self.table.advance(clock)
-        return self.table.ends(self._number)
+        return self.table.ends(self.number)

@@ -14,7 +14,7 @@ A statement that comes when elements have come begins with a table of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -345,9 +345,10 @@ class RunTable:
 
     # -- what is found -------------------------------------------------------------------------
 
-    def finds(self, statement: int) -> bool:
-        """Return whether runs of a statement are decided in the batch."""
-        return statement in self._found
+    def finding(self, clock: WatermarkSteps) -> Iterable[int]:
+        """Return the statements of which runs are decided in the batch."""
+        self.advance(clock)
+        return self._found.keys()
 
     def decided(self, statement: int) -> list[ColumnChain]:
         """Return the runs of a statement that are decided in the batch."""
