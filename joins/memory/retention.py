@@ -25,8 +25,8 @@ Variables = frozenset[int]
 
 _VARIABLE_BITS = 32
 
-_MOVED_MAX = 1_000
-"""Classes whose windows have changed and wait for a look: ten thousand would take megabytes."""
+_MOVED_MAX = 100
+"""Classes whose windows have changed and wait for a look: each takes a kilobyte and a half."""
 
 _BOUND_MIN = 1 << 14
 """Variables of shapes that may be there several times in any case."""
