@@ -22,6 +22,7 @@ from broker.matching.fanout import FanOut
 from joins import CountedEnds
 from joins.sequences.lockstep.compilation import compile_loops
 from joins.sequences.lockstep.ends import HeadEnds
+from joins.sequences.lockstep.runtable import RunTable
 
 _of_heads = CountedEnds.of_heads.__func__  # type: ignore[attr-defined]
 
@@ -113,6 +114,11 @@ TRIED = {
         ("10 <a><p>1</p></a>", "14 <a><p>4</p></a>", "12 <a><p>2</p></a>", "16 <a><p>9</p></a>"),
         10,
     ),
+    "one end, decided at two documents": (
+        RISING + ROWS.format(0),
+        ("10 <a><p>1</p></a>", "12 <a><p>2</p></a>", "14 <a><p>9</p></a>", "12 <a><p>3</p></a>"),
+        8,
+    ),
     "a longer window": (
         BESIDE + ROWS.format(4),
         ("10 <a><p>1</p></a>", "11 <a><p>2</p></a>", "12 <b/>", "13 <a><p>3</p></a>", "14 <b/>"),
@@ -166,6 +172,20 @@ def test_runs_are_listed_for_all_where_one_statement_shows_them(counted: Counter
     case = replace(case, queries=[*case.queries, replace(other, id="r")])
     assert lines(run_engine(case, batch_size=2)) == lines(run_oracle(case))
     assert not counted["runs"]
+
+
+def test_a_row_shows_its_runs_in_one_order_whatever_that_of_the_heads(
+    monkeypatch: pytest.MonkeyPatch, counted: Counter[str]
+) -> None:
+    statement, documents, _ = TRIED["ties"]
+    case = asked(statement, *documents)
+    expected = lines(run_oracle(case))
+    ends = RunTable._ends
+    for turned in (slice(None), slice(None, None, -1)):
+        with monkeypatch.context() as patch:
+            patch.setattr(RunTable, "_ends", lambda self, heads, t=turned: ends(self, heads[t]))
+            assert lines(run_engine(case)) == expected
+    assert counted["runs"]
 
 
 def paused(case: Case, nbytes: int) -> list[int]:
