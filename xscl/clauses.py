@@ -17,7 +17,7 @@ from xscl.statement import (
 from xscl.syntax import Expression, RowSyntax
 from xscl.units import UnitParser
 
-__all__ = ["FROM_CLAUSES", "STATEMENT_CLAUSES", "ClauseParser"]
+__all__ = ["FROM_CLAUSES", "ORDER_HINT", "STATEMENT_CLAUSES", "ClauseParser"]
 
 FROM_CLAUSES = ("WITHIN", "SAME", "MATCH", "WHERE")
 """What may stand behind the parts of a from, in this order."""
@@ -25,6 +25,7 @@ FROM_CLAUSES = ("WITHIN", "SAME", "MATCH", "WHERE")
 STATEMENT_CLAUSES = ("WINDOW", "LIMIT", "CONFIDENCE", "GRACE", "ON")
 """What may stand behind the from of a statement, in this order."""
 
+ORDER_HINT = f"the order is {', '.join((*FROM_CLAUSES, *STATEMENT_CLAUSES))} MATCH"
 _STRATEGIES = ("ANY", "NEXT", "PARTITION", "STRICT")
 
 
@@ -66,9 +67,7 @@ class ClauseParser(UnitParser):
                     "XS117",
                     token.span,
                     f"{word} stands here a second time" if twice else f"{word} comes too late here",
-                    "a clause stands once"
-                    if twice
-                    else f"the order is {', '.join(words[:-1])}, {words[-1]}",
+                    "a clause stands once" if twice else ORDER_HINT,
                 )
             last = max(last, place)
             read(word)
@@ -84,10 +83,16 @@ class ClauseParser(UnitParser):
         opening = self.expect("(", "`(` and a path", "as in `SAME (//@id)`")
         while True:
             source.same.append(self._key())
+            self._no_and()
             if self.token.kind != ",":
                 break
             self.advance()
         self.close(opening, ")")
+        self._no_and()
+
+    def _no_and(self) -> None:
+        if self.at_word("AND"):
+            raise self.unexpected("`,` or `)`", "as in `SAME (//author, //category)`")
 
     def _key(self) -> KeySyntax:
         start = self.token.start
@@ -127,6 +132,9 @@ class ClauseParser(UnitParser):
 
     def _by(self) -> list[Expression]:
         keys: list[Expression] = []
+        if self.token.text.upper() in ("GROUP", "PARTITION") and self.peek().text.upper() == "BY":
+            self.unexpected("`BY`", "write `BY` alone, as in `WINDOW 6 h BY x/author`")
+            self.advance()
         if not self.at_word("BY"):
             return keys
         self.advance()
@@ -158,7 +166,10 @@ class ClauseParser(UnitParser):
     def _on_match(self, statement: Statement) -> None:
         start = self.advance().start
         if not self.at_word("MATCH"):
-            raise self.unexpected("`MATCH`", "write `ON MATCH SET worker[x].status = 'safe'`")
+            hint = "write `ON MATCH SET worker[x].status = 'safe'`"
+            if self.at_comparison(self.index):
+                hint = "what joins stands in the operator's braces: `JOIN {x = y, 30 days}`"
+            raise self.unexpected("`MATCH`", hint)
         self.advance()
         while True:
             statement.actions.append(self._action())
@@ -171,7 +182,9 @@ class ClauseParser(UnitParser):
         start = self.token.start
         is_set = self.at_word("SET")
         if not is_set and not self.at_word("DELETE"):
-            raise self.unexpected("`SET` or `DELETE`", "as in `SET worker[x].status = 'safe'`")
+            is_further = self.last.kind == ","
+            hint = "each action has its own SET or DELETE, " if is_further else ""
+            raise self.unexpected("`SET` or `DELETE`", hint + "as in `SET worker[x].n = 1`")
         self.advance()
         target = self.row()
         if is_set is (target.column is None):

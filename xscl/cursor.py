@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from xscl.habits import LIST_HINT
 from xscl.lexer import Token, tokenise
 from xscl.path import Span
 from xscl.report import Report
 
-__all__ = ["LIST_HINT", "STEP_LIMIT", "Cursor", "UnreadableError", "describe"]
+__all__ = ["STEP_LIMIT", "Cursor", "UnreadableError", "describe"]
 
 NESTING_LIMIT = 40
 """Brackets within brackets.  Real queries stay under ten; the bound keeps recursion bounded."""
@@ -14,9 +15,6 @@ NESTING_LIMIT = 40
 STEP_LIMIT = 256
 """Steps behind one another, with those before the bracket that a path stands in: no document that
 the broker accepts is nested deeper."""
-
-LIST_HINT = "compare with one value at a time: `x = 'a' or x = 'b'`, `x != 'a' and x != 'b'`"
-"""For who writes `x in ('a', 'b')` or `x = ('a', 'b')`."""
 
 _OPENING = {"[": "]", "(": ")", "{": "}"}
 _CLOSING = frozenset(_OPENING.values())

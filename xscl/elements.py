@@ -35,7 +35,10 @@ def not_repeated(name: str, scope: Scope, has_argument: bool) -> tuple[str, str]
     if name == "count" and scope.elements and has_argument:
         return "`count` of a run that goes on has nothing between its brackets", "write `count()`"
     if not has_argument:
-        return "`count()` of what?", "write `count(x)`, with `x` bound in a block with a `+`"
+        return "`count()` of what?", (
+            "write `count(x)`, with `x` bound in a block with a `+`; rows of WINDOW are counted"
+            " behind HAVING"
+        )
     return (
         f"`{name}` is of what a repetition has taken, and this is not repeated",
         "a `+` stands behind the block that binds it",

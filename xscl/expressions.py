@@ -148,7 +148,10 @@ class ExpressionParser(Cursor):
     def variable_name(self) -> tuple[str, Span]:
         """Read `->x` or `AS x`."""
         self.advance()
-        token = self.expect("name", "a variable's name", "a variable is bound as `book->x1`")
+        hint = "a variable is bound as `book->x1`"
+        if self.token.kind == "parameter":
+            hint = f"its name stands without `$`: `->{self.token.text}`"
+        token = self.expect("name", "a variable's name", hint)
         if ":" in token.text:
             raise self.fail("XS209", token.span, f"a variable's name has no prefix: `{token.text}`")
         return token.text, token.span

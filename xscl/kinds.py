@@ -13,7 +13,7 @@ from xscl.syntax import (
     NumberLiteral,
 )
 
-__all__ = ["kind_in_arithmetic", "kind_in_comparison"]
+__all__ = ["kind_in_arithmetic", "kind_in_comparison", "kind_of"]
 
 _OF_ARGUMENT = frozenset({"prev", "first", "last", "sum", "avg", "min", "max", "argmax", "argmin"})
 _INSTANTS = frozenset({"time", "start", "end"})

@@ -10,6 +10,7 @@ import math
 import re
 from typing import NamedTuple
 
+from xscl.habits import CHARACTERS, CURLY_QUOTES
 from xscl.path import Span
 from xscl.report import Report
 
@@ -234,17 +235,58 @@ class _Lexer:
                 f"this string is never closed: no second {character} follows",
                 f"close it with {character}; inside it, a {character} is written twice",
             )
+        elif character.isspace():
+            return self.odd_space(start)
+        elif (end := self.curly_end(start)) > start:
+            return self.curly_string(start, end)
         else:
             end = start + 1
-            while end < len(self.text) and _TOKEN.match(self.text, end) is None:
+            while end < len(self.text) and self.is_unreadable(end):
                 end += 1
             self.report.error(
                 "XS104",
                 Span(start, end),
                 f"`{self.text[start:end]}` has no meaning in XSCL",
-                _CHARACTER_HINTS.get(character),
+                CHARACTERS.get(character),
             )
         self.tokens.append(Token("bad", self.text[start:end], start, end))
+        return end
+
+    def is_unreadable(self, place: int) -> bool:
+        return _TOKEN.match(self.text, place) is None and not self.text[place].isspace()
+
+    def odd_space(self, start: int) -> int:
+        """Report white space such as a no-break space, which separates tokens nevertheless."""
+        end = start + 1
+        while end < len(self.text) and self.text[end] == self.text[start]:
+            end += 1
+        self.report.error(
+            "XS104",
+            Span(start, end),
+            f"this white space, U+{ord(self.text[start]):04X}, has no meaning in XSCL",
+            "write a plain space in its place",
+        )
+        return end
+
+    def curly_end(self, start: int) -> int:
+        """Return where the string between curly quotes ends that begins here, or `start`."""
+        closing = CURLY_QUOTES.get(self.text[start], "")
+        line_end = self.text.find("\n", start)
+        line = self.text[start + 1 : line_end if line_end >= 0 else len(self.text)]
+        places = [line.find(each) for each in closing if each in line]
+        return start + min(places) + 2 if places else start
+
+    def curly_string(self, start: int, end: int) -> int:
+        """Report a string between curly quotes, and read it as one between plain quotes."""
+        text = self.text[start + 1 : end - 1]
+        quote = "'" if "'" not in text else '"'
+        self.report.error(
+            "XS104",
+            Span(start, end),
+            f"`{self.text[start]}` and `{self.text[end - 1]}` are no quotes in XSCL",
+            f"write {quote}{text}{quote}",
+        )
+        self.tokens.append(Token("string", text, start, end))
         return end
 
     def at_constructor(self, start: int) -> bool:
@@ -268,15 +310,3 @@ class _Lexer:
         end = constructor_end(self.text, start, self.report)
         self.tokens.append(Token("constructor", self.text[start:end], start, end))
         return end
-
-
-_CHARACTER_HINTS = {
-    "&": "write `and`",
-    "!": "write `!=` or `not(...)`",
-    "#": "comments are `(: ... :)` or `-- ` to the end of the line",
-    "“": "strings stand between plain ' or \" quotes",
-    "”": "strings stand between plain ' or \" quotes",
-    "‘": "strings stand between plain ' or \" quotes",
-    "’": "strings stand between plain ' or \" quotes",
-    "→": "write `->`",
-}

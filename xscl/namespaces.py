@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from xscl.path import Span
 from xscl.report import Report
-from xscl.spelling import did_you_mean
+from xscl.spelling import closest
 from xscl.statement import NamespaceDeclaration
 
-__all__ = ["KNOWN_PREFIXES", "Namespaces"]
+__all__ = ["KNOWN_PREFIXES", "Namespaces", "declare_hint"]
 
 KNOWN_PREFIXES = {
     "atom": "http://www.w3.org/2005/Atom",
@@ -28,6 +28,14 @@ KNOWN_PREFIXES = {
     "xml": "http://www.w3.org/XML/1998/namespace",
 }
 """What these prefixes mean without a declaration; a query may declare them anew, except `xml`."""
+
+_NEAR = 0.75
+"""The least likeness of a misspelt prefix: `yt` is no `sy`."""
+
+
+def declare_hint(prefix: str) -> str:
+    """Return what to write where a prefix is not known."""
+    return f"declare it first: `DECLARE NAMESPACE {prefix} = 'http://...';`"
 
 
 class Namespaces:
@@ -60,9 +68,11 @@ class Namespaces:
         """Return what a prefix stands for; report one that stands for nothing."""
         found = self.declared.get(prefix) or KNOWN_PREFIXES.get(prefix)
         if found is None:
-            hint = did_you_mean(prefix, KNOWN_PREFIXES.keys() | self.declared.keys())
-            declare = f"declare it first: `DECLARE NAMESPACE {prefix} = 'http://...';`"
-            self.report.error("XS205", span, f"the prefix `{prefix}` is not known", hint or declare)
+            meant = closest(prefix, KNOWN_PREFIXES.keys() | self.declared.keys(), _NEAR)
+            hint = declare_hint(prefix)
+            if meant is not None:
+                hint = f"did you mean `{meant}`?"
+            self.report.error("XS205", span, f"the prefix `{prefix}` is not known", hint)
         return found or f"unknown:{prefix}"
 
     def pairs(self) -> tuple[tuple[str, str], ...]:

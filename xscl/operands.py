@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xscl.clauses import FROM_CLAUSES, STATEMENT_CLAUSES, ClauseParser
 from xscl.cursor import UnreadableError
+from xscl.habits import AFTER_OPERAND
 from xscl.lexer import Token
 from xscl.path import Span
 from xscl.query import INFINITE_US
@@ -25,6 +26,13 @@ from xscl.windows import NO_WINDOW_HINT
 __all__ = ["CLAUSES", "RESERVED", "OperandParser"]
 
 _FROM_END = "`FOLLOWED BY`, `JOIN`, `NEXT`, a clause, or `;`"
+_FROM_HINT = (
+    "two blocks are combined with `FOLLOWED BY {...}` or `JOIN {...}`, statements separated by `;`"
+)
+_BRACES_HINT = "the predicate and the window stand in braces: `{x2 = x5, 30 days}`"
+_NEAR = 0.65
+"""The least likeness of a misspelt keyword: `THEN` is no `WITHIN`, nor `news` an `UNLESS`."""
+
 _KEYWORDS = ("FOLLOWED", "JOIN", "NEXT", "UNLESS", *FROM_CLAUSES, *STATEMENT_CLAUSES[:-1])
 
 
@@ -72,11 +80,11 @@ class OperandParser(ClauseParser):
 
     def _part(self, keyword: str, span: Span, braces: BracesSyntax | None) -> PartSyntax | None:
         """Read an operand and the absences in between; `None` where it cannot be read."""
-        start = self.token.start
+        start, first = self.token.start, self.index
         try:
             operand = self._operand()
         except UnreadableError:
-            self.skip_operand()
+            self._skip_from(first)
             return None
         if operand is None:
             return None
@@ -86,6 +94,15 @@ class OperandParser(ClauseParser):
         if not keyword and isinstance(operand, FromSyntax) and not part.unless:
             part.span = operand.span
         return part
+
+    def _skip_from(self, first: int) -> None:
+        """Skip what is left of an operand: parentheses to their end."""
+        end = self.matching(first)
+        if self.tokens[first].kind == "(" and self.tokens[end].kind == ")" and end >= self.index:
+            self.go_back(end)
+            self.advance()
+        else:
+            self.skip_operand()
 
     def _unless(self, part: PartSyntax) -> None:
         while self.at_word("UNLESS"):
@@ -137,7 +154,7 @@ class OperandParser(ClauseParser):
             "XS106",
             span,
             f"`{keyword}` needs a window: `{keyword} {{..., 30 days}}`",
-            NO_WINDOW_HINT,
+            NO_WINDOW_HINT if self.token.kind == "name" else _BRACES_HINT,
         )
         supposed = BracesSyntax(None, DurationSyntax(INFINITE_US, None, span), span)
         start = self.index
@@ -145,7 +162,7 @@ class OperandParser(ClauseParser):
             if self.advance().kind == "}":
                 return supposed
         self.go_back(start)
-        if not self._skip_brackets() and self._at_comparison(self.index):
+        if not self._skip_brackets() and self.at_comparison(self.index):
             raise UnreadableError
         return supposed
 
@@ -166,16 +183,8 @@ class OperandParser(ClauseParser):
         if self.token.kind == "[":
             return True
         if self.token.kind == "(":
-            return self._at_comparison(self.index + 1) or self.peek().kind == ","
-        return self._at_comparison(self.index)
-
-    def _at_comparison(self, behind: int) -> bool:
-        """Whether a comparison stands at an index, or a function, rather than a block."""
-        if self.tokens[behind].kind == "name" and self.tokens[behind + 1].kind == "(":
-            return True
-        while self.tokens[behind].kind in ("name", "/", "//", "@", "string", "parameter", "number"):
-            behind += 1
-        return self.tokens[behind].kind in ("=", "!=", "<", "<=", ">", ">=")
+            return self.at_comparison(self.index + 1) or self.peek().kind == ","
+        return self.at_comparison(self.index)
 
     def _operator_keyword(self) -> tuple[str, Token] | None:
         """Step over an operator's keyword; `None` where there is none."""
@@ -229,6 +238,10 @@ class OperandParser(ClauseParser):
     def _operator_without_keyword(self) -> tuple[str, Token] | None:
         if self.token.kind != "{":
             return None
+        if self.peek().kind == "number" and self.peek(2).kind in (",", "}"):
+            raise self.unexpected(
+                _FROM_END, "a block is repeated by `+`; how often, says `WHERE count(x) >= 3`"
+            )
         self.is_broken = True
         self.report.error(
             "XS101",
@@ -239,9 +252,11 @@ class OperandParser(ClauseParser):
         return "JOIN", self.token
 
     def _misspelt_operator(self, token: Token) -> tuple[str, Token] | None:
-        if token.text.upper() in _SQL_HINTS:
-            raise self.unexpected(_FROM_END, _SQL_HINTS[token.text.upper()])
-        meant = closest(token.text.upper(), [*_KEYWORDS, *CLAUSES])
+        if token.text.upper() in AFTER_OPERAND:
+            raise self.unexpected(_FROM_END, AFTER_OPERAND[token.text.upper()])
+        if self.peek().kind in ("/", "//", "->"):
+            raise self.unexpected(_FROM_END, _FROM_HINT)
+        meant = closest(token.text.upper(), [*_KEYWORDS, *CLAUSES], _NEAR)
         if meant == "FOLLOWED" or self.peek().text.upper() == "BY":
             self.misspelt(token, "FOLLOWED BY")
             self.advance()
@@ -256,8 +271,7 @@ class OperandParser(ClauseParser):
             self.misspelt(token, meant)
             self.token = token._replace(text=meant)
             return self._operator_keyword() if meant == "UNLESS" else None
-        hint = "two blocks are combined with `FOLLOWED BY {...}` or `JOIN {...}`"
-        raise self.unexpected(_FROM_END, hint)
+        raise self.unexpected(_FROM_END, _FROM_HINT)
 
     # -- operands ------------------------------------------------------------------------------
 
@@ -336,11 +350,3 @@ def _spliced(source: FromSyntax) -> FromSyntax:
     if isinstance(first.operand, FromSyntax) and first.operand.is_bare():
         source.parts[:1] = first.operand.parts
     return source
-
-
-_SQL_HINTS = {
-    "FILTER": "conditions stand on steps, in an operator's braces, or behind WHERE",
-    "GROUP": "rows for each value are made by `WINDOW duration BY key`, behind the from",
-    "ORDER": "nothing is sorted: each match comes as soon as it is found",
-}
-"""What to do instead of clauses that other languages have."""

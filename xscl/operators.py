@@ -24,6 +24,7 @@ from xscl.comparison import (
     operand_variables,
 )
 from xscl.conditions import PatternBuilder
+from xscl.expectations import check_comparison
 from xscl.kinds import kind_in_comparison
 from xscl.path import Literal, Parameter, Span
 from xscl.positions import TURNED
@@ -35,7 +36,6 @@ from xscl.syntax import (
     Expression,
     FunctionCall,
     Junction,
-    NumberLiteral,
 )
 
 __all__ = ["PredicateBuilder"]
@@ -48,9 +48,6 @@ ALTERNATIVES_LIMIT = 4_096
 
 _SIMILAR = "similar"
 """What a witness has of similarity joins, beside its variables."""
-
-_LOW = {"jaccard": 0.3, "similar": 0.3, "containment": 0.3, "overlap": 2.0}
-"""Thresholds below which nearly everything is similar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,24 +188,8 @@ class PredicateBuilder(SideBuilder):
             (syntax.right, right, syntax.left),
         ):
             self.use_parameter(own, side, kind_in_comparison(syntax.operator, other))
-        self._check_threshold(syntax)
+        check_comparison(syntax, self.report)
         return _Compared(left, syntax.operator, right, syntax.span)
-
-    def _check_threshold(self, syntax: Binary) -> None:
-        """Warn of a measure that nearly everything reaches."""
-        left, operator, right = syntax.left, syntax.operator, syntax.right
-        if isinstance(left, NumberLiteral):
-            left, operator, right = right, TURNED[operator], left
-        if not isinstance(left, FunctionCall) or not isinstance(right, NumberLiteral):
-            return
-        least = _LOW.get(left.name)
-        if least is not None and operator in (">", ">=") and right.value < least:
-            self.report.warning(
-                "XS506",
-                right.span,
-                f"nearly everything is as similar as this: `{left.name}` below {least:g}",
-                "0.5 and more tells texts apart" if least < 1 else "ask for more words in common",
-            )
 
 
 @dataclass(frozen=True, slots=True)

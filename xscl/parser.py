@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 
+from xscl.clauses import FROM_CLAUSES, ORDER_HINT, STATEMENT_CLAUSES
 from xscl.cursor import UnreadableError
 from xscl.lexer import Comment
 from xscl.operands import CLAUSES, RESERVED, OperandParser
@@ -29,9 +30,17 @@ from xscl.units import is_after_block
 __all__ = ["parse_file"]
 
 _ARROW = "a variable is bound with `->`, as in `book->x1`"
-_COMBINE = "two blocks are combined with `FOLLOWED BY {...}` or `JOIN {...}`"
+_COMBINE = "two blocks are combined with `FOLLOWED BY {...}` or `JOIN {...}`, conditions with AND"
+_ALTERNATIVES = "alternatives stand in parentheses: `(S//a | T//b)`"
 _CLOSING = "no bracket is open here"
+_REPEATED = "a block is repeated by `+`: `S//item->x+`"
+_OPERATORS = frozenset({"FOLLOWED", "JOIN", "NEXT", "NOT", "UNLESS"})
+_CLAUSES_LAST = (
+    "clauses stand behind the last operand, or in parentheses with what they speak of:"
+    " `(S FOLLOWED BY T WITHIN 1 h) FOLLOWED BY ...`"
+)
 _AFTER_STATEMENT = {"=": _ARROW, "-": _ARROW, ">": _ARROW, ",": _COMBINE}
+_AFTER_STATEMENT |= {"*": _REPEATED, "|": _ALTERNATIVES}
 _AFTER_STATEMENT |= {"]": _CLOSING, ")": _CLOSING, "}": _CLOSING}
 """What is probably wrong where a statement goes on with one of these marks."""
 
@@ -105,7 +114,12 @@ class _Parser(OperandParser):
 
     def after_statement(self) -> None:
         token = self.token
-        if token.kind == "name" and token.text.upper() in RESERVED:
+        word = token.text.upper() if token.kind == "name" else ""
+        if word in _OPERATORS:
+            raise self.unexpected("`;` or the end of the text", _CLAUSES_LAST)
+        if word in FROM_CLAUSES or word in STATEMENT_CLAUSES:
+            raise self.fail("XS117", token.span, f"{word} comes too late here", ORDER_HINT)
+        if word in RESERVED:
             raise self.reserved(token)
         hint = _AFTER_STATEMENT.get(token.kind, "statements are separated by `;`")
         if token.kind == "->" and self.last.kind == "+":
@@ -191,7 +205,7 @@ class _Parser(OperandParser):
         if self.at_clause("SELECT"):
             statement.select = self.select()
             if not self.at_word("FROM"):
-                self.misspelt_or("FROM", "`FROM`", "a statement is `SELECT ... FROM ...`")
+                self.misspelt_or("FROM", "`FROM`", self.from_hint())
             self.advance()
             self.source(statement)
             self.publish(statement)
@@ -211,6 +225,15 @@ class _Parser(OperandParser):
                     f"{word} needs `FROM` before the first block",
                     "write `FROM ... SELECT ...` or `SELECT ... FROM ...`",
                 )
+
+    def from_hint(self) -> str:
+        """Return what to write where FROM is missing."""
+        word = self.token.text.upper()
+        if word in ("DISJOINT", "COMPRESSED"):
+            return f"write it first: `SELECT {word} ... FROM ...`"
+        if self.last.text.upper() == "DISTINCT":
+            return "of several matches `LIMIT 1 PER 1 day BY x/link` keeps one"
+        return "a statement is `SELECT ... FROM ...`"
 
     def source(self, statement: Statement) -> None:
         statement.source = self.from_()

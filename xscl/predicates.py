@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from xscl.cursor import LIST_HINT, UnreadableError, describe
+from xscl.cursor import UnreadableError, describe
+from xscl.habits import COMPARISON_WORDS, LIST_HINT
 from xscl.lexer import Token
 from xscl.path import Span
 from xscl.query import INFINITE_US
@@ -79,21 +80,44 @@ class PredicateParser(WindowParser):
         return self.at_length() and self.peek(2).kind == "}"
 
     def _window(self) -> DurationSyntax | None:
-        if self.token.kind == ",":
+        if self.token.kind == "," and not self._at_within(self.index + 1):
             self.advance()
+            if self.at_comparison(self.index):
+                raise self.unexpected(
+                    "a window", "comparisons are joined by AND; the window stands last"
+                )
             return self.duration()
-        if self.at_length():
+        if self.at_length() or self.token.kind == "," or self._at_within(self.index):
             return self._window_without_comma()
         if self.token.kind != "}":
             raise self.unexpected("`AND`, `OR`, or `,` and a window", NO_WINDOW_HINT)
         return None
 
     def _window_without_comma(self) -> DurationSyntax:
+        """Read a window behind something else than a comma alone: nothing, WITHIN, AND WITHIN."""
         self.is_broken = True
-        span = Span(self.token.start, self.peek().end)
-        hint = f"write `{{..., {self.text[span.start : span.end]}}}`"
-        self.report.error("XS107", span, "a window stands behind a comma", hint)
-        return self.duration()
+        start = self.token.start
+        while not (self.at_length() or self.token.kind == "parameter"):
+            self.advance()
+        length = self.token.start
+        window = self.duration()
+        hint = f"write `{{..., {self.text[length : self.last.end]}}}`"
+        self.report.error("XS107", self.span_from(start), "a window stands behind a comma", hint)
+        return window
+
+    def _at_within(self, index: int) -> bool:
+        """Whether WITHIN and a window stand at an index, between braces."""
+        word, length = self.tokens[index], self.tokens[min(index + 1, len(self.tokens) - 1)]
+        is_within = word.kind == "name" and word.text.upper() == "WITHIN"
+        return is_within and length.kind in ("number", "parameter")
+
+    def at_comparison(self, behind: int) -> bool:
+        """Whether a comparison stands at an index, or a function, rather than a block."""
+        if self.tokens[behind].kind == "name" and self.tokens[behind + 1].kind == "(":
+            return True
+        while self.tokens[behind].kind in ("name", "/", "//", "@", "string", "parameter", "number"):
+            behind += 1
+        return self.tokens[behind].kind in ("=", "!=", "<", "<=", ">", ">=")
 
     # -- predicates ----------------------------------------------------------------------------
 
@@ -112,6 +136,8 @@ class PredicateParser(WindowParser):
             if not (self.token.kind == "name" and self.token.text.lower() == word):
                 break
             self.advance()
+            if self._at_within(self.index):
+                break
         if len(found) < 2:
             return found[0] if found else None
         return Junction(word, found, self.span_from(start))
@@ -176,7 +202,7 @@ class PredicateParser(WindowParser):
     def _no_comparison(self, left: Expression) -> UnreadableError:
         if self.token.kind == "bad":
             return self.unexpected("a comparison")
-        negation = isinstance(left, FunctionCall) and left.name == "not"
+        negation = isinstance(left, FunctionCall) and left.name.lower() == "not"
         if negation or self.text[left.span.start : left.span.end].upper() == "NOT":
             hint = (
                 "turn the comparison around, `!=` or `>=`; `not(...)` stands in predicates of steps"
@@ -190,12 +216,19 @@ class PredicateParser(WindowParser):
             f"compare `{self.text[left.span.start : left.span.end]}` with something:"
             " `= != < <= > >=`"
         )
-        return self.fail(
+        word = self.token.text.upper() if self.token.kind == "name" else ""
+        failure = self.fail(
             "XS101",
             self.here(),
             f"expected a comparison, found {describe(self.token)}",
-            LIST_HINT if self.at_list() else hint,
+            LIST_HINT if self.at_list() else COMPARISON_WORDS.get(word, hint),
         )
+        if word == "BETWEEN":
+            self.advance()
+            self.side()
+            if self.at_word("AND"):
+                self.advance()
+        return failure
 
     # -- sides ---------------------------------------------------------------------------------
 
@@ -217,6 +250,9 @@ class PredicateParser(WindowParser):
             return super().call()
         if self.token.text == "if":
             return self._if()
+        if self.token.text.lower() == "count" and self.peek(2).kind == "*":
+            span = Span(self.token.start, self.peek(3).end)
+            raise self.fail("XS101", span, "nothing counts with `*`", "write `count()`")
         return super().call()
 
     def skip_distinct(self, function: str) -> bool:

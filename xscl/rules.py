@@ -54,7 +54,7 @@ def check_statement(statement: Statement, report: Report) -> None:
             "a grace is the same for all subscriptions",
             "write a duration, as in `GRACE 1 h`",
         )
-    elif statement.grace is None:
+    elif statement.grace is None and not statement.is_broken:
         _check_grace(statement, report)
 
 
@@ -115,7 +115,7 @@ class _Rules:
                 "XS802",
                 syntax.condition_span,
                 "WHILE needs NEXT before the repetition",
-                "behind FOLLOWED BY every element may be left out, so that nothing ends a run",
+                "write NEXT: behind FOLLOWED BY a run may leave documents out, so nothing ends it",
             )
         if len(syntax.folds) > FOLDS_MAX:
             self._too_many(syntax.folds[FOLDS_MAX].span, "values of FOLD", FOLDS_MAX)
@@ -164,7 +164,7 @@ class _Rules:
             "XS815",
             span,
             message,
-            "MATCH is of a chain of units and repetitions joined by FOLLOWED BY",
+            "write FOLLOWED BY between all of them, or leave MATCH out",
         )
 
 

@@ -18,7 +18,7 @@ from xscl.constructor import (
     read_constructor,
 )
 from xscl.enclosed import Translation, translate
-from xscl.namespaces import Namespaces
+from xscl.namespaces import Namespaces, declare_hint
 from xscl.path import Span
 from xscl.query import ROW_VALUE, Constructor, Select, SelectAll, SelectNodes
 from xscl.report import Report
@@ -38,6 +38,9 @@ _OF_RUNS = re.compile(r"\b(?:first|last|prev)\(\s*\$")
 """A function of runs, as conditions have it: `first(p)`."""
 
 _OF_NODES = "a repeated variable is all its nodes here: write `p[1]` or `p[last()]`"
+_OF_ROWS = "`count()` is of a row: `WINDOW 6 h BY x/author` makes rows; of one match, `count(x)`"
+_COUNT = re.compile(r"\bcount\(\s*\)")
+_UNDECLARED = re.compile(r"prefix '([^']+)' is not declared")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,8 @@ class _Checker:
             if isinstance(item, ParameterRef) and item.name in self.variables:
                 name = item.name
             text = item_text(item)
-            mentioned += self.expression(text, item.span.start, whole=item.span)
+            if not self.binds(item):
+                mentioned += self.expression(text, item.span.start, whole=item.span)
             if name is not None:
                 names.append(name)
         is_of_rows = self.selectable.keys is not None
@@ -126,6 +130,20 @@ class _Checker:
         text = "<match>" + "".join(f"{{{each}}}" for each in shown) + "</match>"
         variables = tuple(dict.fromkeys(mentioned))
         return Constructor(text, variables, self.namespaces.pairs(), is_list=True)
+
+    def binds(self, item: Expression) -> bool:
+        """Report what stands in a list under a name, as SQL has it."""
+        step = item.steps[-1] if isinstance(item, PathExpression) and item.steps else None
+        if step is None or step.variable_span is None:
+            return False
+        name, shown = step.variable, item_text(item).removesuffix(f"->{step.variable}")
+        self.report.error(
+            "XS309",
+            step.variable_span,
+            f"`{name}` cannot be bound in SELECT",
+            f"build an element: `SELECT <{name}>{{{shown}}}</{name}>`",
+        )
+        return True
 
     def constructor(self, text: str, offset: int) -> Select:
         try:
@@ -186,11 +204,13 @@ class _Checker:
         whole = whole or Span(offset, offset + len(text))
         translation = self.translation(with_keys(rest, keys, ROW_VALUE), offset, whole, scope)
         for name in translation.variables:
+            written = re.search(rf"(?<![\w.-]){re.escape(name)}(?:/+@?[\w.:-]+)*", rest)
+            path = written[0] if written else name
             self.report.error(
                 "XS902",
                 whole,
                 f"a row is made of many matches, and `{name}` is of one",
-                f"group by it, or write `max({name})`, `collect({name})`, ...",
+                f"name it behind BY, or write `max({path})`, `collect({path})`, ...",
             )
         return [name for call in calls for name in self.aggregated(call, offset, whole, scope)]
 
@@ -275,12 +295,14 @@ class _Checker:
     ) -> None:
         if _is_plain_path(translation.text):
             return
+        if self.selectable.names.guessed and _COUNT.search(translation.text):
+            return  # perhaps of a row, of a WINDOW that could not be read
         from xscl.output import expression_error
 
         wrong = expression_error(translation.text, namespaces)
         if wrong is not None:
-            hint = _OF_NODES if _OF_RUNS.search(translation.text) else None
-            self.report.error("XS310", span, f"not an XPath 2.0 expression: {wrong}", hint)
+            message = f"not an XPath 2.0 expression: {wrong}"
+            self.report.error("XS310", span, message, _xpath_hint(translation.text, wrong))
 
 
 def enclosed_in(element: ConstructedElement) -> Iterator[Enclosed]:
@@ -292,6 +314,15 @@ def enclosed_in(element: ConstructedElement) -> Iterator[Enclosed]:
             yield part
         elif isinstance(part, ConstructedElement):
             yield from enclosed_in(part)
+
+
+def _xpath_hint(text: str, wrong: str) -> str | None:
+    if _OF_RUNS.search(text):
+        return _OF_NODES
+    if _COUNT.search(text):
+        return _OF_ROWS
+    undeclared = _UNDECLARED.search(wrong)
+    return declare_hint(undeclared[1]) if undeclared else None
 
 
 def _is_plain_path(text: str) -> bool:

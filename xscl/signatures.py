@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from xscl.habits import NO_NOW
 from xscl.report import Report
 from xscl.spelling import closest
 from xscl.syntax import Expression, FunctionCall, StringLiteral
@@ -174,6 +175,10 @@ _ELSEWHERE = {
 }
 """What other languages call some of the functions."""
 
+_CLOCKS = frozenset(
+    {"now", "today", "current-datetime", "current-date", "current_timestamp", "getdate"}
+)
+
 _PATTERN_ARGUMENT = {"matches": 1, "replace": 1, "tokenize": 1}
 
 
@@ -247,9 +252,7 @@ def unknown_function(call: FunctionCall, known: Iterable[str], report: Report) -
     names = {each: each for each in known}
     names |= {other: name for other, name in _ELSEWHERE.items() if name in names}
     meant = closest(call.name, names)
-    report.error(
-        "XS301",
-        call.name_span,
-        f"there is no function `{call.name}` here",
-        f"did you mean `{names[meant]}`?" if meant else None,
-    )
+    hint = f"did you mean `{names[meant]}`?" if meant else None
+    if call.name.lower() in _CLOCKS:
+        hint = NO_NOW
+    report.error("XS301", call.name_span, f"there is no function `{call.name}` here", hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xscl.cursor import UnreadableError, describe
+from xscl.habits import WORD_PLACES
 from xscl.lexer import Token
 from xscl.path import Span
 from xscl.predicates import PredicateParser
@@ -151,7 +152,8 @@ class UnitParser(PredicateParser):
             "XS108",
             token.span,
             f"`{token.text}` is a word of the language, and cannot stand here",
-            f"a stream of this name has a path behind it: `{token.text}//item`",
+            WORD_PLACES.get(token.text.upper())
+            or f"a stream of this name has a path behind it: `{token.text}//item`",
         )
 
     def _at_stream(self) -> bool:
@@ -159,7 +161,7 @@ class UnitParser(PredicateParser):
         following = self.peek()
         if following.kind == "name":
             return following.text.upper() in _AFTER_BLOCK
-        return following.kind not in ("(", "{", "*")
+        return following.kind not in ("(", "{", "*", "number")
 
     def _block_steps(self) -> list[StepSyntax]:
         """Read the steps; an error in one leaves out the rest of the path only."""
@@ -172,9 +174,13 @@ class UnitParser(PredicateParser):
 
     def skip_operand(self) -> None:
         """Skip to where an operator or a clause can stand."""
-        while self.token.kind not in (";", "end", ")") and not self.at_operator():
-            if any(self.at_word(word) for word in CLAUSES):
+        depth = 0
+        while self.token.kind not in (";", "end") and not self.at_operator():
+            if any(self.at_word(word) for word in CLAUSES) or (
+                depth == 0 and self.token.kind == ")"
+            ):
                 return
+            depth += (self.token.kind == "(") - (self.token.kind == ")")
             self.advance()
 
     # -- loss ----------------------------------------------------------------------------------
@@ -230,7 +236,9 @@ class UnitParser(PredicateParser):
             token = self.expect("number", wanted)
             return NumberLiteral(-float(token.text), self.span_from(sign.start))
         if self.token.kind not in ("number", "parameter"):
-            raise self.unexpected(wanted)
+            is_word = self.token.kind == "name"
+            hint = f"a string stands in quotes: '{self.token.text}'" if is_word else None
+            raise self.unexpected(wanted, hint)
         return self.number_or_parameter(wanted)
 
     # -- repetitions ---------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from xscl.conditions import OutsideFragmentError, PatternBuilder
 from xscl.path import ANY, Axis, Exists, NodeTest, Path, Step
 from xscl.rewriting import strip_variables
 from xscl.scopes import Names, Scope
-from xscl.syntax import PathExpression, StepSyntax
+from xscl.syntax import ParameterRef, PathExpression, StepSyntax
 
 __all__ = ["VariablePathBuilder"]
 
@@ -63,21 +63,23 @@ class VariablePathBuilder:
         """Whether a path may stand where rows are spoken of: one of their keys may."""
         if scope.keys is None or render_expression(syntax) in scope.keys:
             return True
+        text = render_expression(syntax)
         self.report.error(
             "XS902",
             syntax.span,
             "a row is made of many matches, and this is of one",
-            f"group by it, or write `max({render_expression(syntax)})`, `collect(...)`, ...",
+            f"name it behind BY, or write `max({text})`, `collect({text})`, ...",
         )
         return False
 
     def _no_variable(self, syntax: PathExpression) -> Operand | None:
-        self.report.error(
-            "XS308",
-            syntax.span,
-            "this path begins with no variable",
-            "bind a step in a block, `S//book->x1`, and write `x1/author`",
-        )
+        hint = "bind a step in a block, `S//book->x1`, and write `x1/author`"
+        start = syntax.start
+        if isinstance(start, ParameterRef) and (
+            start.name in self.names.blocks or start.name in self.names.guessed
+        ):
+            hint = f"`${start.name}` is a parameter; the variable is `{start.name}`"
+        self.report.error("XS308", syntax.span, "this path begins with no variable", hint)
         return None
 
     def _value(

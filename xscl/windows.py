@@ -55,6 +55,11 @@ class WindowParser(ExpressionParser):
             return DurationSyntax(INFINITE_US, None, token.span)
         if _SYMBOLIC.fullmatch(token.text):
             return self._symbolic(token)
+        if token.text.lower() in UNITS:
+            message = f"`{token.text}` is not a duration"
+            return self.wrong_duration(
+                DurationError("XS403", message, f"write `1 {token.text}`"), token.span
+            )
         return self._iso(token.text, token.span, may_be_zero)
 
     def _counted(self, may_be_zero: bool) -> DurationSyntax:
@@ -69,10 +74,17 @@ class WindowParser(ExpressionParser):
                 "XS404",
                 number.span,
                 f"`{number.text}` of what? A window has a unit",
-                f"write `{number.text} h`, `{number.text} days` ...",
+                f"write `{number.text} s`, `{number.text} h`, `{number.text} days` ...",
             )
         unit = self.advance()
         span = Span(start.start, unit.end)
+        if self.at_length():
+            raise self.fail(
+                "XS403",
+                Span(start.start, self.peek().end),
+                "a duration is one number and one unit",
+                "add them up, as in `90 min`, or write `PT1H30M`",
+            )
         try:
             length_us = to_us(sign + number.text, unit.text)
             if length_us or not may_be_zero:

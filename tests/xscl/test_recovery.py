@@ -233,7 +233,7 @@ def test_size_and_depth_are_bounded(text: str) -> None:
         ("S//a]", "no bracket is open here"),
         (
             "S//a, T//b",
-            "two blocks are combined with `FOLLOWED BY {...}` or `JOIN {...}`",
+            "two blocks are combined with `FOLLOWED BY {...}` or `JOIN {...}`, conditions with AND",
         ),
         (
             "S//a FILTER a = 'b'",
