@@ -75,6 +75,8 @@ def subscriptions(
             row["reason"] = _why_nothing_comes(row)
     emit_rows(rows, ["id", "query", "destination", "state", "parameters", "reason"], output)
     if not rows and output == "table":
+        if query_id is not None:
+            connection.call("GET", "queries", query_id)  # says so where there is no such query
         message("no subscriptions")
 
 

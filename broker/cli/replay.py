@@ -283,7 +283,8 @@ class _Bar:
             )
             self._progress.start()
             self._task = self._progress.add_task("replay", total=None, matches=0)
-            self._progress.update(self._task, total=count_lines(self._documents))
+            if all(path.is_file() for path in self._documents):  # a pipe is read once
+                self._progress.update(self._task, total=count_lines(self._documents))
         return self
 
     def update(self, documents: int, matches: int) -> None:

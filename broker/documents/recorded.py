@@ -7,7 +7,7 @@ import tempfile
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -84,10 +84,15 @@ def count_lines(paths: Iterable[Path]) -> int:
     return total
 
 
-def _open(path: Path) -> BinaryIO | gzip.GzipFile:
+@contextmanager
+def _open(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
+    """Open a file once: what is read from a pipe does not come again."""
     with path.open("rb") as file:
-        is_gzip = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path) if is_gzip else path.open("rb")
+        if file.peek(2).startswith(b"\x1f\x8b"):
+            with gzip.GzipFile(fileobj=file) as packed:
+                yield packed
+        else:
+            yield file
 
 
 def recent_documents(path: Path, limit: int = SAMPLE_DOCUMENTS) -> list[Document]:

@@ -403,3 +403,6 @@ def test_what_is_not_shown_of_many_subscriptions_is_counted(
     assert "author 119" in served.xscl("subscriptions").stdout
     assert "no subscriptions" in served.xscl("subscriptions", "--to", "nobody@").stderr
     assert "no subscriptions" in served.xscl("subscriptions", "--state", "paused").stderr
+    unknown = served.xscl("subscriptions", "list")
+    assert unknown.exit_code == 1
+    assert "no query" in unknown.stderr

@@ -3,9 +3,11 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +82,18 @@ def test_compressed_files_are_read_whatever_their_name(tmp_path: Path) -> None:
     packed = tmp_path / "packed"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     assert run_stand_in(packed)[0] == run_stand_in(plain)[0] != ""
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_pipe_is_read_once_and_whole(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    lines = write_lines(tmp_path / "lines", [document(i, str(i)) for i in range(500)])
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=[pack(lines.read_bytes())])
+    writer.start()
+    found = list(read_document_lines([pipe]))
+    writer.join()
+    assert [each for _, each in found] == [each for _, each in read_document_lines([lines])]
 
 
 def test_a_bad_line_is_reported_with_its_place_and_the_rest_goes_on(tmp_path: Path) -> None:
