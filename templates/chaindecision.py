@@ -130,10 +130,16 @@ class DecidedChains:
 
     @property
     def makes_one_tuple(self) -> bool:
-        """Whether each run makes one: of plain units it hands on what their elements are."""
+        """Whether each run makes one that is told by its elements.
+
+        Of plain units it hands on what these are, and there are no values of FOLD.
+        """
         return self.takes_all and all(
-            step.stream is None
-            or [each.stream.name for each in link.elements] == [step.stream.name]
+            not link.folds
+            and (
+                step.stream is None
+                or [each.stream.name for each in link.elements] == [step.stream.name]
+            )
             for step, link in zip(self.steps, self.decision.links, strict=True)
         )
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
-from xscl.comparison import INSTANTS, Call, Elements, Operand, VariableValue
+from xscl.comparison import (
+    INSTANTS,
+    Call,
+    Conditional,
+    Elements,
+    Operand,
+    VariableValue,
+    operands_below,
+)
 from xscl.path import Literal
 
 __all__ = [
@@ -12,6 +21,7 @@ __all__ = [
     "ChainOperand",
     "TextOf",
     "constants_in",
+    "has_choice",
     "is_number_of_element",
     "is_of_first",
     "may_be_text",
@@ -56,14 +66,23 @@ def is_of_first(operand: Operand) -> bool:
     return False
 
 
-def may_be_text(operand: Operand) -> bool:
-    """Return whether a value may be compared as a string."""
+def has_choice(operand: Operand) -> bool:
+    """Return whether an operand has an `if`."""
+    return any(isinstance(each, Conditional) for each in operands_below(operand))
+
+
+def may_be_text(operand: Operand, text_folds: Container[str] = ()) -> bool:
+    """Return whether a value may be compared as a string, as some values of FOLD may."""
     match operand:
         case Literal(value):
             return isinstance(value, str)
+        case Conditional(_, then, otherwise):
+            return may_be_text(then, text_folds) or may_be_text(otherwise, text_folds)
+        case Elements(function="fold", operand=Literal(name)):
+            return name in text_folds
         case Elements(function="candidate" | "prev" | "first" | "last" | "all", operand=of):
-            of_element = of is not None and may_be_text(of)
-            return of_element or (operand.otherwise is not None and may_be_text(operand.otherwise))
+            values = [each for each in (of, operand.otherwise) if each is not None]
+            return any(may_be_text(each, text_folds) for each in values)
         case Call(function):
             return function not in ARITHMETIC and function not in ("start", "end", "dur", "time")
         case Elements():

@@ -1,9 +1,9 @@
 """Conditions of chains as programs over columns of numbers, where they are such.
 
 A program compares doubles: what an element binds, what the one before and the first bind,
-aggregates of the elements so far, times and constants, with arithmetic between them.  Of texts that
-are compared with texts it is asked whether they are equal, so a number stands for each.  Constants
-are data: statements that are equal but for these have one program.
+aggregates of the elements so far, values of FOLD, times and constants, with arithmetic and `if`
+between them.  Of texts that are compared with texts it is asked whether they are equal, so a number
+stands for each.  Constants are data: statements that are equal but for these have one program.
 
 A chain is not for programs where a unit has alternatives or several values of one path, something
 must be absent, or functions of strings are asked; nor, under NEXT, where elements are looked up by
@@ -12,23 +12,23 @@ a text that they have in common with a run: a program tries one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from enum import IntEnum
+from collections.abc import Callable, Iterable
 
+from templates.chaincode import ChainProgram, Line, Op, Slot, SlotKind, SortedBy
 from templates.chaindecision import ChainDecision, ChainLink, chain_look_ups
 from templates.chainoperands import (
     ChainOperand,
     TextOf,
     constants_in,
+    has_choice,
     is_number_of_element,
     is_of_first,
     may_be_text,
 )
-from templates.decision import TupleStream
-from templates.rundecision import ElementStream
+from templates.rundecision import FoldValue
 from xscl.comparison import (
     Call,
+    Conditional,
     Disjunct,
     Elements,
     Operand,
@@ -36,63 +36,8 @@ from xscl.comparison import (
     VariableValue,
 )
 from xscl.path import Literal
-from xscl.query import INFINITE_US, Strategy
 
-__all__ = [
-    "ChainProgram",
-    "Op",
-    "Slot",
-    "SlotKind",
-    "SortedBy",
-    "compile_chain",
-    "sample_chain",
-]
-
-
-class Op(IntEnum):
-    """What a line of a program does.  Lines are (operation, a, b)."""
-
-    FALSE = 0
-    TRUE = 1
-    CONSTANT = 2
-    CANDIDATE = 3
-    PREVIOUS = 4
-    PREVIOUS_OR = 5
-    SLOT = 6
-    OWN_SUM = 7
-    OWN_EXTREME = 8
-    OWN_AVERAGE = 9
-    AVERAGE = 10
-    FIRST = 11
-    SIZE = 12
-    START = 13
-    END = 14
-    DURATION = 15
-    ADD = 16
-    SUBTRACT = 17
-    MULTIPLY = 18
-    DIVIDE = 19
-    REMAINDER = 20
-    NEGATE = 21
-    EQUAL = 22
-    UNEQUAL = 23
-    LESS = 24
-    AT_MOST = 25
-    GREATER = 26
-    AT_LEAST = 27
-    VALUE = 28
-
-
-class SlotKind(IntEnum):
-    """What a run keeps of the elements of a step."""
-
-    SUM = 0
-    LEAST = 1
-    GREATEST = 2
-    FIRST = 3
-    LAST = 4
-    COUNT = 5
-
+__all__ = ["compile_chain"]
 
 _ARITHMETIC = {
     "+": Op.ADD,
@@ -111,6 +56,7 @@ _COMPARISONS = {
 }
 _TURNED = {
     Op.EQUAL: Op.EQUAL,
+    Op.UNEQUAL: Op.UNEQUAL,
     Op.LESS: Op.GREATER,
     Op.AT_MOST: Op.AT_LEAST,
     Op.GREATER: Op.LESS,
@@ -119,52 +65,18 @@ _TURNED = {
 _DEEPEST = 30
 """The deepest stack that a program may need."""
 
-_Line = tuple[int, int, int]
+_Adds = Callable[[Operand], None]
 
 
 class _NoProgramError(Exception):
     """A condition that is no program over columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """What a run keeps of the elements of a step: see `SlotKind`."""
-
-    step: int
-    kind: SlotKind
-    column: int
-
-
-@dataclass(frozen=True, slots=True)
-class SortedBy:
-    """A comparison of what begins a run with a constant: `line` gives the value to compare."""
-
-    op: Op
-    line: int
-    constant: int
-
-
-@dataclass(frozen=True, slots=True)
-class ChainProgram:
-    """The conditions of a chain: what they run, and their constants, which are data.
-
-    `columns` are for each step the operands of which its elements have numbers.  `predicates` are
-    for each step the lines with which begins what is asked of its first element, and of each.
-    """
-
-    columns: tuple[tuple[ChainOperand, ...], ...]
-    code: tuple[_Line, ...]
-    predicates: tuple[tuple[int, int], ...]
-    slots: tuple[Slot, ...]
-    sorted_by: SortedBy | None
-    constants: tuple[float | str, ...] = field(compare=False)
-
-
 def compile_chain(decision: ChainDecision) -> ChainProgram | None:
     """Return the program of a chain, None where it has none."""
     if decision.is_open or decision.absences:
         return None
-    if any(link.folds or len(link.elements) != 1 for link in decision.links):
+    if any(len(link.elements) != 1 for link in decision.links):
         return None
     if not decision.is_contiguous and _are_looked_up(decision):
         return None
@@ -191,11 +103,16 @@ class _Compiler:
         self._links = links
         self._step_of = {link.run: step for step, link in enumerate(links)}
         self._columns: list[list[ChainOperand]] = [[] for _ in links]
-        self._code: list[_Line] = []
+        self._code: list[Line] = []
         self._slots: list[Slot] = []
         self._constants: list[float | str] = []
+        self._constants_at: dict[int, int] = {}
+        self._folds = [{fold.name: fold for fold in link.folds} for link in links]
+        self._text_folds = _text_folds(links)
+        self._fold_slots: dict[tuple[int, str, bool], int] = {}
         self._step = 0
         self._depth = 0
+        self._has_elements = True
 
     def compile(self) -> ChainProgram:
         """Return the program."""
@@ -204,6 +121,7 @@ class _Compiler:
             self._step = step
             predicates.append((self._predicate(link.first), self._predicate(link.each)))
         sorted_by = self._sorted_by()
+        self._write_folds()
         return ChainProgram(
             tuple(map(tuple, self._columns)),
             tuple(self._code),
@@ -220,28 +138,46 @@ class _Compiler:
         self._code.append((int(op), a, b))
         return len(self._code) - 1
 
+    def _lead(self, lines: Iterable[int]) -> None:
+        """Have lines lead to what comes now."""
+        for line in lines:
+            self._code[line] = (self._code[line][0], len(self._code), 0)
+
     # -- conditions ----------------------------------------------------------------------------
 
     def _predicate(self, disjuncts: Iterable[Disjunct]) -> int:
         """Add what tells whether one of some conjunctions holds; return the line it begins with."""
         first = len(self._code)
         for disjunct in disjuncts:
-            if disjunct.value_joins or disjunct.similarity_joins:
-                raise _NoProgramError
-            jumps = [self._comparison(residual) for residual in disjunct.residuals]
-            jumps += [line for test in disjunct.tests for line in self._joined(test)]
+            jumps = self._conjunction(disjunct)
             self._add(Op.TRUE)
-            for line in jumps:
-                self._code[line] = (self._code[line][0], len(self._code), 0)
+            self._lead(jumps)
         self._add(Op.FALSE)
         return first
 
+    def _conjunction(self, disjunct: Disjunct) -> list[int]:
+        """Add comparisons; return the lines that lead elsewhere where one does not hold."""
+        if disjunct.value_joins or disjunct.similarity_joins:
+            raise _NoProgramError
+        jumps = [self._comparison(residual) for residual in disjunct.residuals]
+        return jumps + [line for test in disjunct.tests for line in self._joined(test)]
+
     def _comparison(self, residual: Residual) -> int:
         self._depth = 0
-        add = self._text if _is_of_texts(residual) else self._operand
-        add(residual.left)
-        add(residual.right)
-        return self._add(_COMPARISONS[residual.operator])
+        self._constants_at.setdefault(id(residual), len(self._constants))
+        add = self._text if self._is_of_texts(residual) else self._operand
+        op, sides = _COMPARISONS[residual.operator], (residual.left, residual.right)
+        if has_choice(residual.right) and not has_choice(residual.left):
+            op, sides = _TURNED[op], sides[::-1]
+        for side in sides:
+            add(side)
+        return self._add(op)
+
+    def _is_of_texts(self, residual: Residual) -> bool:
+        """Return whether two operands are compared as texts, where both are."""
+        return residual.operator in ("=", "!=") and all(
+            may_be_text(side, self._text_folds) for side in (residual.left, residual.right)
+        )
 
     def _joined(self, test: Call) -> list[int]:
         """Add what tells whether two texts are equal, and not empty."""
@@ -249,7 +185,7 @@ class _Compiler:
             raise _NoProgramError
         left, right = test.arguments
         equal = Residual(left, "=", right)
-        if not _is_of_texts(equal):
+        if not self._is_of_texts(equal):
             raise _NoProgramError
         return [
             self._comparison(equal),
@@ -271,13 +207,15 @@ class _Compiler:
                 self._operand(left)
                 self._operand(right)
                 self._add(_ARITHMETIC[function], pushes=-1)
-            case Call("start", ()):
+            case Call("start", ()) if self._has_elements:
                 self._add(Op.START, pushes=1)
-            case Call("end", ()):
+            case Call("end", ()) if self._has_elements:
                 self._add(Op.END, pushes=1)
-            case Call("dur", ()):
+            case Call("dur", ()) if self._has_elements:
                 self._add(Op.DURATION, pushes=1)
-            case Elements(run=None):
+            case Conditional():
+                self._choice(operand, self._operand)
+            case Elements(run=None) if self._has_elements:
                 self._of_own(operand)
             case Elements(run=str(run)) if run in self._step_of:
                 self._of_other(self._step_of[run], operand)
@@ -290,16 +228,39 @@ class _Compiler:
             case Literal(str(value)):
                 self._constants.append(value)
                 self._add(Op.CONSTANT, len(self._constants) - 1, pushes=1)
-            case Elements(run=None, operand=VariableValue()):
+            case Conditional():
+                self._choice(operand, self._text)
+            case Elements(run=None) if self._has_elements and _is_text_of_elements(operand):
                 self._of_own(operand, is_text=True)
-            case Elements(run=str(run), operand=VariableValue()) if run in self._step_of:
+            case Elements(run=str(run)) if run in self._step_of and _is_text_of_elements(operand):
                 self._of_other(self._step_of[run], operand, is_text=True)
             case _:
                 raise _NoProgramError
 
+    def _choice(self, choice: Conditional, add: _Adds) -> None:
+        """Add what puts the value of one of two operands on the stack, which is empty."""
+        if self._depth > 0:
+            # Comparisons leave nothing on it.
+            raise _NoProgramError
+        holds: list[int] = []
+        for disjunct in choice.condition:
+            jumps = self._conjunction(disjunct)
+            holds.append(self._add(Op.JUMP))
+            self._lead(jumps)
+        self._depth = 0
+        add(choice.otherwise)
+        over = self._add(Op.JUMP)
+        self._lead(holds)
+        self._depth = 0
+        add(choice.then)
+        self._lead([over])
+
     def _of_own(self, asked: Elements, *, is_text: bool = False) -> None:
         """Add what an operand is of the step at hand."""
         step = self._step
+        if asked.function == "fold":
+            self._fold(step, asked, is_text=is_text)
+            return
         if asked.function == "count":
             if asked.operand is not None:
                 self._column(step, asked.operand)
@@ -333,6 +294,9 @@ class _Compiler:
         """Add what an operand is of a step that is complete, or is the one at hand."""
         if step >= self._step:
             raise _NoProgramError
+        if asked.function == "fold":
+            self._add(Op.SLOT, self._fold_slot(step, asked, is_text=is_text), pushes=1)
+            return
         count = self._slot(step, SlotKind.COUNT, 0)
         if asked.function == "count":
             if asked.operand is not None:
@@ -377,6 +341,40 @@ class _Compiler:
             self._slots.append(slot)
         return self._slots.index(slot)
 
+    # -- FOLD ----------------------------------------------------------------------------------
+
+    def _fold(self, step: int, asked: Elements, *, is_text: bool) -> None:
+        """Add a value of FOLD of the step at hand: what it is at first, or what a run keeps."""
+        slot = self._fold_slot(step, asked, is_text=is_text)
+        line = self._add(Op.SLOT_OR, slot)
+        self._has_elements = False
+        (self._text if is_text else self._operand)(self._folded(step, asked).first)
+        self._has_elements = True
+        self._code[line] = (int(Op.SLOT_OR), slot, len(self._code))
+
+    def _folded(self, step: int, asked: Elements) -> FoldValue:
+        assert isinstance(asked.operand, Literal)
+        return self._folds[step][str(asked.operand.value)]
+
+    def _fold_slot(self, step: int, asked: Elements, *, is_text: bool) -> int:
+        """Return where a run keeps a value of FOLD; what it is with an element is added behind."""
+        key = step, self._folded(step, asked).name, is_text
+        if key not in self._fold_slots:
+            self._fold_slots[key] = len(self._slots)
+            self._slots.append(Slot(step, SlotKind.FOLD, -1 - len(self._fold_slots)))
+        return self._fold_slots[key]
+
+    def _write_folds(self) -> None:
+        """Add what each value of FOLD that is kept becomes with an element."""
+        done = 0
+        while done < len(self._fold_slots):
+            (step, name, is_text), slot = list(self._fold_slots.items())[done]
+            done += 1
+            self._step, self._depth = step, 0
+            self._slots[slot] = Slot(step, SlotKind.FOLD, len(self._code))
+            (self._text if is_text else self._operand)(self._folds[step][name].following)
+            self._add(Op.VALUE)
+
     # -- how runs begin ------------------------------------------------------------------------
 
     def _sorted_by(self) -> SortedBy | None:
@@ -388,10 +386,10 @@ class _Compiler:
         for residual in link.each[0].residuals:
             op = _COMPARISONS[residual.operator]
             sides = [(op, residual.left, residual.right)]
-            if op in _TURNED:
-                sides.append((_TURNED[op], residual.right, residual.left))
+            sides.append((_TURNED[op], residual.right, residual.left))
             for own, value, constant in sides:
-                if own in _TURNED and isinstance(constant, Literal) and is_of_first(value):
+                is_sorted = own is not Op.UNEQUAL and isinstance(constant, Literal)
+                if is_sorted and is_of_first(value):
                     return self._with_value(residual, own, value)
         return None
 
@@ -400,10 +398,10 @@ class _Compiler:
         first = len(self._code)
         before = len(self._constants)
         self._depth = 0
-        (self._text if _is_of_texts(residual) else self._operand)(value)
+        (self._text if self._is_of_texts(residual) else self._operand)(value)
         self._add(Op.VALUE)
         del self._constants[before:]
-        at = self._constants_before(residual)
+        at = self._constants_at[id(residual)]
         is_left = value is residual.left
         width = constants_in(value)
         constant = at + width if is_left else at
@@ -414,39 +412,22 @@ class _Compiler:
                 self._code[line] = (own, a + shift, b)
         return SortedBy(op, first, constant)
 
-    def _constants_before(self, residual: Residual) -> int:
-        """Return the number of the first constant of a comparison of the first step."""
-        count = 0
-        link = self._links[0]
-        for disjunct in (*link.first, *link.each):
-            for each in disjunct.residuals:
-                if each is residual:
-                    return count
-                count += constants_in(each.left) + constants_in(each.right)
-        raise AssertionError("no comparison of the first step")
 
-
-def _is_of_texts(residual: Residual) -> bool:
-    """Return whether two operands are compared as texts, where both are."""
-    is_equality = residual.operator in ("=", "!=")
-    return is_equality and may_be_text(residual.left) and may_be_text(residual.right)
-
-
-def sample_chain(*, is_contiguous: bool) -> ChainDecision:
-    """Return a small chain that has a program: its loops are compiled with it."""
-    value = Elements(None, "candidate", VariableValue("v"))
-    each = (Disjunct(residuals=(Residual(value, ">=", Literal(1.0)),)),)
-
-    def elements(step: int) -> ElementStream:
-        return ElementStream(step, TupleStream(f"s{step}", (step,), ("#0", "v"), ("#0", "v")), ())
-
-    links = tuple(
-        ChainLink(
-            f"+{step}", step == 0, (elements(step),), (Disjunct(),), each, (),
-            INFINITE_US, INFINITE_US,
+def _text_folds(links: Iterable[ChainLink]) -> frozenset[str]:
+    """Return the values of FOLD that may be texts."""
+    folds = [fold for link in links for fold in link.folds]
+    found: frozenset[str] = frozenset()
+    while True:
+        more = frozenset(
+            fold.name
+            for fold in folds
+            if any(may_be_text(each, found) for each in (fold.first, fold.following))
         )
-        for step in range(2)
-    )  # fmt: skip
-    strategy = Strategy.STRICT if is_contiguous else Strategy.NEXT
-    documents = (elements(2),) if is_contiguous else ()
-    return ChainDecision(strategy, links, (), documents, INFINITE_US, INFINITE_US, 0)
+        if more <= found:
+            return found
+        found |= more
+
+
+def _is_text_of_elements(operand: Elements) -> bool:
+    """Return whether an operand of elements is the text of a node, or a value of FOLD."""
+    return operand.function == "fold" or isinstance(operand.operand, VariableValue)

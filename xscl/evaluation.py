@@ -308,7 +308,15 @@ def _of_elements(operand: Elements) -> _Reader:
     if function == "fold":
         assert isinstance(operand.operand, Literal)
         name = str(operand.operand.value)
-        return lambda reading: at_hand(reading).folds[name]
+
+        def folded(reading: Reading) -> Values:
+            found = at_hand(reading).folds.get(name)
+            if found is None:
+                # UNLESS speaks of the first element of a run, which folds nothing.
+                raise UnboundError
+            return found
+
+        return folded
     if operand.operand is None:
         return lambda reading: (float(len(at_hand(reading).before)),)
     of: Callable[[RunElement], Values] = compile_operand(operand.operand)

@@ -221,7 +221,14 @@ class RunAttempts:
         start_us = head.documents[0].start_us if head.documents else document.start_us
         own = head.elements[step] if len(head.elements) > step else ()
         empty = RunReading({}, start_us, document.end_us, RunAtHand((), None, {}), runs)
-        folds = head.folds[step] if own else _folded(steps[step], empty, 0)
+        if own:
+            folds = head.folds[step]
+        else:
+            # What is folded at first speaks of what stands before.
+            left = head.documents
+            between_us = (left[0].start_us, left[-1].end_us) if left else (0, 0)
+            before = RunReading({}, *between_us, RunAtHand((), None, {}), runs)
+            folds = _folded(steps[step], before, 0)
         return empty._replace(run=RunAtHand(own, element, folds))
 
     def _longer(self, head: _Taken, step: int, document: Document, element: RunElement) -> _Taken:

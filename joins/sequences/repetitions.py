@@ -37,8 +37,9 @@ from joins.sequences.runrows import (
     RunRows,
 )
 from joins.sequences.runs import RunEvaluation
+from templates.chaincode import ChainProgram
 from templates.chaindecision import ChainDecision, DecidedChains
-from templates.chainprograms import ChainProgram, compile_chain
+from templates.chainprograms import compile_chain
 from templates.rundecision import DecidedRuns, RunDecision
 
 __all__ = ["Repetitions"]

@@ -13,8 +13,10 @@ from joins.memory.instance import INSTANCE_SCHEMA
 from joins.memory.slots import Ints
 from joins.memory.tupletable import ClassTuple, TuplePosition
 from joins.sequences.chained.chainparts import DecidedChain
+from joins.sequences.chained.chainsteps import StepEvaluation
 from joins.sequences.counting.found import EndsInOrder, FoundGraph
 from joins.sequences.lockstep.found import ColumnChain
+from joins.sequences.runconditions import RunConditions
 from joins.sequences.runparts import DecidedRun, Extent, Part, PartRow
 from templates.chaindecision import DecidedChains
 from templates.rundecision import (
@@ -126,6 +128,10 @@ class RunRows(FoundRows[DecidedRun]):
         self._runs = runs
         self._first = compile_disjuncts((runs.first,))
         self._keys = {each.block: each.keys for each in runs.decision.elements}
+        self._folding = [
+            RunConditions(begin, runs.decision) if begin.folds else None
+            for begin in runs.decision.begins
+        ]
 
     def terms(self, one: DecidedRun, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
         """Yield what stands before with which the run begins, each with the run."""
@@ -147,7 +153,9 @@ class RunRows(FoundRows[DecidedRun]):
             yield PartRow({})
             return
         first = head.elements[0]
-        run = RunAtHand((), first.element, {})
+        folding = self._folding[head.begin]
+        folds = {} if folding is None else folding.first_folds(head.left)
+        run = RunAtHand((), first.element, folds)
         for row in head.left.rows.get(self._runs.left.name, ()):
             if self._first(RunReading(row.terms, head.left.start_us, first.end_us, run)):
                 yield row
@@ -216,6 +224,8 @@ class ChainRows(FoundRows[AnyChain]):
         self._steps = chains.steps
         self._begins = [compile_disjuncts((step.begin,)) for step in chains.steps]
         self._takes_all = chains.takes_all
+        count = 0 if self._takes_all else len(chains.steps)
+        self._evaluated = [StepEvaluation(chains.decision, n, 0) for n in range(count)]
         self.makes_one_tuple = chains.makes_one_tuple
         self._keys = [
             {each.block: each.keys for each in link.elements} for link in chains.decision.links
@@ -259,11 +269,13 @@ class ChainRows(FoundRows[AnyChain]):
 
     def _begin(self, one: AnyChain, terms: Mapping[str, TermNode]) -> bool:
         """Return whether each step begins as the class asks of its rows."""
-        start_us = one.steps[0][0].start_us
-        for begins, parts in zip(self._begins, one.steps, strict=True):
-            run = RunAtHand((), parts[0].element, {})
+        start_us = end_us = one.steps[0][0].start_us
+        for begins, step, parts in zip(self._begins, self._evaluated, one.steps, strict=True):
+            folds = step.first_folds(start_us, end_us, one.runs)
+            run = RunAtHand((), parts[0].element, folds)
             if not begins(RunReading(terms, start_us, parts[0].end_us, run, one.runs)):
                 return False
+            end_us = parts[-1].end_us
         return True
 
 

@@ -1,5 +1,7 @@
 """Random cases of chains that are stepped in columns: they compare numbers, and equal texts.
 
+A repetition may fold a number, and a text.
+
 Several statements differ in constants or in what they compare, over documents that tie, come late,
 and are published.  Steps have one number to three, documents lack some, or have several of one.  In
 half of the cases those with more numbers come only after others.
@@ -23,6 +25,8 @@ class _Step:
         leaves = chooser.choice(["p", most, most])
         self.names = [f"{leaf}{number}" for leaf in leaves]
         self.own = self.names[0]
+        has_folds = self.is_repeated and chooser.integer(0, 2) == 0
+        self.folded = (f"n{number}", f"t{number}") if has_folds else None
         name = chooser.choice(names)
         bound = "".join(f"[{leaf}->{leaf}{number}]" for leaf in leaves)
         self.text = f"{stream}//{name}{bound}"
@@ -32,6 +36,8 @@ class _Step:
         name = chooser.choice([self.own, *self.names])
         if not self.is_repeated:
             return name
+        if self.folded and chooser.integer(0, 1):
+            return chooser.choice(self.folded)
         function = chooser.choice(["first", "last", "count", "sum", "avg", "min", "max"])
         return f"{function}({name})"
 
@@ -91,7 +97,23 @@ class _ColumnChains(Statements):
                 gap = f", {chooser.choice('148')} s" if chooser.integer(0, 3) == 0 else ""
                 asked = self.conditions(steps[:number], step, is_own=True)
                 text += f"+ {{{asked}{gap}}}" if asked or gap else "+"
+                text += self.folds(steps[:number], step)
         return f"{text} WITHIN {chooser.choice([3, 6, 12])} s" if is_within else text
+
+    def folds(self, before: list[_Step], step: _Step) -> str:
+        """Return what a repetition folds: a number, and a text."""
+        if step.folded is None:
+            return ""
+        chooser, (number, text) = self.chooser, step.folded
+        first = chooser.choice(before).taken(chooser) if before else "1"
+        chosen = f"if ({self.compared(before, step, True)}) then {number} else {step.own}"
+        following = chooser.choice([f"{number} + {self.side(before, step, True)}", chosen])
+        texts = [self.text(before, step, True), "'x'", f"if ({step.own} > 1) then {text} else '1'"]
+        values = (
+            f"{number} = {chooser.choice(['0', '2', first])} THEN {following}",
+            f"{text} = 'x' THEN {chooser.choice(texts)}",
+        )
+        return f" FOLD {{{', '.join(values)}}}"
 
     def conditions(self, before: list[_Step], step: _Step, *, is_own: bool) -> str:
         """Return what is asked of an element of a step."""
@@ -121,6 +143,7 @@ class _ColumnChains(Statements):
         texts = [name]
         if is_own:
             texts += [f"prev({name})", f"prev({name}, 'x')", f"prev({name}, 1)", f"first({name})"]
+            texts += [step.folded[1]] * 2 if step.folded else []
         for other in before:
             taken = chooser.choice([other.own, *other.names])
             texts.append(
@@ -147,6 +170,7 @@ class _ColumnChains(Statements):
             sides += [f"prev({name})", f"prev({name}, 2)", f"first({name})", "count()"]
             sides += [f"{each}({name})" for each in ("sum", "avg", "min", "max")]
             sides += [f"first({name}) mod 2", f"prev({name}, {step.names[-1]})"]
+            sides += [*step.folded, step.folded[0]] if step.folded else []
         return chooser.choice(sides)
 
 

@@ -21,13 +21,14 @@ from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.queries.registration import SetChange
 from joins.budget.limits import DEFAULT_RUN_LIMITS, RunLimits
+from joins.sequences import repetitions
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
 from joins.sequences.lockstep.compilation import compile_loops
 from joins.sequences.lockstep.runtable import RunTable
-from joins.sequences.lockstep.sample import sample_row
+from joins.sequences.lockstep.sample import sample_chain, sample_row
 from joins.signature.limits import SignatureLimits
-from templates.chainprograms import compile_chain, sample_chain
+from templates.chainprograms import compile_chain
 from xscl.query import From, Node, Strategy
 
 FORGETFUL = MatchingLimits(join=SignatureLimits(memory=TINY_MEMORY), runs=RunLimits(swept_parts=1))
@@ -95,10 +96,41 @@ TEXTS = (
     "S//a[p->x]+ {x = '2' OR x > 1} FOLLOWED BY {first(x) = y} S//b[p->y] WITHIN 9 s MATCH STRICT",
 )
 
+FOLDED = (
+    "S//a[p->x]+ {x >= n} FOLD {n = 0 THEN n + x, t = '2' THEN x} FOLLOWED BY {y = t} S//b[p->y]"
+    " WITHIN 9 s MATCH NEXT",
+    "S//a[p->x] FOLLOWED BY {f >= 0} S//a[p->y]+ {y != e} FOLD {e = 'no' THEN y, f = x THEN y}"
+    " WITHIN 9 s MATCH STRICT",
+    "SELECT <r>{n}{m}</r> FROM S//a[p->x]+ {count() < n} FOLD {n = 1 THEN m, m = 1 THEN n + m}"
+    " FOLLOWED BY {if (y = '2') then m else n > 1} S//b[p->y] WITHIN 9 s SAME (//k)"
+    " MATCH PARTITION",
+    "S//a[p->x]+ {1 <= if (x = prev(x) AND count() > 1) then top else 2}"
+    " FOLD {top = 0 THEN if (x > top AND x != '') then x else top, s = 1 THEN prev(x)}"
+    " WITHIN 9 s MATCH NEXT",
+)
+
+
+@pytest.mark.parametrize("text", FOLDED)
+def test_what_is_folded_is_found_in_columns(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = case_of_texts(text, random.Random(text))
+    one_by_one = lines(run_engine(case, limits=ONE_BY_ONE))
+    assert one_by_one == lines(run_oracle(case)) != []
+    monkeypatch.setattr(repetitions, "ChainEvaluation", None)
+    assert in_columns(case, random.Random(text)) == one_by_one
+
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_texts_that_are_compared_are_those_that_the_oracle_compares(text: str) -> None:
     chance = random.Random(text)
+    case = case_of_texts(text, chance)
+    found = in_columns(case, chance)
+    assert found == lines(run_oracle(case))
+    assert found == lines(run_engine(case, limits=ONE_BY_ONE))
+    assert found
+
+
+def case_of_texts(text: str, chance: random.Random) -> Case:
+    """Return a case of a statement over documents whose texts are few, and some of them empty."""
     documents = [
         f"document {n} S 00:00:{n:02} <{name}><k>{n % 2}</k><p>{value}</p></{name}>"
         for n, name, value in zip(
@@ -107,11 +139,7 @@ def test_texts_that_are_compared_are_those_that_the_oracle_compares(text: str) -
         )
     ]  # fmt: skip
     lined = ["lateness 0 s", "query q0", f"    {text}", "query q1", f"    {text} GRACE 1 s"]
-    case = parse_case("\n".join([*lined, "", *documents, "tick 31 00:10:00"]) + "\n----\n")
-    found = in_columns(case, chance)
-    assert found == lines(run_oracle(case))
-    assert found == lines(run_engine(case, limits=ONE_BY_ONE))
-    assert found
+    return parse_case("\n".join([*lined, "", *documents, "tick 31 00:10:00"]) + "\n----\n")
 
 
 @pytest.mark.parametrize("is_contiguous", [False, True])

@@ -102,7 +102,8 @@ class StepEvaluation:
         run = RunAtHand(head, element, head.folds) if before is self else RunAtHand((), element, {})
         end_us = head.part.end_us if part is None else part.end_us
         if self._folds and before is not self:
-            run = RunAtHand((), element, self._first_folds(head.first.start_us, end_us, runs))
+            folds = self.first_folds(head.first.start_us, head.part.end_us, runs)
+            run = RunAtHand((), element, folds)
         return RunReading({}, head.first.start_us, end_us, run, runs)
 
     def complete(self, head: ChainHead) -> dict[str, RunAtHand]:
@@ -113,15 +114,18 @@ class StepEvaluation:
         """Return the run that begins with an element of this step, None where that does not fit."""
         if part.end_us - part.start_us > self._decision.within_us:
             return None
-        element = part.element
-        folds = self._first_folds(0, 0, {})
-        run = RunAtHand((), element, folds)
-        reading = RunReading({}, part.start_us, part.end_us, run)
-        if not self._each(reading):
-            return None
-        return ChainHead(
-            None, part, 0, 1, part, part.start_us, part.docid, same, self._next_folds(reading), {}
-        )
+        reading = self.first_reading(part)
+        return self.begun_with(part, same, reading) if self._each(reading) else None
+
+    def first_reading(self, part: Part) -> RunReading:
+        """Return what conditions of this step read of an element with which a run may begin."""
+        run = RunAtHand((), part.element, self.first_folds(0, 0, {}))
+        return RunReading({}, part.start_us, part.end_us, run)
+
+    def begun_with(self, part: Part, same: Key, reading: RunReading) -> ChainHead:
+        """Return the run that begins with an element of this step, of which was read what is."""
+        folds = self._next_folds(reading)
+        return ChainHead(None, part, 0, 1, part, part.start_us, part.docid, same, folds, {})
 
     def longer(self, head: ChainHead, before: StepEvaluation, part: Part) -> ChainHead | None:
         """Return a run with one element more, in this step; None where that does not fit."""
@@ -142,15 +146,20 @@ class StepEvaluation:
         reading = self.reading(head, before, part)
         if not is_further and not self._first(reading):
             return None
-        if not self._each(reading):
-            return None
+        return self.longer_with(head, before, part, reading) if self._each(reading) else None
+
+    def longer_with(
+        self, head: ChainHead, before: StepEvaluation, part: Part, reading: RunReading
+    ) -> ChainHead:
+        """Return a run with one element more, in this step, of which was read what is."""
+        is_further = before is self
         return ChainHead(
             head,
             part,
             self.number,
             head.size + 1 if is_further else 1,
             head.first,
-            left_us,
+            head.left_us if is_further else head.part.end_us,
             max(head.docid, part.docid),
             head.same,
             self._next_folds(reading),
@@ -168,9 +177,10 @@ class StepEvaluation:
             until_us = min(until_us, head.part.end_us + self.link.gap_us)
         return until_us
 
-    def _first_folds(
+    def first_folds(
         self, start_us: int, end_us: int, runs: Mapping[str, RunAtHand]
     ) -> dict[str, Values]:
+        """Return what is folded before the first element: of what stands before the step."""
         if not self._folds:
             return {}
         reading = RunReading({}, start_us, end_us, RunAtHand((), None, {}), runs)

@@ -1,7 +1,7 @@
 """Runs over chains that step on together, in columns, by compiled loops.
 
     layout       how elements, heads and programs stand in arrays
-    statements   chains of one table, and their programs (`templates.chainprograms`)
+    statements   chains of one table, and their programs (`templates.chaincode`)
     batchrows    rows of all streams of a chain, of one batch
     elements     such rows as columns of numbers
     kernels      the loops
@@ -13,6 +13,7 @@
     forgetting   what is left of columns when elements are forgotten
     followed     complete runs, from their last heads back
     found        runs that are complete, of which is made what is asked
+    folds        values of FOLD of these, for those who show them
     ends         runs that are complete, and only counted
     compilation  has the loops compiled
     sample       what they are compiled for

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.lockstep.ends import HeadEnds
+from joins.sequences.lockstep.folds import FoldedRuns
 from joins.sequences.lockstep.found import ColumnChain
 from joins.sequences.lockstep.layout import NO_LIMIT
 from joins.sequences.lockstep.runtable import RunTable
+from templates.chaincode import ChainProgram
 from templates.chaindecision import ChainDecision
-from templates.chainprograms import ChainProgram
 from templates.decision import TupleStream
 
 __all__ = ["ColumnChainEvaluation"]
@@ -20,6 +21,8 @@ class ColumnChainEvaluation:
     def __init__(self, decision: ChainDecision, program: ChainProgram, table: RunTable) -> None:
         self.decision, self.table = decision, table
         self.number = table.join(decision, program)
+        has_folds = any(link.folds for link in decision.links)
+        self._folded = FoldedRuns(decision) if has_folds else None
 
     @property
     def limit(self) -> int | None:
@@ -38,7 +41,12 @@ class ColumnChainEvaluation:
     def decide(self, clock: WatermarkSteps) -> list[ColumnChain]:
         """Return the runs that are decided in the batch, in no order."""
         self.table.advance(clock)
-        return self.table.decided(self.number)
+        found = self.table.decided(self.number)
+        if self._folded is not None:
+            self._folded.begin_batch()
+            for each in found:
+                each.folding = self._folded.runs_of
+        return found
 
     def decide_ends(self, clock: WatermarkSteps) -> tuple[HeadEnds, list[ColumnChain]]:
         """Return the runs that are decided in the batch: told by their last heads, and others."""

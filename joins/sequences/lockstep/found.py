@@ -7,7 +7,7 @@ from functools import cached_property
 
 from joins.memory.slots import Ints
 from joins.sequences.runparts import Extent, Part
-from templates.rundecision import RunAtHand
+from templates.rundecision import Run, RunAtHand
 
 __all__ = ["ColumnChain"]
 
@@ -15,13 +15,15 @@ __all__ = ["ColumnChain"]
 class ColumnChain:
     """A run over a chain, decided at a document: the numbers of its elements, in order.
 
-    `sizes` are how many are of each step, `part_of` has the part that an element is, and `chosen`
-    are numbers of their choices of nodes.
+    `heads` are the runs as far as they had come with each.  `sizes` are how many are of each step,
+    `part_of` has the part that an element is, and `chosen` are numbers of their choices of nodes.
+    `folding` gives the runs where these have values of FOLD.
     """
 
     def __init__(
         self,
         elements: Ints,
+        heads: Ints,
         sizes: Sequence[int],
         docid: int,
         extent: Extent,
@@ -30,6 +32,8 @@ class ColumnChain:
         run_of: Callable[[int], str],
     ) -> None:
         self.docid, self.extent = docid, extent
+        self.heads: list[int] = heads.tolist()
+        self.folding: Callable[[ColumnChain], Mapping[str, RunAtHand]] | None = None
         self._elements: list[int] = elements.tolist()
         self._sizes = sizes
         self._chosen = chosen
@@ -51,6 +55,8 @@ class ColumnChain:
     @cached_property
     def runs(self) -> Mapping[str, RunAtHand]:
         """Its runs, by their terms."""
+        if self.folding is not None:
+            return self.folding(self)
         return {
             self._run_of(step): RunAtHand([p.element for p in own if p.element], None, {})
             for step, own in enumerate(self.steps)
@@ -67,8 +73,10 @@ class ColumnChain:
 
     def spelled(self, step: int) -> str:
         """Return the run of a step as a text, as `xscl.runvalues.Run.spell` does."""
-        parts = self._part_of
-        return "\n".join(["{}", *[parts[each].spelled for each in self.elements_of(step)]])
+        parts, folds = self._part_of, "{}"
+        if self.folding is not None:
+            folds = Run((), self.runs[self._run_of(step)].folds).spell()
+        return "\n".join([folds, *[parts[each].spelled for each in self.elements_of(step)]])
 
     def chosen_of(self, step: int) -> tuple[object, ...]:
         """Return what stands for the choice of nodes of the elements of a step."""

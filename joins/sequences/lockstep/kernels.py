@@ -30,8 +30,8 @@ from joins.sequences.lockstep.layout import (
     Scratch,
     TableElements,
 )
-from templates.chainprograms import Op as _Op
-from templates.chainprograms import SlotKind
+from templates.chaincode import Op as _Op
+from templates.chaincode import SlotKind
 from templates.compiling import borrowed, compiled
 
 __all__ = ["begin", "enter", "keep_before", "step_on"]
@@ -56,10 +56,10 @@ L_AT, L_SIZE, L_ROOM, L_NEW, L_LONGEST, L_FOUND = map(int, LineColumn)
 (
     FALSE, TRUE, CONSTANT, CANDIDATE, PREVIOUS, PREVIOUS_OR, SLOT, OWN_SUM, OWN_EXTREME,
     OWN_AVERAGE, AVERAGE, FIRST, SIZE, R_START, R_END, DURATION, ADD, SUBTRACT, MULTIPLY, DIVIDE,
-    REMAINDER, NEGATE, EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST, VALUE,
+    REMAINDER, NEGATE, EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST, VALUE, SLOT_OR, JUMP,
 ) = map(int, _Op)  # fmt: skip
 AT_ASKED, AT_BEGUN, NEXT_HEAD, HEADS, NEARS, HEAD, FOUND, STATEMENT, FIRST_HEAD = range(9)
-S_SUM, S_LEAST, S_GREATEST, S_FIRST, S_LAST, S_COUNT = map(int, SlotKind)
+S_SUM, S_LEAST, S_GREATEST, S_FIRST, S_LAST, S_COUNT, S_FOLD = map(int, SlotKind)
 
 
 @compiled
@@ -136,6 +136,9 @@ def _run(
             return True
         if op == VALUE:
             return not is_unbound
+        if op == JUMP:
+            line = a
+            continue
         if op == NEGATE:
             stack[top - 1] = -stack[top - 1]
             continue
@@ -157,6 +160,11 @@ def _run(
             if size == 0:
                 continue
             found = v[previous, a]
+            line = b
+        elif op == SLOT_OR:
+            if size == 0:
+                continue
+            found = slots[head, a]
             line = b
         elif op == SLOT:
             found = slots[head, a]
@@ -429,7 +437,7 @@ def _keep(
         own, kind, column = kinds[slot, 0], kinds[slot, 1], kinds[slot, 2]
         at = slot - first
         known = slots[before, at] if before >= 0 else 0.0
-        if own == step:
+        if own == step and kind != S_FOLD:
             value = v[element, column] if kind != S_COUNT else 1.0
             if not is_further:
                 known = 0.0 + value if kind == S_SUM else value
@@ -444,6 +452,36 @@ def _keep(
             elif kind == S_LAST:
                 known = value
         slots[head, at] = known
+
+
+@compiled
+def _fold(
+    p: Programs,
+    t: TableElements,
+    h: Ints,
+    slots: Doubles,
+    head: int,
+    before: int,
+    step: int,
+    element: int,
+    is_further: bool,
+    stack: Doubles,
+) -> None:
+    """Write the values of FOLD of a run, with one element more than the run before it."""
+    statement, e = h[head, H_STATEMENT], t.e
+    program = p.statements[statement, 0]
+    first = p.slots_at[program]
+    last, size = -1, 0
+    if before >= 0:
+        last, size = h[before, H_ELEMENT], h[before, H_SIZE] if is_further else 0
+    first_us, end_us = e[h[head, H_FIRST], START], e[element, END]
+    for slot in range(first, p.slots_at[program + 1]):
+        if p.slots[slot, 0] == step and p.slots[slot, 1] == S_FOLD:
+            is_bound = _run(
+                p.code, p.constants, t.v, slots, p.slots[slot, 2], statement, before, element, last,
+                size, first_us, end_us, stack,
+            )  # fmt: skip
+            slots[head, slot - first] = stack[0] if is_bound else math.nan
 
 
 @compiled
@@ -748,6 +786,8 @@ def _write_found(
         step, element = s.found[i, 0], s.found[i, 1]
         is_further = _write_head(t.e, h, count, head, statement, step, element)
         _keep(p.slots, first, last, t.v, slots, count, head, step, element, is_further)
+        if p.have_folds[program]:
+            _fold(p, t, h, slots, count, head, step, element, is_further, s.stack)
         count += _is_taken(t, h, count, step == p.steps - 1, s.runs, s.heads)
     return count
 
@@ -818,8 +858,8 @@ def step_on(p: Programs, t: TableElements, r: Runs, s: Scratch, asked: Ints, beg
     """
     own_p = Programs(
         p.steps, p.is_contiguous, p.is_partitioned, _lent(p.repeated), _lent(p.code),
-        _lent(p.predicates), _lent(p.slots_at), _lent(p.slots), _lent(p.constants),
-        _lent(p.statements),
+        _lent(p.predicates), _lent(p.slots_at), _lent(p.slots), _lent(p.have_folds),
+        _lent(p.constants), _lent(p.statements),
     )  # fmt: skip
     own_t = TableElements(
         _lent(t.e), _lent(t.v), _lent(t.lines), _lent(t.arena), _lent(t.numbers),

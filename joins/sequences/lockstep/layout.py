@@ -104,8 +104,9 @@ class LineColumn(IntEnum):
 class Programs(NamedTuple):
     """The programs of a table, as the loops read them.
 
-    `statements` have the number of their program, WITHIN, for how long the first element is
-    remembered, and for each step the window before it and the gap within it.
+    `have_folds` says of each program whether runs keep values of FOLD.  `statements` have the
+    number of their program, WITHIN, for how long the first element is remembered, and for each step
+    the window before it and the gap within it.
     """
 
     steps: int
@@ -116,6 +117,7 @@ class Programs(NamedTuple):
     predicates: Ints
     slots_at: Ints
     slots: Ints
+    have_folds: npt.NDArray[np.bool_]
     constants: Doubles
     statements: Ints
 

@@ -60,9 +60,9 @@ from joins.sequences.lockstep.layout import (
 )
 from joins.sequences.lockstep.parts import ElementParts
 from joins.sequences.lockstep.statements import TableChain, programs_of, what_is_read
+from templates.chaincode import ChainProgram
 from templates.chaindecision import ChainDecision
 from templates.chainoperands import TextOf
-from templates.chainprograms import ChainProgram
 from templates.decision import TupleStream
 
 __all__ = ["RunTable"]
@@ -416,6 +416,7 @@ class RunTable:
             own = slice(at[i], at[i + 1])
             yield ColumnChain(
                 elements[own],
+                runs[own],
                 sizes[i * steps : i * steps + steps].tolist(),
                 docid,
                 extents[i],

@@ -9,8 +9,8 @@ import numpy as np
 
 from joins.memory.slots import Ints
 from joins.sequences.lockstep.layout import Beginnings, Programs
+from templates.chaincode import ChainProgram, Op, Slot, SlotKind
 from templates.chaindecision import ChainDecision
-from templates.chainprograms import ChainProgram, Op
 
 __all__ = ["TableChain", "programs_of", "what_is_read"]
 
@@ -52,7 +52,7 @@ def programs_of(
         base = len(code)
         code += [_moved(line, base) for line in program.code]
         predicates[i] = np.array(program.predicates) + base
-        slots += [(each.step, int(each.kind), each.column) for each in program.slots]
+        slots += [_slot(each, base) for each in program.slots]
         slots_at.append(len(slots))
         own = [s for s, program_of in enumerate(of) if program_of == i and s not in gone]
         by = program.sorted_by
@@ -84,6 +84,7 @@ def programs_of(
         predicates,
         ints(slots_at),
         ints(slots).reshape(-1, 3),
+        np.array([program.has_folds for program in distinct]),
         constants_of,
         np.column_stack(
             [ints(of), ints([e.within_us for e in decisions]), ints(retentions), windows, gaps]
@@ -101,6 +102,12 @@ def programs_of(
 def _moved(line: tuple[int, int, int], base: int) -> tuple[int, int, int]:
     """Return a line of code whose jumps lead to the same lines behind `base` others."""
     op, a, b = line
-    if Op.EQUAL <= op <= Op.AT_LEAST:
+    if Op.EQUAL <= op <= Op.AT_LEAST or op == Op.JUMP:
         return op, a + base, b
-    return (op, a, b + base) if op == Op.PREVIOUS_OR else line
+    return (op, a, b + base) if op in (Op.PREVIOUS_OR, Op.SLOT_OR) else line
+
+
+def _slot(slot: Slot, base: int) -> tuple[int, int, int]:
+    """Return a slot of a program whose code stands behind `base` other lines."""
+    column = slot.column + base if slot.kind is SlotKind.FOLD else slot.column
+    return slot.step, int(slot.kind), column
