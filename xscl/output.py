@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape
 
 from lxml import etree
 
+from xscl.enclosed import xpath_variable
 from xscl.meter import Meter, size
 from xscl.nodes import AttributeNode, Node, NumberedTree, TextNode, copy_of
 from xscl.query import ROW_VALUE, Constructor, Query, Select, SelectNodes
@@ -32,12 +33,13 @@ def build(
     parameters: Mapping[str, str | float | int] | None = None,
     meter: Meter | None = None,
     confidence: SupportsFloat = 1.0,
+    folds: Mapping[str, Any] | None = None,
 ) -> tuple[str, str | None]:
     """Return the output of a match, and why its constructor failed, or `None`.
 
     `trees` are the documents; `nodes` has for each visible variable where its nodes are: one, of a
     variable that is repeated one for each element, of a variable of an alternative that is not
-    there none.
+    there none.  `folds` are values of FOLD, as a line shows them.
     Nothing that is given is changed.  Raises `ExhaustedError` where the output costs more than
     the `meter` has: its bytes, and what a constructor goes through.
     """
@@ -60,8 +62,9 @@ def build(
             if name in nodes
         }
         try:
-            sure = {"xscl.confidence": float(confidence)}
-            made = construct(select, bound, start_us, end_us, parameters or {}, meter, sure)
+            own = {xpath_variable(name): value for name, value in (folds or {}).items()}
+            own["xscl.confidence"] = float(confidence)
+            made = construct(select, bound, start_us, end_us, parameters or {}, meter, own)
             return made, None
         except ConstructionError as error:
             return all_copied(), str(error)

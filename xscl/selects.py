@@ -121,7 +121,7 @@ class _Checker:
             text = item_text(item)
             if not self.binds(item):
                 mentioned += self.expression(text, item.span.start, whole=item.span)
-            if name is not None:
+            if name is not None and name not in self.selectable.names.folds:
                 names.append(name)
         is_of_rows = self.selectable.keys is not None
         if len(names) == len(syntax.items) == len(set(names)) and not is_of_rows:

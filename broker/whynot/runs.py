@@ -227,8 +227,8 @@ class RunAttempts:
             # What is folded at first speaks of what stands before.
             left = head.documents
             between_us = (left[0].start_us, left[-1].end_us) if left else (0, 0)
-            before = RunReading({}, *between_us, RunAtHand((), None, {}), runs)
-            folds = _folded(steps[step], before, 0)
+            ahead = RunReading({}, *between_us, RunAtHand((), None, {}), runs)
+            folds = _folded(steps[step], ahead, 0)
         return empty._replace(run=RunAtHand(own, element, folds))
 
     def _longer(self, head: _Taken, step: int, document: Document, element: RunElement) -> _Taken:

@@ -62,7 +62,10 @@ def describe(
         tuple(Likeness(each["score"], tuple(each["shared"])) for each in json.loads(found))
         for _, found in ordered[:WITNESSES_MAX]
     )
-    output, error = build_output(query, one.documents, shown, one.start_us, one.end_us, float(sure))
+    values = {name: shown_value(values) for run in one.runs for name, values in run.folds}
+    output, error = build_output(
+        query, one.documents, shown, one.start_us, one.end_us, float(sure), values
+    )
     documents = [
         MatchDocument(
             d.docid, d.stream, d.key, d.end_us, block_of[block] if has_blocks else None, branch
@@ -109,7 +112,7 @@ def describe(
         similar=similar if any(similar) else (),
         witnesses_omitted=max(0, len(ordered) - WITNESSES_MAX),
         parameters=dict(rules.parameters),
-        values={name: _shown_value(values) for run in one.runs for name, values in run.folds},
+        values=values,
         output=output,
         output_error=error,
         confidence=float(sure) if query.has_confidence else None,
@@ -134,7 +137,7 @@ def _block(query: Query, one: Tuple, name: str) -> int:
     return next(v.block for v in query.variables if v.name == name and v.block in one.blocks)
 
 
-def _shown_value(values: Sequence[str | float]) -> Any:
+def shown_value(values: Sequence[str | float]) -> Any:
     """Return a value of FOLD as a line shows it."""
     numbers = [v if isinstance(v, str) else float(v) for v in values]
     shown = [str(v) if isinstance(v, float) and not math.isfinite(v) else v for v in numbers]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,14 @@ from broker.matching.match import Match, MissingUnit
 from oracle.conditions import Facts, applied, compared_in, variables_of
 from oracle.contender import Contender, Row, Timeline
 from oracle.decided import Decisions
-from oracle.described import Witness, describe, in_order, likenesses, visible_nodes
+from oracle.described import (
+    Witness,
+    describe,
+    in_order,
+    likenesses,
+    shown_value,
+    visible_nodes,
+)
 from oracle.found import Found
 from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
 from oracle.losses import Reading, known, least_of, readings, sureness
@@ -255,6 +263,16 @@ def _are_sure(query: Query, contenders: Iterable[Contender], rules: Rules) -> It
     return (each for each in contenders if known(query, each.documents) >= least)
 
 
+def _as_shown(contenders: Iterable[Contender]) -> list[Contender]:
+    """Return tuples in the order in which a match shows one's values of FOLD: by their text."""
+
+    def spelled(one: Contender) -> str:
+        values = {name: shown_value(each) for run in one.runs for name, each in run.folds}
+        return json.dumps(values, ensure_ascii=False)
+
+    return sorted(contenders, key=spelled)
+
+
 def _decided_matches(
     query: Query, streams: _Streams, rules: Rules, point: int, grace_us: int
 ) -> list[Found]:
@@ -264,7 +282,7 @@ def _decided_matches(
     read = [streams.read(block.stream, point) for block in query.blocks]
     decisions = Decisions(query, read, rules, Timeline(streams.outside, grace_us))
     found: dict[tuple[Any, ...], tuple[Tuple, Contender, set[Witness]]] = {}
-    for contender in _are_sure(query, decisions.contenders(query.root), rules):
+    for contender in _as_shown(_are_sure(query, decisions.contenders(query.root), rules)):
         one = _tuple_of(query, contender)
         key = _key_of(query, one)
         _, _, witnesses = found.setdefault(key, (one, contender, set()))
@@ -285,7 +303,7 @@ def _given(query: Query, streams: _Streams, rules: Rules, point: int, grace_us: 
     read = [streams.read(block.stream, point) for block in query.blocks]
     decisions = Decisions(query, read, rules, Timeline(streams.outside, grace_us))
     by_key: dict[tuple[Any, ...], list[Contender]] = {}
-    for contender in _are_sure(query, decisions.all_decided(), rules):
+    for contender in _as_shown(_are_sure(query, decisions.all_decided(), rules)):
         by_key.setdefault(_key_of(query, _tuple_of(query, contender)), []).append(contender)
     matches = []
     for contenders in by_key.values():

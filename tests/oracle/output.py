@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from lxml import etree
 
@@ -21,7 +22,8 @@ def build_output(
     start_us: int,
     end_us: int,
     confidence: float = 1.0,
+    folds: Mapping[str, Any] | None = None,
 ) -> tuple[str, str | None]:
     """Return the output, and the reason where the query's own constructor failed."""
     trees = [NumberedTree(etree.fromstring(document.xml)) for document in documents]
-    return build(query, trees, nodes, start_us, end_us, confidence=confidence)
+    return build(query, trees, nodes, start_us, end_us, confidence=confidence, folds=folds)

@@ -6,6 +6,7 @@ are never shown.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -21,7 +22,17 @@ from broker.matching.rendering.matchnodes import MatchNodes
 from broker.matching.uses import Topic
 from templates.clause import Clause
 from templates.rungraphs import CountedRuns
-from xscl.comparison import Call, Operand, operand_terms, term
+from xscl.comparison import (
+    INSTANTS,
+    Call,
+    Elements,
+    Operand,
+    PathFrom,
+    VariableValue,
+    operand_terms,
+    operands_in,
+    term,
+)
 from xscl.evaluation import UnboundError, Values, compile_operand
 
 __all__ = ["Asked", "ClauseReader", "Matched", "MatchedDocuments", "Rows"]
@@ -241,7 +252,8 @@ def _reader(operand: Operand) -> _Reader:
 def _of_match(operand: Operand) -> Callable[[Sequence[TupleReading]], Values]:
     """Return what gives the values of an operand in a match: of its tuples, each choice once."""
     read = compile_operand(operand)
-    terms = [term(each) for each in operand_terms(operand)]
+    choice_of = list(dict.fromkeys(_terms_of(operand)))
+    told = [_told(each) for each in choice_of]
 
     def one(reading: TupleReading) -> Values:
         try:
@@ -254,7 +266,44 @@ def _of_match(operand: Operand) -> Callable[[Sequence[TupleReading]], Values]:
             return one(readings[0])
         choices: dict[tuple[str, ...], TupleReading] = {}
         for each in readings:
-            choices.setdefault(tuple([each.value(name) for name in terms]), each)
+            choices.setdefault(tuple([tell(each) for tell in told]), each)
         return [value for key in sorted(choices) for value in one(choices[key])]
 
     return values
+
+
+def _terms_of(operand: Operand) -> Iterator[Operand]:
+    """Yield what an operand reads of a tuple; of a run each term by itself, of all its elements."""
+    match operand:
+        case Elements(run, function, of) if of is not None and function != "fold":
+            yield from (Elements(run, "all", each) for each in operand_terms(of))
+        case Elements():
+            yield operand
+        case VariableValue() | PathFrom():
+            yield operand
+        case Call(function) if function in INSTANTS and operand.arguments:
+            yield operand
+        case _:
+            for each in operands_in(operand):
+                yield from _terms_of(each)
+
+
+def _told(read: Operand) -> Callable[[TupleReading], str]:
+    """Return what tells the values of what is read from others: a text."""
+    if not isinstance(read, Elements):
+        name = term(read)
+        return lambda reading: reading.value(name)
+    values = compile_operand(read)
+
+    def told(reading: TupleReading) -> str:
+        try:
+            found = list(values(reading))
+        except UnboundError:
+            found = []
+        return (
+            str(found[0])
+            if read.function == "fold" and found
+            else json.dumps(found, ensure_ascii=False)
+        )
+
+    return told

@@ -33,6 +33,7 @@ from broker.matching.rendering.matchreader import MatchReader
 from broker.matching.rendering.matchrows import FoundColumns, FoundRow, Reader
 from broker.matching.rendering.outputs import Output, Outputs, ReadingCost
 from broker.matching.rendering.trees import DocumentTree
+from broker.matching.spelling import spell
 from broker.matching.uncertain import held
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build
@@ -206,7 +207,10 @@ class MatchBuilder:
     ) -> _Shown | None:
         """Return a row's matches with the output of a reader; None where it cannot pay for it."""
         # Alike for all but constructors, which may write them.
-        own = (row.start_us, row.end_us, row.confidence) if reader.is_constructed else None
+        own = None
+        if reader.is_constructed:
+            folds = spell(dict(row.folds)) if row.folds else ""
+            own = row.start_us, row.end_us, row.confidence, folds
         asked = reader.selection, own, row.visible
         outputs = self._outputs.of(row.leaves)
         output = outputs.get(asked)
@@ -318,6 +322,7 @@ class MatchBuilder:
             reader.given,
             meter,
             row.confidence,
+            row.folds,
         )
 
     def _published(

@@ -24,6 +24,7 @@ from broker.matching.hits import Hits
 from broker.matching.rendering.form import MatchForm
 from broker.matching.rendering.matchnodes import with_runs
 from broker.matching.rendering.witnesstexts import UNASSIGNED, FoundWitnesses, WitnessTuples, padded
+from broker.matching.spelling import spell
 from broker.matching.uses import Topic
 from joins import ranges
 from xscl.runvalues import shown_value
@@ -140,7 +141,10 @@ class MatchRows:
             self._columns.append(np.concatenate([[readers[some]], places_of(hits, some)]))
         self._witnesses.append(FoundWitnesses(numbers, *self._compared(hits), self._similar(hits)))
         for hit, folds in self._folds_of.items():
-            self._folds.setdefault(int(numbers[hit]), folds)
+            known = self._folds.setdefault(int(numbers[hit]), folds)
+            if known != folds:
+                # Elements may be bound in several ways, in no order.
+                self._folds[int(numbers[hit])] = min(known, folds, key=spell)
         for hit, confidence in (sure or confidences(hits)).items():
             self._confidences[int(numbers[hit])] = confidence
         return np.concatenate([np.zeros(0, np.int64), *began])
