@@ -26,9 +26,10 @@ from joins.sequences.clock import WatermarkSteps
 from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
 from joins.sequences.lockstep.compilation import compile_loops
 from joins.sequences.lockstep.runtable import RunTable
-from joins.sequences.lockstep.sample import sample_chain, sample_row
+from joins.sequences.lockstep.sample import sample_row
 from joins.signature.limits import SignatureLimits
 from templates.chainprograms import compile_chain
+from templates.chainsample import sample_chain
 from xscl.query import From, Node, Strategy
 
 FORGETFUL = MatchingLimits(join=SignatureLimits(memory=TINY_MEMORY), runs=RunLimits(swept_parts=1))

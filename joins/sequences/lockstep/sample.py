@@ -13,40 +13,15 @@ from joins.memory.instance import INSTANCE_SCHEMA
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
 from joins.sequences.lockstep.runtable import RunTable
-from templates.chaindecision import ChainDecision, ChainLink
 from templates.chainprograms import compile_chain
-from templates.decision import TupleStream
-from templates.rundecision import ElementStream
-from xscl.comparison import Disjunct, Elements, Residual, VariableValue
-from xscl.path import Literal
-from xscl.query import INFINITE_US, Strategy
+from templates.chainsample import sample_chain
 
-__all__ = ["sample_chain", "sample_row", "step_sample"]
+__all__ = ["sample_row", "step_sample"]
 
 
 def step_sample() -> int:
     """Step the runs of two small chains; return how many there are."""
     return _stepped(is_contiguous=False) + _stepped(is_contiguous=True)
-
-
-def sample_chain(*, is_contiguous: bool) -> ChainDecision:
-    """Return a small chain that has a program: its loops are compiled with it."""
-    value = Elements(None, "candidate", VariableValue("v"))
-    each = (Disjunct(residuals=(Residual(value, ">=", Literal(1.0)),)),)
-
-    def elements(step: int) -> ElementStream:
-        return ElementStream(step, TupleStream(f"s{step}", (step,), ("#0", "v"), ("#0", "v")), ())
-
-    links = tuple(
-        ChainLink(
-            f"+{step}", step == 0, (elements(step),), (Disjunct(),), each, (),
-            INFINITE_US, INFINITE_US,
-        )
-        for step in range(2)
-    )  # fmt: skip
-    strategy = Strategy.STRICT if is_contiguous else Strategy.NEXT
-    documents = (elements(2),) if is_contiguous else ()
-    return ChainDecision(strategy, links, (), documents, INFINITE_US, INFINITE_US, 0)
 
 
 def _stepped(*, is_contiguous: bool) -> int:
