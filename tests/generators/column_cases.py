@@ -20,12 +20,14 @@ __all__ = ["column_case", "counted_chain_case"]
 class _Step:
     """A unit of a chain, or a repetition, with some numbers."""
 
-    def __init__(self, chooser: Chooser, number: int, stream: str, names: str, most: str) -> None:
+    def __init__(
+        self, chooser: Chooser, number: int, stream: str, names: str, most: str, *, may_fold: bool
+    ) -> None:
         self.is_repeated = chooser.integer(0, 2) > 0
         leaves = chooser.choice(["p", most, most])
         self.names = [f"{leaf}{number}" for leaf in leaves]
         self.own = self.names[0]
-        has_folds = self.is_repeated and chooser.integer(0, 2) == 0
+        has_folds = may_fold and self.is_repeated and chooser.integer(0, 2) == 0
         self.folded = (f"n{number}", f"t{number}") if has_folds else None
         name = chooser.choice(names)
         bound = "".join(f"[{leaf}->{leaf}{number}]" for leaf in leaves)
@@ -46,7 +48,7 @@ class _ColumnChains(Statements):
     """Makes statements with a chain under MATCH that compares numbers.
 
     `kinds` are the names and the numbers of documents of its steps, and of the last one.  Only
-    where it `asks_between` there are conditions of the operators.
+    where it `asks_between` there are conditions of the operators, and FOLD.
     """
 
     def __init__(
@@ -67,7 +69,13 @@ class _ColumnChains(Statements):
         strategy = chooser.choice(["NEXT", "NEXT", "PARTITION", "STRICT"])
         count = chooser.choice([1, 2, 2, 2, 3])
         steps = [
-            _Step(chooser, number, stream, *self.kinds[number == count - 1])
+            _Step(
+                chooser,
+                number,
+                stream,
+                *self.kinds[number == count - 1],
+                may_fold=self.asks_between,
+            )
             for number in range(count)
         ]
         has_key = strategy == "PARTITION" or chooser.integer(0, 1) == 0
