@@ -92,7 +92,7 @@ def _with_tables(query: Query, found: QueryEstimate) -> QueryEstimate:
     if not query.guards:
         return found
     names = ", ".join(sorted(query.guards))
-    text = f"what {names} says is not asked here: matches are so many at most"
+    text = f"an estimate does not ask the table {names}: there are so many matches at most"
     return replace(found, warnings=(*found.warnings, text))
 
 

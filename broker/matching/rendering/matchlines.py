@@ -74,9 +74,11 @@ def spell_likeness(score: float, shared: Sequence[str]) -> str:
 
     >>> spell_likeness(0.625, ["harbour", "ship"])
     'similar 0.62: harbour, ship'
+    >>> spell_likeness(2, ["harbour", "ship"])
+    '2 in common: harbour, ship'
     """
-    number = str(score) if isinstance(score, int) else f"{score:.2f}"
-    return f"similar {number}" + (f": {', '.join(shared)}" if shared else "")
+    said = f"{score} in common" if isinstance(score, int) else f"similar {score:.2f}"
+    return said + (f": {', '.join(shared)}" if shared else "")
 
 
 def spell_confidence(match: Mapping[str, Any]) -> str:
