@@ -31,6 +31,7 @@ from templates.ordered import PlainNode, blocks_of
 from templates.queryclass import QueryClass
 from templates.template import template_of
 from templates.tuplestreams import may_be_common, stream_name, tested_below
+from xscl.comparison import INSTANTS, REVISION
 from xscl.evaluation import compile_condition
 from xscl.path import Parameter
 from xscl.pattern import (
@@ -141,7 +142,9 @@ class Compiler:
             term(d): d for o in operands if isinstance(d := as_derived(o), Call)
         }
         self.derived |= {term(each): each for each in terms if isinstance(each, PathFrom)}
-        self.instants = {term(each): each for each in terms if isinstance(each, Call)}
+        calls = [each for each in terms if isinstance(each, Call)]
+        self.derived |= {term(each): each for each in calls if each.function == REVISION}
+        self.instants = {term(each): each for each in calls if each.function in INSTANTS}
         made = {**self.instants, **self.derived}
         self.block_of_term = self.block_of | {
             name: self.block_of[variable]

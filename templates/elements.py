@@ -101,6 +101,10 @@ class _Rewriting:
             ) is not None:
                 run = self._run(unit)
                 return Elements(run, "candidate" if run is None else "last", operand)
+            case Call("revision", (VariableValue(variable),)) if (
+                unit := self._unit(variable)
+            ) is not None:
+                return self._bare(unit, operand)
             case Call("exists" | "empty", (VariableValue(variable) as only,)) if (
                 unit := self._unit(variable)
             ) is None and only.variable not in self.paths:

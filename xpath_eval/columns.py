@@ -94,7 +94,8 @@ class _Columns:
             lambda document: bytes(xml[int(self.rows[document])].as_py()),
         )
         stream, depth, first = next(_rows(batch.slice(self.rows[0], 1)))
-        trees = map(tree.move, range(len(self.rows)))
+        revisions = batch.column("revision").take(pa.array(self.rows)).to_pylist()
+        trees = map(tree.move, range(len(self.rows)), revisions)
         found: list[Witnesses | XmlError] = []
         start = characters = 0
         for each in evaluator.evaluate_alike(stream, first, trees, is_published=depth > 0):

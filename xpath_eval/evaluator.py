@@ -193,15 +193,18 @@ class Evaluator:
                 variable.step.watched = True
             variable = variable.parent if variable.id != high else None
 
-    def evaluate(self, stream: str, xml: bytes, *, is_published: bool = False) -> Witnesses:
+    def evaluate(
+        self, stream: str, xml: bytes, *, is_published: bool = False, revision: int = 0
+    ) -> Witnesses:
         """Return the witnesses of one document; raise `XmlError` where it cannot be read.
 
-        A document without content is a tick of the clock, in which nothing is found.
+        A document without content is a tick of the clock, in which nothing is found.  `revision`
+        says how many documents it revises.
         """
         elements = parse_elements(xml or _TICK)
         raw, is_known = self._raw_shape(stream, elements, bool(xml), is_published)
         before = raw.worked_out
-        found = self._fill(raw, NodeTree(elements))
+        found = self._fill(raw, NodeTree(elements, revision))
         is_known = is_known and before == raw.worked_out
         self._counters.witness_shape_hits += is_known
         self._counters.witness_shape_misses += not is_known

@@ -42,9 +42,10 @@ class KeptTree(NodeTree):
         kept = [_KeptElement(self, each) for each in range(structure.element_count)]
         super().__init__(cast("list[etree._Element]", kept))
 
-    def move(self, document: int) -> KeptTree:
+    def move(self, document: int, revision: int) -> KeptTree:
         """Turn to another document."""
         self._document = document
+        self.revision = revision
         self._parsed = None
         return self
 

@@ -90,16 +90,18 @@ def _put_back(evaluator: Evaluator) -> None:
 
 def _found(evaluator: Evaluator, batch: pa.RecordBatch) -> Iterator[list[Witnesses | XmlError]]:
     """Yield what is found in documents, as many of them at a time as may be in one batch."""
-    columns = (batch.column(name) for name in ("stream", "depth", "xml"))
+    columns = (batch.column(name) for name in ("stream", "depth", "revision", "xml"))
     found: list[Witnesses | XmlError] = []
     characters = 0
     for row in zip(*columns, strict=True):
-        stream, depth, xml = (value.as_py() for value in row)
+        stream, depth, revision, xml = (value.as_py() for value in row)
         if characters > evaluator.limits.characters:
             yield found
             found, characters = [], 0
         try:
-            witnesses = evaluator.evaluate(stream, xml, is_published=depth > 0)
+            witnesses = evaluator.evaluate(
+                stream, xml, is_published=depth > 0, revision=revision
+            )
         except XmlError as error:
             found.append(error)
             continue

@@ -62,12 +62,16 @@ def structure_key(elements: Sequence[etree._Element], detail: Detail) -> Structu
 
 
 class NodeTree:
-    """One parsed document: its elements in document order, and the values of its nodes."""
+    """One parsed document: its elements in document order, and the values of its nodes.
 
-    __slots__ = ("elements",)
+    `revision` says how many documents it revises.
+    """
 
-    def __init__(self, elements: list[etree._Element]) -> None:
+    __slots__ = ("elements", "revision")
+
+    def __init__(self, elements: list[etree._Element], revision: int = 0) -> None:
         self.elements = elements
+        self.revision = revision
 
     def parsed(self, element: int) -> etree._Element:
         """Return an element as libxml2 has it, to ask it an XPath expression."""

@@ -26,7 +26,7 @@ from xpath_eval.shape import Bound, ShapeCollector
 from xpath_eval.steps import StepGroup, StepVariable
 from xpath_eval.structure import NodeTree, Structure
 from xscl import functions
-from xscl.comparison import Derived, PathFrom
+from xscl.comparison import REVISION, Call, Derived, PathFrom
 from xscl.evaluation import optional_values
 from xscl.path import Axis
 
@@ -290,6 +290,8 @@ class Asker(Conditions):
         if isinstance(derivation, PathFrom):
             selected = self.select(derivation.path, node)
             return (optional_values(map(self.value, selected)),)
+        if isinstance(derivation, Call) and derivation.function == REVISION:
+            return (str(self._tree.revision),)
         text = self.value(node)
         return tuple(dict.fromkeys(functions.derive(derivation, text)))
 

@@ -39,7 +39,14 @@ the semantics, section 1.1: the largest event time of any outside document with 
 (for docid 1, which has none before it, the least int64).  Times are microseconds since 1970, UTC.
 """
 
-DOCUMENT_SCHEMA = pa.schema([*IDENTITY, pa.field("xml", pa.binary(), nullable=False)])
+DOCUMENT_SCHEMA = pa.schema(
+    [
+        *IDENTITY,
+        pa.field("revision", pa.int32(), nullable=False),
+        pa.field("xml", pa.binary(), nullable=False),
+    ]
+)
+"""A document: `revision` says how many it revises, 0 of one that has no publisher's key."""
 
 EDGE = pa.struct(
     [

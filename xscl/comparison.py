@@ -24,6 +24,7 @@ from xscl.path import (
 
 __all__ = [
     "INSTANTS",
+    "REVISION",
     "UNBOUND",
     "Call",
     "Cell",
@@ -129,7 +130,7 @@ Derived = VariableValue | Call
 
 Term = VariableValue | PathFrom | Call
 """What is read of a tuple: a variable's value, the values of an optional path, or, as a call of one
-of `INSTANTS`, a time of the document that binds a variable."""
+of `INSTANTS` or of `REVISION`, what is known of the document that binds a variable."""
 
 UNBOUND = Call("unbound", ())
 """What stands for an operand that rests on a variable which a tuple does not bind."""
@@ -140,6 +141,10 @@ INSTANTS = frozenset({"time", "start"})
 `start` of a variable is no word of the language, which has `start()` of a tuple.  It says of a
 block with a condition of its own what `start()` says there.
 """
+
+REVISION = "revision"
+"""A function of a variable: how many documents its document revises, a whole number as text.  It is
+made where the values of documents are found, and stands for a value of the variable's node."""
 
 
 def operands_in(operand: Operand) -> tuple[Operand, ...]:
@@ -191,7 +196,7 @@ def operand_parameters(operand: Operand) -> tuple[Parameter, ...]:
 
 
 def operand_terms(operand: Operand) -> tuple[Term, ...]:
-    """Return what an operand reads of a tuple, each once: values, optional paths, times.
+    """Return what an operand reads of a tuple, each once: values, optional paths, times, revisions.
 
     A variable whose document is asked for its time, or that only has to be bound, is not read.
     Nor are variables of elements: a tuple carries a run as one value.
@@ -200,6 +205,8 @@ def operand_terms(operand: Operand) -> tuple[Term, ...]:
         case VariableValue() | PathFrom():
             return (operand,)
         case Call(function) if function in INSTANTS and operand.arguments:
+            return (operand,)
+        case Call("revision"):
             return (operand,)
         case Call("exists" | "empty", (VariableValue(),)):
             return ()

@@ -20,6 +20,7 @@ from typing import Protocol, cast
 from xscl import functions, measures
 from xscl.comparison import (
     INSTANTS,
+    REVISION,
     UNBOUND,
     Call,
     Cell,
@@ -58,6 +59,9 @@ __all__ = [
 
 Values = Sequence[functions.Atom]
 """The values of an operand."""
+
+_OF_DOCUMENT = INSTANTS | {REVISION}
+"""Functions of a variable that are read as numbers of its document."""
 
 
 class Reading(Protocol):
@@ -211,7 +215,7 @@ def compile_operand(operand: Operand) -> _Reader:
             return _choice(condition, then, otherwise)
         case Elements():
             return _of_elements(operand)
-        case Call(function, arguments) if function in INSTANTS and arguments:
+        case Call(function, arguments) if function in _OF_DOCUMENT and arguments:
             name = term(operand)
             return lambda reading: (float(reading.value(name)),)
         case Call("unbound"):

@@ -46,7 +46,6 @@ NOT_YET = {
     "LOSS beside outcome": "LOSS beside WINDOW, LIMIT, DISJOINT or COMPRESSED",
     "learned beside a table": "DELAY learned beside a table",
     "inner table": "a table within parentheses",
-    "revision": "`revision`",
 }
 """Each construct that is not run, and what a message calls it."""
 

@@ -74,7 +74,8 @@ class Document:
     that was later than the arrival.  `start_us` differs from `end_us` only in documents that a
     query publishes; those have `depth > 0`, a `match_id`, and the largest docid from outside behind
     them as `docid_max`, 0 where that is `docid`.  `confidence` is below 1 where its match is not
-    certain.
+    certain.  `revision` says how many documents it revises: those before it with its publisher's
+    key, and other content.
     """
 
     docid: int
@@ -90,6 +91,7 @@ class Document:
     claimed_us: int | None = None
     docid_max: int = 0
     confidence: Fraction = Fraction(1)
+    revision: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from broker.documents.document import Document
 from broker.documents.head import (
@@ -122,12 +123,24 @@ def document_batch(
         "depth": pa.repeat(pa.scalar(0, pa.int32()), count),
         "match_id": pa.repeat("", count),
         "start_us": rows.column("end_us"),
+        "revision": _revisions(rows),
     }
     arrays = [
         columns[field.name] if field.name in columns else rows.column(field.name)
         for field in DOCUMENT_SCHEMA
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=DOCUMENT_SCHEMA)
+
+
+def _revisions(rows: pa.RecordBatch) -> pa.Array:
+    """Return how many documents each revises: none where it has no publisher's key.
+
+    Such a document may be called `7#2`, where `7` is taken.
+    """
+    revisions, identities = rows.column("revision"), rows.column("identity")
+    if not identities.null_count:
+        return revisions
+    return pc.if_else(identities.is_valid(), revisions, pa.scalar(0, pa.int32()))
 
 
 def documents_as_rows(documents: Iterable[Document]) -> pa.RecordBatch:

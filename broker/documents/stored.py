@@ -85,4 +85,5 @@ def document_of(docid: int, row: Mapping[str, Any]) -> Document:
         watermark_us=row["watermark_us"],
         xml=row["xml"],
         claimed_us=row["claimed_us"],
+        revision=0 if row["identity"] is None else row["revision"],
     )

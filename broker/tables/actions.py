@@ -10,6 +10,7 @@ from typing import TypeVar, cast
 from broker.tables.locks import Lock
 from broker.tables.store import Cell, Place, TableVersions
 from xscl.comparison import (
+    INSTANTS,
     Call,
     Elements,
     Operand,
@@ -154,7 +155,8 @@ def _mentioned(operand: Operand) -> Iterator[Operand]:
             yield operand
         elif operand.operand is not None:
             for one in operand_terms(operand.operand):
-                yield Elements(operand.run, "last" if isinstance(one, Call) else "all", one)
+                is_time = isinstance(one, Call) and one.function in INSTANTS
+                yield Elements(operand.run, "last" if is_time else "all", one)
     elif any(isinstance(each, Elements) for each in operands_below(operand)):
         for each in operands_in(operand):
             yield from _mentioned(each)

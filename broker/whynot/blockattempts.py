@@ -10,6 +10,7 @@ from broker.documents.document import Document, render_time
 from broker.whynot.blocks import Binding, BlockOnDocument, BoundNode
 from broker.whynot.reason import Reason
 from xpath_eval.structure import NodeTree, XmlError, parse_xml
+from xscl.comparison import REVISION
 from xscl.pattern import tree_pattern
 from xscl.query import (
     Call,
@@ -73,7 +74,7 @@ class BlockAttempts:
             on_document = BlockOnDocument(tree_pattern(block, bound, (), dropped), tree)
             named = frozenset(term(each) for each in read if not isinstance(each, Call))
             bindings = [
-                one | _times(read, document)
+                one | _known(read, document)
                 for one in _project(on_document.bindings(optional), named)
             ]
             if not bindings:
@@ -92,15 +93,11 @@ class BlockAttempts:
         return self.trees[id(document)]
 
 
-def _times(read: frozenset[Term], document: Document) -> Binding:
-    """Return the times of a document that are asked for, as if they were values of its root."""
-    return {
-        term(each): BoundNode(
-            0, str(document.start_us if each.function == "start" else document.end_us)
-        )
-        for each in read
-        if isinstance(each, Call)
-    }
+def _known(read: frozenset[Term], document: Document) -> Binding:
+    """Return what is asked of a document itself, as if it were values of its root."""
+    known = {"start": document.start_us, "time": document.end_us, REVISION: document.revision}
+    calls = (each for each in read if isinstance(each, Call))
+    return {term(each): BoundNode(0, str(known[each.function])) for each in calls}
 
 
 def _facts(index: int) -> dict[str, Any]:

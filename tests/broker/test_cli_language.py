@@ -55,7 +55,7 @@ def test_warnings_fail_a_check_only_where_they_are_denied() -> None:
 def test_check_warns_of_what_is_not_run_and_the_verbs_that_run_queries_refuse_it(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "a.xscl").write_text("S//a->x JOIN {revision(x) = 0, 1 h} T//b->y")
+    (tmp_path / "a.xscl").write_text("S//a->x JOIN {confidence() > 0.5, 1 h} T//b->y")
     (tmp_path / "documents.jsonl").write_text("")
     done = xscl("check", tmp_path)
     assert (done.exit_code, "warning[XS800]" in done.stdout) == (0, True)

@@ -149,11 +149,11 @@ async def test_a_query_that_does_not_parse_has_its_diagnostics(client: TestClien
 
 
 async def test_a_query_that_is_not_run_yet_is_refused_with_one_message(client: TestClient) -> None:
-    text = "news//item->a JOIN {a/k = b/k AND revision(a) = 0, 1 h} news//item->b"
+    text = "news//item->a JOIN {a/k = b/k AND confidence() > 0.5, 1 h} news//item->b"
     details = await problem(await client.put("/v1/queries/q", data=text), 422)
     [finding] = details["diagnostics"]
     assert finding["code"] == "XS800"
-    assert finding["message"] == "this broker does not run `revision` yet"
+    assert finding["message"] == "this broker does not run `confidence()` in a condition yet"
     await problem(await client.get("/v1/queries/q"), 404)
 
 

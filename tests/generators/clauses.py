@@ -316,6 +316,9 @@ QUERY_CLAUSES = (
     ),
     QueryClause("13.5 time()", a(Call, lambda c: c.function == "time"), lambda c: Literal(0.0)),
     QueryClause(
+        "13.5 revision()", a(Call, lambda c: c.function == "revision"), lambda c: Literal(0.0)
+    ),
+    QueryClause(
         "13.5 start() end() dur()",
         a(Call, lambda call: call.function in ("start", "end", "dur")),
         lambda call: Literal(0.0),

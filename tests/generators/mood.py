@@ -33,10 +33,14 @@ T = TypeVar("T")
 
 
 class Mood:
-    """Makes choices that fit the case; `wild` percent of cases are wild."""
+    """Makes choices that fit the case; `wild` percent of cases are wild.
+
+    `has_revisions` says that a query of the case asks for revisions.
+    """
 
     def __init__(self, chooser: Chooser, *, wild: int, foci: Sequence[str]) -> None:
         self._choose = chooser
+        self.has_revisions = False
         self.is_wild = self.chance(wild)
         self._focus = "" if self.is_wild or self.chance(15) else chooser.choice(foci)
 

@@ -90,7 +90,10 @@ class Statements:
     def values(self, units: list[Unit]) -> list[str]:
         """Return what units can be compared by."""
         keys = [key for unit in units for key in (*unit.keys, *unit.numbers)]
-        paths = [f"{node}/{self.chooser.choice('kp')}" for unit in units for node in unit.nodes]
+        nodes = [node for unit in units for node in unit.nodes]
+        paths = [f"{node}/{self.chooser.choice('kp')}" for node in nodes]
+        if self.chooser.integer(0, 15) == 0:
+            paths += [f"revision({node})" for node in nodes]
         return keys * 3 + paths
 
     def window(self) -> str:
@@ -209,7 +212,10 @@ def case_text(chooser: Chooser, queries: list[str], assigned: int = 2) -> str:
         if chooser.integer(0, 11) == 0:
             lines.append(f"tick {number} 00:00:{second}")
         else:
-            lines.append(document(chooser, number, second))
+            line = document(chooser, number, second)
+            is_of_key = any("revision(" in query for query in queries)
+            key = f" key={chooser.choice('fgh')}" if is_of_key else ""
+            lines.append(line.replace("  <", f"{key}  <", 1))
     if chooser.integer(0, 4):
         lines.append(f"tick {count + 1} 00:10:00")
     return "\n".join(lines) + "\n----\n"

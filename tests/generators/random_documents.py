@@ -53,7 +53,8 @@ class Documents:
 
     def _key(self, xml: str) -> tuple[str, str]:
         """Return the key of a document and its text, which may be that of an earlier one."""
-        if not self._mood.rarely(15, "key"):
+        is_keyed = self._mood.rarely(15, "key")
+        if not is_keyed and not (self._mood.has_revisions and self._mood.chance(80)):
             return "", xml
         key = self._mood.choice(KEYS)
         xml = self._keyed.setdefault(key, xml) if self._mood.chance(40) else xml

@@ -26,7 +26,7 @@ TERMS: Sequence[str] = (
     "time({y}) - time({x}) <= 30 min",
     "end() - start() > 10 min",
     "start() = time({x})",
-    "end() > time({x})",
+    "{revision}",
     "contains({a}, {b})",
     "starts-with({b}, {a})",
     "ends-with({b}, lower-case({a}))",
@@ -45,6 +45,16 @@ TERMS: Sequence[str] = (
 """Conditions of values `a` and `b`, nodes `m` and `n`, variables `x` and `y` of two operands."""
 
 
+REVISIONS: Sequence[str] = (
+    "revision({x}) = 0",
+    "revision({y}) > revision({x})",
+    "revision({y}) + 1 != {b}",
+    "revision({x}) = {number}",
+    "end() > time({x}) AND revision({y}) < 1",
+)
+"""Such conditions of revisions: a case with one has more documents of one key."""
+
+
 class Terms:
     """Writes conditions of two operands."""
 
@@ -55,6 +65,11 @@ class Terms:
         """Return a condition that compares variables of two operands."""
         template = self._mood.choice(TERMS)
         parameters = {}
+        if template == "{revision}":
+            template = self._mood.choice(REVISIONS)
+            self._mood.has_revisions = True
+        if "{number}" in template:
+            parameters["number"] = self._constant(names, [0, 1], "1")
         if "{word}" in template:
             parameters["word"] = self._constant(names, ["x", "1"], "'x'")
         if "{length}" in template:
@@ -69,7 +84,7 @@ class Terms:
             **parameters,
         )
 
-    def _constant(self, names: Names, values: list[str], constant: str) -> str:
+    def _constant(self, names: Names, values: Sequence[str | int], constant: str) -> str:
         return names.parameter(list(values)) if self._mood.chance(30) else constant
 
     def _value(self, variables: list[str], names: Names) -> str:

@@ -81,6 +81,8 @@ class _Runs(Statements):
                 f"{key} = prev({key})",
                 f"exists({node}/p)",
                 f"time({node}) > start() + 2 s",
+                f"revision({node}) >= prev(revision({node}))",
+                f"revision({node}) = 0",
                 f"{number} <= 2",
             ]
         )
@@ -101,6 +103,8 @@ class _Runs(Statements):
                 f"exists({key})",
                 "dur() >= 2 s",
                 f"time({elements.nodes[0]}) >= start() + 3 s",
+                f"revision({elements.nodes[0]}) = 1",
+                f"last(revision({elements.nodes[0]})) > first(revision({elements.nodes[0]}))",
             ]
         )
 

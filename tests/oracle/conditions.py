@@ -201,6 +201,11 @@ def values_of(operand: Operand, facts: Facts) -> list[Atom] | None:
         case Call("time", (VariableValue(variable),)):
             owner = facts.owners.get(variable)
             return None if owner is None else [float(owner.end_us)]
+        case Call("revision", (VariableValue(variable),)) if variable in facts.elements:
+            return [float(each.owners[variable].revision) for each in facts.elements[variable] if variable in each.owners] or None
+        case Call("revision", (VariableValue(variable),)):
+            owner = facts.owners.get(variable)
+            return None if owner is None else [float(owner.revision)]
         case Call("start"):
             return [float(facts.start_us)]
         case Call("end"):
@@ -350,7 +355,7 @@ def _chosen(operand: Operand, bound: Collection[str]) -> Operand:
 def compared_in(disjunct: Disjunct) -> set[str]:
     """Return the variables that a conjunction compares: those whose values are looked at.
 
-    A time is of a document, and a path that need not be there has no node.
+    A time and a revision are of a document, and a path that need not be there has no node.
     """
     return {variable for operand in _sides(disjunct) for variable in compared(operand)}
 
@@ -377,7 +382,7 @@ def compared(operand: Operand) -> Iterator[str]:
     match operand:
         case VariableValue(variable):
             yield variable
-        case Call("time" | "start"):
+        case Call("time" | "revision" | "start"):
             return
         case Call("exists" | "empty", (VariableValue(),)):
             return

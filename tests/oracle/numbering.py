@@ -19,7 +19,7 @@ def number_documents(lines: Iterable[DocumentLine]) -> list[Document]:
         latest_us = max((t for t in (latest_us, line.time_us) if t is not None), default=None)
         key = keys.of(line, len(documents) + 1)
         if key is not None:
-            document = _document(line, len(documents) + 1, key, latest_us, watermark_us)
+            document = _document(line, len(documents) + 1, *key, latest_us, watermark_us)
             documents.append(document)
             watermark_us = max(watermark_us, document.end_us)
     return documents
@@ -33,10 +33,10 @@ class _Keys:
         self._ordinals: dict[tuple[str, str], int] = {}
         self._taken: set[tuple[str, str]] = set()
 
-    def of(self, line: DocumentLine, docid: int) -> str | None:
-        """Return the key that a document gets, None for one that came before."""
+    def of(self, line: DocumentLine, docid: int) -> tuple[str, int] | None:
+        """Return the key that a document gets, and its revision; None for one that came before."""
         if line.key is None:
-            return self._first_free(line.stream, str(docid), 1)[0]
+            return self._first_free(line.stream, str(docid), 1)[0], 0
         publisher = line.stream, line.key
         contents = self._contents.setdefault(publisher, [])
         if line.xml in contents:
@@ -44,7 +44,7 @@ class _Keys:
         contents.append(line.xml)
         ordinal = self._ordinals.get(publisher, 0) + 1
         key, self._ordinals[publisher] = self._first_free(*publisher, ordinal)
-        return key
+        return key, self._ordinals[publisher] - 1
 
     def _first_free(self, stream: str, key: str, ordinal: int) -> tuple[str, int]:
         named = key if ordinal == 1 else f"{key}#{ordinal}"
@@ -55,7 +55,12 @@ class _Keys:
 
 
 def _document(
-    line: DocumentLine, docid: int, key: str, latest_us: int | None, watermark_us: int
+    line: DocumentLine,
+    docid: int,
+    key: str,
+    revision: int,
+    latest_us: int | None,
+    watermark_us: int,
 ) -> Document:
     arrival_us = latest_us if line.arrival_us is None else line.arrival_us
     if arrival_us is None:
@@ -72,4 +77,5 @@ def _document(
         watermark_us=watermark_us,
         xml=line.xml,
         claimed_us=claimed_us if claimed_us > arrival_us else None,
+        revision=revision,
     )

@@ -100,7 +100,7 @@ def _strings(operand: Operand, facts: Facts) -> tuple[str, ...]:
 def _mentioned(operand: Operand) -> Iterator[Operand]:
     """Yield what an operand reads of a tuple, in the order of the text."""
     match operand:
-        case VariableValue() | PathFrom() | Call("time"):
+        case VariableValue() | PathFrom() | Call("time" | "revision"):
             yield operand
         case Call(_, arguments):
             for each in arguments:
