@@ -99,9 +99,7 @@ def _found(evaluator: Evaluator, batch: pa.RecordBatch) -> Iterator[list[Witness
             yield found
             found, characters = [], 0
         try:
-            witnesses = evaluator.evaluate(
-                stream, xml, is_published=depth > 0, revision=revision
-            )
+            witnesses = evaluator.evaluate(stream, xml, is_published=depth > 0, revision=revision)
         except XmlError as error:
             found.append(error)
             continue

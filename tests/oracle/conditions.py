@@ -202,7 +202,11 @@ def values_of(operand: Operand, facts: Facts) -> list[Atom] | None:
             owner = facts.owners.get(variable)
             return None if owner is None else [float(owner.end_us)]
         case Call("revision", (VariableValue(variable),)) if variable in facts.elements:
-            return [float(each.owners[variable].revision) for each in facts.elements[variable] if variable in each.owners] or None
+            return [
+                float(each.owners[variable].revision)
+                for each in facts.elements[variable]
+                if variable in each.owners
+            ] or None
         case Call("revision", (VariableValue(variable),)):
             owner = facts.owners.get(variable)
             return None if owner is None else [float(owner.revision)]

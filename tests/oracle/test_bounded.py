@@ -1,0 +1,30 @@
+"""A case that asks too much of the oracle is left out, and no other."""
+
+from __future__ import annotations
+
+import pytest
+from support.bounded import TooLargeError, bounded
+from support.kit import parse_case
+from support.runners import run_oracle
+
+CASE = """query q
+    S//a JOIN {, 1 h} S//a
+document 1 S 12:00  <i><a/><a/></i>
+document 2 S 12:10  <i><a/></i>
+----
+"""
+
+
+def test_pairs_of_nested_loops_are_counted() -> None:
+    case = parse_case(CASE)
+    with bounded(9):
+        assert run_oracle(case)
+    with pytest.raises(TooLargeError), bounded(8):
+        run_oracle(case)
+
+
+def test_what_one_run_looks_at_is_not_counted_in_the_next() -> None:
+    case = parse_case(CASE)
+    for _ in range(2):
+        with bounded(9):
+            assert run_oracle(case)

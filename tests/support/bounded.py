@@ -1,0 +1,46 @@
+"""An oracle that gives up: the obvious implementation has no limits, and a few cases ask too much.
+
+What it does is counted, not timed: a case is too large on each machine, or on none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from unittest.mock import patch
+
+from oracle import operators, sequences
+from oracle.operators import Rules, Tuple
+
+from xscl.query import Disjunct, Operator
+
+__all__ = ["PAIRS_MAX", "TooLargeError", "bounded"]
+
+PAIRS_MAX = 2_000_000
+"""Pairs of tuples that an operator's nested loops look at in a case: some 20 s."""
+
+
+class TooLargeError(Exception):
+    """A case is left out: the oracle would look at more pairs than it may."""
+
+
+@contextmanager
+def bounded(pairs_max: int = PAIRS_MAX) -> Iterator[None]:
+    """Let the oracle raise `TooLargeError` where its operators look at more pairs than so many."""
+    pairs = 0
+
+    def counted(
+        operator: Operator,
+        disjunct: Disjunct,
+        lefts: Sequence[Tuple],
+        rights: Sequence[Tuple],
+        rules: Rules,
+    ) -> Iterator[Tuple]:
+        nonlocal pairs
+        pairs += len(lefts) * len(rights)
+        if pairs > pairs_max:
+            raise TooLargeError
+        return operators.join(operator, disjunct, lefts, rights, rules)
+
+    with patch.object(sequences, "join", counted):
+        yield
