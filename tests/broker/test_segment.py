@@ -11,6 +11,7 @@ import pytest
 import broker.documents.head
 from broker.documents.head import Segment, SegmentError, read_header
 from broker.documents.segment import SEGMENT_SCHEMA, document_batch, encode_segment, read_rows
+from broker.documents.stored import document_of
 from xpath_eval.witnesses import DOCUMENT_SCHEMA
 
 
@@ -86,10 +87,20 @@ def test_rows_become_documents_with_consecutive_numbers(path: Path) -> None:
             "start_us": i,
             "end_us": i,
             "watermark_us": i - 1,
+            "revision": 0,
             "xml": f"<v>{i}</v>".encode(),
         }
         for i in (1, 2)
     ]
+
+
+def test_only_documents_of_a_publishers_key_are_revisions() -> None:
+    found = rows(2).to_pylist()
+    found[0] |= {"revision": 1, "identity": b"a" * 16, "content": b"b" * 16}
+    found[1] |= {"revision": 1}  # it is called `12#2`, since somebody else's key is `12`
+    batch = pa.RecordBatch.from_pylist(found, schema=SEGMENT_SCHEMA)
+    assert document_batch(segment(2), batch).column("revision").to_pylist() == [1, 0]
+    assert [document_of(11 + i, row).revision for i, row in enumerate(found)] == [1, 0]
 
 
 def test_a_segment_cut_short_anywhere_is_noticed(path: Path) -> None:
