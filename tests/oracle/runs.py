@@ -221,6 +221,9 @@ class Runs:
         folds = dict(taken.folds)
         if step.repetition is not None:
             facts = self.facts(left, taken, one)
+            if left is not None:
+                (row, *_) = left.rows
+                facts = replace(facts, nodes={**dict(row.nodes), **facts.nodes})
             for fold in step.repetition.folds:
                 folds[fold.name] = tuple(values_of(fold.following, facts) or ())
         return Taken((*taken.elements[:-1], (*own, one)), folds)
