@@ -108,13 +108,13 @@ def register(
         if len(queries) <= ESTIMATED_MAX:
             _say_cost(connection.call("POST", *path, "estimate", body=body, content_type=_TEXT))
         made = connection.call("PUT", *path, query={"since": since}, body=body, content_type=_TEXT)
-        _say_registered(made)
+        _say_registered(made, looks_back=since is not None)
         registered.append(made)
     if output == "json":
         echo_json(registered)
 
 
-def _say_registered(made: dict[str, Any]) -> None:
+def _say_registered(made: dict[str, Any], *, looks_back: bool = False) -> None:
     if made["state"] == "paused":
         reason = f": {made['reason']}" if made["reason"] else ""
         message(f"{made['id']} stays paused from document {made['effective'] + 1} on{reason}")
@@ -124,6 +124,11 @@ def _say_registered(made: dict[str, Any]) -> None:
     message(
         f"{said} {made['id']} (version {made['version']}, sees documents after {made['point']})"
     )
+    if looks_back and made.get("outcome") == "registered" and made.get("subscriptions"):
+        message(
+            "its subscriptions get what it finds in the documents that came after they were made,"
+            " also what an earlier text has found there: a new text makes new matches"
+        )
 
 
 def _load(paths: Sequence[Path], query_id: str | None) -> list[Query]:

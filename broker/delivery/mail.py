@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import socket
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -58,6 +62,7 @@ class MailChannel:
     ) -> None:
         self._letters = letters
         self._sender = sender
+        self._server = f"{host}:{port}"
         self._unsubscribe_url = unsubscribe_url
         self._alert_url = alert_url
         self._is_suppressed = is_suppressed
@@ -139,8 +144,20 @@ class MailChannel:
         except (aiosmtplib.SMTPException, OSError, ValueError) as error:
             # Whether a message was accepted before the connection broke cannot be known; it is
             # sent again under its Message-ID.
-            return Outcome(OutcomeKind.THROTTLED, detail=f"{type(error).__name__}: {error}")
+            return Outcome(OutcomeKind.THROTTLED, detail=self._reason(error))
         return Outcome(OutcomeKind.DELIVERED, 250, answer)
+
+    def _reason(self, error: Exception) -> str:
+        """Return why a server did not answer, in words where it could not be reached at all."""
+        cause = error.__cause__ if isinstance(error, aiosmtplib.SMTPConnectError) else None
+        said: str | None = None
+        if isinstance(cause, socket.gaierror):
+            said = cause.strerror
+        elif isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError):
+            said = os.strerror(cause.errno or 0) if cause.errno in errno.errorcode else None
+        if said:
+            return f"the mail server {self._server} cannot be reached: {said}"
+        return f"{type(error).__name__}: {error}"
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[aiosmtplib.SMTP]:

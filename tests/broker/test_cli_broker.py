@@ -260,6 +260,18 @@ def test_the_very_same_text_is_said_to_be_unchanged(served: ServedRoom, query_fi
     assert served.xscl("register", str(query_file)).stderr.startswith("registered same (")
 
 
+def test_a_new_text_that_looks_back_says_that_matches_are_sent_again(
+    served: ServedRoom, query_file: Path
+) -> None:
+    warned = "a new text makes new matches"
+    assert warned not in served.xscl("register", str(query_file), "--since", "all").stderr
+    served.xscl("subscribe", "same", "pull")
+    query_file.write_text(SAME.replace("2 days", "3 days"))
+    assert warned in served.xscl("register", str(query_file), "--since", "all").stderr
+    query_file.write_text(SAME.replace("2 days", "4 days"))
+    assert warned not in served.xscl("register", str(query_file)).stderr
+
+
 def test_documents_that_are_too_much_for_one_request_go_in_several(
     served: ServedRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.lines import render
 from support.examples import examples
+from support.ports import free_port
 from support.subscribers import Broker, Mailbox, broker_in, found, item, mailbox, until
 
 from broker.delivery.atom import matches_feed
@@ -88,6 +89,15 @@ async def test_a_mail_that_may_have_been_taken_is_sent_again_as_the_same_message
             broker.commit(found(1))
             first, second = await box.wait_for(2)
         assert first["Message-ID"] == second["Message-ID"]
+
+
+async def test_a_mail_server_that_is_not_there_is_told_by_its_name() -> None:
+    port = free_port()
+    channel = MailChannel(LETTERS, host="127.0.0.1", port=port, sender="xscl@broker.example")
+    outcome = await channel.notify("ann@reader.example", "news", "some")
+    assert outcome.kind is OutcomeKind.THROTTLED
+    wanted = f"the mail server 127.0.0.1:{port} cannot be reached: Connection refused"
+    assert outcome.detail == wanted
 
 
 async def test_an_unknown_mailbox_disables_its_subscription_only(broker: Broker) -> None:
