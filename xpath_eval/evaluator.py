@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from lxml import etree
@@ -32,10 +32,11 @@ from xpath_eval.limits import DEFAULT_EVALUATOR_LIMITS, EvaluatorLimits
 from xpath_eval.nested import NestedOutput, NestedPatterns, is_nested
 from xpath_eval.nodesets import DOCUMENT, NodeSets, node_set
 from xpath_eval.parsing import XmlError, parse_elements
-from xpath_eval.shape import DerivedValues, Labels, Shape, ShapeCollector, gather
+from xpath_eval.shape import DerivedValues, Labels, Shape, ShapeCollector, Witnesses, gather
 from xpath_eval.steps import AutomatonStep, StepGroup, StepVariable
 from xpath_eval.steptree import StepTree
 from xpath_eval.structure import Detail, NodeTree, Structure, StructureKey, structure_key
+from xpath_eval.tagpatterns import TagPatterns
 from xpath_eval.walk import Answer, Asker, Stage, Walk
 
 if TYPE_CHECKING:
@@ -49,19 +50,12 @@ _NOTHING_DERIVED: DerivedValues = {}
 _NO_LABELS = Labels(np.empty(0, np.int32), np.empty(0, np.int64), ())
 
 
-class Witnesses(NamedTuple):
-    """The witnesses of one document: its shape, and the number and value of each shape node."""
-
-    shape: Shape
-    nodes: tuple[int, ...]
-    values: tuple[str | None, ...]
-
-
 @dataclass(slots=True)
 class _RawShape:
     """One structure, and its stages so far; `steps` are the nodes of the steps that were asked.
 
-    `stages` are kept behind the first, `worked_out` have been in all.
+    `stages` are kept behind the first, `worked_out` have been in all.  `parsed` of its documents
+    have been parsed since it is known; with so many as `learnt_at` a pattern is made of one.
     """
 
     structure: Structure
@@ -70,6 +64,8 @@ class _RawShape:
     stage: Stage
     stages: int = 0
     worked_out: int = 0
+    parsed: int = 0
+    learnt_at: int = 16
     selected: Selected = field(default_factory=dict)
 
 
@@ -115,6 +111,7 @@ class Evaluator:
         self._labels = np.empty(0, np.int32)
         self._noted = np.empty(0, np.bool_)
         self._raw_shapes: dict[_RawKey, _RawShape] = {}
+        self._tagged = TagPatterns()
         self._edges_kept = 0
         self._detail = Detail.NAMES
         self.update(plan)
@@ -133,6 +130,11 @@ class Evaluator:
     def raw_shape_count(self) -> int:
         """How many raw shapes are kept."""
         return len(self._raw_shapes)
+
+    @property
+    def pattern_count(self) -> int:
+        """How many patterns of tags are kept."""
+        return len(self._tagged)
 
     def update(self, plan: EvaluationPlan) -> None:
         """Evaluate another plan from now on; what both have in common is kept."""
@@ -201,14 +203,32 @@ class Evaluator:
         A document without content is a tick of the clock, in which nothing is found.  `revision`
         says how many documents it revises.
         """
+        known = self._tagged.read(stream, xml, is_published=is_published)
+        if known is not None:
+            self._counters.raw_shape_hits += 1
+            self._counters.witness_shape_hits += 1
+            return known
         elements = parse_elements(xml or _TICK)
         raw, is_known = self._raw_shape(stream, elements, bool(xml), is_published)
+        if is_known:
+            self._learn(raw, stream, xml, is_published)
         before = raw.worked_out
         found = self._fill(raw, NodeTree(elements, revision))
         is_known = is_known and before == raw.worked_out
         self._counters.witness_shape_hits += is_known
         self._counters.witness_shape_misses += not is_known
         return found
+
+    def _learn(self, raw: _RawShape, stream: str, xml: bytes, is_published: bool) -> None:
+        """Make a pattern of a document of a known raw shape, where enough had to be parsed."""
+        raw.parsed += 1
+        gathering = raw.stage.gathering
+        if raw.parsed >= raw.learnt_at and gathering is not None and not raw.stage.questions:
+            # Tags may be others each time: then little time goes into patterns.
+            raw.learnt_at *= 4
+            # Tags do not say where texts are.
+            if self._detail is not Detail.TEXTS:
+                self._tagged.learn(stream, xml, gathering, is_published=is_published)
 
     def _fill(self, raw: _RawShape, tree: NodeTree) -> Witnesses:
         """Return the witnesses of a document of a raw shape."""
@@ -280,6 +300,7 @@ class Evaluator:
     def forget_shapes(self) -> None:
         """Drop all that is known of shapes; the automaton stays."""
         self._raw_shapes.clear()
+        self._tagged.clear()
         self._edges_kept = 0
 
     def _roots(self, stream: str, *, is_published: bool) -> list[StepVariable]:

@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     Column = NDArray[np.int32]
     Numbers = NDArray[np.int64]
 
-__all__ = ["Bound", "DerivedValues", "Edge", "Labels", "Shape", "ShapeCollector", "gather"]
+__all__ = [
+    "Bound",
+    "DerivedValues",
+    "Edge",
+    "Labels",
+    "Shape",
+    "ShapeCollector",
+    "Witnesses",
+    "gather",
+]
 
 Bound = int | tuple[int, int, int]
 """What a variable is bound to: a node, or value number i of variable d at a node (n, d, i)."""
@@ -72,6 +81,14 @@ class Shape:
 
     def __repr__(self) -> str:
         return f"Shape({self.edges!r})"
+
+
+class Witnesses(NamedTuple):
+    """The witnesses of one document: its shape, and the number and value of each shape node."""
+
+    shape: Shape
+    nodes: tuple[int, ...]
+    values: tuple[str | None, ...]
 
 
 class Labels(NamedTuple):

@@ -58,6 +58,10 @@ def evaluate_batches(
                 start += len(found)
 
 
+_READ = ("stream", "depth", "revision", "xml")
+_READ_AT_ONCE = 64
+
+
 @contextmanager
 def idle_evaluator(plan: EvaluationPlan, limits: EvaluatorLimits) -> Iterator[Evaluator]:
     """Give an evaluator of a plan that nobody else uses meanwhile."""
@@ -90,11 +94,9 @@ def _put_back(evaluator: Evaluator) -> None:
 
 def _found(evaluator: Evaluator, batch: pa.RecordBatch) -> Iterator[list[Witnesses | XmlError]]:
     """Yield what is found in documents, as many of them at a time as may be in one batch."""
-    columns = (batch.column(name) for name in ("stream", "depth", "revision", "xml"))
     found: list[Witnesses | XmlError] = []
     characters = 0
-    for row in zip(*columns, strict=True):
-        stream, depth, revision, xml = (value.as_py() for value in row)
+    for stream, depth, revision, xml in _rows(batch):
         if characters > evaluator.limits.characters:
             yield found
             found, characters = [], 0
@@ -104,8 +106,19 @@ def _found(evaluator: Evaluator, batch: pa.RecordBatch) -> Iterator[list[Witness
             found.append(error)
             continue
         found.append(witnesses)
-        characters += sum(map(len, filter(None, witnesses.values)))
+        for value in witnesses.values:
+            if value is not None:
+                characters += len(value)
     yield found
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[str, int, int, bytes]]:
+    """Yield stream, depth, revision and text of documents, some of which are read at once."""
+    for start in range(0, batch.num_rows, _READ_AT_ONCE):
+        part = batch.slice(start, _READ_AT_ONCE)
+        columns = (part.column(name).to_numpy(zero_copy_only=False) for name in _READ)
+        # Arrow's own values of Python's are made in Python, one by one.
+        yield from zip(*(column.tolist() for column in columns), strict=True)
 
 
 def witness_batch(

@@ -172,10 +172,12 @@ class Spark:
         master: str = "local[2]",
         heap: str = "1g",
         has_shards: bool = False,
+        is_brief: bool = False,
     ) -> Spark:
         """Start a JVM and a session.  Spark's log is written to `log_directory`.
 
-        With `has_shards` workers begin with what the join needs, not only the evaluation.
+        With `has_shards` workers begin with what the join needs, not only the evaluation;
+        `is_brief` is as in `start_jvm`.
         """
         assert SparkContext._active_spark_context is None, "a process has one Spark session"
         jvm = start_jvm(
@@ -185,6 +187,7 @@ class Spark:
             heap=heap,
             environment=worker_environment(is_local=is_local(master)),
             has_executors=not master.startswith("local["),
+            is_brief=is_brief,
         )
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["PYSPARK_GATEWAY_PORT"] = str(jvm.port)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -132,6 +133,7 @@ class ReplayRun:
         self.through = 0
         self._progress = progress
         self._processed = 0
+        self._has_news = threading.Event()
         self.pipeline.recover(REGISTRY_VERSION)
 
     def step(self, witnesses: pa.Table) -> None:
@@ -139,6 +141,12 @@ class ReplayRun:
         if self.first_step is None:
             self.first_step = time.perf_counter()
         self.pipeline.step(witnesses)
+        self._has_news.set()
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until more is committed; some time at the most."""
+        if self._has_news.wait(timeout_s):
+            self._has_news.clear()
 
     def _count(self, step: StepSummary) -> None:
         self._processed += step.documents
