@@ -179,7 +179,9 @@ def render_steps(steps: Sequence[StepSyntax]) -> str:
 
 def render_binding(step: StepSyntax) -> str:
     """Return a step's axis, test and variable."""
-    text = _axis_and_test(step.axis, step.test)
+    test = step.test
+    is_plain = step.axis == "child" and test.kind == "name" and test.prefix is None
+    text = test.name if is_plain else _axis_and_test(step.axis, test)
     return text if step.variable is None else bound(text, step.variable)
 
 

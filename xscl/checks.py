@@ -45,7 +45,8 @@ def check_query(query: Query, span: Span, report: Report) -> None:
     nodes = list(nodes_below(query.root))
     is_keyed = any(isinstance(node, From) and node.keys for node in nodes)
     repeated = {b for node in nodes if isinstance(node, Repetition) for b in blocks_below(node)}
-    several = frozenset(v.name for v in query.variables if v.block in repeated)
+    of_elements = [v.name for v in query.variables if v.block in repeated] if repeated else []
+    several = frozenset(of_elements)
     for operator in query.operators():
         if not is_keyed and operator.kind is not OperatorKind.NEXT:
             _check_cost(operator, report, operator.span or span)
@@ -137,7 +138,7 @@ def _number(literal: Literal) -> float:
 def _check_path(path: Path, report: Report, span: Span) -> None:
     before: Step | None = None
     for step in path.steps:
-        if before is not None and _is_leaf(before) and step.axis is not Axis.SELF:
+        if before is not None and step.axis is not Axis.SELF and _is_leaf(before):
             report.warning(
                 "XS504",
                 step.span or span,

@@ -34,6 +34,8 @@ class ClauseParser(UnitParser):
 
     def from_clauses(self, source: FromSyntax) -> None:
         """Read WITHIN, SAME, MATCH and WHERE, each at most once."""
+        if self.token.kind != "name":
+            return
         readers = {
             "WITHIN": self._within,
             "SAME": self._same,
@@ -44,6 +46,8 @@ class ClauseParser(UnitParser):
 
     def statement_clauses(self, statement: Statement) -> None:
         """Read WINDOW, LIMIT, CONFIDENCE, GRACE and ON MATCH, each at most once."""
+        if self.token.kind != "name":
+            return
         readers = {
             "WINDOW": self._window_by,
             "LIMIT": self._limit,

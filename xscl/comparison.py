@@ -179,6 +179,8 @@ def tables_of(operands: Iterable[Operand]) -> Iterator[str]:
 
 def operand_variables(operand: Operand) -> tuple[str, ...]:
     """Return the variables that an operand mentions, each once, in the order of the text."""
+    if isinstance(operand, VariableValue):
+        return (operand.variable,)
     below = operands_below(operand)
     mentioned = (o.variable for o in below if isinstance(o, (VariableValue, PathFrom)))
     return tuple(dict.fromkeys(mentioned))

@@ -6,6 +6,7 @@ What the fragment does not have becomes an opaque condition, where XPath 1.0 has
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from xscl.namespaces import Namespaces
 from xscl.opaque import make_opaque, subexpressions
@@ -64,7 +65,10 @@ _BEYOND_XPATH1 = frozenset({"lower-case", "upper-case", "ends-with", "matches"})
     "host",
 }
 _AXES = {"child": Axis.CHILD, "attribute": Axis.ATTRIBUTE, "self": Axis.SELF}
-_SELF = NodeTest(ANY, ANY)
+_node_test = lru_cache(maxsize=4_096)(NodeTest)
+"""Returns a node test; equal ones are one object, in many paths."""
+
+_SELF = _node_test(ANY, ANY)
 
 
 class OutsideFragmentError(Exception):
@@ -124,33 +128,37 @@ class PatternBuilder:
         built: list[Step] = []
         is_deep = False
         for syntax in steps:
-            if _is_descendant_or_self(syntax):
+            if syntax.axis == "descendant-or-self" and _is_any_node(syntax):
                 is_deep = True
                 continue
             step = self._step(syntax, is_positive)
             if is_deep:
                 step = replace(step, is_deep=True)
                 is_deep = False
-            self._append(built, step, syntax, at_document)
+            if step.axis is not Axis.SELF or step.is_deep:
+                built.append(step)
+            else:
+                self._append_self(built, step, syntax, at_document)
         if is_deep:
             raise OutsideFragmentError(steps[-1].span, "`descendant-or-self::node()`")
         return Path(tuple(built))
 
-    def _append(self, built: list[Step], step: Step, syntax: StepSyntax, at_document: bool) -> None:
-        if step.axis is Axis.SELF and not step.is_deep:
-            if step.variable is None and not step.predicates:
-                return
-            if not built and at_document:
-                raise OutsideFragmentError(syntax.span, "the document node `.`")
-            if built and _can_merge(built[-1], step):
-                last = built[-1]
-                built[-1] = replace(
-                    last,
-                    variable=last.variable or step.variable,
-                    predicates=last.predicates + step.predicates,
-                )
-                return
-        built.append(step)
+    def _append_self(
+        self, built: list[Step], step: Step, syntax: StepSyntax, at_document: bool
+    ) -> None:
+        if step.variable is None and not step.predicates:
+            return
+        if not built and at_document:
+            raise OutsideFragmentError(syntax.span, "the document node `.`")
+        if not built or not _can_merge(built[-1], step):
+            built.append(step)
+            return
+        last = built[-1]
+        built[-1] = replace(
+            last,
+            variable=last.variable or step.variable,
+            predicates=last.predicates + step.predicates,
+        )
 
     def _step(self, syntax: StepSyntax, is_positive: bool) -> Step:
         axis, is_deep = syntax.axis, syntax.is_deep
@@ -188,18 +196,18 @@ class PatternBuilder:
         if axis not in ("child", "attribute") or (axis == "attribute" and test.kind != "name"):
             raise OutsideFragmentError(syntax.span, _step_name(syntax))
         if test.kind == "text":
-            return NodeTest("", None, is_text=True)
+            return _node_test("", None, True)
         if test.kind != "name":
             raise OutsideFragmentError(test.span, f"`{test.kind}()`")
         if test.name[-1] == "'":
             self._primed(test)
         if test.prefix is None:
             if test.name == "*":
-                return NodeTest(ANY, ANY)
-            return NodeTest(test.name, self.namespaces.default if axis == "child" else None)
+                return _SELF
+            return _node_test(test.name, self.namespaces.default if axis == "child" else None)
         if test.prefix == "*":
-            return NodeTest(test.name, ANY)
-        return NodeTest(test.name, self.namespaces.uri(test.prefix, test.span))
+            return _node_test(test.name, ANY)
+        return _node_test(test.name, self.namespaces.uri(test.prefix, test.span))
 
     def _primed(self, test: TestSyntax) -> None:
         plain = test.name.rstrip("'")
@@ -378,13 +386,9 @@ def _is_constant(syntax: Expression) -> bool:
     return isinstance(syntax, (StringLiteral, NumberLiteral, ParameterRef))
 
 
-def _is_descendant_or_self(syntax: StepSyntax) -> bool:
-    return (
-        syntax.axis == "descendant-or-self"
-        and syntax.test.kind == "node"
-        and syntax.variable is None
-        and not syntax.predicates
-    )
+def _is_any_node(syntax: StepSyntax) -> bool:
+    """Whether a step says no more than its axis."""
+    return syntax.test.kind == "node" and syntax.variable is None and not syntax.predicates
 
 
 def _can_merge(last: Step, step: Step) -> bool:

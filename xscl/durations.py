@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 from xscl.query import INFINITE_US
 
@@ -61,6 +62,7 @@ class DurationError(ValueError):
         self.hint = hint
 
 
+@lru_cache(maxsize=4_096)
 def to_us(number: str, unit: str) -> int:
     """Return the microseconds of a number and a unit, as in `30 days`; zero and below too."""
     length = UNITS.get(unit) or UNITS.get(unit.lower())

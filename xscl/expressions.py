@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xscl.cursor import STEP_LIMIT, Cursor, UnreadableError
+from xscl.lexer import Token
 from xscl.path import Span
 from xscl.syntax import (
     COMPARISONS,
@@ -44,13 +45,13 @@ AXES = frozenset(
 )
 _NODE_TYPES = frozenset({"text", "node", "comment", "processing-instruction"})
 _STEP_STARTS = frozenset({"name", "*", "@", ".", ".."})
-_LEVELS: tuple[frozenset[str], ...] = (
-    frozenset({"=", "!="}),
-    frozenset({"<", "<=", ">", ">="}),
-    frozenset({"+", "-"}),
-    frozenset({"*", "div", "mod"}),
+_LEVELS: tuple[tuple[str, ...], ...] = (
+    ("=", "!="),
+    ("<", "<=", ">", ">="),
+    ("+", "-"),
+    ("*", "div", "mod"),
 )
-_WORD_OPERATORS = frozenset({"div", "mod"})
+_LEVEL_OF = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators}
 
 
 class ExpressionParser(Cursor):
@@ -70,27 +71,27 @@ class ExpressionParser(Cursor):
         self.steps_deep += len(found)
         try:
             while self.token.kind in ("/", "//"):
-                self._one_step_deeper()
+                self.steps_deep += 1
+                if self.steps_deep > STEP_LIMIT:
+                    raise self._too_deep()
                 found.append(self.step(self.advance().kind == "//"))
         finally:
             self.steps_deep = outside
         return found
 
-    def _one_step_deeper(self) -> None:
-        self.steps_deep += 1
-        if self.steps_deep > STEP_LIMIT:
-            raise self.fail(
-                "XS112",
-                self.here(),
-                f"more than {STEP_LIMIT} steps behind one another",
-                f"no document is nested deeper than {STEP_LIMIT} levels",
-            )
+    def _too_deep(self) -> UnreadableError:
+        return self.fail(
+            "XS112",
+            self.here(),
+            f"more than {STEP_LIMIT} steps behind one another",
+            f"no document is nested deeper than {STEP_LIMIT} levels",
+        )
 
     def step(self, is_deep: bool) -> StepSyntax:
         """Read one step with its predicates and its variable, in either order."""
         start = self.token.start
         axis, test = self._axis_and_test()
-        step = StepSyntax(axis, test, is_deep, Span(start, self.last.end))
+        step = StepSyntax(axis, test, is_deep, test.span)
         while True:
             kind = self.token.kind
             if kind == "[":
@@ -99,11 +100,16 @@ class ExpressionParser(Cursor):
                 self._binding(step)
             else:
                 break
-        step.span = Span(start, self.last.end)
+        end = self.last.end
+        if step.span != (start, end):
+            step.span = Span(start, end)
         return step
 
     def _axis_and_test(self) -> tuple[str, TestSyntax]:
         token = self.token
+        if token.kind == "name" and self.tokens[self.index + 1].kind not in ("::", "("):
+            self.advance()
+            return "child", _named(token)
         if token.kind in (".", ".."):
             self.advance()
             axis = "self" if token.kind == "." else "parent"
@@ -112,7 +118,7 @@ class ExpressionParser(Cursor):
         if token.kind == "@":
             self.advance()
             axis = "attribute"
-        elif token.kind == "name" and self.peek().kind == "::":
+        elif token.kind == "name" and self.tokens[self.index + 1].kind == "::":
             axis = token.text
             if axis not in AXES:
                 raise self.fail("XS303", token.span, f"there is no axis `{axis}`")
@@ -130,8 +136,7 @@ class ExpressionParser(Cursor):
         self.advance()
         if self.token.kind == "(" and token.text in _NODE_TYPES:
             return self._node_type(token.text, token.start)
-        prefix, colon, name = token.text.rpartition(":")
-        return TestSyntax("name", prefix if colon else None, name, token.span)
+        return _named(token)
 
     def _node_type(self, kind: str, start: int) -> TestSyntax:
         opening = self.advance()
@@ -228,12 +233,7 @@ class ExpressionParser(Cursor):
     def _binary_operator(self) -> tuple[str, int]:
         token = self.token
         word = token.text.lower() if token.kind == "name" else token.kind
-        if token.kind == "name" and word not in _WORD_OPERATORS:
-            return "", -1
-        for number, operators in enumerate(_LEVELS):
-            if word in operators:
-                return word, number
-        return "", -1
+        return word, _LEVEL_OF.get(word, -1)
 
     def _unary(self) -> Expression:
         if self.token.kind != "-":
@@ -350,6 +350,11 @@ class ExpressionParser(Cursor):
         if self.token.kind not in ("/", "//"):
             return primary
         return PathExpression(self.steps([]), self.span_from(start), start=primary)
+
+
+def _named(token: Token) -> TestSyntax:
+    prefix, colon, name = token.text.rpartition(":")
+    return TestSyntax("name", prefix if colon else None, name, token.span)
 
 
 def _step_hint(kind: str) -> str | None:

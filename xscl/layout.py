@@ -49,7 +49,7 @@ def render(text: str, *, path: str | None = None) -> str:
 def statement_text(statement: Statement) -> str:
     """Return a statement's canonical text, without comments."""
     return "\n".join(
-        line.indent + "".join(piece.text for piece in line.pieces) for line in _lines(statement)
+        [line.indent + "".join([piece.text for piece in line.pieces]) for line in _lines(statement)]
     )
 
 

@@ -21,20 +21,24 @@ NAME = r"[^\W\d](?:[\w.\u00b7]|-(?!>))*"
 
 _NAME = re.compile(NAME)
 
-_TOKEN = re.compile(
-    rf"""
-    (?P<space>[ \t\r\n\ufeff]+)
+_SPACE = r"[ \t\r\n\ufeff]"
+
+_KINDS = rf"""
+    (?P<name>{NAME}(?::(?:{NAME}|\*))?'*)
   | (?P<comment>\(:|--(?=[ \t\r\n]|$))
-  | (?P<name>{NAME}(?::(?:{NAME}|\*))?'*)
   | (?P<arrow>-+>+)
   | (?P<string>'(?:[^']|'')*'|"(?:[^"]|"")*")
   | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+(?![\w]))?)
   | (?P<parameter>\$(?:{NAME}'*)?)
   | (?P<wild>\*:{NAME})
-  | (?P<punctuation>//|::|\.\.|!=|<=|>=|[/.\[\](){{}},;:@=<>*+|-])
-    """,
-    re.VERBOSE,
-)
+  | (?P<mark>//|::|\.\.|!=|<=|>=|[/.,:@=>*+|-])
+  | (?P<bracket>[\[\](){{}};<])
+"""
+"""What a token can be.  The marks are punctuation that says nothing about what may follow it."""
+
+_TOKEN = re.compile(rf"{_SPACE}* (?:{_KINDS} | (?P<end>\Z))", re.VERBOSE)
+_READABLE = re.compile(rf"{_SPACE} | {_KINDS}", re.VERBOSE)
+_SPACES = re.compile(rf"{_SPACE}*")
 
 NUMBER_LIMIT = 300
 """Digits of a number: the largest double has 309 before its point."""
@@ -105,43 +109,48 @@ class _Lexer:
         self.depth = 0
 
     def run(self) -> tuple[list[Token], list[Comment]]:
-        position, end = 0, len(self.text)
-        match = _TOKEN.match
-        while position < end:
-            found = match(self.text, position)
+        text, tokens, match = self.text, self.tokens, _TOKEN.match
+        position = 0
+        while True:
+            found = match(text, position)
             if found is None:
                 position = self.unreadable(position)
                 continue
             kind = found.lastgroup
-            if kind == "space":
-                position = found.end()
-            elif kind == "punctuation":
-                position = self.punctuation(found.group(), position)
+            assert kind is not None
+            start, position = found.span(kind)
+            word = text[start:position]
+            if kind == "mark":
+                tokens.append(Token(word, word, start, position))
             elif kind == "name":
-                position = self.name(found.group(), position)
+                if word[-1] in "-'":
+                    position = self.name(word, start)
+                else:
+                    tokens.append(Token("name", word, start, position))
+            elif kind == "bracket":
+                position = self.bracket(word, start)
             elif kind == "comment":
-                position = self.comment(position)
+                position = self.comment(start)
             else:
-                assert kind is not None
-                position = self.other(kind, found.group(), position)
-        self.tokens.append(Token("end", "", end, end))
-        return self.tokens, self.comments
+                self.other(kind, word, start, position)
+            if kind == "end":
+                return tokens, self.comments
 
-    def punctuation(self, text: str, start: int) -> int:
+    def bracket(self, text: str, start: int) -> int:
         if text in _OPENING:
             self.depth += 1
         elif text in _CLOSING:
             self.depth = max(0, self.depth - 1)
         elif text == ";":
             self.depth = 0
-        elif text == "<" and self.at_constructor(start):
+        elif self.at_constructor(start):
             return self.constructor(start)
-        end = start + len(text)
-        self.tokens.append(Token(text, text, start, end))
-        return end
+        self.tokens.append(Token(text, text, start, start + 1))
+        return start + 1
 
     def name(self, text: str, start: int) -> int:
-        if text[-1] == "'" and text.rstrip("'").lower() in _OPERATOR_NAMES:
+        """Add a name that ends in a dash or in primes, which may belong to what follows."""
+        if text.rstrip("'").lower() in _OPERATOR_NAMES:
             text = text.rstrip("'")
         end = start + len(text)
         if text[-1] == "-" and self.text.startswith("->", end):
@@ -164,8 +173,7 @@ class _Lexer:
             "a variable is bound with exactly `->`, as in `book->x1`",
         )
 
-    def other(self, kind: str, text: str, start: int) -> int:
-        end = start + len(text)
+    def other(self, kind: str, text: str, start: int, end: int) -> None:
         if kind == "arrow":
             if text != "->":
                 self.arrow_run(start, end)
@@ -187,7 +195,6 @@ class _Lexer:
             )
             kind = "bad"
         self.tokens.append(Token(kind, text, start, end))
-        return end
 
     def comment(self, start: int) -> int:
         end = self.comment_end(start)
@@ -225,6 +232,8 @@ class _Lexer:
         return len(self.text)
 
     def unreadable(self, start: int) -> int:
+        found = _SPACES.match(self.text, start)
+        start = start if found is None else found.end()
         character = self.text[start]
         if character in "'\"":
             line_end = self.text.find("\n", start)
@@ -253,7 +262,7 @@ class _Lexer:
         return end
 
     def is_unreadable(self, place: int) -> bool:
-        return _TOKEN.match(self.text, place) is None and not self.text[place].isspace()
+        return _READABLE.match(self.text, place) is None and not self.text[place].isspace()
 
     def odd_space(self, start: int) -> int:
         """Report white space such as a no-break space, which separates tokens nevertheless."""

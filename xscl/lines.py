@@ -60,34 +60,36 @@ class Line(NamedTuple):
     @property
     def width(self) -> int:
         """Its length in characters."""
-        return len(self.indent) + sum(len(piece.text) for piece in self.pieces)
+        return len(self.indent) + sum([len(piece.text) for piece in self.pieces])
 
 
 def from_lines(source: FromSyntax, indent: str, prefix: str, notes: Notes) -> Iterator[Line]:
     """Yield a from: as many parts on the first line as fit, each other one on lines of its own."""
-    flat = _prefixed(_flat(source), prefix)
+    parts = [_flat_part(part) for part in source.parts]
+    flat = _prefixed(_with_clauses(parts, source), prefix)
     if _fits(Line(indent, flat), source.parts, notes):
         yield Line(indent, flat)
         return
     inner = indent + (INDENT if prefix else "")
-    count, head = _head(source, indent, prefix, notes)
+    count, head = _head(source, parts, indent, prefix, notes)
     if head is not None:
         yield head
     else:
-        yield from _first_lines(source.parts[0], indent, inner, prefix, notes)
-    for part in source.parts[count:]:
-        yield from _part_lines(part, inner, notes)
-    for pieces in _clauses(source):
-        yield Line(inner, pieces)
+        yield from _first_lines(source.parts[0], parts[0], indent, inner, prefix, notes)
+    for part, pieces in zip(source.parts[count:], parts[count:], strict=True):
+        yield from _part_lines(part, pieces, inner, notes)
+    for clause in _clauses(source):
+        yield Line(inner, clause)
 
 
-def _head(source: FromSyntax, indent: str, prefix: str, notes: Notes) -> tuple[int, Line | None]:
+def _head(
+    source: FromSyntax, parts: Sequence[_FlatPart], indent: str, prefix: str, notes: Notes
+) -> tuple[int, Line | None]:
     """Return how many parts fit on the first line, and that line; `None` where only one does."""
-    most = len(source.parts) - source.is_bare()  # all of a bare from did not fit
+    most = len(parts) - source.is_bare()  # all of a bare from did not fit
     for count in range(most, 1, -1):
-        parts = source.parts[:count]
-        line = Line(indent, _prefixed(_flat_parts(parts), prefix))
-        if _fits(line, parts, notes):
+        line = Line(indent, _prefixed(_side_by_side(parts[:count]), prefix))
+        if _fits(line, source.parts[:count], notes):
             return count, line
     return 1, None
 
@@ -115,6 +117,8 @@ def _has_note(part: PartSyntax | AbsenceSyntax, notes: Notes) -> bool:
 
 
 def _prefixed(pieces: list[LinePiece], prefix: str) -> list[LinePiece]:
+    if not prefix:
+        return pieces
     return [LinePiece(prefix + pieces[0].text, pieces[0].offset), *pieces[1:]]
 
 
@@ -126,29 +130,41 @@ def joined(first: list[LinePiece], second: list[LinePiece]) -> list[LinePiece]:
 # -- on one line -------------------------------------------------------------------------------
 
 
-def _flat(source: FromSyntax) -> list[LinePiece]:
-    pieces = _flat_parts(source.parts)
+class _FlatPart(NamedTuple):
+    """A part, each thing in it on one line: its operator, its operand, absences behind that."""
+
+    operator: list[LinePiece]
+    operand: list[LinePiece]
+    unless: list[list[LinePiece]]
+
+    def pieces(self) -> list[LinePiece]:
+        """Return all of it on one line."""
+        pieces = joined(self.operator, self.operand) if self.operator else self.operand
+        for absence in self.unless:
+            pieces = joined(pieces, absence)
+        return pieces
+
+
+def _with_clauses(parts: Sequence[_FlatPart], source: FromSyntax) -> list[LinePiece]:
+    pieces = _side_by_side(parts)
     for clause in _clauses(source):
         pieces = joined(pieces, clause)
     return pieces
 
 
-def _flat_parts(parts: Sequence[PartSyntax | AbsenceSyntax]) -> list[LinePiece]:
-    pieces = _flat_part(parts[0])
+def _side_by_side(parts: Sequence[_FlatPart]) -> list[LinePiece]:
+    pieces = parts[0].pieces()
     for part in parts[1:]:
-        pieces = joined(pieces, _flat_part(part))
+        pieces = joined(pieces, part.pieces())
     return pieces
 
 
-def _flat_part(part: PartSyntax | AbsenceSyntax) -> list[LinePiece]:
+def _flat_part(part: PartSyntax | AbsenceSyntax) -> _FlatPart:
     if isinstance(part, AbsenceSyntax):
-        return joined(_operator(part), _unit(part.unit))
-    pieces = _flat_operand(part.operand)
-    if part.keyword:
-        pieces = joined(_operator(part), pieces)
-    for absence in part.unless:
-        pieces = joined(pieces, joined(_operator(absence), _unit(absence.unit)))
-    return pieces
+        return _FlatPart(_operator(part), _unit(part.unit), [])
+    operator = _operator(part) if part.keyword else []
+    unless = [joined(_operator(absence), _unit(absence.unit)) for absence in part.unless]
+    return _FlatPart(operator, _flat_operand(part.operand), unless)
 
 
 def _flat_operand(operand: OperandSyntax) -> list[LinePiece]:
@@ -159,7 +175,8 @@ def _flat_operand(operand: OperandSyntax) -> list[LinePiece]:
         for other in others:
             first = joined(first, other)
         return first
-    pieces = _prefixed(_flat(operand), "(")
+    parts = [_flat_part(part) for part in operand.parts]
+    pieces = _prefixed(_with_clauses(parts, operand), "(")
     pieces[-1] = LinePiece(f"{pieces[-1].text})", pieces[-1].offset)
     return pieces
 
@@ -280,48 +297,59 @@ def _key(key: KeySyntax) -> str:
 
 
 def _first_lines(
-    part: PartSyntax | AbsenceSyntax, indent: str, inner: str, prefix: str, notes: Notes
+    part: PartSyntax | AbsenceSyntax,
+    flat: _FlatPart,
+    indent: str,
+    inner: str,
+    prefix: str,
+    notes: Notes,
 ) -> Iterator[Line]:
     if isinstance(part, AbsenceSyntax) or part.keyword:  # what stood before it could not be read
-        yield from _part_lines(part, inner, notes)
+        yield from _part_lines(part, flat, inner, notes)
         return
-    flat = Line(indent, _prefixed(_flat_part(part), prefix))
-    if _fits(flat, [part], notes):
-        yield flat
+    line = Line(indent, _prefixed(flat.pieces(), prefix))
+    if _fits(line, [part], notes):
+        yield line
         return
-    lines = list(_operand_lines(part.operand, inner, notes))
+    lines = list(_operand_lines(part.operand, flat.operand, inner, notes))
     first = lines[0]
     yield Line(indent, _prefixed(first.pieces, prefix))
     yield from lines[1:]
-    yield from _unless_lines(part.unless, inner, notes)
+    yield from _unless_lines(part.unless, flat.unless, inner, notes)
 
 
-def _part_lines(part: PartSyntax | AbsenceSyntax, indent: str, notes: Notes) -> Iterator[Line]:
-    yield from _operator_lines(part, indent, notes)
+def _part_lines(
+    part: PartSyntax | AbsenceSyntax, flat: _FlatPart, indent: str, notes: Notes
+) -> Iterator[Line]:
+    yield from _operator_lines(part, flat.operator, indent, notes)
     if isinstance(part, AbsenceSyntax):
-        yield Line(indent, _unit(part.unit))
+        yield Line(indent, flat.operand)
         return
-    yield from _operand_lines(part.operand, indent, notes)
-    yield from _unless_lines(part.unless, indent, notes)
+    yield from _operand_lines(part.operand, flat.operand, indent, notes)
+    yield from _unless_lines(part.unless, flat.unless, indent, notes)
 
 
-def _unless_lines(absences: Sequence[AbsenceSyntax], indent: str, notes: Notes) -> Iterator[Line]:
-    for absence in absences:
-        flat = Line(indent, joined(_operator(absence), _unit(absence.unit)))
-        if _fits(flat, [absence], notes):
-            yield flat
+def _unless_lines(
+    absences: Sequence[AbsenceSyntax], flat: Sequence[list[LinePiece]], indent: str, notes: Notes
+) -> Iterator[Line]:
+    for absence, pieces in zip(absences, flat, strict=True):
+        line = Line(indent, pieces)
+        if _fits(line, [absence], notes):
+            yield line
             continue
-        yield from _part_lines(absence, indent, notes)
+        yield from _part_lines(absence, _flat_part(absence), indent, notes)
 
 
-def _operand_lines(operand: OperandSyntax, indent: str, notes: Notes) -> Iterator[Line]:
+def _operand_lines(
+    operand: OperandSyntax, flat: list[LinePiece], indent: str, notes: Notes
+) -> Iterator[Line]:
     if isinstance(operand, UnitSyntax):
-        yield Line(indent, _unit(operand))
+        yield Line(indent, flat)
         return
     if isinstance(operand, RepetitionSyntax):
-        flat = Line(indent, _flat_operand(operand))
-        if flat.width <= WIDTH:
-            yield flat
+        line = Line(indent, flat)
+        if line.width <= WIDTH:
+            yield line
             return
         unit, *others = _repetition(operand)
         yield Line(indent, unit)
@@ -337,9 +365,11 @@ def _operand_lines(operand: OperandSyntax, indent: str, notes: Notes) -> Iterato
     yield Line(indent, [LinePiece(")", last)])
 
 
-def _operator_lines(part: PartSyntax | AbsenceSyntax, indent: str, notes: Notes) -> Iterator[Line]:
+def _operator_lines(
+    part: PartSyntax | AbsenceSyntax, flat: list[LinePiece], indent: str, notes: Notes
+) -> Iterator[Line]:
     """Yield an operator on one line if it fits, else with each term on a line of its own."""
-    line = Line(indent, _operator(part))
+    line = Line(indent, flat)
     braces = part.braces
     if (
         braces is None

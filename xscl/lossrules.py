@@ -27,8 +27,6 @@ _HINT = "LOSS stands within a chain of FOLLOWED BY, and behind UNLESS and NOT"
 
 def check_losses(source: FromSyntax, report: Report) -> None:
     """Report lossy units where nothing would show that they are missing, and too many."""
-    if not _losses(source):
-        return
     positive = list(positive_losses(source))
     if len(positive) > LOSSY_MAX:
         report.error(
@@ -108,7 +106,7 @@ def froms(source: FromSyntax) -> Iterator[FromSyntax]:
 
 def positive_losses(source: FromSyntax) -> Iterator[LossSyntax]:
     """Yield the losses of units that must be there."""
-    for each in froms(source) if _losses(source) else ():
+    for each in froms(source):
         for part in each.parts:
             if isinstance(part, PartSyntax) and not isinstance(part.operand, FromSyntax):
                 yield from _losses(part.operand)

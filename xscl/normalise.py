@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xscl.checks import check_query
 from xscl.conditions import Binding, PatternBuilder
@@ -15,7 +15,7 @@ from xscl.operators import PredicateBuilder
 from xscl.outcomes import OutcomeBuilder
 from xscl.parameters import parameter_types
 from xscl.path import ANY, Axis, Condition, Exists, NodeTest, Path, Span, Step
-from xscl.query import Block, Loss, Query, SelectKind, Variable
+from xscl.query import Block, Loss, Query, Select, SelectAll, SelectKind, Variable
 from xscl.reach import check_reach
 from xscl.report import Report
 from xscl.rewriting import attach
@@ -71,27 +71,29 @@ class _QueryBuilder:
             return None
         for block in blocks_of(syntax):
             self.draft(block)
-        check_statement(self.statement, self.report)
+        check_statement(self.statement, [draft.syntax for draft in self.drafts], self.report)
         names = self.names(syntax)
         predicates = PredicateBuilder(self.patterns, names)
         source = SequenceBuilder(predicates).source(syntax)
         outcome = OutcomeBuilder(predicates, source, self.statement)
         rows, limit = outcome.rows(), outcome.limit()
         actions = outcome.actions()
-        select = build_select(
-            self.statement.select,
-            outcome.selectable(),
-            self.namespaces,
-            self.report,
-            self.patterns.parameters,
-        )
+        select_syntax = self.statement.select
+        select: Select = SelectAll()
+        if select_syntax is not None:
+            select = build_select(
+                select_syntax,
+                outcome.selectable(),
+                self.namespaces,
+                self.report,
+                self.patterns.parameters,
+            )
         confidence = outcome.confidence()
         rows = outcome.counted(rows)
         types = parameter_types(self.patterns.parameters, self.patterns.bindings, self.report)
         blocks = self.blocks(predicates)
         text = statement_text(self.statement)
         publish, grace = self.statement.publish, self.statement.grace
-        select_syntax = self.statement.select
         kind = select_syntax.kind if select_syntax else ""
         query = Query(
             id=query_id,
@@ -139,8 +141,7 @@ class _QueryBuilder:
         if not path.steps:
             path = Path((Step(Axis.CHILD, NodeTest(ANY, ANY)),))
         if path.steps[-1].variable is None:
-            last = replace(path.steps[-1], variable=f"#{index}")
-            path = Path((*path.steps[:-1], last))
+            path = Path((*path.steps[:-1], path.steps[-1].named(f"#{index}")))
         loss = None
         if syntax.loss is not None:
             loss = build_loss(syntax.loss, self.patterns.parameters, self.report)
@@ -213,14 +214,16 @@ def _is_alternative(
 def _block(draft: _BlockDraft, path: Path) -> Block:
     root = path.steps[-1].variable
     assert root is not None
-    variables = tuple(name for step in path.steps for name in step.variables())
+    variables = tuple([name for step in path.steps for name in step.variables()])
     return Block(draft.syntax.stream, path, root, variables, draft.syntax.span, draft.loss)
 
 
 def _variables(blocks: tuple[Block, ...], predicates: PredicateBuilder) -> tuple[Variable, ...]:
     labels = {name: label for _, name, label, _, _ in predicates.fresh}
     return tuple(
-        Variable(name, index, labels.get(name, name))
-        for index, block in enumerate(blocks)
-        for name in (*block.variables, *(name for b, name in predicates.keys if b == index))
+        [
+            Variable(name, index, labels.get(name, name))
+            for index, block in enumerate(blocks)
+            for name in (*block.variables, *[name for b, name in predicates.keys if b == index])
+        ]
     )

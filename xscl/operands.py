@@ -53,7 +53,7 @@ class OperandParser(ClauseParser):
             part = self._behind_keyword(*keyword)
             if isinstance(part, PartSyntax) or (part is not None and parts):
                 parts.append(part)
-        source = FromSyntax(parts, self.span_from(start))
+        source = FromSyntax(parts, Span(start, start))
         self.from_clauses(source)
         source.span = self.span_from(start)
         return _spliced(source) if parts else None
@@ -88,7 +88,7 @@ class OperandParser(ClauseParser):
             return None
         if operand is None:
             return None
-        part = PartSyntax(keyword, span, braces, operand, [], self.span_from(start))
+        part = PartSyntax(keyword, span, braces, operand, [], span)
         self._unless(part)
         part.span = self.span_from(start)
         if not keyword and isinstance(operand, FromSyntax) and not part.unless:

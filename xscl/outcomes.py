@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from xscl.canonical import render_expression
 from xscl.comparison import Call, Cell, Operand, Row
@@ -33,12 +34,17 @@ class OutcomeBuilder:
         self.report = predicates.report
         self.source = source
         self.statement = statement
-        keys = statement.window.keys if statement.window else []
-        texts = frozenset(render_expression(each) for each in keys) if statement.window else None
-        self.matches = Scope(source.blocks, repeated=source.repeated, is_optional=True)
-        self.rows_scope = Scope(
-            source.blocks, repeated=source.repeated, keys=texts, is_optional=True, has_tables=True
-        )
+
+    @cached_property
+    def matches(self) -> Scope:
+        """What may be mentioned of matches."""
+        return Scope(self.source.blocks, repeated=self.source.repeated, is_optional=True)
+
+    @cached_property
+    def rows_scope(self) -> Scope:
+        """What may be mentioned of rows; of matches, where there is no WINDOW."""
+        keys = frozenset(self._key_texts()) if self.statement.window else None
+        return replace(self.matches, keys=keys, has_tables=True)
 
     def rows(self) -> Rows | None:
         """Return what WINDOW says."""

@@ -36,6 +36,8 @@ def parameter_types(
     A place that takes a string or a number alike (`author = $who`) gives the type `value`,
     unless another place says which.  A SELECT clause takes `any` type.
     """
+    if not uses:
+        return ()
     first: dict[str, ParameterUse] = {}
     for use in sorted(uses, key=lambda use: use.span):
         known = first.setdefault(use.name, use)

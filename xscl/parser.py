@@ -23,6 +23,7 @@ from xscl.statement import (
     SelectSyntax,
     Statement,
     TableSyntax,
+    blocks_of,
 )
 from xscl.syntax import Expression
 from xscl.units import is_after_block
@@ -82,6 +83,7 @@ class _Parser(OperandParser):
         start, first = self.token.start, self.index
         self.is_broken, self.nesting, self.blocks = False, 0, 0
         self.statement_start = first
+        self.functions, self.has_rows = set(), False
         statement = Statement([], Span(start, start))
         try:
             statement.prolog = self.prolog()
@@ -99,6 +101,10 @@ class _Parser(OperandParser):
         statement.span = self.span_from(start)
         statement.end = self.token.start
         statement.is_broken = self.is_broken
+        statement.functions, statement.has_rows = self.functions, self.has_rows
+        if statement.source is not None:
+            blocks = blocks_of(statement.source)
+            statement.is_lossy = any(each.loss is not None for each in blocks)
         if self.is_broken:
             statement.mentioned = self.seemingly_bound(first)
         return statement
@@ -217,7 +223,7 @@ class _Parser(OperandParser):
             self.publish(statement)
         else:
             self.source(statement)
-            if any(self.at_word(word) for word in CLAUSES):
+            if self.token.kind == "name" and self.token.text.upper() in CLAUSES:
                 word = self.token.text.upper()
                 raise self.fail(
                     "XS101",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 __all__ = [
     "ANY",
@@ -44,8 +45,7 @@ ANY = "*"
 """In a `NodeTest`, a name or a namespace that matches every one."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
+class Span(NamedTuple):
     """A half-open range of characters `[start, end)` in the text of a file, counted from 0."""
 
     start: int
@@ -224,6 +224,10 @@ class Step:
     variable: str | None = None
     predicates: tuple[Condition, ...] = ()
     span: Span | None = field(default=None, compare=False)
+
+    def named(self, variable: str) -> Step:
+        """Return the step with a variable that it binds."""
+        return Step(self.axis, self.test, self.is_deep, variable, self.predicates, self.span)
 
     def variables(self) -> Iterator[str]:
         """Yield the variables that this step and its predicates bind, in the order of the text."""

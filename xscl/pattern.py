@@ -196,7 +196,7 @@ def tree_pattern(
 
 def binding(path: Path, variable: str) -> Path:
     """Return a path whose last step binds a variable."""
-    return Path((*path.steps[:-1], replace(path.steps[-1], variable=variable)))
+    return Path((*path.steps[:-1], path.steps[-1].named(variable)))
 
 
 @lru_cache(maxsize=4_096)

@@ -13,6 +13,7 @@ from xscl.habits import COMPARISON_WORDS, LIST_HINT
 from xscl.lexer import Token
 from xscl.path import Span
 from xscl.query import INFINITE_US
+from xscl.report import Report
 from xscl.signatures import TERM_FUNCTIONS
 from xscl.statement import BracesSyntax
 from xscl.syntax import (
@@ -38,7 +39,16 @@ SIDE = 2
 
 
 class PredicateParser(WindowParser):
-    """Adds operators' predicates, with their values, to windows and expressions."""
+    """Adds operators' predicates, with their values, to windows and expressions.
+
+    `functions` are those that the statement at hand calls outside of steps' predicates, `has_rows`
+    says that it mentions rows of tables.
+    """
+
+    def __init__(self, text: str, report: Report) -> None:
+        super().__init__(text, report)
+        self.functions: set[str] = set()
+        self.has_rows = False
 
     def braces(self) -> BracesSyntax:
         """Read `{predicate, window}`; what cannot be read is left out."""
@@ -253,6 +263,7 @@ class PredicateParser(WindowParser):
         if self.token.text.lower() == "count" and self.peek(2).kind == "*":
             span = Span(self.token.start, self.peek(3).end)
             raise self.fail("XS101", span, "nothing counts with `*`", "write `count()`")
+        self.functions.add(self.token.text)
         return super().call()
 
     def skip_distinct(self, function: str) -> bool:
@@ -302,6 +313,7 @@ class PredicateParser(WindowParser):
 
     def row(self) -> RowSyntax:
         """Read `t[key]` or `t[key].column`."""
+        self.has_rows = True
         table = self.expect("name", "the name of a table", "as in `worker[x/id].status`")
         opening = self.expect("[", "`[` and the key of a row", "as in `worker[x/id]`")
         self.deeper()

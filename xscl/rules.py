@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from xscl.lossrules import check_losses, froms, positive_losses
 from xscl.path import Span
 from xscl.report import Report
@@ -16,7 +18,7 @@ from xscl.statement import (
     blocks_of,
     units_of,
 )
-from xscl.syntax import DurationSyntax
+from xscl.syntax import BlockSyntax, DurationSyntax
 
 __all__ = ["check_statement"]
 
@@ -36,14 +38,21 @@ CLOCK = "CLOCK"
 """The stream of ticks, which no block reads and nobody publishes to."""
 
 
-def check_statement(statement: Statement, report: Report) -> None:
-    """Report what breaks a rule, and warn of what is bounded by nothing."""
+def check_statement(statement: Statement, blocks: Sequence[BlockSyntax], report: Report) -> None:
+    """Report what breaks a rule, and warn of what is bounded by nothing.
+
+    `blocks` are those of its source.
+    """
     source = statement.source
     if source is None:
         return
-    _Rules(report).check(source, is_bounded=False)
-    check_losses(source, report)
-    _check_clock(statement, source, report)
+    rules = _Rules(report)
+    rules.check(source, is_bounded=False)
+    if len(blocks) > ALTERNATIVES_MAX:
+        rules.check_alternatives(units_of(source))
+    if statement.is_lossy:
+        check_losses(source, report)
+    _check_clock(statement, blocks, report)
     select = statement.select
     if select is not None and select.kind == "COMPRESSED":
         _check_compressed(source, select.kind_span or select.span, report)
@@ -68,9 +77,6 @@ class _Rules:
         for part in source.parts:
             if isinstance(part, PartSyntax):
                 self._part(part, bounded)
-        for unit in source.parts:
-            for each in units_of(unit) if _is_leaf(unit) else ():
-                self._unit(each)
         if len(source.same) > KEYS_MAX:
             self._too_many(source.same[KEYS_MAX].span, "keys", KEYS_MAX)
         if source.match is not None:
@@ -80,8 +86,6 @@ class _Rules:
         operand = part.operand
         if isinstance(operand, FromSyntax):
             self.check(operand, is_bounded=is_bounded)
-            for absence in part.unless:
-                self._unit(absence.unit)
         if isinstance(operand, RepetitionSyntax):
             self._repetition(part, operand, is_bounded)
         if len(part.unless) > UNLESS_MAX:
@@ -94,10 +98,12 @@ class _Rules:
                 "UNLESS stands behind FOLLOWED BY and NEXT; for what is near, write NOT JOIN",
             )
 
-    def _unit(self, unit: UnitSyntax | RepetitionSyntax) -> None:
-        blocks = blocks_of(unit)
-        if len(blocks) > ALTERNATIVES_MAX:
-            self._too_many(blocks[ALTERNATIVES_MAX].span, "alternatives", ALTERNATIVES_MAX)
+    def check_alternatives(self, units: Iterable[UnitSyntax | RepetitionSyntax]) -> None:
+        """Check how many alternatives each unit has."""
+        for unit in units:
+            blocks = blocks_of(unit)
+            if len(blocks) > ALTERNATIVES_MAX:
+                self._too_many(blocks[ALTERNATIVES_MAX].span, "alternatives", ALTERNATIVES_MAX)
 
     def _too_many(self, span: Span, what: str, most: int) -> None:
         self.report.error("XS811", span, f"more than {most} {what}", f"there may be {most} at most")
@@ -168,10 +174,6 @@ class _Rules:
         )
 
 
-def _is_leaf(part: PartSyntax | AbsenceSyntax) -> bool:
-    return isinstance(part, AbsenceSyntax) or not isinstance(part.operand, FromSyntax)
-
-
 def _is_bound(window: DurationSyntax | None) -> bool:
     """Whether a window is there and bounds something: a parameter does."""
     return window is not None and (window.length_us is None or window.length_us < INFINITE_US)
@@ -180,8 +182,8 @@ def _is_bound(window: DurationSyntax | None) -> bool:
 # -- the statement -----------------------------------------------------------------------------
 
 
-def _check_clock(statement: Statement, source: FromSyntax, report: Report) -> None:
-    places = [block.stream_span for block in blocks_of(source) if block.stream == CLOCK]
+def _check_clock(statement: Statement, blocks: Sequence[BlockSyntax], report: Report) -> None:
+    places = [block.stream_span for block in blocks if block.stream == CLOCK]
     if statement.publish is not None and statement.publish.name == CLOCK:
         places.append(statement.publish.span)
     for span in places:
@@ -233,7 +235,7 @@ def ordered_place(statement: Statement) -> Span | None:
                 found += [absence.keyword_span for absence in part.unless]
         if source.match is not None and source.match.strategy != "ANY":
             found.append(source.match.span)
-    if statement.source is not None:
+    if statement.source is not None and statement.is_lossy:
         found += [loss.span for loss in positive_losses(statement.source)]
     select = statement.select
     if select is not None and select.kind_span is not None:

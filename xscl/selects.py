@@ -65,14 +65,14 @@ class Selectable:
 
 
 def build_select(
-    syntax: SelectSyntax | None,
+    syntax: SelectSyntax,
     selectable: Selectable,
     namespaces: Namespaces,
     report: Report,
     parameters: list[ParameterUse],
 ) -> Select:
     """Return what a SELECT clause asks for; report what is wrong in it."""
-    if syntax is None or (syntax.constructor is None and not syntax.items):
+    if syntax.constructor is None and not syntax.items:
         return SelectAll()
     checker = _Checker(selectable, namespaces, report, parameters)
     if syntax.constructor is not None:

@@ -155,8 +155,8 @@ class FromSyntax:
 
     def is_bare(self) -> bool:
         """Whether nothing stands behind the parts."""
-        clauses = (self.within, self.match, self.where)
-        return not self.same and all(each is None for each in clauses)
+        is_bound = self.within is not None or self.match is not None
+        return not is_bound and not self.same and self.where is None
 
 
 OperandSyntax = UnitSyntax | RepetitionSyntax | FromSyntax
@@ -280,6 +280,8 @@ class Statement:
 
     It has a `source`, or it is a `table`.  `is_broken` says that a syntax error left a part of it
     out, and `mentioned` has the names that an unreadable part seems to bind: they count as known.
+    `functions` are called outside of steps' predicates, in SELECT too; `has_rows` says that rows of
+    tables are mentioned, `is_lossy` that LOSS stands somewhere: what there is to look for in it.
     """
 
     prolog: list[NamespaceDeclaration]
@@ -299,3 +301,6 @@ class Statement:
     end: int = 0
     is_broken: bool = False
     mentioned: set[str] = field(default_factory=set)
+    functions: set[str] = field(default_factory=set)
+    has_rows: bool = False
+    is_lossy: bool = False

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
 from xscl.opaque import put_values
-from xscl.path import Literal, Opaque, Parameter, Position
+from xscl.path import Literal, Opaque, Parameter, Position, Span
 from xscl.query import Absence, Delay, From, Limit, Operator, Query, Repetition, Rows, Window
 
 __all__ = ["parameters_in", "substitute"]
@@ -52,6 +52,8 @@ def parameters_in(value: object) -> Iterator[str]:
 
 def _put(value: T, values: Mapping[str, Any], into_opaque: bool) -> T:
     result: Any = value
+    if isinstance(value, Span):
+        return value
     if isinstance(value, Parameter):
         result = Literal(values[value.name])
     elif isinstance(value, Opaque):

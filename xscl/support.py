@@ -92,16 +92,19 @@ def refused(diagnostic: Diagnostic) -> Diagnostic:
 
 def _constructs(statement: Statement) -> Iterator[tuple[str, Span]]:
     """Yield what a statement uses that is not run, by the names of `NOT_YET`."""
-    yield from losses_not_run(statement)
+    if statement.is_lossy:
+        yield from losses_not_run(statement)
+    select = statement.select
+    kind = select.kind_span if select is not None else None
+    if statement.window is not None and kind is not None:
+        yield "kind beside WINDOW", kind
+    if not statement.has_rows and statement.functions.isdisjoint(NOT_YET):
+        return
     # Not into paths and expressions of SELECT: these are XPath.
     below = list(_walk(statement))
     for each in below:
         if isinstance(each, FunctionCall) and each.name in NOT_YET:
             yield each.name, each.span
-    select = statement.select
-    kind = select.kind_span if select is not None else None
-    if statement.window is not None and kind is not None:
-        yield "kind beside WINDOW", kind
     rows = [each.span for each in below if isinstance(each, RowSyntax)]
     if not rows:
         return

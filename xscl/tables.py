@@ -87,7 +87,7 @@ def check_tables(
                 found.append(
                     Diagnostic(code, severity, use.span, message, advice, None, path, source)
                 )
-        for use, text in _numbers_beside_texts(query, known):
+        for use, text in _numbers_beside_texts(query, known) if query.tables else ():
             message = f"`{use.table}[...].{use.column}` is a number where no row says otherwise"
             advice = f"of a number neither `= {text}` nor `!= {text}` holds: compare it with one"
             found.append(

@@ -114,10 +114,10 @@ class UnitParser(PredicateParser):
 
     def block(self) -> BlockSyntax:
         """Read a stream with its path or its variable."""
-        token = self.token
-        if self.at_operator() and token.text.upper() in ("FOLLOWED", "JOIN"):
+        token, word = self.token, self.token.text.upper()
+        if word in ("FOLLOWED", "JOIN") and self.at_operator():
             raise self.unexpected("a block before the operator", "as in `S FOLLOWED BY {...} T`")
-        if token.kind == "name" and token.text.upper() in RESERVED and not self._at_stream():
+        if word in RESERVED and token.kind == "name" and not self._at_stream():
             raise self.reserved(token)
         if token.kind not in ("name", "*") or token.text.endswith("*") is not (token.kind == "*"):
             raise self.unexpected("a block: a stream and a path", _block_hint(token))
@@ -131,7 +131,8 @@ class UnitParser(PredicateParser):
             raise UnreadableError
         if self.blocks > BLOCK_LIMIT:
             raise self.fail("XS112", token.span, f"more than {BLOCK_LIMIT} blocks in one query")
-        block = BlockSyntax(token.text, token.span, [], token.span)
+        span = token.span
+        block = BlockSyntax(token.text, span, [], span)
         if self.token.kind in ("/", "//"):
             block.steps = self._block_steps()
         elif self.token.kind == "->" or (self.token.kind == "name" and self.at_binding_word()):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from xscl.canonical import render_expression
 from xscl.comparison import Operand, PathFrom, VariableValue
@@ -107,7 +106,7 @@ class VariablePathBuilder:
             return PathFrom(base, asked.path)
         label = self._label(render_expression(syntax))
         name = label if "/" in label else f"{label}/."  # no author's variable has a slash
-        steps[-1] = replace(steps[-1], variable=name)
+        steps[-1] = steps[-1].named(name)
         self.names.blocks[name] = blocks
         self.fresh.append((base, name, label, blocks, Path(tuple(steps))))
         return VariableValue(name)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from xscl.path import Span
+
 __all__ = ["Part", "parts", "rewritten"]
 
 Part = Any
@@ -25,7 +27,7 @@ def parts(value: Part) -> Iterator[Part]:
 
 def rewritten(value: Part, change: Callable[[Part], Part]) -> Part:
     """Return a value with each of its parts changed, inner ones first."""
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not isinstance(value, Span):
         return tuple(rewritten(each, change) for each in value)
     if not is_dataclass(value) or isinstance(value, type):
         return value

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from xscl.path import Literal
+from xscl.path import Literal, Span
 from xscl.query import Query, SimilarityJoin
 
 __all__ = ["THRESHOLDS", "at_thresholds"]
@@ -33,7 +33,7 @@ def _at(value: Any, threshold: float) -> Any:
     if isinstance(value, SimilarityJoin):
         is_part = value.measure != "overlap"
         return replace(value, threshold=Literal(threshold)) if is_part else value
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not isinstance(value, Span):
         return tuple(_at(each, threshold) for each in value)
     if is_dataclass(value) and not isinstance(value, type):
         changes = {each.name: _at(getattr(value, each.name), threshold) for each in fields(value)}
