@@ -12,8 +12,12 @@ from joins.sequences.counting.found import EndsInOrder, FoundGraph
 from joins.sequences.lockstep.ends import HeadEnds
 from joins.sequences.runrows import GraphRows
 from templates.rungraphs import size_of_count
+from templates.runtotals import RunTotals
 
 __all__ = ["CountedEnds", "is_plain_end"]
+
+END_SIZE = size_of_count((1 << 64) - 1)
+"""The bytes that each end is charged, however many runs it stands for: that need not be known."""
 
 
 def is_plain_end(one: FoundGraph) -> bool:
@@ -26,13 +30,13 @@ class CountedEnds:
     """Runs that end at one time each, how many they are, and what finds out their documents.
 
     `places` are where each stands: docid, newest document, depth, watermark, start, end.
-    `documents` gives the documents of one, by its row.  `sizes` are the bytes of what a tuple of
-    each would say.  Where `oldest` are given, the oldest documents, each stands for one match with
+    `documents` gives the documents of one, by its row.  `sizes` are the bytes that each is charged.
+    Where `oldest` are given, the oldest documents, each stands for one match with
     these documents in this order, and not for matches that are never told apart.
     """
 
     places: Ints
-    totals: Sequence[int]
+    totals: RunTotals
     documents: Callable[[int], Sequence[int]]
     sizes: Ints
     oldest: Ints | None = None
@@ -44,15 +48,16 @@ class CountedEnds:
         totals = [one.runs.count for one in found]
         return cls(
             np.array([rows.place(one) for one in found], np.int64).reshape(-1, 6),
-            totals,
+            RunTotals.of(totals),
             lambda row: documents[row](),
-            _sizes(totals),
+            np.full(len(totals), END_SIZE),
         )
 
     @classmethod
     def in_order(cls, found: EndsInOrder, rows: GraphRows) -> CountedEnds:
         """Return ends in columns, where the rows of their class would stand."""
-        return cls(rows.places(found), found.totals, found.documents, _sizes(found.totals))
+        sizes = np.full(len(found), END_SIZE)
+        return cls(rows.places(found), found.totals, found.documents, sizes)
 
     @classmethod
     def of_heads(cls, found: HeadEnds, limit: int | None) -> CountedEnds:
@@ -62,7 +67,7 @@ class CountedEnds:
             count = int(np.searchsorted(found.places[:, 0], limit))
         return cls(
             found.places[:count],
-            [1] * count,
+            RunTotals.of([1] * count),
             found.documents,
             found.charges[:count],
             found.oldest[:count],
@@ -70,8 +75,3 @@ class CountedEnds:
 
     def __len__(self) -> int:
         return len(self.totals)
-
-
-def _sizes(totals: Sequence[int]) -> Ints:
-    """Return how many characters counts are as texts."""
-    return np.array([*map(size_of_count, totals)], np.int64)

@@ -55,6 +55,17 @@ def elements(chance: random.Random, count: int, *, are_same: bool) -> list[Plain
     return found
 
 
+def in_order(seed: int, count: int) -> str:
+    """Return documents in order, some at one time."""
+    chance, second, own = random.Random(seed), 10, []
+    for number in range(1, count + 1):
+        second += chance.choice([0, 1, 1, 2])
+        v, w = chance.randrange(6), chance.randrange(6)
+        time = f"00:{second // 60:02}:{second % 60:02}"
+        own.append(f"document {number} S {time}  <a><v>{v}</v><w>{w}</w></a>")
+    return "\n".join([*own, f"tick {count + 1} 10:00:00", "----", ""])
+
+
 @pytest.mark.parametrize("operator", ["<", "<=", ">", ">="])
 @pytest.mark.parametrize("seed", range(6))
 def test_a_window_counts_what_is_spread(operator: str, seed: int) -> None:
@@ -84,15 +95,19 @@ def test_a_batch_counts_what_its_elements_do(
     known: list[PlainElement] = []
     columns = LaneWindow(own_shape, [])
     while rest:
-        count = chance.choice([0, 1, 2, 7, 60])
+        count = min(chance.choice([1, 2, 7, 60]), len(rest))
         some, rest = rest[:count], rest[count:]
-        if len(some) == 1:
+        if count == 1:
             columns.add(some[0])
-            found = [columns.ways_to(some[0])]
         else:
-            found = columns.extend(some)
-        for own, ways in zip(some, found, strict=True):
+            columns.extend(some)
+        found, low, high = columns.counted(count, range(count)), *columns.bounds(count)
+        few = sorted(chance.sample(range(count), (count + 1) // 2))
+        assert columns.counted(count, few) == [found[at] for at in few]
+        for own, ways, least, most in zip(some, found, low, high, strict=True):
             assert ways == spread_ways(own_shape, known, own)
+            assert least <= ways <= most
+            assert (ways == 0) == (most == 0)
             known.append(own)
 
 
@@ -116,7 +131,8 @@ def test_numbers_of_too_many_digits_are_counted_otherwise(monkeypatch: pytest.Mo
     monkeypatch.setattr(window, "TOGETHER_MIN", 1_000)
     rising = [element(n, float(n), float(n), True, True) for n in range(299)]
     small = element(299, 9.5, 9.5, True, True)
-    *found, last = columns.extend([*rising, small])
+    columns.extend([*rising, small])
+    *found, last = columns.counted(300, range(300))
     enough = found.index(None)
     assert 150 < enough < 4 * 53
     assert found == [2**n for n in range(enough)] + [None] * (299 - enough)
@@ -131,10 +147,10 @@ def test_runs_are_counted_by_the_loop_as_they_are_drawn(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted_by: list[object] = []
-    plain = LaneWindow._counted
+    plain = LaneWindow.counted
     monkeypatch.setattr(window, "FEWEST", 0)
     monkeypatch.setattr(
-        LaneWindow, "_counted", lambda *given: counted_by.append(given) or plain(*given)
+        LaneWindow, "counted", lambda *given: counted_by.append(given) or plain(*given)
     )
     for seed in range(3):
         case = asked(f"SELECT <n>{{count()}}</n> FROM {source} WINDOW 0 s GRACE 0 s", stream(seed))
@@ -143,3 +159,69 @@ def test_runs_are_counted_by_the_loop_as_they_are_drawn(
             drawn.setattr(PlainRuns, "of", lambda *_: None)
             assert counted == lines(run_engine(case, batch_size=20)), seed
     assert counted_by
+
+
+@pytest.mark.parametrize(
+    "having",
+    [
+        "count() = 3",
+        "count() != 2",
+        "count() mod 2 = 1",
+        "count() >= 3 AND count() < 9",
+        "count() > 5 OR count() = 1",
+        "4 < count()",
+        "count() + 1 > count()",
+        "count() < 0",
+    ],
+)
+@pytest.mark.parametrize("source", [COMPARED[0], COMPARED[2]])
+def test_what_bounds_leave_open_is_counted(
+    source: str, having: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bounded: list[object] = []
+    plain = LaneWindow.bounds
+    monkeypatch.setattr(window, "FEWEST", 0)
+    monkeypatch.setattr("joins.sequences.counting.plain.FEW", 0)
+    monkeypatch.setattr(LaneWindow, "bounds", lambda *given: bounded.append(given) or plain(*given))
+    found = 0
+    for seed in range(3):
+        rows = f"WINDOW 0 s HAVING {having} GRACE 0 s"
+        case = asked(f"SELECT <n>{{count()}}</n> FROM {source} {rows}", in_order(seed, 40))
+        counted = lines(run_engine(case, batch_size=[40, 13, 5][seed]))
+        found += len(counted)
+        with monkeypatch.context() as drawn:
+            drawn.setattr(PlainRuns, "of", lambda *_: None)
+            assert counted == lines(run_engine(case, batch_size=7)), seed
+    assert (found > 0) == (having != "count() < 0")
+    assert bounded
+
+
+@pytest.mark.parametrize(
+    ("having", "exponents"),
+    [
+        ("count() = 9007199254740992", [53]),
+        ("count() = 9007199254740993", [53]),
+        ("count() > 9007199254740993", [*range(54, 70)]),
+        ("count() >= 9007199254740992 AND count() < 18014398509481985", [53]),
+        ("count() = 1.8446744073709552E19 OR count() < 3", [0, 1, 64]),
+    ],
+)
+def test_doubles_of_counts_are_compared_as_they_are(
+    having: str, exponents: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window, "FEWEST", 0)
+    own = [f"document {n} S 00:00:{n:02}  <a><v>{n}</v></a>" for n in range(1, 60)]
+    own += [f"document {n} S 00:01:{n - 60:02}  <a><v>{n}</v></a>" for n in range(60, 71)]
+    text = "\n".join([*own, "tick 71 10:00:00", "----", ""])
+    source = "S//a[v->v]+ {v > prev(v)} WITHIN 1 h WINDOW 0 s"
+    case = asked(f"SELECT <n>{{count()}}</n> FROM {source} HAVING {having} GRACE 0 s", text)
+    assert [row.decided - 2 for row in run_engine(case)] == exponents
+
+
+def test_what_no_double_is_large_enough_for_is_counted() -> None:
+    own_shape = shape(">", 10_000, are_same=True)
+    columns = LaneWindow(own_shape, [])
+    columns.extend([element(n, float(n), float(n), True, True) for n in range(1_200)])
+    low, high = columns.bounds(1_200)
+    assert [low[1_199], high[1_199]] == [pytest.approx(2.0**1000), float("inf")]
+    assert columns.counted(1_200, [1_199]) == [2**1_199]

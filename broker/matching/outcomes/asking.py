@@ -14,16 +14,19 @@ import numpy as np
 
 from broker.matching.boxes.columns import Ints
 from broker.matching.outcomes.aside import least_values
+from broker.matching.outcomes.columns import AggregateBounds
 from broker.matching.outcomes.compared import (
     COMPARISONS,
     HOLDS,
     ByLength,
     ComparedAggregate,
+    may_hold,
     number_of,
 )
 from broker.matching.outcomes.countedpieces import CountedPiece
-from broker.matching.outcomes.series import Series, double_of
+from broker.matching.outcomes.series import Series
 from broker.matching.uses import Topic, length_under
+from templates.runtotals import summed
 from xscl.evaluation import Condition, Reading, compile_conjunction
 from xscl.path import Literal, Parameter
 from xscl.query import INFINITE_US, Rows
@@ -139,13 +142,17 @@ class Asking:
         They stand in a series behind so many matches, and windows reach back to no other.
         """
         compared, stretches = self._compared or (), piece.stretches()
+        counts = AggregateBounds(*summed(piece.totals.bounds, [first for first, _ in stretches]))
+        are_open = np.ones(len(stretches), np.bool_)
+        for aggregate, operator, numbers in compared:
+            if self._counts_all(aggregate):
+                extremes = np.fmin.reduce(numbers), np.fmax.reduce(numbers)
+                are_open &= may_hold(counts, operator, *extremes)
+        stretches = [stretches[at] for at in np.flatnonzero(are_open).tolist()]
+        # Those that are left are asked exactly, and all at once.
+        piece.totals.exact([at for first, last in stretches for at in range(first, last)])
         if len(self.topics) == 1 and all(self._counts_all(each.aggregate) for each in compared):
-            totals = [sum(piece.totals[first:last]) for first, last in stretches]
-            counts = np.array([*map(double_of, totals)], np.float64)
-            hold = np.ones(len(stretches), np.bool_)
-            for _, operator, numbers in compared:
-                hold &= COMPARISONS[operator](counts, numbers[0])
-            yield from ((*stretches[at], 0) for at in np.flatnonzero(hold).tolist())
+            yield from ((first, last, 0) for first, last in stretches)
             return
         for first, last in stretches:
             end_us = int(piece.places[first, 5])

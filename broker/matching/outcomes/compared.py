@@ -19,7 +19,7 @@ from broker.matching.outcomes.columns import AggregateBounds, Floats
 from broker.matching.outcomes.series import Series
 from xscl.functions import to_double
 
-__all__ = ["COMPARISONS", "HOLDS", "ByLength", "ComparedAggregate", "number_of"]
+__all__ = ["COMPARISONS", "HOLDS", "ByLength", "ComparedAggregate", "may_hold", "number_of"]
 
 BLOCK = 256
 """How many numbers are passed over at once, by the least and the greatest of them."""
@@ -101,7 +101,7 @@ class ByLength:
         for aggregate, operator, own in self._alike:
             bounds = series.bounds(aggregate, oldest, last)
             if bounds is not None:
-                passing &= _may_hold(bounds, operator, own[0], own[0])
+                passing &= may_hold(bounds, operator, own[0], own[0])
         known: list[AggregateBounds | None] = []
         for numbers in self._numbers:
             # What passes nothing that all ask needs no bounds of what each asks.
@@ -157,7 +157,7 @@ class _Numbers:
 
     def pass_any(self, bounds: AggregateBounds) -> Flags:
         """Return between which bounds an aggregate may pass one of all numbers."""
-        return _may_hold(bounds, self._operator, *self._extremes)
+        return may_hold(bounds, self._operator, *self._extremes)
 
     def are_passed(self, bounds: AggregateBounds, lows: Ints, highs: Ints) -> Flags:
         """Return between which bounds an aggregate may pass a number of its ranks.
@@ -165,7 +165,7 @@ class _Numbers:
         The ranks `[low, high)` are not empty.
         """
         least, most = self._low.between(lows, highs), self._high.between(lows, highs)
-        return _may_hold(bounds, self._operator, least, most)
+        return may_hold(bounds, self._operator, least, most)
 
     def hold(self, some: Ints, value: float) -> Flags:
         """Return with which of some numbers a value compares so."""
@@ -215,7 +215,7 @@ class _Extremes:
         return found
 
 
-def _may_hold(
+def may_hold(
     bounds: AggregateBounds, operator: str, least: Floats | np.float64, most: Floats | np.float64
 ) -> Flags:
     """Return between which bounds something compares so with one of the numbers between others."""

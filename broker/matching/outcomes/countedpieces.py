@@ -17,6 +17,7 @@ from broker.matching.outcomes.matched import ClauseReader, Matched, MatchedDocum
 from broker.matching.rendering.matchnodes import MatchNodes
 from broker.matching.uses import Topic
 from templates.rungraphs import CountedRuns
+from templates.runtotals import RunTotals
 
 __all__ = ["CountedPiece"]
 
@@ -35,7 +36,7 @@ class CountedPiece:
     reader: ClauseReader
     documents: MatchedDocuments
     places: Ints
-    totals: Sequence[int]
+    totals: RunTotals
     rows: Sequence[int]
     leaves_of: Callable[[int], Sequence[int]]
     are_matches: bool
@@ -59,4 +60,5 @@ class CountedPiece:
 
     def matches(self) -> list[Matched]:
         """Return all of them as matches."""
+        self.totals.exact(range(len(self)))
         return [self.match(at) for at in range(len(self))]

@@ -172,13 +172,12 @@ class Gathered:
             own = rows.tolist()
             if not own:
                 continue
-            totals = [ends.totals[row] for row in own]
             piece = CountedPiece(
                 use.topic,
                 reader,
                 self._documents,
                 ends.places[rows],
-                totals,
+                ends.totals.take(own),
                 own,
                 ends.documents,
                 ends.oldest is not None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -14,10 +13,11 @@ from broker.matching.boxes.columns import Ints
 from broker.matching.outcomes.columns import AggregateBounds, AggregateColumn, aggregated, column_of
 from broker.matching.outcomes.countedpieces import CountedPiece
 from broker.matching.outcomes.matched import Matched
+from templates.runtotals import double_of
 from xscl.comparison import Call
 from xscl.evaluation import Values
 
-__all__ = ["Series", "double_of"]
+__all__ = ["Series"]
 
 LOOKED_AT = 16
 """A stretch of so many matches is looked at: a column would cost more."""
@@ -113,11 +113,11 @@ class Series:
         """Return how many matches the places `[first, last)` stand for."""
         if self._counts is None:
             return last - first
-        if len(self._counts) <= last:
-            known = len(self._counts) - 1
-            for each in self._entries[known:]:
-                count = each[0].totals[each[1]] if isinstance(each, tuple) else each.count
-                self._counts.append(self._counts[-1] + count)
+        known = len(self._counts) - 1
+        if known < last and last - first <= last - known:
+            return sum(map(_count_of, self._entries[first:last]))
+        for count in map(_count_of, self._entries[known:]):
+            self._counts.append(self._counts[-1] + count)
         return self._counts[last] - self._counts[first]
 
     def value(self, number: int, first: int, last: int) -> Values:
@@ -170,12 +170,11 @@ class Series:
             self._counts = None if self._counts is None else [0]
 
 
-def double_of(count: int) -> float:
-    """Return a count as a double, infinite where it is beyond all of them."""
-    try:
-        return float(count)
-    except OverflowError:
-        return math.inf
+def _count_of(entry: Matched | tuple[CountedPiece, int]) -> int:
+    if isinstance(entry, tuple):
+        piece, at = entry
+        return piece.totals[at]
+    return entry.count
 
 
 def _place_among(matches: Sequence[Matched], match: Matched) -> int:

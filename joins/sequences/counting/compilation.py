@@ -1,4 +1,4 @@
-"""Has the loop that counts runs compiled by a process of its own, as those of similarity are.
+"""Has the loops that count runs compiled by a process of their own, as those of similarity are.
 
 python -m joins.sequences.counting.compilation
 """
@@ -16,9 +16,9 @@ __all__ = ["LOOPS", "compile_loops"]
 
 
 def _are_missing() -> bool:
-    from joins.sequences.counting.kernels import ways_back
+    from joins.sequences.counting.kernels import ways_back, ways_since
 
-    return lacks_code(ways_back)
+    return lacks_code(ways_back) or lacks_code(ways_since)
 
 
 LOOPS = Loops(
@@ -30,11 +30,13 @@ LOOPS = Loops(
 
 
 def compile_loops() -> None:
-    """Call the loop with what it is called with for a window, so that it is compiled or read."""
-    from joins.sequences.counting.kernels import ways_back
+    """Call each loop with what it is called with for a window, so that it is compiled or read."""
+    from joins.sequences.counting.kernels import PIVOTS, ways_back, ways_since
 
     numbers, flags = np.zeros(1, np.int64), np.ones(1, np.bool_)
     ways_back(numbers, numbers, numbers, flags, flags, numbers, 1, 1, True, 1, 60)
+    pivots = np.zeros(PIVOTS, np.int64)
+    ways_since(numbers, numbers, numbers, flags, flags, pivots, 1, 1)
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ class CountedRunEvaluation(RunEvaluation):
                 self._roles.add(columns.stream.name, row)
             return None
         self._plain_size += len(found.columns)
-        if found.totals and found.totals[-1].bit_length() > self._limits.bits:
+        if found.are_too_many(self._limits.bits):
             self.limit = int(found.entered[-1])
             return found.before(self.limit)
         return found

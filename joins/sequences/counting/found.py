@@ -14,6 +14,7 @@ from joins.sequences.counting.rowelements import RowElements
 from joins.sequences.counting.spread import PlainElement
 from joins.sequences.runparts import Part
 from templates.rungraphs import CountedRuns
+from templates.runtotals import RunTotals
 
 __all__ = ["EndsInOrder", "FoundGraph"]
 
@@ -46,13 +47,17 @@ class EndsInOrder:
 
     lane: PlainLane
     elements: Sequence[PlainElement]
-    totals: Sequence[int]
+    totals: RunTotals
     columns: RowElements
     rows: Ints
     entered: Ints
 
     def __len__(self) -> int:
         return len(self.totals)
+
+    def are_too_many(self, bits: int) -> bool:
+        """Return whether the last one is of more runs than a number of so many bits says."""
+        return len(self) > 0 and self.totals.exceeds(len(self) - 1, bits)
 
     def before(self, docid: int) -> EndsInOrder:
         """Return the ends before a document."""
@@ -61,7 +66,7 @@ class EndsInOrder:
         return replace(
             self,
             elements=self.elements[first],
-            totals=self.totals[first],
+            totals=self.totals.take(range(count)),
             rows=self.rows[first],
             entered=self.entered[first],
         )
@@ -69,9 +74,8 @@ class EndsInOrder:
     def graphs(self) -> list[FoundGraph]:
         """Return each end as matches with what they are made of."""
         found = []
-        for own, total, docid in zip(
-            self.elements, self.totals, self.entered.tolist(), strict=True
-        ):
+        totals = self.totals.exact(range(len(self)))
+        for own, total, docid in zip(self.elements, totals, self.entered.tolist(), strict=True):
             runs, documents = CountedRuns(total, ()), partial(self.lane.documents_to, own)
             part, end_us = own.part, own.end_us
             found.append(FoundGraph(docid, (part,), part.leaves, runs, end_us, end_us, documents))

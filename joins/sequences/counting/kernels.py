@@ -1,6 +1,9 @@
-"""The ways back over windows, as a compiled loop: integers of any size, four ends at a time.
+"""The ways over windows, as compiled loops.
 
 What is here is imported when it is first of use (`templates.compiling`).
+
+    ways_back   from some elements back: integers of any size, four ends at a time
+    ways_since  to each element from what begins since each of some places: doubles
 
 A number is a row of digits of so many bits, the lowest first, that words of 64 bits have room for
 the sum of as many of them as there are elements: nothing is carried while they are added up.  Each
@@ -15,11 +18,15 @@ import numpy.typing as npt
 
 from templates.compiling import compiled, inlined
 
-__all__ = ["Digits", "ways_back"]
+__all__ = ["PIVOTS", "Digits", "ways_back", "ways_since"]
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 Digits = npt.NDArray[np.uint64]
+
+PIVOTS = 16
+"""Since so many places ways are counted in one pass."""
 
 _LANES = 4
 
@@ -184,3 +191,47 @@ def ways_back(
                 found[group + lane, digit] = carry & mask
                 carry >>= shift
     return found, enough
+
+
+@compiled
+def ways_since(
+    ends_us: Ints,
+    places: Ints,
+    bounds: Ints,
+    leads: Flags,
+    begins: Flags,
+    pivots: Ints,
+    slots: int,
+    count: int,
+) -> Floats:
+    """Return the ways to the last so many elements, of runs that begin with one since each pivot.
+
+    All but the `PIVOTS` pivots, rows that ascend, is as `ways_back` takes it.  What is too large is
+    infinite.
+    """
+    size = len(ends_us)
+    ways = np.zeros((size, PIVOTS), np.float64)
+    # Sums by bound, from the lowest up (Fenwick): of what an element may stand behind.
+    tree = np.zeros((slots + 2, PIVOTS), np.float64)
+    waiting = pivots[0]
+    for at in range(pivots[0], size):
+        if at > pivots[0] and ends_us[at] > ends_us[at - 1]:
+            # What comes now may stand behind elements that end earlier.
+            while waiting < at:
+                if leads[waiting] and bounds[waiting] >= 0:
+                    i = bounds[waiting] + 1
+                    while i < slots + 2:
+                        for lane in range(PIVOTS):
+                            tree[i, lane] += ways[waiting, lane]
+                        i += i & -i
+                waiting += 1
+        i = places[at] + 1
+        while i > 0:
+            for lane in range(PIVOTS):
+                ways[at, lane] += tree[i, lane]
+            i &= i - 1
+        if begins[at]:
+            for lane in range(PIVOTS):
+                if pivots[lane] <= at:
+                    ways[at, lane] += 1.0
+    return ways[size - count :]

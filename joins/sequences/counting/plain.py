@@ -35,8 +35,12 @@ from joins.sequences.counting.spread import (
 )
 from joins.sequences.counting.window import LaneWindow
 from joins.sequences.runparts import Part
+from templates.runtotals import RunTotals
 
 __all__ = ["FoundWays", "NotPlainError", "PlainLane"]
+
+FEW = 4
+"""The ways to so many elements are counted at once, as soon as bounds of them."""
 
 _END = attrgetter("end_us")
 _SERIAL = attrgetter("serial")
@@ -143,38 +147,68 @@ class PlainLane:
 
     def enter_in_order(
         self, columns: RowElements, elements: Sequence[PlainElement], bits: int
-    ) -> list[int]:
+    ) -> RunTotals:
         """Add elements that `takes_in_order`; return the ways to each.
 
         The last to be added is the first that has numbers of more bits.
         """
-        totals: list[int] = []
         if self._shape.are_same and any(each.asked != each.given for each in elements):
             self._shape = replace(self._shape, are_same=False)
+        for each in elements:
+            self._serial += 1
+            each.serial = self._serial
         if self._sums is None:
             self._sums = self._new_sums(len(elements))
-        ready: list[int | None] | None = None
-        if isinstance(self._sums, LaneWindow):
-            ready = self._sums.extend(elements)
-        for at, own in enumerate(elements):
-            self._serial += 1
-            own.serial = self._serial
-            total = ready[at] if ready is not None else self._ways_in_order(own)
-            if total is None:
-                total = self._spread_ways(own)
-            own.ways = total
-            self._elements.append(own)
-            totals.append(total)
-            if total.bit_length() > bits:
-                break
-        self._came += elements[: len(totals)]
+        if elements and isinstance(self._sums, LaneWindow):
+            totals = self._in_window(self._sums, elements, bits)
+        else:
+            totals = RunTotals.of(self._added_up(elements, bits))
+        own = elements[: len(totals)]
+        self._came += own
         self._are_outside &= not columns.depths.any()
-        if totals:
-            last = len(totals) - 1
+        if own:
+            last = len(own) - 1
             newest = (columns.docids_max, columns.docids, columns.depths, columns.watermarks_us)
             docid_max, docid, self._depth, self._watermark_us = [int(each[last]) for each in newest]
             self._newest = docid_max, docid, self._depth, ""
         return totals
+
+    def _added_up(self, elements: Sequence[PlainElement], bits: int) -> list[int]:
+        totals: list[int] = []
+        for own in elements:
+            own.ways = total = self._ways_in_order(own)
+            self._elements.append(own)
+            totals.append(total)
+            if total.bit_length() > bits:
+                break
+        return totals
+
+    def _in_window(
+        self, window: LaneWindow, elements: Sequence[PlainElement], bits: int
+    ) -> RunTotals:
+        """Add elements to a window; of most their numbers of ways will not be asked for."""
+        window.extend(elements)
+        changes, count, before = window.changes, len(elements), len(self._elements)
+        self._elements += elements
+
+        def ways_to(some: list[int]) -> list[int]:
+            # As they came: elements may have come or gone since.
+            is_same = self._sums is window and window.changes == changes
+            ready = window.counted(count, some) if is_same else [None] * len(some)
+            return [
+                self._spread_ways(elements[at]) if ways is None else ways
+                for at, ways in zip(some, ready, strict=True)
+            ]
+
+        # Of so many elements there are no more runs than sets of them.
+        if count > FEW and len(window) < bits:
+            return RunTotals.between(window.bounds(count), ways_to)
+        totals = ways_to([*range(count)])
+        for at, total in enumerate(totals):
+            if total.bit_length() > bits:
+                del self._elements[before + at + 1 :]
+                return RunTotals.of(totals[: at + 1])
+        return RunTotals.of(totals)
 
     def documents_to(self, own: PlainElement) -> list[int]:
         """Return the documents of the runs that end with an element, as it came."""
@@ -196,8 +230,9 @@ class PlainLane:
         return self._spread_ways(own)
 
     def _spread_ways(self, own: PlainElement) -> int:
-        """Return the ways to an element that ends last, of all that it may come behind."""
-        before = spread(self._shape, own, self._before(own, own.end_us), on=False)
+        """Return the ways to an element that ended last when it came, of what was there then."""
+        known = [each for each in self._before(own, own.end_us) if each.serial < own.serial]
+        before = spread(self._shape, own, known, on=False)
         return own.begins + sum([ways for each, ways in before if each.begins])
 
     def _enter_late(self, own: PlainElement, *, is_newest: bool) -> list[FoundWays]:

@@ -93,11 +93,12 @@ class PlainRuns:
         if made:
             self._lanes[()] = lane
         totals = lane.enter_in_order(columns, made, bits)
-        rows = np.flatnonzero(np.array([total > 0 for total in totals], np.bool_))
+        some = totals.some()
+        rows = np.array(some, np.int64)
         return EndsInOrder(
             lane,
-            [made[row] for row in rows.tolist()],
-            [totals[row] for row in rows.tolist()],
+            [made[row] for row in some],
+            totals.take(some),
             columns,
             rows,
             entered[rows],

@@ -1,4 +1,4 @@
-"""A window of compared elements in columns, for the loop that counts the ways back over it.
+"""A window of compared elements in columns, for the loops that count the ways over it.
 
 Numbers stand by their order among those of the window: `places` of what is asked of elements,
 `bounds` of what they give, from which on an element may stand behind them.  Both move by one as
@@ -13,8 +13,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from joins.memory.slots import Ints
 from joins.sequences.counting.compilation import LOOPS
 from joins.sequences.counting.spread import PlainElement, PlainShape
+from templates.runtotals import EXACT, Floats
 
 __all__ = ["LaneWindow"]
 
@@ -27,6 +29,9 @@ ROOM = 1 << 21
 TOGETHER_MIN = 32
 """At least so many ends are counted together."""
 
+LARGE = 2.0**1000
+"""What is infinite in doubles is more than this."""
+
 _SPARE = 2
 """So many digits more than the last numbers needed are taken for the next ones."""
 
@@ -34,13 +39,17 @@ _NONE = -1
 
 
 class LaneWindow:
-    """The ways to each element, where runs are bounded as a whole and neighbours compared."""
+    """The ways to each element, where runs are bounded as a whole and neighbours compared.
+
+    `changes` says how often elements have been added.
+    """
 
     def __init__(self, shape: PlainShape, elements: Sequence[PlainElement]) -> None:
         self._within_us = shape.within_us
         self._sign = 1.0 if shape.operator in (">", ">=") else -1.0
         # What is equal to what is given is below the bound, or from it on.
         self._side: Literal["left", "right"] = "right" if shape.operator in (">", "<") else "left"
+        self.changes = 0
         self._digits = 1
         self._first = self._behind = 0
         self._ends_us, self._places, self._bounds = (np.zeros(0, np.int64) for _ in range(3))
@@ -49,6 +58,9 @@ class LaneWindow:
         self._are_same = bool(shape.are_same)
         self._append(elements)
         self._order()
+
+    def __len__(self) -> int:
+        return self._behind - self._first
 
     @staticmethod
     def suits(shape: PlainShape, elements: int) -> bool:
@@ -110,6 +122,7 @@ class LaneWindow:
 
     def add(self, own: PlainElement) -> None:
         """Add an element that ends last."""
+        self.changes += 1
         known = self._ends_us[self._first : self._behind]
         gone = int(np.searchsorted(known, own.end_us - self._within_us))
         if gone > FEWEST:
@@ -147,53 +160,96 @@ class LaneWindow:
 
     def ways_to(self, _: PlainElement) -> int | None:
         """Return the ways to the element that was added last; None where they are too many."""
-        [ways] = self._counted(self._behind - 1)
+        [ways] = self.counted(1, [0])
         return ways
 
     # -- several -------------------------------------------------------------------------------
 
-    def extend(self, elements: Sequence[PlainElement]) -> list[int | None]:
-        """Add elements that end last, in order; return the ways to each, as `ways_to` does."""
-        if not elements:
-            return []
+    def extend(self, elements: Sequence[PlainElement]) -> None:
+        """Add elements that end last, in order."""
+        self.changes += 1
         known = self._ends_us[self._first : self._behind]
         self._first += int(np.searchsorted(known, elements[0].end_us - self._within_us))
         self._append(elements)
         self._order()
-        return self._counted(self._behind - len(elements))
 
-    def _counted(self, first: int) -> list[int | None]:
-        """Return the ways to all elements from a place on; None where they are too many."""
+    def counted(self, last: int, some: Sequence[int]) -> list[int | None]:
+        """Return the ways to some of so many elements that were added `last`, by their places.
+
+        It is None where they are too many.
+        """
+        asked_for = self._behind - last + np.array(some, np.int64)
         found: list[int | None] = []
-        while first < self._behind:
-            # What is counted together goes over what any of it may have before it.
-            ends_us = self._ends_us[self._first : first + 1]
-            before = self._first + int(np.searchsorted(ends_us, ends_us[-1] - self._within_us))
-            some = min(self._behind - first, max(TOGETHER_MIN, (first - before) // 4))
-            known = slice(before, first + some)
-            found += self._counted_together(known, some)
-            first += some
+        while len(found) < len(asked_for):
+            first, before, count = self._together(int(asked_for[len(found)]))
+            own = asked_for[len(found) :]
+            own = own[own < first + count]
+            found += self._counted_together(slice(before, int(own[-1]) + 1), own - before)
         return found
 
-    def _counted_together(self, known: slice, count: int) -> list[int | None]:
-        """Return the ways to the last so many of some elements that are there."""
+    def bounds(self, last: int) -> tuple[Floats, Floats]:
+        """Return between which doubles the ways to each of so many that were added last are.
+
+        What begins in the window of an element is among what begins since an earlier pivot, and
+        has all that begins since a later one.
+        """
+        from joins.sequences.counting.kernels import PIVOTS, ways_since
+
+        low, high = np.zeros(last), np.zeros(last)
+        at = self._behind - last
+        while at < self._behind:
+            first, before, count = self._together(at)
+            known = slice(before, first + count)
+            ends_us = self._ends_us[known]
+            starts = np.searchsorted(ends_us, ends_us[-count:] - self._within_us)
+            pivots = starts[np.linspace(0, count - 1, PIVOTS).astype(np.int64)]
+            ways = ways_since(
+                ends_us,
+                self._places[known],
+                self._bounds[known],
+                self._leads[known],
+                self._begins[known],
+                pivots,
+                len(self._sorted),
+                count,
+            )
+            own, rows = slice(at - self._behind + last, None), np.arange(count)
+            low[own][:count] = ways[rows, np.searchsorted(pivots, starts)]
+            high[own][:count] = ways[rows, np.searchsorted(pivots, starts, "right") - 1]
+            at += count
+        # A path is added up in some 20 steps an element at most; integers up to `EXACT` exactly.
+        rounded = (len(self) + 1) * 2.0**-47
+        low = np.where(low < EXACT, low, np.minimum(low, LARGE) * (1 - rounded))
+        return low, np.where(high < EXACT, high, high * (1 + rounded))
+
+    def _together(self, first: int) -> tuple[int, int, int]:
+        """Return an element, what may be before it, and how many are counted together with it.
+
+        What is counted together goes over what any of it may have before it.
+        """
+        ends_us = self._ends_us[self._first : first + 1]
+        before = self._first + int(np.searchsorted(ends_us, ends_us[-1] - self._within_us))
+        return first, before, min(self._behind - first, max(TOGETHER_MIN, (first - before) // 4))
+
+    def _counted_together(self, known: slice, rows: Ints) -> list[int | None]:
+        """Return the ways to some rows of elements that are there."""
         from joins.sequences.counting.kernels import ways_back
 
         size = known.stop - known.start
         places = self._places[known]
-        asked_for = size - count + np.argsort(places[size - count :], kind="stable")
-        found: list[int | None] = [None] * count
+        order = np.argsort(places[rows], kind="stable")
+        found: list[int | None] = [None] * len(rows)
         bits = 62 - size.bit_length()
         most = max(1, ROOM // (size + len(self._sorted)))
         self._digits = min(self._digits, most)
-        while len(asked_for) and self._digits <= most:
+        while len(order) and self._digits <= most:
             digits, enough = ways_back(
                 self._ends_us[known],
                 places,
                 self._bounds[known],
                 self._leads[known],
                 self._begins[known],
-                asked_for,
+                rows[order],
                 self._within_us,
                 len(self._sorted),
                 self._are_same,
@@ -204,9 +260,9 @@ class LaneWindow:
             weights = np.array([1 << (bits * digit) for digit in range(used)], object)
             numbers = digits[:, :used].astype(object) @ weights
             for at in np.flatnonzero(enough).tolist():
-                found[int(asked_for[at]) - size + count] = numbers[at]
-            asked_for = asked_for[~enough]
-            if len(asked_for):
+                found[int(order[at])] = numbers[at]
+            order = order[~enough]
+            if len(order):
                 self._digits += 1 + self._digits // 4
             else:
                 self._digits = min(self._digits, used + _SPARE)
