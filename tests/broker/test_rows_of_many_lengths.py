@@ -144,3 +144,21 @@ def test_bounds_of_all_stretches_hold_what_each_is(function: str) -> None:
                     or ((low, high) == (-float("inf"), float("inf")))
                 ), (seed, at)
         assert known
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_extremes_of_sums_are_those_of_some_stretch(seed: int) -> None:
+    chance = random.Random(seed)
+    column = columns.column_of("sum", 1)
+    assert column is not None
+    own = ["1", "-2", "0.5", "-0.125", "3", "1e16", *(["x"] if seed % 4 == 3 else [])]
+    for last in range(1, 40):
+        column.append((tuple(chance.choices(own, k=chance.randrange(3))),))
+        first = chance.randrange(last)
+        sums = [column.between(at, last) for at in range(first, last)]
+        found = columns.extremes_of(column, first, last)
+        if None in sums:
+            assert found is None
+        else:
+            totals = [float(each[0]) for each in sums if each]
+            assert found == (min(totals), max(totals))

@@ -25,7 +25,7 @@ import numpy as np
 from xscl.evaluation import Values
 from xscl.functions import Atom, spell, to_double
 
-__all__ = ["AggregateBounds", "AggregateColumn", "aggregated", "column_of"]
+__all__ = ["AggregateBounds", "AggregateColumn", "aggregated", "column_of", "extremes_of"]
 
 COLLECTED_MAX = 100
 """The most values that `collect` gives (semantics, section 18)."""
@@ -136,6 +136,7 @@ class _Sum:
         self._strange: list[int] = []
         self._doubles = array("d")
         self._largest = 0
+        self._least, self._most = _Stack(1), _Stack(-1)
 
     def append(self, asked: Asked) -> None:
         total = self._prefix[-1]
@@ -149,6 +150,7 @@ class _Sum:
             if bits > self._scale:
                 more = bits - self._scale
                 self._prefix = [each << more for each in self._prefix]
+                self._least, self._most = _Stack(1), _Stack(-1)
                 self._largest <<= more
                 total <<= more
                 self._scale = bits
@@ -184,6 +186,19 @@ class _Sum:
             with np.errstate(divide="ignore", invalid="ignore"):
                 low, high = (np.where(counts, each / counts, np.nan) for each in (low, high))
         return self._but_strange(AggregateBounds(low, high), first, last)
+
+    def extremes(self, first: int, last: int) -> tuple[float, float] | None:
+        """Return the least and the greatest sum of stretches from `first` or later to the newest.
+
+        It is None where that is not known.
+        """
+        if self._is_average or last + 1 != len(self._prefix):
+            return None
+        if self._strange and self._strange[-1] >= first:
+            return None
+        least, most = (each.first_from(first, self._prefix) for each in (self._least, self._most))
+        own, unit = self._prefix[last], 1 << self._scale
+        return _rounded(own - most, unit), _rounded(own - least, unit)
 
     def _but_strange(self, bounds: AggregateBounds, first: int, last: int) -> AggregateBounds:
         """Return bounds that say nothing of the stretches with what is not finite."""
@@ -238,6 +253,39 @@ class _Extreme:
         values[: len(known)] = self._sign * known
         values[: max(0, self._strange + 1 - first)] = np.nan
         return AggregateBounds(values, values)
+
+
+def extremes_of(
+    column: AggregateColumn | None, first: int, last: int
+) -> tuple[float, float] | None:
+    """Return between what an aggregate of all stretches from a place on to the last match lies.
+
+    It is None where that is not known.
+    """
+    return column.extremes(first, last) if isinstance(column, _Sum) else None
+
+
+class _Stack:
+    """The least of integers from any place on, but for the last one; `sign` turns the order."""
+
+    def __init__(self, sign: int) -> None:
+        self._sign = sign
+        self._length = 0
+        self._places: list[int] = []
+        self._values: list[int] = []
+
+    def first_from(self, first: int, numbers: Sequence[int]) -> int:
+        """Return the least of some numbers from a place on, of which earlier ones are known."""
+        values, places, sign = self._values, self._places, self._sign
+        for at in range(self._length, len(numbers) - 1):
+            value = sign * numbers[at]
+            while values and values[-1] >= value:
+                values.pop()
+                places.pop()
+            values.append(value)
+            places.append(at)
+        self._length = len(numbers) - 1
+        return sign * values[bisect_left(places, first)]
 
 
 def _rounded(numerator: int, denominator: int) -> float:

@@ -64,6 +64,10 @@ class ByLength:
         order = np.argsort(lengths_us, kind="stable")
         self._who = order
         self._lengths = lengths_us[order]
+        self._compared = [
+            (number, operator, float(np.fmin.reduce(numbers)), float(np.fmax.reduce(numbers)))
+            for number, operator, numbers in compared
+        ]
         by_length = [each._replace(numbers=each.numbers[order]) for each in compared]
         # What is the same for all is asked once of a stretch.
         self._alike = [each for each in by_length if _are_alike(each.numbers)]
@@ -97,6 +101,8 @@ class ByLength:
         """
         if last - oldest <= FEW:
             return np.arange(oldest, last), [None for _ in self._numbers]
+        if any(self._are_out(series, each, oldest, last) for each in self._compared):
+            return np.zeros(0, np.int64), []
         passing = np.ones(last - oldest, np.bool_)
         for aggregate, operator, own in self._alike:
             bounds = series.bounds(aggregate, oldest, last)
@@ -110,6 +116,21 @@ class ByLength:
                 passing &= numbers.pass_any(bounds)
             known.append(bounds)
         return oldest + np.flatnonzero(passing), known
+
+    def _are_out(
+        self, series: Series, compared: tuple[int, str, float, float], oldest: int, last: int
+    ) -> bool:
+        """Return whether no stretch to the last match passes any of the numbers it is held to."""
+        number, operator, least, most = compared
+        found = series.extremes(number, oldest, last)
+        if found is None:
+            return False
+        low, high = found
+        if operator in ("<", "<="):
+            return not HOLDS[operator](low, most)
+        if operator in (">", ">="):
+            return not HOLDS[operator](high, least)
+        return operator == "=" and not (low <= most and high >= least)
 
     def _ranks(self, series: Series, end_us: int, places: Ints) -> Ints:
         """Return how many of the windows do not reach back to the matches at some places."""

@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from broker.matching.boxes.columns import Ints
-from broker.matching.outcomes.columns import AggregateBounds, AggregateColumn, aggregated, column_of
+from broker.matching.outcomes.columns import (
+    AggregateBounds,
+    AggregateColumn,
+    aggregated,
+    column_of,
+    extremes_of,
+)
 from broker.matching.outcomes.countedpieces import CountedPiece
 from broker.matching.outcomes.matched import Matched
 from templates.runtotals import double_of
@@ -145,6 +151,16 @@ class Series:
             return AggregateBounds(counts, counts)
         column = self._column(number)
         return None if column is None else column.bounds(first, last)
+
+    def extremes(self, number: int, first: int, last: int) -> tuple[float, float] | None:
+        """Return between what an aggregate of the matches from each place of a stretch on lies.
+
+        It is for stretches that end with the last match; None says that nothing is known.
+        """
+        call = self._aggregates[number]
+        if call.function == "count" and not call.arguments:
+            return None if self._counts is not None else (1.0, float(last - first))
+        return extremes_of(self._column(number), first, last)
 
     def _asked(self, number: int, first: int, last: int) -> list[tuple[Values, ...]]:
         place = self._first + number
