@@ -1,6 +1,6 @@
 """What spreading the join over shards costs: copies, bytes, skew and time, on recorded news.
 
-    python -m benchmarks shards [--documents 20000] [--shards 1 2 8 32 128]
+    python -m benchmarks shards [--documents 20000] [--shards 1 2 4 8 16 32 64 128] [--only stages]
 
 The items of `python -m benchmarks joins news`, for three sets of queries.  All shards are in this
 process, and what each does is timed, as if each had a core of its own.
@@ -13,10 +13,15 @@ process, and what each does is timed, as if each had a core of its own.
     all s       all shards one after the other: the time on one core
 
 Then what one frequent value does to three shards: equal titles again, and a share of the items has
-one and the same.  At the end, what a match costs the driver, in the workloads of
-`python -m benchmarks matches`, one without matches, and one of 20,000 subscriptions (`asked`), in
-microseconds of processor time: the driver up to the commit, with shards that make lines and with
-shards that answer with tuples; the outbox; all shards, and the slowest of them.
+one and the same.  Then the processor time of a document by stage (`--only stages`): its evaluation,
+which tasks do beforehand and side by side; the driver up to the commit; all shards, and the slowest
+of each batch; the outbox.  *Path* is the critical path, driver, slowest shard and outbox, so the
+path of one shard over that of N is the speed-up on N machines.
+
+At the end, what a match costs the driver, in the workloads of `python -m benchmarks matches`, one
+without matches, and one of 20,000 subscriptions (`asked`), in microseconds of processor time: the
+driver up to the commit, with shards that make lines and with shards that answer with tuples; the
+outbox; all shards, and the slowest of them.
 """
 
 from __future__ import annotations
@@ -50,7 +55,7 @@ from templates.queryclass import QueryClass
 
 BATCH = 1_000
 FULL_BATCH = 10_000
-SHARDS = (1, 2, 8, 32, 128)
+SHARDS = (1, 2, 4, 8, 16, 32, 64, 128)
 SKEWED_SHARES = (0, 10, 50)
 MATCHED_DOCUMENTS = 6_000
 ASKING = 20_000
@@ -162,10 +167,12 @@ def measure_matches(
     batches = MATCHED_DOCUMENTS // BATCH
     stream = [document(number) for number in range(1, batches * batch + 1)]
     xml = {each.docid: each.xml for each in stream}
-    spent = dict.fromkeys(("driver", "outbox", "shards", "slowest", "matches"), 0.0)
+    stages = ("evaluation", "driver", "outbox", "shards", "slowest", "matches")
+    spent = dict.fromkeys(stages, 0.0)
     with tempfile.TemporaryDirectory() as directory:
         outbox = Outbox(Path(directory) / "outbox.db")
         for through, start in enumerate(range(0, len(stream), batch), 1):
+            evaluated = time.process_time()
             witnesses = engine.evaluate(stream[start : start + batch])
             timed.seconds.clear()
             timed.store.counting_s = 0.0
@@ -177,6 +184,7 @@ def measure_matches(
                 continue
             in_shards = sum(timed.seconds.values())
             in_driver = processed - began - in_shards - timed.store.counting_s
+            spent["evaluation"] += (began - evaluated) * 1e6
             spent["driver"] += in_driver * 1e6
             spent["outbox"] += (time.process_time() - processed) * 1e6
             spent["shards"] += in_shards * 1e6
@@ -216,20 +224,27 @@ def print_matches(shards: int) -> None:
         )
 
 
-def print_documents(shards: Sequence[int]) -> None:
-    """Print what a document without a match costs the driver, in small and in full batches."""
+def print_stages(shards: Sequence[int]) -> None:
+    """Print what a document costs by stage, in small and in full batches."""
     nothing = FROM.replace("1 h", "1 us")
-    print(f"\na document without a match, µs at the driver: {'batches of':>12} 1,000 {'10,000':>8}")
-    for each in shards:
-        spent = [
-            min(
-                measure_matches([nothing], each, can_finish=True, batch=batch)["driver"] / batch
-                for _ in range(3)
-            )
-            / (MATCHED_DOCUMENTS // BATCH - 1)
-            for batch in (BATCH, FULL_BATCH)
-        ]
-        print(f"{each:>7} shards {spent[0]:>45.1f} {spent[1]:>8.1f}", flush=True)
+    for name, text in (("without a match", nothing), ("with a match", WORKLOADS["alone"][0])):
+        print(f"\na document {name}, µs:")
+        print(f"{'shards':>7} {'batches':>8} {'matches':>8} {'evaluation':>11}", end="")
+        print(f" {'driver':>7} {'all shards':>11} {'slowest':>8} {'outbox':>7} {'path':>7}")
+        for count in shards:
+            for batch in (BATCH, FULL_BATCH):
+                runs = [
+                    measure_matches([text], count, can_finish=True, batch=batch) for _ in range(2)
+                ]
+                documents = (MATCHED_DOCUMENTS // BATCH - 1) * batch
+                each = {key: min(run[key] for run in runs) / documents for key in runs[0]}
+                path = each["driver"] + each["slowest"] + each["outbox"]
+                print(
+                    f"{count:>7} {batch:>8,} {each['matches']:>8.2f} {each['evaluation']:>11.1f}"
+                    f" {each['driver']:>7.1f} {each['shards']:>11.1f} {each['slowest']:>8.1f}"
+                    f" {each['outbox']:>7.1f} {path:>7.1f}",
+                    flush=True,
+                )
 
 
 def main() -> None:
@@ -238,7 +253,11 @@ def main() -> None:
     )
     parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--shards", type=int, nargs="+", default=SHARDS)
+    parser.add_argument("--only", choices=["stages"], help="what a document costs by stage, alone")
     arguments = parser.parse_args()
+    if arguments.only == "stages":
+        print_stages(arguments.shards)
+        return
     lines = news_lines(arguments.documents)
     print(f"{len(lines):,} news items, window and lateness 1 day, batches of {BATCH:,}")
     for name, classes in query_sets().items():
@@ -254,7 +273,7 @@ def main() -> None:
         skewed = with_frequent_title(lines[:SKEWED_DOCUMENTS], percent)
         print(f"\nequal titles, {len(skewed):,} items, one title in {percent} %")
         print(measure(skewed, titles, 3), flush=True)
-    print_documents(arguments.shards)
+    print_stages(arguments.shards)
     for shards in arguments.shards:
         print_matches(shards)
 
