@@ -1,4 +1,4 @@
-"""Which operands stage 1 can make values of: functions of strings of one variable, revisions."""
+"""Which operands stage 1 can make values of: functions of strings of one variable."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ def as_derived(operand: Operand) -> Derived | None:
     """Return the operand when it is a value derived from one variable, else None."""
     match operand:
         case VariableValue():
-            return operand
-        case Call("revision"):
             return operand
         case Call() if len(operand_variables(operand)) == 1 and is_of_strings(operand):
             return operand
