@@ -13,6 +13,7 @@ COUNTED = (
     "S//i[a = $x]->a FOLLOWED BY {a/t = b/t, $w} S//i->b",
     "(S//i[a = $x]->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b) FOLLOWED BY {b/t = c/t, $w} S//i->c",
     "S//i[a = $x]->a FOLLOWED BY {similar(a/t, b/t) >= $s, $w} S//i->b",
+    "SELECT * FROM S//i[a = $x]->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b LIMIT 1 PER $w GRACE 0 s",
 )
 
 
@@ -51,4 +52,17 @@ def asked_of(queries: QuerySet, registry: ClassRegistry) -> list[object]:
         (registry.kinds(n), registry.thresholds(n), registry.retained_us(n), registry.window_us(n))
         for n in sorted(registry.by_number)
     ]
-    return [(*each, queries.retention_us, registry.retention.widest()) for each in asked]
+    widest = registry.retention.widest()
+    return [(*each, queries.retention_us, widest, kept_us(queries)) for each in asked]
+
+
+def kept_us(queries: QuerySet) -> int:
+    """Return for how long documents are kept, as is counted and as all uses say."""
+    counted = queries.retentions_us(100).get("S", 0)
+    asked = [
+        use.kept_us + use.topic.outcome_us(use.kept_us)
+        for use in queries.fan_out.uses()
+        if use.is_join
+    ]
+    assert counted == max(asked, default=0)
+    return counted

@@ -69,6 +69,8 @@ class ClassUses:
         self._fan_out = fan_out
         self._without = without
         self._retentions = Durations()
+        # By member.  Of a million assignments one would have to be asked after the other.
+        self._kept: dict[int, Durations] = {}
         self._entering: dict[Clause, list[Use]] = {}
 
     @property
@@ -76,6 +78,12 @@ class ClassUses:
         """The longest time between the newest document of a match and its oldest one."""
         self.settle()
         return self._retentions.longest if self._retentions else 0
+
+    def kept_us(self, member: int) -> int:
+        """Return for how long documents are kept that uses of a member join, or hold against."""
+        self.settle()
+        kept = self._kept.get(member)
+        return 0 if kept is None else kept.longest
 
     def enter(
         self,
@@ -110,6 +118,8 @@ class ClassUses:
                     use.query_class = number
             for retention_us, times in _retentions(uses):
                 self._retentions.add(retention_us, times)
+            for member, kept_us, times in _kept(uses):
+                self._kept.setdefault(member, Durations()).add(kept_us, times)
             self._add(uses)
 
     def _add(self, uses: Sequence[Use]) -> None:
@@ -126,6 +136,10 @@ class ClassUses:
         for own in by_clause.values():
             for retention_us, times in _retentions(own):
                 self._retentions.remove(retention_us, times)
+            for member, kept_us, times in _kept(own):
+                self._kept[member].remove(kept_us, times)
+                if not self._kept[member]:
+                    del self._kept[member]
             for alike in self._alike(own):
                 first = alike[0]
                 number = first.query_class
@@ -149,6 +163,18 @@ def _given(use: Use) -> tuple[int, int, Sequence[float], int]:
     """Return what a use tells the join: its window and point, its thresholds and its holder."""
     holder = use.holder if use.clause.reads_common else 0
     return use.window_us, use.topic.registration_point, use.least, holder
+
+
+def _kept(uses: Sequence[Use]) -> Iterator[tuple[int, int, int]]:
+    """Yield members, for how long documents are kept for uses of one clause, and how many ask."""
+    if not uses[0].is_join:
+        return
+    for (member, kept_us), alike in groupby(uses, attrgetter("holder", "kept_us")):
+        topics = [use.topic for use in alike]
+        if topics[0].has_outcome:
+            yield from ((member, kept_us + each.outcome_us(kept_us), 1) for each in topics)
+        else:
+            yield member, kept_us, len(topics)
 
 
 def _retentions(uses: Sequence[Use]) -> Iterator[tuple[int, int]]:

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 
 from broker.matching.fanout import FanOut
 from broker.matching.limits import MatchingLimits
+from broker.matching.mrules import MRule
+from broker.matching.queries.classuses import Classes, ClassUses
 from broker.matching.queries.member import Member, SourceTopics
 from broker.tables.groups import Group
 from broker.tables.users import TableUsers
@@ -18,11 +20,14 @@ __all__ = ["Members"]
 class Members:
     """The queries in force, by their ids and by the streams that they read and publish.
 
-    `fan_out` has their uses of classes.
+    `uses` counts their uses of classes, `fan_out` has them.
     """
 
-    def __init__(self, limits: MatchingLimits) -> None:
+    def __init__(
+        self, classes: Classes, limits: MatchingLimits, without: Collection[MRule]
+    ) -> None:
         self.fan_out = FanOut(limits)
+        self.uses = ClassUses(classes, self.fan_out, without)
         self._members: dict[str, Member] = {}
         self._streams: dict[str, Published] = {}
         self._readers: dict[str, dict[str, Member]] = {}
@@ -148,9 +153,8 @@ class Members:
         """Return for how long a member needs documents; `needed` has what is known already."""
         name = member.query.id
         if name not in needed:
-            uses = (use for use in member.all_uses() if use.is_join)
             readers = self._readers.get(member.query.publish or "", {}).values()
-            own = max((use.kept_us + use.topic.outcome_us(use.kept_us) for use in uses), default=0)
+            own = self.uses.kept_us(member.number)
             later = max((self._needed_us(each, docid, needed) for each in readers), default=0)
             is_asked = member.registration_point < docid
             needed[name] = min(INFINITE_US, own + later) if is_asked else 0

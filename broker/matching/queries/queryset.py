@@ -16,7 +16,7 @@ from functools import partial
 
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.mrules import MRule
-from broker.matching.queries.classuses import Classes, ClassUses
+from broker.matching.queries.classuses import Classes
 from broker.matching.queries.collecting import without_collecting
 from broker.matching.queries.handedon import HandedOn
 from broker.matching.queries.member import (
@@ -73,12 +73,11 @@ class QuerySet(Members):
         shares: bool = True,
         without: Collection[MRule] = (),
     ) -> None:
-        super().__init__(limits)
+        super().__init__(classes, limits, without)
         self._lateness_us = lateness_us
         self._shares = shares and MRule.C_SEQ not in without
         self._last_number = 0
         self.catalog = PatternCatalog(numbering or Numbering())
-        self._uses = ClassUses(classes, self.fan_out, without)
         self._leaving: list[Use] = []
         self._plans_only = plans_only
         self._plan: EvaluationPlan | None = None
@@ -94,7 +93,7 @@ class QuerySet(Members):
     @property
     def retention_us(self) -> int:
         """The longest time between the newest document of a match and its oldest one."""
-        return self._uses.retention_us
+        return self.uses.retention_us
 
     def in_force(self) -> InForce:
         """Return what is evaluated now, which no later change touches."""
@@ -110,7 +109,7 @@ class QuerySet(Members):
             registered.registration_point,
             registered.revision,
             registered.paused_through,
-            HandedOn(query, partial(self._uses.enter, self._last_number), self._uses.leave),
+            HandedOn(query, partial(self.uses.enter, self._last_number), self.uses.leave),
             self._last_number,
         )
         self._enter(member)
@@ -205,7 +204,7 @@ class QuerySet(Members):
         member = self._members[query_id]
         self._assign(member, values, point)
         member.handed_on.settle()
-        self._uses.settle()
+        self.uses.settle()
 
     def _assign(self, member: Member, values: Assignment, point: int) -> None:
         """Add an assignment; what inner operators hand on for it waits for their `settle`."""
@@ -227,7 +226,7 @@ class QuerySet(Members):
         uses: list[Use] = []
         topic = Topic(member.query, values, point, source, len(alternatives))
         member.ask(topic)
-        enter, number = self._uses.enter, member.number
+        enter, number = self.uses.enter, member.number
         for alternative in alternatives:
             for clause, above in alternative.above:
                 if clause.stream:
@@ -254,7 +253,7 @@ class QuerySet(Members):
         with it, and the next one brings another.
         """
         member.handed_on.settle()
-        self._uses.settle()
+        self.uses.settle()
         self._leave()
         if member.has_moved:
             member.has_moved = False
@@ -338,7 +337,7 @@ class QuerySet(Members):
         """Take away the uses of what has gone, together."""
         leaving, self._leaving = self._leaving, []
         if leaving:
-            self._uses.leave(leaving)
+            self.uses.leave(leaving)
 
     def _release(self, member: Member, alternatives: list[Alternative]) -> None:
         for alternative in alternatives:
