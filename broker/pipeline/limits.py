@@ -19,6 +19,9 @@ class PipelineLimits:
     batch_bytes: int = 64 << 20
     """Bytes of documents in one batch, unless its first segment alone has more."""
 
+    task_bytes: int = 512 << 10
+    """Bytes of documents of a batch for which another task is worth it, however few they are."""
+
     evaluated_documents: int = 2_000
     """Documents that a worker holds as witnesses at a time."""
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from broker.documents.head import Segment
 from broker.documents.listing import Listing
 
-__all__ = ["Slice", "next_batch", "slice_segments"]
+__all__ = ["Slice", "next_batch", "slice_segments", "tasks_of"]
 
 
 class Slice(NamedTuple):
@@ -33,6 +33,13 @@ def next_batch(segments: Iterable[Segment], documents_max: int, bytes_max: int) 
             break
         last = segment
     return last
+
+
+def tasks_of(segments: Iterable[Segment], documents: int, nbytes: int) -> int:
+    """Return how many tasks segments are worth, of about so many documents or bytes each."""
+    sizes = [(segment.documents, segment.nbytes) for segment in segments]
+    by_documents, by_bytes = (sum(each) for each in zip((0, 0), *sizes, strict=True))
+    return max(1, round(by_documents / documents), round(by_bytes / nbytes))
 
 
 def slice_segments(spool: Listing, after: int, through: int, parallelism: int) -> list[list[Slice]]:

@@ -4,9 +4,10 @@ The source is the spool.  An offset is a segment number; a batch `(start, end]` 
 slices, one task each; a task that reads its slices evaluates them (`spoolsource`), and passes the
 witnesses on as Arrow streams in a binary column, so the JVM carries bytes and never converts them.
 `foreachBatch` gathers the witnesses of the batch in the driver and hands them over to `step`, which
-commits, while Spark evaluates the next batch (`inflight`).  Spark writes its own checkpoint, and
-that one decides nothing: it may be behind or lost, and where it is ahead of what was committed, as
-where the broker was killed before it had joined what was evaluated, it is thrown away.
+commits, while Spark evaluates the next batch (`inflight`).  Spark has its own checkpoint, and that
+one decides nothing: it is behind, since only the first batch of each run is written, it may be
+lost, and where it is ahead of what was committed, as where the broker was killed before it had
+joined what was evaluated, it is thrown away.
 
 Where the join is spread over shards, `step` asks for them in jobs of their own: one task for each
 shard.  The partitions of a cached, empty dataset stand for the shards, so that Spark prefers the
@@ -29,6 +30,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -97,6 +99,17 @@ _SETTINGS = {
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
 
+_FIRST_BATCH_ONLY = {
+    "asyncProgressTrackingEnabled": "true",
+    # Longer than any query runs: then there are no gaps in the numbers of batches in a checkpoint,
+    # with which a release that writes all of them could not go on.
+    "asyncProgressTrackingCheckpointIntervalMs": str(100 * 365 * 86_400_000),
+    # Spark knows of few sinks that these do for.
+    "_asyncProgressTrackingOverrideSinkSupportCheck": "true",
+}
+"""Options of a query whose checkpoint decides nothing: Spark writes that of its first batch alone.
+Each other batch would wait for two files, and for a process that sets the mode of each."""
+
 OnEvaluated = Callable[[float, float], None]
 """Hears for how many seconds a batch was evaluated, and has waited since to be joined."""
 
@@ -121,8 +134,10 @@ class SparkError(RuntimeError):
 class StreamSource:
     """What a streaming query reads: a spool, its plans, and how much of it in one batch.
 
-    `through` is the last segment whose results are committed; the query begins behind it.  With
-    `packs` tasks read what they need there, and need not see the spool.
+    `through` is the last segment whose results are committed; the query begins behind it.  A batch
+    has a task for each `task_documents`, or `limits.task_bytes`, up to `parallelism` of them: what
+    a task costs beside the documents is what some hundred of them cost.  With `packs` tasks read
+    what they need there, and need not see the spool.
     """
 
     spool: Path
@@ -130,6 +145,7 @@ class StreamSource:
     through: int
     batch_documents_max: int = 10_000
     parallelism: int = 2
+    task_documents: int = 500
     limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS
     packs: StorePlace | None = None
 
@@ -142,6 +158,8 @@ class StreamSource:
             "batchDocumentsMax": str(self.batch_documents_max),
             "batchBytesMax": str(self.limits.batch_bytes),
             "parallelism": str(self.parallelism),
+            "taskDocuments": str(self.task_documents),
+            "taskBytes": str(self.limits.task_bytes),
             "limits": pickle.dumps(self.limits).hex(),
             **({"store": self.packs.address, "packs": self.packs.folder} if self.packs else {}),
         }
@@ -228,7 +246,7 @@ class Spark:
         found = self._session.readStream.format(FORMAT).options(**source.options()).load()
         counts = [sum_(name).alias(name) for name in _COUNTED]
         evaluated = found.observe(OBSERVED, *counts).select("witnesses")
-        query.start(evaluated, checkpoint, interval_s)
+        query.start(evaluated, checkpoint, interval_s, _FIRST_BATCH_ONLY)
         return query
 
     def consume(
@@ -324,9 +342,15 @@ class SparkQuery:
         self._handling = threading.Lock()
         self._is_stopping = False
 
-    def start(self, rows: DataFrame, checkpoint: Path, interval_s: float) -> None:
+    def start(
+        self,
+        rows: DataFrame,
+        checkpoint: Path,
+        interval_s: float,
+        options: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """Have Spark run it over rows; batches begin `interval_s` apart at the least."""
-        writer = rows.writeStream.foreachBatch(self.handle)
+        writer = rows.writeStream.foreachBatch(self.handle).options(**options)
         writer = writer.option("checkpointLocation", str(checkpoint))
         if interval_s:
             writer = writer.trigger(processingTime=f"{round(interval_s * 1000)} milliseconds")

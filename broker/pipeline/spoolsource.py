@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from broker.documents.listing import Listing
-from broker.pipeline.slices import Slice, next_batch, slice_segments
+from broker.pipeline.slices import Slice, next_batch, slice_segments, tasks_of
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -69,6 +69,8 @@ class _SpoolReader(DataSourceStreamReader):
         self._batch_documents_max = int(options["batchDocumentsMax"])
         self._batch_bytes_max = int(options["batchBytesMax"])
         self._parallelism = int(options["parallelism"])
+        self._task_documents = int(options["taskDocuments"])
+        self._task_bytes = int(options["taskBytes"])
         self._plans = Path(options["plans"])
         self._limits = bytes.fromhex(options["limits"])
         self._place = _place(options)
@@ -94,7 +96,10 @@ class _SpoolReader(DataSourceStreamReader):
         after, through = max(start["segment"], self._through), end["segment"]
         if after >= through:
             return [_SlicesPart([])]
-        parts = slice_segments(self._refreshed(through), after, through, self._parallelism)
+        spool = self._refreshed(through)
+        segments = spool.segments(after, through)
+        tasks = tasks_of(segments, self._task_documents, self._task_bytes)
+        parts = slice_segments(spool, after, through, min(tasks, self._parallelism))
         if self._packs is not None:
             parts = self._packs.put(parts)
         return [_SlicesPart(slices) for slices in parts]

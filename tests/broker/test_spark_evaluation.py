@@ -60,7 +60,7 @@ def random_plan(random_: random.Random) -> EvaluationPlan:
 def evaluated_by(spark: Spark, directory: Path, checkpoint: Path, workers: int) -> list[pa.Table]:
     from broker.pipeline.spark import StreamSource
 
-    source = StreamSource(directory / "spool", directory / "plans", 0, 60, workers)
+    source = StreamSource(directory / "spool", directory / "plans", 0, 60, workers, 1)
     tables: list[pa.Table] = []
     spark.stream(source, tables.append, checkpoint=checkpoint).finish()
     return tables
