@@ -237,7 +237,9 @@ def test_of_each_run_only_the_first_batch_is_in_the_checkpoint(
 ) -> None:
     def files(directory: Path) -> set[str]:
         checkpoint = directory / "checkpoint"
-        return {str(path.relative_to(checkpoint)) for path in checkpoint.rglob("*") if path.is_file()}
+        return {
+            str(path.relative_to(checkpoint)) for path in checkpoint.rglob("*") if path.is_file()
+        }
 
     assert len(set(half.received)) > 8, "batches have 8 documents"
     first = {"metadata", "offsets/0", "commits/0"}
