@@ -37,9 +37,10 @@ def next_batch(segments: Iterable[Segment], documents_max: int, bytes_max: int) 
 
 def tasks_of(segments: Iterable[Segment], documents: int, nbytes: int) -> int:
     """Return how many tasks segments are worth, of about so many documents or bytes each."""
-    sizes = [(segment.documents, segment.nbytes) for segment in segments]
-    by_documents, by_bytes = (sum(each) for each in zip((0, 0), *sizes, strict=True))
-    return max(1, round(by_documents / documents), round(by_bytes / nbytes))
+    listed = list(segments)
+    by_documents = sum(segment.documents for segment in listed) / documents
+    by_bytes = sum(segment.nbytes for segment in listed) / nbytes
+    return max(1, round(by_documents), round(by_bytes))
 
 
 def slice_segments(spool: Listing, after: int, through: int, parallelism: int) -> list[list[Slice]]:
