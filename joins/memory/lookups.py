@@ -128,22 +128,32 @@ class LookUps:
 
         `bits[i]` are those of variable `i`; a variable beyond has none.
         """
-        found = np.zeros(self._variables, np.int64)
-        places = np.minimum(variables, len(found) - 1)
+        places = np.minimum(variables, self._variables - 1)
         if not len(bits):
-            return found[places]
-        are_asked = np.zeros(len(found), np.bool_)
+            return np.zeros(len(places), np.int64)
+        if len(places) * _FEW < self._variables:
+            asked, which = np.unique(places, return_inverse=True)
+            few: Ints = self._any_of(bits, asked)[which]
+            return few
+        are_asked = np.zeros(self._variables, np.bool_)
         are_asked[places] = True
         asked = np.flatnonzero(are_asked)
+        found = np.zeros(self._variables, np.int64)
+        found[asked] = self._any_of(bits, asked)
+        return found[places]
+
+    def _any_of(self, bits: Ints, asked: Ints) -> Ints:
+        """Return what `any_of` does, for different variables."""
+        found = np.zeros(len(asked), np.int64)
         starts, counts = self.of_values(asked)
-        some = counts > 0
-        asked, starts, counts = asked[some], starts[some], counts[some]
-        if len(asked):
+        some = np.flatnonzero(counts)
+        if len(some):
+            starts, counts = starts[some], counts[some]
             others = self.others[ranges(starts, counts)]
             own = bits[np.minimum(others, len(bits) - 1)]
             own[others >= len(bits)] = 0
-            found[asked] = np.bitwise_or.reduceat(own, np.cumsum(counts) - counts)
-        return found[places]
+            found[some] = np.bitwise_or.reduceat(own, np.cumsum(counts) - counts)
+        return found
 
     def latter_halves(self, places: Ints) -> Hashes:
         """Return what the variables of some look-ups change in a hash."""

@@ -29,7 +29,8 @@ class Anchoring:
 
     An anchor is changed for one that is several times rarer (`anchor_change`), so a look at recent
     values has to go through the value joins under each anchor, not through the classes, to see that
-    none is.  A look goes through `looked_at` anchors at a time, so that none holds up a batch.
+    none is.  A look goes through `looked_at` anchors at a time, and no more than there are new
+    instances, so that none holds up a batch.
     """
 
     def __init__(self, limits: SignatureLimits = DEFAULT_LIMITS) -> None:
@@ -90,12 +91,14 @@ class Anchoring:
 
     def follow_values(self) -> Iterator[Moved]:
         """Yield classes that get another anchor; most calls look at nothing and yield nothing."""
+        most = min(self._looked_at, self.sample.take_new())
         if not self._waiting:
             if not self.sample.is_due():
                 return
             self._waiting, self._counts = list(self._others), self.sample.counts()
-        counts, some = self._counts, self._waiting[-self._looked_at :]
-        del self._waiting[-self._looked_at :]
+        counts, kept = self._counts, max(0, len(self._waiting) - most)
+        some = self._waiting[kept:]
+        del self._waiting[kept:]
         moved = [
             (value_joins, anchor, best)
             for anchor in some

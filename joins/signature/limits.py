@@ -76,8 +76,8 @@ class SignatureLimits:
     """New instances between two looks in the long run: one takes some 3 ms for 25 variables."""
 
     looked_at: int = 512
-    """Anchors that are gone through at a time, some 20 ms: 50,000 different queries have thousands,
-    and all of them at once took 0.7 s."""
+    """Anchors that are gone through at a time, some 20 ms, and no more than there are new
+    instances: 50,000 different queries have thousands, and all of them at once took 0.7 s."""
 
     also_equal: int = 256
     """Pairs of one anchor that are held against what else its classes join by: to ask costs a

@@ -20,6 +20,10 @@ from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 __all__ = ["InstanceSample", "PairCounts", "rarest"]
 
 
+_FEW = 32
+"""Variables up to which their values are looked for among all of a sample."""
+
+
 class InstanceSample:
     """The values of the latest instances, and when to look at them."""
 
@@ -27,7 +31,7 @@ class InstanceSample:
         self._limits = limits
         self._parts: deque[tuple[int, Ints, Hashes]] = deque()
         self._size = 0
-        self._unseen = 0
+        self._unseen = self._new = 0
         self._look_after = self._limits.first_look
         self._counts: PairCounts | None = None
         self._uncounted = 0
@@ -37,9 +41,15 @@ class InstanceSample:
         self._parts.append((count, variables, hashes))
         self._size += count
         self._unseen += count
+        self._new += count
         self._uncounted += count
         while self._size - self._parts[0][0] >= self._limits.sample_instances:
             self._size -= self._parts.popleft()[0]
+
+    def take_new(self) -> int:
+        """Return how many instances have come since this was last asked."""
+        new, self._new = self._new, 0
+        return new
 
     def look_soon(self) -> None:
         """Begin with frequent looks again: there are new value joins."""
@@ -62,13 +72,16 @@ class InstanceSample:
 
 
 class PairCounts:
-    """How many pairs of instances in a sample have equal values under two variables."""
+    """How many pairs of instances in a sample have equal values under two variables.
+
+    The sample is put in the order of its variables once somebody asks for many of them: for one
+    class more, that would take ten times as long as to find the values of its few.
+    """
 
     def __init__(self, parts: list[tuple[Ints, Hashes]]) -> None:
-        variables = np.concatenate([np.zeros(0, np.int64), *(each for each, _ in parts)])
-        hashes = np.concatenate([np.zeros(0, np.uint64), *(each for _, each in parts)])
-        order = np.argsort(variables)
-        self._variables, self._hashes = variables[order], hashes[order]
+        self._variables = np.concatenate([np.zeros(0, np.int64), *(each for each, _ in parts)])
+        self._hashes = np.concatenate([np.zeros(0, np.uint64), *(each for _, each in parts)])
+        self._is_sorted = False
         self._values: dict[int, tuple[Hashes, Ints]] = {}
         self._pairs: dict[ValueJoin, int] = {}
 
@@ -89,9 +102,19 @@ class PairCounts:
     def _occurrences(self, variable: int) -> tuple[Hashes, Ints]:
         """Return the values under a variable, in order, and how often each occurs."""
         if variable not in self._values:
-            start, stop = np.searchsorted(self._variables, (variable, variable + 1))
-            self._values[variable] = np.unique(self._hashes[start:stop], return_counts=True)
+            if not self._is_sorted and len(self._values) >= _FEW:
+                order = np.argsort(self._variables)
+                self._variables, self._hashes = self._variables[order], self._hashes[order]
+                self._is_sorted = True
+            self._values[variable] = np.unique(self._under(variable), return_counts=True)
         return self._values[variable]
+
+    def _under(self, variable: int) -> Hashes:
+        """Return the values under a variable."""
+        if not self._is_sorted:
+            return self._hashes[self._variables == variable]
+        start, stop = np.searchsorted(self._variables, (variable, variable + 1))
+        return self._hashes[start:stop]
 
 
 def rarest(

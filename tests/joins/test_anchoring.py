@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from joins.signature.anchoring import Anchoring
 from joins.signature.anchortable import NONE, AnchorTable
 from joins.signature.limits import DEFAULT_LIMITS
+from joins.signature.sample import PairCounts
 
 Anchored = tuple[int, tuple[int, int], int, bool]
 """A class: its number, its anchor, its window, and whether it is symmetric."""
@@ -124,6 +126,27 @@ def test_a_look_goes_through_some_anchors_at_a_time_and_comes_to_all() -> None:
     assert set(anchoring.anchor_of.values()) == {(each, each) for each in frequent}
     for variable in frequent:
         anchoring.sample.note(4_000, *values(variable, 10))
-    moved = [{each.now for each in anchoring.follow_values()} for _ in range(4)]
-    assert [len(each) for each in moved] == [2, 2, 1, 0]
+    nothing = np.zeros(0, np.int64), np.zeros(0, np.uint64)
+    moved = []
+    for count in (0, 1, 0, 100, 100, 100):
+        anchoring.sample.note(count, *nothing)
+        moved.append({each.now for each in anchoring.follow_values()})
+    # No more than there are new instances, of which there are many at first.
+    assert [len(each) for each in moved] == [2, 1, 0, 2, 0, 0]
     assert set().union(*moved) == {(each, each) for each in rare}
+
+
+@given(st.lists(st.tuples(st.integers(0, 80), st.integers(1, 5)), max_size=60), st.integers(1, 4))
+def test_pairs_are_counted_alike_of_few_variables_and_of_many(
+    found: list[tuple[int, int]], size: int
+) -> None:
+    pieces = [found[start : start + size] for start in range(0, len(found), size)]
+    parts = [
+        (np.array([v for v, _ in part]), np.array([h for _, h in part], np.uint64))
+        for part in pieces
+    ]
+    counts = PairCounts(parts)
+    for left in range(81):
+        for right in (left, 80 - left):
+            both = ([h for v, h in found if v == variable] for variable in (left, right))
+            assert counts.of((left, right)) == sum(a == b for a, b in product(*both))

@@ -136,5 +136,7 @@ def under(look_ups: LookUps) -> list[list[tuple[int, int]]]:
     ]
     expected = [reduce(or_, of_each[variable], 0) for variable in asked.tolist()]
     assert look_ups.any_of(bits, asked).tolist() == expected
+    alone = [look_ups.any_of(bits, np.array([variable, variable])) for variable in range(43)]
+    assert [each.tolist() for each in alone] == [[reduce(or_, own, 0)] * 2 for own in of_each]
     assert look_ups.any_of(bits[:0], asked).tolist() == [0] * len(asked)
     return [sorted((rows[i], others[i]) for i in each) for each in places]
