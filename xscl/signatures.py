@@ -214,6 +214,7 @@ def _check_count(call: FunctionCall, allowed: tuple[int, int], report: Report) -
         "XS302",
         call.span,
         f"`{call.name}` takes {wanted} argument{'' if wanted == '1' else 's'}, not {count}",
+        f"as in `{call.name}({', '.join('xyz'[:least])})`",
     )
 
 
@@ -231,7 +232,12 @@ def check_pattern(call: FunctionCall, report: Report) -> None:
     try:
         compiled = compile_pattern(pattern.value, flags)
     except PatternError as error:
-        report.error("XS306", pattern.span, f"not a regular expression of XPath: {error}")
+        report.error(
+            "XS306",
+            pattern.span,
+            f"not a regular expression of XPath: {error}",
+            r"a character that has a meaning stands behind a backslash, as in `\(`",
+        )
         return
     if call.name != "matches" and compiled.fits_nothing():
         report.error(

@@ -130,7 +130,12 @@ class UnitParser(PredicateParser):
         if self.blocks > BLOCK_LIMIT + 1:
             raise UnreadableError
         if self.blocks > BLOCK_LIMIT:
-            raise self.fail("XS112", token.span, f"more than {BLOCK_LIMIT} blocks in one query")
+            raise self.fail(
+                "XS112",
+                token.span,
+                f"more than {BLOCK_LIMIT} blocks in one query",
+                "PUBLISH a part of it, and read that stream",
+            )
         span = token.span
         block = BlockSyntax(token.text, span, [], span)
         if self.token.kind in ("/", "//"):
