@@ -111,10 +111,12 @@ class PairCounts:
 
     def _under(self, variable: int) -> Hashes:
         """Return the values under a variable."""
-        if not self._is_sorted:
-            return self._hashes[self._variables == variable]
-        start, stop = np.searchsorted(self._variables, (variable, variable + 1))
-        return self._hashes[start:stop]
+        if self._is_sorted:
+            rows = slice(*np.searchsorted(self._variables, (variable, variable + 1)))
+        else:
+            rows = self._variables == variable
+        found: Hashes = self._hashes[rows]
+        return found
 
 
 def rarest(
