@@ -1,6 +1,6 @@
 """Programs of chains as data: lines of code, what runs keep, and constants.
 
-`chainprograms` makes them of conditions, and `joins.sequences.lockstep.kernels` runs them.
+`chainprograms` makes them of conditions, and `joins.sequences.lockstep.loops` run them.
 """
 
 from __future__ import annotations

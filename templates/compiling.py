@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from hashlib import sha256
+from types import CodeType
 from typing import Any, TypeVar, cast
 
 __all__ = ["borrowed", "can_compile", "compiled", "inlined", "lacks_code"]
@@ -31,7 +33,11 @@ def can_compile() -> bool:
 
 
 def compiled(loop: Loop) -> Loop:
-    """Have a function compiled when it is first called, for the types that it is called with."""
+    """Have a function compiled when it is first called, for the types that it is called with.
+
+    The code is kept until the function changes, one that it calls, or a number that they name,
+    wherever these stand.
+    """
     import numba
 
     try:
@@ -39,18 +45,41 @@ def compiled(loop: Loop) -> Loop:
     except RuntimeError:
         # No directory for its cache can be written to.
         return cast("Loop", numba.njit(nogil=True)(loop))
+    # Numba looks at the file alone in which the function stands.
+    kernel._cache._cache_file._source_stamp = _stamp(loop)
     _drop_unreadable(kernel)
     return cast("Loop", kernel)
 
 
-def inlined(loop: Loop) -> Loop:
-    """Have a function be a part of the loops of its module that call it, once they are compiled.
+def _stamp(loop: Any) -> str:
+    """Return what tells a function, all that it calls and all numbers that these name."""
+    digest, pending, seen = sha256(), [loop], set[Any]()
+    while pending:
+        own = pending.pop()
+        if own in seen:
+            continue
+        seen.add(own)
+        codes = [own.__code__]
+        for code in codes:
+            codes += [each for each in code.co_consts if isinstance(each, CodeType)]
+            plain = [each for each in code.co_consts if not isinstance(each, CodeType)]
+            named = [(name, own.__globals__.get(name)) for name in code.co_names]
+            numbers = [each for each in named if isinstance(each[1], (int, float))]
+            parts = (code.co_code, plain, code.co_names, code.co_varnames, numbers)
+            digest.update(repr(parts).encode())
+            pending += [value.py_func for _, value in named if hasattr(value, "py_func")]
+    return digest.hexdigest()
 
-    A call costs more than a few numbers that are added up.
+
+def inlined(loop: Loop) -> Loop:
+    """Have a function be a part of the loops that call it, once they are compiled.
+
+    A call costs more than a few numbers that are added up, and arrays that are handed to it are
+    counted again: of a part it is seen that they are borrowed.
     """
     import numba
 
-    return cast("Loop", numba.njit(inline="always")(loop))
+    return cast("Loop", numba.njit(forceinline=True)(loop))
 
 
 def borrowed() -> Any:

@@ -141,14 +141,14 @@ class Asking:
 
         They stand in a series behind so many matches, and windows reach back to no other.
         """
-        compared, stretches = self._compared or (), piece.stretches()
-        counts = AggregateBounds(*summed(piece.totals.bounds, [first for first, _ in stretches]))
-        are_open = np.ones(len(stretches), np.bool_)
+        compared, cuts = self._compared or (), piece.cuts()
+        counts = AggregateBounds(*summed(piece.totals.bounds, cuts[:-1]))
+        are_open = np.ones(len(cuts) - 1, np.bool_)
         for aggregate, operator, numbers in compared:
             if self._counts_all(aggregate):
                 extremes = np.fmin.reduce(numbers), np.fmax.reduce(numbers)
                 are_open &= may_hold(counts, operator, *extremes)
-        stretches = [stretches[at] for at in np.flatnonzero(are_open).tolist()]
+        stretches = [(int(cuts[at]), int(cuts[at + 1])) for at in np.flatnonzero(are_open).tolist()]
         # Those that are left are asked exactly, and all at once.
         piece.totals.exact([at for first, last in stretches for at in range(first, last)])
         if len(self.topics) == 1 and all(self._counts_all(each.aggregate) for each in compared):

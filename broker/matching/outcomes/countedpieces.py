@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 
@@ -29,7 +28,7 @@ class CountedPiece:
     """Ends that one topic has: where each stands, and how many runs it stands for.
 
     `leaves_of` finds out of which documents an end is, by its place among `rows`.  Where they
-    `are_matches` each is one that is told by these.
+    `are_matches` each is one that is told by these, and stands for no other.
     """
 
     topic: Topic
@@ -52,11 +51,11 @@ class CountedPiece:
         found.find_leaves = partial(self.leaves_of, self.rows[at])
         return found
 
-    def stretches(self) -> list[tuple[int, int]]:
-        """Return which of them end at one time: from one place up to another."""
+    def cuts(self) -> Ints:
+        """Return the places between which they end at one time, the first and the last too."""
         ends_us = self.places[:, 5]
         at = np.flatnonzero(ends_us[1:] != ends_us[:-1]) + 1
-        return [*pairwise([0, *at.tolist(), len(self)])]
+        return np.concatenate([[0], at, [len(self)]])
 
     def matches(self) -> list[Matched]:
         """Return all of them as matches."""

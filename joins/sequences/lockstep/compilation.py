@@ -16,7 +16,9 @@ __all__ = ["LOOPS", "compile_loops"]
 
 
 def _are_missing() -> bool:
-    from joins.sequences.lockstep.kernels import begin, enter, keep_before, step_on
+    from joins.sequences.lockstep.loops.beginning import begin
+    from joins.sequences.lockstep.loops.lines import enter
+    from joins.sequences.lockstep.loops.stepping import keep_before, step_on
 
     return any(map(lacks_code, (enter, begin, keep_before, step_on)))
 

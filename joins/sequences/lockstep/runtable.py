@@ -270,7 +270,9 @@ class RunTable:
         return have_keys
 
     def _go_on(self, entering: Ints) -> None:
-        from joins.sequences.lockstep.kernels import begin, enter, step_on
+        from joins.sequences.lockstep.loops.beginning import begin
+        from joins.sequences.lockstep.loops.lines import enter
+        from joins.sequences.lockstep.loops.stepping import step_on
 
         if self._programs is None:
             self._programs = programs_of(self._statements, self._gone, self._lateness_us)
@@ -319,14 +321,16 @@ class RunTable:
 
     def _link(self, elements: Ints) -> None:
         """Have elements be found by their documents."""
+        order = np.argsort(self._e[elements, ElementColumn.DOCUMENT], kind="stable")
+        elements = elements[order]
         documents = self._e[elements, ElementColumn.DOCUMENT]
-        if (np.diff(np.sort(documents)) > 0).all():
-            self._e[elements, ElementColumn.NEXT] = self._of_document[documents]
-            self._of_document[documents] = elements
-            return
-        for element, document in zip(elements.tolist(), documents.tolist(), strict=True):
-            self._e[element, ElementColumn.NEXT] = self._of_document[document]
-            self._of_document[document] = element
+        begins = np.ones(len(elements), np.bool_)
+        begins[1:] = documents[1:] != documents[:-1]
+        before = np.concatenate([elements[:1], elements[:-1]])
+        known = self._of_document[documents]
+        self._e[elements, ElementColumn.NEXT] = np.where(begins, known, before)
+        ends = np.append(begins[1:], True)[: len(elements)]
+        self._of_document[documents[ends]] = elements[ends]
 
     def _more_lines(self, count: int) -> None:
         if count > len(self._lines):
@@ -454,7 +458,7 @@ class RunTable:
 
     def _keep_heads(self, kept: npt.NDArray[np.bool_], into: Ints) -> None:
         """Keep the heads that wait and begin with what is kept, and what is before them."""
-        from joins.sequences.lockstep.kernels import keep_before
+        from joins.sequences.lockstep.loops.stepping import keep_before
 
         h = self._h[: self._heads]
         self._waiting = self._waiting[kept[h[self._waiting, HeadColumn.FIRST]]]
