@@ -41,7 +41,7 @@ def compiled(loop: Loop) -> Loop:
     import numba
 
     try:
-        kernel = numba.njit(cache=True, nogil=True)(loop)
+        kernel: Any = numba.njit(cache=True, nogil=True)(loop)
     except RuntimeError:
         # No directory for its cache can be written to.
         return cast("Loop", numba.njit(nogil=True)(loop))

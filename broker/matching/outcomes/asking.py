@@ -142,7 +142,7 @@ class Asking:
         They stand in a series behind so many matches, and windows reach back to no other.
         """
         compared, cuts = self._compared or (), piece.cuts()
-        counts = AggregateBounds(*summed(piece.totals.bounds, cuts[:-1]))
+        counts = AggregateBounds(*summed(piece.totals.bounds, cuts[:-1].tolist()))
         are_open = np.ones(len(cuts) - 1, np.bool_)
         for aggregate, operator, numbers in compared:
             if self._counts_all(aggregate):
