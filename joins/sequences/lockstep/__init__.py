@@ -4,7 +4,7 @@
     statements   chains of one table, and their programs (`templates.chaincode`)
     batchrows    rows of all streams of a chain, of one batch
     elements     such rows as columns of numbers
-    kernels      the loops
+    loops        the loops, a room of their own
     charges      what a tuple would be charged for them
     parts        elements as parts of runs
     runtable     all chains that read the same elements, batch by batch

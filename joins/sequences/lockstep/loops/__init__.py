@@ -1,6 +1,6 @@
 """The loops that step runs over their elements, compiled (`templates.compiling`).
 
-Each does for many runs what `chained.chains` does for one by one, which is the judge.
+They do for many runs what `chained.chains` does for them one by one.
 
     lines       elements that count from a document of the batch on come into lines, by end
     beginning   which elements begin a run of which statement
@@ -12,4 +12,8 @@ Each does for many runs what `chained.chains` does for one by one, which is the 
 
 What the four that are called from outside call is a part of them: of an array that is handed on, or
 read out of a tuple, it is counted otherwise who has it, which costs more than a step.
+
+Invariant: a run goes on to what `chained.chains` finds for it, whatever order runs are stepped in.
+
+Begin with `stepping`.
 """
