@@ -11,10 +11,11 @@ from broker.matching.boxes.index import Box
 from broker.matching.fanout import FanOut
 from broker.matching.mrules import MRule, unshared
 from broker.matching.queries.member import retention_of
-from broker.matching.uses import Strings, Topic, Use
+from broker.matching.uses import Strings, Topic, Use, length_under
 from joins import Durations
 from templates.clause import Clause
 from templates.queryclass import QueryClass
+from xscl.query import SelectKind
 
 __all__ = ["ClassUses", "Classes"]
 
@@ -71,6 +72,7 @@ class ClassUses:
         self._retentions = Durations()
         # By member.  Of a million assignments one would have to be asked after the other.
         self._kept: dict[int, Durations] = {}
+        self._lengths: dict[int, Durations] = {}
         self._entering: dict[Clause, list[Use]] = {}
 
     @property
@@ -82,8 +84,10 @@ class ClassUses:
     def kept_us(self, member: int) -> int:
         """Return for how long documents are kept that uses of a member join, or hold against."""
         self.settle()
-        kept = self._kept.get(member)
-        return 0 if kept is None else kept.longest
+        if member not in self._kept:
+            return 0
+        lengths = self._lengths.get(member)
+        return self._kept[member].longest + (0 if lengths is None else lengths.longest)
 
     def enter(
         self,
@@ -118,8 +122,9 @@ class ClassUses:
                     use.query_class = number
             for retention_us, times in _retentions(uses):
                 self._retentions.add(retention_us, times)
-            for member, kept_us, times in _kept(uses):
-                self._kept.setdefault(member, Durations()).add(kept_us, times)
+            for asked, given in ((self._kept, _kept(uses)), (self._lengths, _lengths(uses))):
+                for member, time_us, times in given:
+                    asked.setdefault(member, Durations()).add(time_us, times)
             self._add(uses)
 
     def _add(self, uses: Sequence[Use]) -> None:
@@ -136,10 +141,11 @@ class ClassUses:
         for own in by_clause.values():
             for retention_us, times in _retentions(own):
                 self._retentions.remove(retention_us, times)
-            for member, kept_us, times in _kept(own):
-                self._kept[member].remove(kept_us, times)
-                if not self._kept[member]:
-                    del self._kept[member]
+            for asked, given in ((self._kept, _kept(own)), (self._lengths, _lengths(own))):
+                for member, time_us, times in given:
+                    asked[member].remove(time_us, times)
+                    if not asked[member]:
+                        del asked[member]
             for alike in self._alike(own):
                 first = alike[0]
                 number = first.query_class
@@ -169,12 +175,22 @@ def _kept(uses: Sequence[Use]) -> Iterator[tuple[int, int, int]]:
     """Yield members, for how long documents are kept for uses of one clause, and how many ask."""
     if not uses[0].is_join:
         return
+    # A graph has matches that end as far behind another as that reaches back.
+    factor = 2 if uses[0].topic.query.kind is SelectKind.COMPRESSED else 1
     for (member, kept_us), alike in groupby(uses, attrgetter("holder", "kept_us")):
-        topics = [use.topic for use in alike]
-        if topics[0].has_outcome:
-            yield from ((member, kept_us + each.outcome_us(kept_us), 1) for each in topics)
-        else:
-            yield member, kept_us, len(topics)
+        yield member, factor * kept_us, sum(1 for _ in alike)
+
+
+def _lengths(uses: Sequence[Use]) -> Iterator[tuple[int, int, int]]:
+    """Yield members, the lengths of the windows that rows are over, and how many ask.
+
+    What inner operators hand on is for several assignments, which have values at the root.
+    """
+    rows = uses[0].topic.query.rows
+    if rows is None or uses[0].clause.stream:
+        return
+    for use in uses:
+        yield use.holder, length_under(rows.length, use.topic.parameters), 1
 
 
 def _retentions(uses: Sequence[Use]) -> Iterator[tuple[int, int]]:
