@@ -289,7 +289,7 @@ def _terms_of(operand: Operand) -> Iterator[Operand]:
 
 
 def _told(read: Operand) -> Callable[[TupleReading], str]:
-    """Return what tells the values of what is read from others: a text."""
+    """Return a function that gives a text, equal for equal values of what is read."""
     if not isinstance(read, Elements):
         name = term(read)
         return lambda reading: reading.value(name)

@@ -123,7 +123,7 @@ class StepEvaluation:
         return RunReading({}, part.start_us, part.end_us, run)
 
     def begun_with(self, part: Part, same: Key, reading: RunReading) -> ChainHead:
-        """Return the run that begins with an element of this step, of which was read what is."""
+        """Return the run that begins with an element of this step, given what was read of it."""
         folds = self._next_folds(reading)
         return ChainHead(None, part, 0, 1, part, part.start_us, part.docid, same, folds, {})
 
@@ -151,7 +151,7 @@ class StepEvaluation:
     def longer_with(
         self, head: ChainHead, before: StepEvaluation, part: Part, reading: RunReading
     ) -> ChainHead:
-        """Return a run with one element more, in this step, of which was read what is."""
+        """Return a run with one element more in this step, given what was read of it."""
         is_further = before is self
         return ChainHead(
             head,
