@@ -50,6 +50,7 @@ from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
 from broker.matching.lateness import Lateness
 from broker.matching.queries.registration import RegisteredQuery, SetChange
 from broker.whynot import why_not
+from broker.whynot.attempts import Attempts
 from broker.whynot.cells import without_tables
 from templates.ordered import choices
 from templates.plain import plain_statements
@@ -351,16 +352,20 @@ class _Estimator:
         is_plain = documents_of(self.query.root) == 2 and not self.query.is_ordered
         if not is_plain or self.query.parameters:
             return None
-        if anchor is None:
-            return pairs if not clause.comparisons else None
-        if len(clause.comparisons) == 1:
+        if len(clause.comparisons) == (0 if anchor is None else 1):
             return pairs
-        examples = self.sample.examples(anchor.meetings, timing, EXAMPLES_MAX)
+        meetings = anchor.meetings if anchor is not None else self._all_meet(clause)
+        examples = self.sample.examples(meetings, timing, EXAMPLES_MAX)
         if not examples:
             return pairs
-        alone = self._alone(number)
-        found = sum(why_not(alone, pair, lateness_us=INFINITE_US).holds for pair in examples)
+        alone = Attempts(self._alone(number), INFINITE_US, 0, lambda end_us: None)
+        found = sum(any(each.holds for each in alone.reasons(pair)) for pair in examples)
         return pairs.within(share(found, len(examples)))
+
+    def _all_meet(self, clause: ClauseView) -> Meetings:
+        """Return that all documents of one side meet all those of the other."""
+        left, right = (sorted(self._documents(side)) for side in clause.sides)
+        return [(left, right)]
 
     def _alone(self, number: int) -> Query:
         """Return the plain statement of an alternative, with its one disjunct."""

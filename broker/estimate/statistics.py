@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -149,20 +148,35 @@ class DocumentSample:
         self, meetings: Meetings, timing: Timing, limit: int
     ) -> list[tuple[Document, Document]]:
         """Return up to `limit` pairs, evenly from the whole sample."""
-        step = max(1, self.pairs(meetings, timing).total() // limit)
-        pairs = self._each_pair(meetings, timing)
-        return [
-            (self.documents[a], self.documents[b]) for a, b in islice(pairs, 0, step * limit, step)
-        ]
+        counts = [self._pairs_of_value(*each, timing) for each in meetings]
+        if not counts or not (total := sum(int(each.sum()) for each in counts)):
+            return []
+        step = max(1, total // limit)
+        ends = np.cumsum(np.concatenate(counts))
+        lefts = [(number, place) for number, (left, _) in enumerate(meetings) for place in left]
+        wanted = np.arange(0, min(total, step * limit), step)
+        rows = np.searchsorted(ends, wanted, "right")
+        before = wanted - ends[rows] + np.concatenate(counts)[rows]
+        times: dict[int, Times] = {}
+        found = []
+        for row, rank in zip(rows.tolist(), before.tolist(), strict=True):
+            number, place = lefts[row]
+            right = meetings[number][1]
+            if number not in times:
+                times = {number: self._times(right)}
+            partner = right[self._partners(place, right, times[number], timing)[rank]]
+            found.append((self.documents[place], self.documents[partner]))
+        return found
 
-    def _each_pair(self, meetings: Meetings, timing: Timing) -> Iterator[tuple[int, int]]:
-        for places, others in meetings:
-            for a in places:
-                for b in others:
-                    apart = self.documents[b].end_us - self.documents[a].end_us
-                    is_in_order = a != b if timing.is_symmetric else apart > 0
-                    if is_in_order and abs(apart) <= timing.window_us:
-                        yield a, b
+    def _partners(self, place: int, right: list[int], ends: Times, timing: Timing) -> Times:
+        """Return at which places of `right`, whose ends are given, partners are."""
+        start, window = self._times([place])[0], min(timing.window_us, 1 << 60) // _MS_US
+        is_partner = ends <= start + window
+        if timing.is_symmetric:
+            is_partner &= (ends >= start - window) & (np.array(right) != place)
+        else:
+            is_partner &= ends > start
+        return np.flatnonzero(is_partner)
 
 
 def take_sample(plan: EvaluationPlan, documents: Sequence[Document]) -> DocumentSample:

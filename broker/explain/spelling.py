@@ -6,6 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
+from broker.explain.quantities import (
+    Quantity,
+    quantity_of,
+    quantity_of_both,
+    spell_duration,
+)
 from xscl.canonical import render_number, render_string
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.path import (
@@ -216,7 +222,7 @@ def spell_operand(operand: Operand | Derived, labels: dict[str, str] | None = No
                 "/.//", "//"
             )
         case DerivedCall(function, arguments) if function in _ARITHMETIC:
-            sides = [_spell_side(each, labels) for each in arguments]
+            sides = _spell_sides(function, arguments, labels)
             return f" {function} ".join(sides) if len(sides) > 1 else f"{function}{sides[0]}"
         case DerivedCall(
             "jaccard", (DerivedCall("words", (left,)), DerivedCall("words", (right,)))
@@ -252,6 +258,14 @@ def _spell_elements(operand: Elements, labels: dict[str, str] | None) -> str:
     return f"{operand.function}({', '.join(spelled)})"
 
 
+def _spell_sides(
+    function: str, sides: Sequence[Operand], labels: dict[str, str] | None
+) -> list[str]:
+    """Return the sides of an operation; what is added to a time as a duration."""
+    is_time = function in ("+", "-") and any(quantity_of(each).is_time for each in sides)
+    return [(is_time and spell_duration(each)) or _spell_side(each, labels) for each in sides]
+
+
 def _spell_side(operand: Operand, labels: dict[str, str] | None) -> str:
     text = spell_operand(operand, labels)
     is_composed = isinstance(operand, Conditional) or (
@@ -272,8 +286,12 @@ def spell_disjunct(disjunct: Disjunct, labels: dict[str, str] | None = None) -> 
 def spell_comparison(comparison: ValueJoin | Residual, labels: dict[str, str] | None = None) -> str:
     """Return a value join or a residual."""
     operator = comparison.operator if isinstance(comparison, Residual) else "="
-    left = spell_operand(comparison.left, labels)
-    return f"{left} {operator} {spell_operand(comparison.right, labels)}"
+    sides = (comparison.left, comparison.right)
+    is_length = quantity_of_both(*sides) is Quantity.DURATION
+    left, right = (
+        (is_length and spell_duration(each)) or spell_operand(each, labels) for each in sides
+    )
+    return f"{left} {operator} {right}"
 
 
 def spell_filters(filters: Sequence[Condition]) -> str:

@@ -12,11 +12,12 @@ from functools import cached_property, lru_cache
 from itertools import islice
 
 from broker.documents.document import CLOCK, Document, render_time
+from broker.explain.quantities import Quantity, quantity_of_both
 from broker.explain.spelling import spell_comparison, spell_operand
 from broker.whynot.blocks import Binding
 from broker.whynot.likeness import similarity_reason
 from broker.whynot.nearmiss import nearest
-from broker.whynot.reason import Reason, quote, spell_length
+from broker.whynot.reason import UNITS_MAX, Reason, quote, spell_length
 from xscl import functions
 from xscl.durations import render_duration
 from xscl.evaluation import (
@@ -210,16 +211,18 @@ class Joining:
 
     def _residual(self, residual: Residual) -> Reason:
         name = self._spell(residual)
+        quantity = quantity_of_both(residual.left, residual.right)
         holds = compile_condition([residual])
         seen: list[tuple[Values, Values]] = []
         for one in self._projections(residual.left, residual.right):
             left, right = self._values(residual.left, one), self._values(residual.right, one)
             if holds(self._reading(one)):
-                text = f"{name}: {side_text(left)} {residual.operator} {side_text(right)}"
+                sides = (side_text(each, quantity) for each in (left, right))
+                text = f"{name}: {f' {residual.operator} '.join(sides)}"
                 return Reason("residual", True, text)
             seen.append((left, right))
         shown = "; ".join(
-            f"{side_text(left)} and {side_text(right)}" for left, right in seen[:_SHOWN]
+            " and ".join(side_text(each, quantity) for each in sides) for sides in seen[:_SHOWN]
         )
         more = f"; and {len(seen) - _SHOWN} more" if len(seen) > _SHOWN else ""
         text = f"{name}: holds for none of {shown}{more}" if len(seen) > 1 else f"{name}: {shown}"
@@ -354,12 +357,25 @@ def _several(values: Iterable[str]) -> str:
     return f"{shown} and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else shown
 
 
-def side_text(values: Values) -> str:
-    """Return the values of one side of a comparison."""
+def side_text(values: Values, quantity: Quantity = Quantity.NONE) -> str:
+    """Return the values of one side of a comparison, numbers as what they are of."""
     if not values:
         return "nothing"
-    numbers = [v if isinstance(v, str) else float(v) for v in values]
-    return ", ".join(quote(v) if isinstance(v, str) else f"{v:g}" for v in numbers[:_SHOWN])
+    return ", ".join(
+        quote(v) if isinstance(v, str) else _number_text(float(v), quantity)
+        for v in values[:_SHOWN]
+    )
+
+
+def _number_text(value: float, quantity: Quantity) -> str:
+    if not (quantity.is_time and value.is_integer()):
+        return f"{value:g}"
+    if quantity is Quantity.DURATION:
+        return ("-" if value < 0 else "") + spell_length(abs(int(value)), most=UNITS_MAX)
+    try:
+        return render_time(int(value))
+    except (OverflowError, ValueError):
+        return f"{value:g}"
 
 
 def _no_number(left: Values, right: Values) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Reason", "quote", "spell_length"]
+__all__ = ["UNITS_MAX", "Reason", "quote", "spell_length"]
 
 VALUE_CHARACTERS = 60
 """Characters of a value that are shown; titles of real items have a median of 58."""
@@ -69,10 +69,12 @@ _UNITS = (
     (1_000, "ms"),
     (1, "us"),
 )
+UNITS_MAX = len(_UNITS)
+"""Units of a length of time that is spelled exactly."""
 
 
-def spell_length(length_us: int) -> str:
-    """Return a length of time in its two largest units.
+def spell_length(length_us: int, *, most: int = 2) -> str:
+    """Return a length of time in its largest units, at most so many of them.
 
     >>> spell_length(93_600_000_000), spell_length(0)
     ('1 day 2 hours', '0 seconds')
@@ -83,4 +85,4 @@ def spell_length(length_us: int) -> str:
         if count:
             plural = "s" if count > 1 and len(name) > 2 else ""
             parts.append(f"{count:,} {name}{plural}")
-    return " ".join(parts[:2]) or "0 seconds"
+    return " ".join(parts[:most]) or "0 seconds"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, islice
 
 from broker.documents.document import Document, render_time
+from broker.explain.quantities import Quantity, quantity_of_both
 from broker.explain.spelling import spell_comparison, spell_operand
 from broker.whynot.blockattempts import BlockAttempts
 from broker.whynot.operators import side_text
@@ -259,9 +260,9 @@ class RunAttempts:
         labels = dict(self.labels)
         are_ordered = any(each.operator[0] in "<>" for each in single.residuals)
 
-        def shown(operand: Operand) -> str:
+        def shown(operand: Operand, quantity: Quantity = Quantity.NONE) -> str:
             values = compile_values(operand)(reading)
-            return side_text([to_double(v) for v in values] if are_ordered else values)
+            return side_text([to_double(v) for v in values] if are_ordered else values, quantity)
 
         for join in single.similarity_joins:
             return f"`{spell_comparison(join.residual, labels)}` does not hold"
@@ -275,7 +276,10 @@ class RunAttempts:
         compared: Sequence[ValueJoin | Residual] = (*single.value_joins, *single.residuals)
         (comparison,) = compared
         operator = comparison.operator if isinstance(comparison, Residual) else "="
-        sides = f"{shown(comparison.left)} {operator} {shown(comparison.right)}"
+        quantity = quantity_of_both(comparison.left, comparison.right)
+        sides = f" {operator} ".join(
+            shown(each, quantity) for each in (comparison.left, comparison.right)
+        )
         return f"`{spell_comparison(comparison, labels)}` is {sides}"
 
 

@@ -169,6 +169,42 @@ def test_residuals_thin_the_matches_out() -> None:
     assert half.low < half.expected < half.high
 
 
+@pytest.mark.parametrize(
+    ("operator", "equal", "end"),
+    [
+        ("FOLLOWED BY", "", "WITHIN 150 min"),
+        ("JOIN", "", "WHERE a/k < b/k"),
+        ("JOIN", "a/t = b/t", "WHERE a/k < b/k"),
+    ],
+)
+def test_what_holds_of_half_of_the_pairs_halves_the_matches(
+    operator: str, equal: str, end: str
+) -> None:
+    documents = [item(i + 1, i, k=str(i), t="x") for i in range(48)]
+    found = of(f"S//item->a {operator} {{{equal}, 4 h}} S//item->b {end}", documents)
+    assert found.matches_per_day is not None
+    low, high = found.matches_per_day.low, found.matches_per_day.high
+    a_day = 24 * 4 / 2 * (2 if operator == "JOIN" else 1)
+    assert 0.6 * a_day < low < a_day < high < 2 * a_day
+
+
+def test_examples_are_pairs_within_the_window_and_are_spread_over_all() -> None:
+    documents = items(["a", "b"] * 12)
+    sample = take_sample(survey_with_plan(xscl.parse("S//item", id="q"))[1], documents)
+    everything = list(range(len(documents)))
+    for is_symmetric in (False, True):
+        timing = Timing(2 * HOUR_US, is_symmetric)
+        meetings = [(everything[::2], everything[1::2]), ([0], []), (everything, everything)]
+        pairs = sample.pairs(meetings, timing).total()
+        every = sample.examples(meetings, timing, 10_000)
+        numbers = [(a.docid, b.docid) for a, b in every]
+        apart = [abs(b - a) if is_symmetric else b - a for a, b in numbers]
+        assert len(numbers) == pairs
+        assert all(1 <= each <= 2 for each in apart)
+        some = sample.examples(meetings, timing, 7)
+        assert [(a.docid, b.docid) for a, b in some] == numbers[:: pairs // 7][:7]
+
+
 def test_constants_restrict_what_is_counted() -> None:
     documents = [item(i, i, k="v", w="Ann" if i % 10 == 0 else "Bob") for i in range(1, 41)]
     text = "S//item[w = '{}']->a FOLLOWED BY {{a/k = b/k, 2 h}} S//item->b"

@@ -226,6 +226,33 @@ def test_a_residual_over_what_is_no_number() -> None:
     assert failure.hint == "numbers are compared, and one side is no number"
 
 
+@pytest.mark.parametrize(
+    ("end", "text"),
+    [
+        ("WITHIN 30 min", "dur() <= 30 minutes: 40 minutes and 30 minutes"),
+        (
+            "WHERE time(y) - time(x) < $d",
+            "time(y) - time(x) < 30 minutes: 40 minutes and 30 minutes",
+        ),
+        (
+            "WHERE time(y) <= time(x) + 30 min",
+            "time(y) <= time(x) + 30 minutes: 2026-01-01T00:41:00Z and 2026-01-01T00:31:00Z",
+        ),
+        (
+            "WHERE time(x) - end() > -90 s",
+            "time(x) - end() > -90000000: -40 minutes and -1 minute 30 seconds",
+        ),
+        ("WHERE 2 * dur() < 1 h", "2 * dur() < 1 hour: 1 hour 20 minutes and 1 hour"),
+        ("WHERE dur() div 1 min > 60", "dur() div 60000000 > 60: 40 and 60"),
+    ],
+)
+def test_times_and_lengths_are_told_as_such(end: str, text: str) -> None:
+    query = f"S//a->x FOLLOWED BY {{x/k = y/k, 1 h}} S//a->y {end}"
+    given = {"d": us("30 m")} if "$" in end else {}
+    lines = (document("S", 1, k("7")), document("S", 41, k("7")))
+    assert only_failure(ask(query, *lines, parameters=given)).text == text
+
+
 def test_comparisons_that_hold_only_apart() -> None:
     query = "S//b->b[k->k][m->m] FOLLOWED BY {k = n AND m = o, 1 h} S//b[k->n][m->o]"
     left = "<r><b><k>1</k><m>2</m></b><b><k>3</k><m>4</m></b></r>"
