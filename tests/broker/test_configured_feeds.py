@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 import pytest
-from support.feed_server import FeedServer, Page, entries, rss, start_feed_server
+from support.feed_server import FeedServer, Page, entries, entry, rss, start_feed_server
+from support.light_broker import LightService
 from support.sparkless_broker import get, running, session_of, when
 
 from broker.service.lifecycle import Service
@@ -73,3 +75,41 @@ async def test_a_broker_whose_settings_name_no_secret_does_not_start(tmp_path: P
     with pytest.raises(SettingsError, match="NOWHERE is not set"):
         Service(settings_in(tmp_path, feed))
     assert not (tmp_path / "data").exists()
+
+
+PAIR = "news//item->a JOIN {a/id = b/id AND revision(b) = revision(a) + 1, 1 d} news//item->b"
+
+
+async def test_revisions_of_an_item_are_told_apart_also_after_a_restart(
+    feed_server: FeedServer, tmp_path: Path
+) -> None:
+    feed = f'url = "{feed_server.url("/feed")}"\nstream = "news"\nevery = "100 ms"\n'
+    settings = settings_in(tmp_path, feed + 'on_update = "new document"')
+    feed_server.pages["/feed"] = [Page(rss(entry(1, title=title))) for title in ("One", "Two")]
+    async with running(settings, LightService) as url, session_of(tmp_path) as session:
+        for name, text in (("pair", PAIR), ("revised", "news//item->a WHERE revision(a) > 0")):
+            (await session.put(f"{url}/v1/queries/{name}?since=all", data=text)).raise_for_status()
+        before = await matched(session, url, 2)
+    feed_server.pages["/feed"] = Page(rss(entry(1, title="Three")))
+    async with running(settings, LightService) as url, session_of(tmp_path) as session:
+        after = await matched(session, url, 4)
+    assert before == [("pair", [0, 1]), ("revised", [1])]
+    assert after == [*before[:1], ("pair", [1, 2]), *before[1:], ("revised", [2])]
+
+
+async def matched(
+    session: aiohttp.ClientSession, url: str, count: int
+) -> list[tuple[str, list[int]]]:
+    """Return so many matches: of which query each is, and which revisions of an item it has."""
+    every = f"{url}/v1/matches?after=0"
+    found = await when(session, every, lambda answer: len(answer["matches"]) >= count)
+    return sorted(
+        (match["query"], [revision_of(each["key"]) for each in match["documents"]])
+        for match in found["matches"]
+    )
+
+
+def revision_of(key: str) -> int:
+    """Return which revision a document with a key is: that of `key#2` is the first."""
+    _, _, ordinal = key.partition("#")
+    return int(ordinal or 1) - 1
