@@ -16,7 +16,8 @@ not show: engine, shards, batches, restarts, and bounds so small that everything
 With `--ordered` the queries are of NEXT, UNLESS and NOT (`tests/generators/ordered_cases.py`), with
 `--shared` their assignments are decided together (`tests/generators/shared_cases.py`),
 with `--repeated` they have runs (`tests/generators/run_cases.py`), with `--chains` chains that are
-stepped in columns (`tests/generators/column_cases.py`), with `--rows-of-chains` rows of such chains
+stepped in columns (`tests/generators/column_cases.py`), with `--runs-behind-next` repetitions
+behind NEXT that are (there), with `--rows-of-chains` rows of such chains
 (there), with `--outcomes` WINDOW, LIMIT
 and DISJOINT (`tests/generators/outcome_cases.py`), with `--counted` they count runs
 (`tests/generators/counted_cases.py`), with `--lossy` LOSS
@@ -57,7 +58,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from generators.choosers import RandomChooser  # noqa: E402
 from generators.clause_coverage import Coverage  # noqa: E402
-from generators.column_cases import column_case, counted_chain_case  # noqa: E402
+from generators.column_cases import (  # noqa: E402
+    column_case,
+    column_run_case,
+    counted_chain_case,
+)
 from generators.counted_cases import counted_case  # noqa: E402
 from generators.loss_cases import loss_case  # noqa: E402
 from generators.ordered_cases import ordered_case  # noqa: E402
@@ -101,6 +106,7 @@ MEMORY = Path("/dev/shm")
 
 CASES: dict[str, Callable[[RandomChooser], str]] = {
     "chains": column_case,
+    "runs-behind-next": column_run_case,
     "rows-of-chains": counted_chain_case,
     "counted": counted_case,
     "lossy": loss_case,
@@ -113,6 +119,7 @@ CASES: dict[str, Callable[[RandomChooser], str]] = {
 }
 KINDS = {
     "chains": "queries have chains that are stepped in columns",
+    "runs-behind-next": "queries have repetitions behind NEXT that are stepped in columns",
     "rows-of-chains": "queries have rows of such chains",
     "counted": "queries count runs, or draw them",
     "lossy": "queries have LOSS",

@@ -94,12 +94,13 @@ class ChainProgram:
     """The conditions of a chain: what they run, and their constants, which are data.
 
     `columns` are for each step the operands of which its elements have numbers.  `predicates` are
-    for each step the lines with which begins what is asked of its first element, and of each.
+    for each step the lines with which begins what is asked of its first element, of each, and of
+    one that a run takes next (WHILE).
     """
 
     columns: tuple[tuple[ChainOperand, ...], ...]
     code: tuple[Line, ...]
-    predicates: tuple[tuple[int, int], ...]
+    predicates: tuple[tuple[int, int, int], ...]
     slots: tuple[Slot, ...]
     sorted_by: SortedBy | None
     constants: tuple[float | str, ...] = field(compare=False)

@@ -27,7 +27,8 @@ class ChainLink:
     """A step of a chain: what is asked of its first element, and of each.
 
     `run` is the term under which conditions read its elements.  `window_us` bounds the time from
-    the step before, `gap_us` that between neighbours.
+    the step before, `gap_us` that between neighbours.  `go_on` (WHILE) is asked of an element that
+    a run takes next, and ends it: only a repetition that is stepped as a chain has it.
     """
 
     run: str
@@ -38,6 +39,7 @@ class ChainLink:
     folds: tuple[FoldValue, ...]
     gap_us: int
     window_us: int
+    go_on: Disjuncts = (Disjunct(),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class ChainDecision:
     def conditions(self) -> Iterator[Disjunct]:
         """Yield all that is asked, of FOLD its values as comparisons."""
         for link in self.links:
-            yield from (*link.first, *link.each)
+            yield from (*link.first, *link.each, *link.go_on)
             for fold in link.folds:
                 yield Disjunct(residuals=(Residual(fold.first, "=", fold.following),))
         for absent in self.absences:

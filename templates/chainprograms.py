@@ -6,8 +6,8 @@ between them.  Of texts that are compared with texts it is asked whether they ar
 stands for each.  Constants are data: statements that are equal but for these have one program.
 
 A chain is not for programs where a unit has alternatives or several values of one path, something
-must be absent, or functions of strings are asked; nor, under NEXT, where elements are looked up by
-a text that they have in common with a run: a program tries one after the other.
+must be absent, or functions of strings are asked; nor, under MATCH NEXT, where elements are looked
+up by a text that they have in common with a run: a program tries one after the other.
 """
 
 from __future__ import annotations
@@ -72,13 +72,16 @@ class _NoProgramError(Exception):
     """A condition that is no program over columns."""
 
 
-def compile_chain(decision: ChainDecision) -> ChainProgram | None:
-    """Return the program of a chain, None where it has none."""
+def compile_chain(decision: ChainDecision, *, are_looked_up: bool = True) -> ChainProgram | None:
+    """Return the program of a chain, None where it has none.
+
+    With `are_looked_up` it has none either where elements are looked up by texts one by one.
+    """
     if decision.is_open or decision.absences:
         return None
     if any(len(link.elements) != 1 for link in decision.links):
         return None
-    if not decision.is_contiguous and _are_looked_up(decision):
+    if are_looked_up and not decision.is_contiguous and _have_look_ups(decision):
         return None
     try:
         return _Compiler(decision.links).compile()
@@ -86,7 +89,7 @@ def compile_chain(decision: ChainDecision) -> ChainProgram | None:
         return None
 
 
-def _are_looked_up(decision: ChainDecision) -> bool:
+def _have_look_ups(decision: ChainDecision) -> bool:
     """Return whether elements are looked up by a text that they have in common with a run."""
     single = frozenset([None, *(link.run for link in decision.links)])
     return any(
@@ -116,10 +119,11 @@ class _Compiler:
 
     def compile(self) -> ChainProgram:
         """Return the program."""
-        predicates: list[tuple[int, int]] = []
+        predicates: list[tuple[int, int, int]] = []
         for step, link in enumerate(self._links):
             self._step = step
-            predicates.append((self._predicate(link.first), self._predicate(link.each)))
+            first, each, go_on = map(self._predicate, (link.first, link.each, link.go_on))
+            predicates.append((first, each, go_on))
         sorted_by = self._sorted_by()
         self._write_folds()
         return ChainProgram(

@@ -27,13 +27,13 @@ class RunLimits:
     """Bits of the number of runs that end at one time, where they are counted without a graph."""
 
     heads: int = 100_000
-    """Runs of a chain that are not complete, with one newest document."""
+    """Runs of a chain, or behind NEXT, complete or not, with one newest document."""
 
     swept_parts: int = 1_000
     """The fewest elements and incomplete runs among which useless ones are looked for."""
 
     in_columns: bool = True
-    """Whether runs over chains are stepped by compiled loops, where these are there."""
+    """Whether runs over chains and behind NEXT are stepped by compiled loops that are there."""
 
 
 DEFAULT_RUN_LIMITS = RunLimits()

@@ -39,7 +39,7 @@ from joins.sequences.runrows import (
 from joins.sequences.runs import RunEvaluation
 from templates.chaincode import ChainProgram
 from templates.chaindecision import ChainDecision, DecidedChains
-from templates.chainprograms import compile_chain
+from templates.runchains import in_columns
 from templates.rundecision import DecidedRuns, RunDecision
 
 __all__ = ["Repetitions"]
@@ -215,6 +215,8 @@ class Repetitions:
             for step, each in enumerate(runs.steps):
                 if each.stream is not None:
                     evaluation.read(step, each.stream)
+        elif runs.left is not None and isinstance(evaluation, ColumnChainEvaluation):
+            evaluation.read(0, runs.left)
         elif runs.left is not None:
             assert isinstance(evaluation, RunEvaluation)
             evaluation.read(runs.left)
@@ -222,10 +224,10 @@ class Repetitions:
 
     def _evaluation(self, decision: AnyDecision) -> AnyEvaluation:
         """Return an evaluation that begins: in columns, where it can be and loops are compiled."""
-        if self._limits.in_columns and isinstance(decision, ChainDecision):
-            program = compile_chain(decision)
-            if program is not None and LOOPS.are_ready():
-                return ColumnChainEvaluation(decision, program, self._table(decision, program))
+        if self._limits.in_columns:
+            stepped = in_columns(decision)
+            if stepped is not None and LOOPS.are_ready():
+                return ColumnChainEvaluation(*stepped, self._table(*stepped))
         return _evaluation_of(decision, self._lateness_us, self._limits)
 
     def _table(self, decision: ChainDecision, program: ChainProgram) -> RunTable:

@@ -23,6 +23,7 @@ from templates.rundecision import (
     DecidedRuns,
     Run,
     RunAtHand,
+    RunElement,
     RunReading,
     TermNode,
     Values,
@@ -90,7 +91,7 @@ class FoundRows(ABC, Generic[F]):
         """Yield what the terms of each row of a tuple are bound to."""
 
     def _extent(self, one: F) -> Extent:
-        return Extent.of(one.parts)
+        return one.extent if isinstance(one, ColumnChain) else Extent.of(one.parts)
 
     def _position(self, one: F, extent: Extent) -> TuplePosition | None:
         if one.docid is None:
@@ -120,7 +121,10 @@ class FoundRows(ABC, Generic[F]):
         )
 
 
-class RunRows(FoundRows[DecidedRun]):
+AnyRun = DecidedRun | ColumnChain
+
+
+class RunRows(FoundRows[AnyRun]):
     """Makes the rows of one class of runs."""
 
     def __init__(self, number: int, runs: DecidedRuns) -> None:
@@ -133,31 +137,30 @@ class RunRows(FoundRows[DecidedRun]):
             for begin in runs.decision.begins
         ]
 
-    def terms(self, one: DecidedRun, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
+    def terms(self, one: AnyRun, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
         """Yield what stands before with which the run begins, each with the run."""
-        own = run_terms(
-            self._runs.run,
-            self._runs.keys,
-            self._keys,
-            one.head.elements,
-            one.head.folds,
-            identity,
-        )
-        for row in self._lefts(one):
+        if isinstance(one, ColumnChain):
+            own = column_terms(one, 1, self._runs.run, self._runs.keys, self._keys, identity)
+            lefts = self._lefts(one.first_of(0), one.first_of(1), 0)
+        else:
+            head = one.head
+            own = run_terms(
+                self._runs.run, self._runs.keys, self._keys, head.elements, head.folds, identity
+            )
+            lefts = self._lefts(head.left, head.elements[0], head.begin)
+        for row in lefts:
             yield {**row.terms, **own}
 
-    def _lefts(self, one: DecidedRun) -> Iterator[PartRow]:
-        """Yield the rows of what stands before with which the run begins."""
-        head = one.head
-        if self._runs.left is None or head.left is None:
+    def _lefts(self, left: Part | None, first: Part, begin: int) -> Iterator[PartRow]:
+        """Yield the rows of what stands before with which a run begins."""
+        if self._runs.left is None or left is None:
             yield PartRow({})
             return
-        first = head.elements[0]
-        folding = self._folding[head.begin]
-        folds = {} if folding is None else folding.first_folds(head.left)
+        folding = self._folding[begin]
+        folds = {} if folding is None else folding.first_folds(left)
         run = RunAtHand((), first.element, folds)
-        for row in head.left.rows.get(self._runs.left.name, ()):
-            if self._first(RunReading(row.terms, head.left.start_us, first.end_us, run)):
+        for row in left.rows.get(self._runs.left.name, ()):
+            if self._first(RunReading(row.terms, left.start_us, first.end_us, run)):
                 yield row
 
 
@@ -231,9 +234,6 @@ class ChainRows(FoundRows[AnyChain]):
             {each.block: each.keys for each in link.elements} for link in chains.decision.links
         ]
 
-    def _extent(self, one: AnyChain) -> Extent:
-        return one.extent if isinstance(one, ColumnChain) else super()._extent(one)
-
     def terms(self, one: AnyChain, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
         """Yield the rows of the plain units that fit, each with the runs."""
         own: dict[str, TermNode] = {}
@@ -260,12 +260,7 @@ class ChainRows(FoundRows[AnyChain]):
         if not isinstance(one, ColumnChain):
             folds = one.runs[step.run].folds
             return run_terms(step.run, step.keys, keys, one.steps[number], folds, identity)
-        first = one.first_of(number).element
-        assert first is not None
-        own = {step.run: TermNode(identity(one.chosen_of(number)), one.spelled(number))}
-        for name, key in zip(step.keys, keys[first.block], strict=True):
-            own[name] = TermNode(0, first.value(key))
-        return own
+        return column_terms(one, number, step.run, step.keys, keys, identity)
 
     def _begin(self, one: AnyChain, terms: Mapping[str, TermNode]) -> bool:
         """Return whether each step begins as the class asks of its rows."""
@@ -291,7 +286,26 @@ def run_terms(
     elements = tuple(part.element for part in parts if part.element is not None)
     chosen = tuple((part.blocks, part.chosen) for part in parts)
     own = {run: TermNode(identity(chosen), Run(elements, folds).spell())}
-    first = elements[0]
-    for name, key in zip(key_names, keys[first.block], strict=True):
-        own[name] = TermNode(0, first.value(key))
-    return own
+    return own | _key_terms(key_names, keys, elements[0])
+
+
+def column_terms(
+    one: ColumnChain,
+    step: int,
+    run: str,
+    key_names: Sequence[str],
+    keys: Mapping[int, Sequence[str]],
+    identity: _Identity,
+) -> dict[str, TermNode]:
+    """Return what a tuple carries of the run of a step, as `run_terms` does."""
+    first = one.first_of(step).element
+    assert first is not None
+    own = {run: TermNode(identity(one.chosen_of(step)), one.spelled(step))}
+    return own | _key_terms(key_names, keys, first)
+
+
+def _key_terms(
+    names: Sequence[str], keys: Mapping[int, Sequence[str]], first: RunElement
+) -> dict[str, TermNode]:
+    values = (first.value(key) for key in keys[first.block])
+    return {name: TermNode(0, value) for name, value in zip(names, values, strict=True)}

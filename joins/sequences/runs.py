@@ -66,6 +66,7 @@ class RunEvaluation:
         self._size = 0
         self.limit: int | None = None
         self._counts: Counter[int] = Counter()
+        self._head_counts: Counter[int] = Counter()
         self._absent = [
             AbsentTuples(each, decision.retention_us, lateness_us) for each in decision.absences
         ]
@@ -107,6 +108,7 @@ class RunEvaluation:
     def decide(self, clock: WatermarkSteps) -> list[DecidedRun]:
         """Return the runs that are found in the batch, in no order."""
         self._counts.clear()
+        self._head_counts.clear()
         self._size += sum(unit.take_new() for unit in self._absent)
         if self.decision.is_next:
             found = list(self._next(clock))
@@ -156,7 +158,18 @@ class RunEvaluation:
         for head, parts in touched.values():
             yield from self._advance(head, parts)
         for head in list(self._begun()):
-            yield from self._advance(head, None)
+            if self._is_taken(head):
+                yield from self._advance(head, None)
+
+    def _is_taken(self, head: Head) -> bool:
+        """Return whether a run goes on, or its newest document makes too many."""
+        if self.limit is not None and head.docid >= self.limit:
+            return False
+        self._head_counts[head.docid] += 1
+        if self._head_counts[head.docid] <= self._limits.heads:
+            return True
+        self.limit = head.docid
+        return False
 
     def _entering(self, clock: WatermarkSteps) -> list[Part]:
         """Return the elements that count from documents of the batch on."""
@@ -186,7 +199,7 @@ class RunEvaluation:
             self._leave(head)
             for part in found:
                 longer = self._longer(head, part)
-                if longer is not None and self._takes(longer):
+                if longer is not None and self._is_taken(longer) and self._takes(longer):
                     docid = max(longer.docid, part.settled)
                     yield DecidedRun(longer, docid)
                     stack.append((longer, None))

@@ -1,6 +1,6 @@
 """Random cases of chains that are stepped in columns: they compare numbers, and equal texts.
 
-A repetition may fold a number, and a text.
+A repetition may fold a number, and a text.  One behind NEXT is stepped as a chain of two steps.
 
 Several statements differ in constants or in what they compare, over documents that tie, come late,
 and are published.  Steps have one number to three, documents lack some, or have several of one.  In
@@ -14,16 +14,24 @@ from collections.abc import Callable
 from generators.choosers import Chooser
 from generators.ordered_cases import Statements, seconds
 
-__all__ = ["column_case", "counted_chain_case"]
+__all__ = ["column_case", "column_run_case", "counted_chain_case"]
 
 
 class _Step:
     """A unit of a chain, or a repetition, with some numbers."""
 
     def __init__(
-        self, chooser: Chooser, number: int, stream: str, names: str, most: str, *, may_fold: bool
+        self,
+        chooser: Chooser,
+        number: int,
+        stream: str,
+        names: str,
+        most: str,
+        *,
+        may_fold: bool,
+        is_repeated: bool | None = None,
     ) -> None:
-        self.is_repeated = chooser.integer(0, 2) > 0
+        self.is_repeated = chooser.integer(0, 2) > 0 if is_repeated is None else is_repeated
         leaves = chooser.choice(["p", most, most])
         self.names = [f"{leaf}{number}" for leaf in leaves]
         self.own = self.names[0]
@@ -182,9 +190,68 @@ class _ColumnChains(Statements):
         return chooser.choice(sides)
 
 
+class _ColumnRuns(_ColumnChains):
+    """Makes statements with a repetition behind NEXT, most with WHILE."""
+
+    def statements(self) -> list[str]:
+        """Return some statements with the same blocks."""
+        chooser = self.chooser
+        stream = chooser.choice("SSSP")
+        steps = [
+            _Step(chooser, n, stream, *self.kinds[n], may_fold=True, is_repeated=bool(n))
+            for n in range(2)
+        ]
+        keys = f" SAME ({chooser.choice(['//k', '//k, //p'])})" if chooser.integer(0, 1) else ""
+        grace = f" GRACE {chooser.choice([0, 1, 2, 4])} s" if chooser.integer(0, 4) else ""
+        count = chooser.choice([1, 2, 3])
+        return [f"{self.around(steps, keys)}{grace}" for _ in range(count)]
+
+    def around(self, steps: list[_Step], keys: str) -> str:
+        """Return a repetition with its keys, now and then with something behind it."""
+        chooser = self.chooser
+        text = self.run(*steps)
+        behind = f"S//{chooser.choice('ab')}[p->q]"
+        own = chooser.choice(["last", "first", "max", "sum"]) + f"({steps[1].own})"
+        keyword = chooser.choice(["NEXT", "FOLLOWED BY", "NOT FOLLOWED BY"])
+        asked = chooser.choice(["", f"q > {own}", f"q = last({steps[1].own})"])
+        kind = chooser.integer(0, 5)
+        if kind == 0:
+            return f"({text}) {keyword} {{{asked}, {chooser.choice('25')} s}} {behind}{keys}"
+        if kind == 1:
+            return f"{text}{keys} WHERE {own} >= {chooser.choice(['1', steps[0].own])}"
+        if kind == 2:
+            return f"({text}{keys} WHERE dur() >= 2 s) {keyword} {{{asked}, 5 s}} {behind}"
+        return f"{text}{keys}"
+
+    def run(self, left: _Step, step: _Step) -> str:
+        """Return a repetition behind NEXT, with its windows."""
+        chooser = self.chooser
+        is_within = chooser.integer(0, 2) == 0
+        first = self.conditions([left], step, is_own=False) if chooser.integer(0, 1) else ""
+        window = "" if is_within and chooser.integer(0, 1) else f", {chooser.choice('2589')} s"
+        braces = f" {{{first}{window}}}" if first or window else ""
+        gap = f", {chooser.choice('148')} s" if chooser.integer(0, 3) == 0 else ""
+        asked = self.conditions([left], step, is_own=True)
+        if chooser.integer(0, 2) == 0:
+            equal = f"{left.own} = {step.own}"
+            asked = chooser.choice([equal, f"{equal} AND {asked}" if asked else equal])
+        text = f"{left.text} NEXT{braces} {step.text}"
+        text += f"+ {{{asked}{gap}}}" if asked or gap else "+"
+        if chooser.integer(0, 3):
+            goes_on = self.conditions([left], step, is_own=True)
+            text += f" WHILE {{{goes_on or 'count() < 2'}}}"
+        text += self.folds([left], step)
+        return f"{text} WITHIN {chooser.choice([3, 6, 12])} s" if is_within else text
+
+
 def column_case(chooser: Chooser) -> str:
     """Return the text of a case of chains over numbers, and documents."""
     return _case(chooser, lambda text: text, asks_between=True)
+
+
+def column_run_case(chooser: Chooser) -> str:
+    """Return the text of a case of repetitions behind NEXT over numbers, and documents."""
+    return _case(chooser, lambda text: text, asks_between=True, maker=_ColumnRuns)
 
 
 def counted_chain_case(chooser: Chooser) -> str:
@@ -208,11 +275,17 @@ def _counted(chooser: Chooser, text: str) -> str:
     return f"SELECT <n>{{{count}}}</n> FROM {source} {rows}{grace}{own}"
 
 
-def _case(chooser: Chooser, asked: Callable[[str], str], *, asks_between: bool) -> str:
+def _case(
+    chooser: Chooser,
+    asked: Callable[[str], str],
+    *,
+    asks_between: bool,
+    maker: type[_ColumnChains] = _ColumnChains,
+) -> str:
     lines = [f"lateness {chooser.choice([0, 2, 5, 100, 100])} s"]
     is_growing = chooser.integer(0, 1) == 0
     kinds = (("a", "p"), ("b", "pvw")) if is_growing else (("ab**", "pv"), ("ab**", "pv"))
-    texts = [*map(asked, _ColumnChains(chooser, kinds, asks_between=asks_between).statements())]
+    texts = [*map(asked, maker(chooser, kinds, asks_between=asks_between).statements())]
     if "P//" in texts[0]:
         source = chooser.choice(["S//a->x", "S//*->x FOLLOWED BY {, 3 s} S//b"])
         lines += ["query made", f"    SELECT * FROM {source} PUBLISH P"]

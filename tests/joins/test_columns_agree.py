@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from generators.choosers import RandomChooser
-from generators.column_cases import column_case
+from generators.column_cases import column_case, column_run_case
 from support.examples import examples, some
 from support.kernels import needs_kernels
 from support.kit import CASES, Case, cases, parse_case
@@ -86,6 +86,18 @@ def test_chains_over_numbers_are_as_the_oracle_says() -> None:
     assert not wrong, "cases of column_case(RandomChooser(seed)) with these seeds"
 
 
+def test_repetitions_behind_next_are_as_the_oracle_says() -> None:
+    wrong: list[int] = []
+    for seed in range(2_000, 2_000 + examples(4)):
+        case = parse_case(column_run_case(RandomChooser(seed)))
+        expected = lines(run_oracle(case))
+        if in_columns(case, random.Random(seed)) != expected:
+            wrong.append(seed)
+        if lines(run_engine(case, limits=ONE_BY_ONE)) != expected:
+            wrong.append(seed)
+    assert not wrong, "cases of column_run_case(RandomChooser(seed)) with these seeds"
+
+
 TEXTS = (
     "S//a[p->x] FOLLOWED BY {y = x} S//a[p->y] WITHIN 9 s MATCH STRICT",
     "S//a[p->x] FOLLOWED BY {y = x OR y > 1} S//a[p->y] WITHIN 9 s MATCH NEXT",
@@ -118,6 +130,46 @@ def test_what_is_folded_is_found_in_columns(text: str, monkeypatch: pytest.Monke
     assert one_by_one == lines(run_oracle(case)) != []
     monkeypatch.setattr(repetitions, "ChainEvaluation", None)
     assert in_columns(case, random.Random(text)) == one_by_one
+
+
+BEHIND_NEXT = (
+    "S//b[p->x] NEXT {, 9 s} S//a[p->y]+ WHILE {y = prev(y, x)}",
+    "S//b[p->x] NEXT {, 9 s} S//a[p->y]+ {x = y, 4 s} WHILE {count() < 3} SAME (//k)",
+    "S//b[p->x] NEXT {x != y, 9 s} S//a[p->y]+ WHILE {y != first(y) OR count() < 2}",
+    "S//b[p->x] NEXT {, 9 s} S//a[p->y]+ WHILE {n < 8} FOLD {n = x THEN if (y > 1) then n + y"
+    " else count(), t = x THEN y}",
+    "(S//b[p->x] NEXT {time(y) > time(x) + 1 s, 9 s} S//a[p->y]+ WHERE dur() >= 3 s) NEXT {, 9 s}"
+    " S//b[p->z]",
+    "S//b NEXT S//a[p->y]+ WHILE {time(y) <= start() + 6 s AND dur() < 5 s} WITHIN 8 s",
+)
+
+
+@pytest.mark.parametrize("text", BEHIND_NEXT)
+def test_repetitions_behind_next_are_found_in_columns(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = case_of_texts(text, random.Random(text))
+    expected = lines(run_oracle(case))
+    assert expected == lines(run_engine(case, limits=ONE_BY_ONE)) != []
+    monkeypatch.setattr(repetitions, "RunEvaluation", None)
+    assert in_columns(case, random.Random(text)) == expected
+
+
+@pytest.mark.parametrize("in_columns", [False, True])
+def test_what_stands_before_next_may_be_too_many_runs(in_columns: bool) -> None:
+    text = "S//a[p->x] NEXT {, INF} S//b[p->y]+ WHILE {y > x} GRACE 0 s"
+    [query] = xscl.parse(text, id="q")
+    limits = MatchingLimits(runs=RunLimits(in_columns=in_columns, heads=2))
+    engine = Engine([RegisteredQuery(query)], lateness_us=1_000_000, limits=limits)
+    parts = ["<a><p>1</p><p>2</p></a>", "<b><p>9</p></b>", "<a><p>1</p><p>2</p><p>3</p></a>"]
+    xml = {docid: part.encode() for docid, part in enumerate([*parts, "<c/>"], 1)}
+    pauses: list[int] = []
+    for docid, content in xml.items():
+        at = docid * 1_000_000
+        one = Document(docid, "S", str(docid), at, at, at, at - 1_000_000, content)
+        step = engine.process(engine.evaluate([one]), lambda _: xml)
+        pauses += [each.docid for each in step.pauses]
+    assert pauses == [3]
 
 
 @pytest.mark.parametrize("text", TEXTS)

@@ -43,7 +43,7 @@ def programs_of(
     number = {program: i for i, program in enumerate(distinct)}
     of = [number[each.program] for each in statements]
     code: list[tuple[int, int, int]] = []
-    predicates = np.zeros((len(distinct), steps, 2), np.int64)
+    predicates = np.zeros((len(distinct), steps, 3), np.int64)
     slots: list[tuple[int, int, int]] = []
     slots_at, sorted_op, sorted_line, sorted_at = [0], [], [], [0]
     by_constant: list[int] = []

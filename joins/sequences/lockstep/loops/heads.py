@@ -28,7 +28,7 @@ from joins.sequences.lockstep.loops.columns import (
     NUMBER,
     START,
 )
-from joins.sequences.lockstep.loops.conditions import holds
+from joins.sequences.lockstep.loops.conditions import TRUE, holds
 from templates.chaincode import SlotKind
 from templates.compiling import inlined
 
@@ -133,6 +133,29 @@ def _fold(
 
 
 @inlined
+def _goes_on(
+    p: Programs,
+    t: TableElements,
+    h: Ints,
+    slots: Doubles,
+    head: int,
+    statement: int,
+    step: int,
+    element: int,
+    stack: Doubles,
+) -> bool:
+    """Return whether a run goes on with what it takes next: it ends where WHILE does not hold."""
+    line, e = p.predicates[p.statements[statement, 0], step, 2], t.e
+    if p.code[line, 0] == TRUE:
+        return True
+    last, size = h[head, H_ELEMENT], h[head, H_SIZE] if h[head, H_STEP] == step else 0
+    first_us, end_us = e[h[head, H_FIRST], START], e[element, END]
+    return bool(
+        holds(p, t.v, slots, line, statement, head, element, last, size, first_us, end_us, stack)
+    )
+
+
+@inlined
 def _is_taken(t: TableElements, h: Ints, head: int, is_last: bool, runs: Ints, heads: Ints) -> bool:
     """Return whether a run goes on: not where its newest document makes too many."""
     statement, number = h[head, H_STATEMENT], h[head, H_NUMBER]
@@ -165,7 +188,7 @@ def write_found(
     following: int,
     s: Scratch,
 ) -> tuple[int, int]:
-    """Write the runs that a head becomes with what it has found; return how many there are.
+    """Write the runs that a head becomes with what it has found; return how many heads there are.
 
     Behind that comes the one that is looked at next: those that may go on come before `following`,
     each with the one behind it in place of the time until which it waits.
@@ -173,6 +196,8 @@ def write_found(
     program = p.statements[statement, 0]
     for i in range(found):
         step, element = s.found[i, 0], s.found[i, 1]
+        if not _goes_on(p, t, h, slots, head, statement, step, element, s.stack):
+            continue
         is_further = _write_head(t.e, h, count, head, statement, step, element)
         _keep(p, t.v, slots, count, head, program, step, element, is_further)
         if p.have_folds[program]:
