@@ -21,8 +21,8 @@ from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.fanout import FanOut
 from joins import CountedEnds
 from joins.sequences.lockstep.compilation import compile_loops
+from joins.sequences.lockstep.completeruns import CompleteRuns
 from joins.sequences.lockstep.ends import HeadEnds
-from joins.sequences.lockstep.runtable import RunTable
 
 _of_heads = CountedEnds.of_heads.__func__  # type: ignore[attr-defined]
 
@@ -180,10 +180,10 @@ def test_a_row_shows_its_runs_in_one_order_whatever_that_of_the_heads(
     statement, documents, _ = TRIED["ties"]
     case = asked(statement, *documents)
     expected = lines(run_oracle(case))
-    ends = RunTable._ends
+    ends = CompleteRuns._ends
     for turned in (slice(None), slice(None, None, -1)):
         with monkeypatch.context() as patch:
-            patch.setattr(RunTable, "_ends", lambda self, heads, t=turned: ends(self, heads[t]))
+            patch.setattr(CompleteRuns, "_ends", lambda self, heads, t=turned: ends(self, heads[t]))
             assert lines(run_engine(case)) == expected
     assert counted["runs"]
 

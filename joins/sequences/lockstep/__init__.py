@@ -7,6 +7,8 @@
     loops        the loops, a room of their own
     charges      what a tuple would be charged for them
     parts        elements as parts of runs
+    keptelements elements in columns, until no run can take them
+    completeruns runs that are complete in a batch, by their last heads
     runtable     all chains that read the same elements, batch by batch
     columnchains each of them
     growing      arrays with room behind what they hold
