@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.pipeline.thisprocess import set_up_process
 
 BATCH = 250
 DOCUMENTS = 4_000
@@ -185,6 +186,7 @@ def _alone(workload: Workload, rows: int) -> Cost:
 
     def run() -> None:
         measure(workload, 1)  # what is imported and grows whatever the assignments
+        set_up_process()
         other.send(measure(workload, rows))
 
     process = context.Process(target=run)
