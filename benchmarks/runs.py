@@ -6,9 +6,10 @@ The template is a run of prices of one symbol that begins where the price is a m
 is followed by a low volume, with nothing more asked (p1), rising prices (p2), or prices above an
 aggregate of those before (p3), under MATCH PARTITION and NEXT (Zhang, Diao and Immerman, SIGMOD
 2014).  Documents are evaluated before the clock starts; matches are listed, with their output.
-Then come chains that compare texts, five feeds that carry a link within six hours, over the
-recorded news, rows over windows of 1,000 lengths, and what statements under MATCH ANY cost that are
-paused.  Cycles of objects are looked for as seldom as in each process of the broker.
+Then come prices behind a low volume, by NEXT and WHILE, chains that compare texts, five feeds that
+carry a link within six hours, over the recorded news, rows over windows of 1,000 lengths, and what
+statements under MATCH ANY cost that are paused.  Cycles of objects are looked for as seldom as in
+each process of the broker.
 """
 
 from __future__ import annotations
@@ -200,6 +201,31 @@ def texts(events: int) -> None:
         print(f"{name:20}", *(f"{rate:10,.0f}" for rate in rates))
 
 
+PRICES = (
+    "S//stock[volume < 50][price->top] NEXT {{, 1000 s}} S//stock[price->p]+ {each}"
+    " WHILE {{{goes_on}}} SAME (//symbol){kept} GRACE 0 s"
+)
+BEHIND_NEXT = {
+    "each falls": PRICES.format(each="", goes_on="p < prev(p, top)", kept=""),
+    "none falls": PRICES.format(each="", goes_on="p >= prev(p, top)", kept=""),
+    "four falls": PRICES.format(each="{p < prev(p, top)}", goes_on="count() < 4", kept=""),
+    "falls, none kept": PRICES.format(
+        each="{p < prev(p, top)}", goes_on="count() < 200", kept=" WHERE dur() < 0 s"
+    ),
+}
+"""Runs of prices behind a low volume: until WHILE ends them, or of those that are next by `+`."""
+
+
+def behind_next(events: int) -> None:
+    """Print what repetitions behind NEXT with WHILE cost in columns, and one by one."""
+    documents = stream(walk(events))
+    print(f"behind NEXT, {events:,} events: events/s in columns, one by one, matches")
+    for name, text in BEHIND_NEXT.items():
+        ways = [found([text], documents, in_columns=each) for each in (True, False)]
+        rates = (f"{events / seconds:10,.0f}" for seconds, _, _ in ways)
+        print(f"{name:20}", *rates, f"{ways[0][1]:10,}")
+
+
 def many(events: int, statements: int) -> None:
     """Print what statements that differ in a constant cost beside one that has as many matches."""
     documents = stream(walk(events))
@@ -319,6 +345,7 @@ def main() -> None:
     columns(options.events)
     chains(options.events // 5)
     texts(options.events // 30)
+    behind_next(options.events // 5)
     many(options.events, options.statements)
 
 
