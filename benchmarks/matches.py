@@ -1,6 +1,6 @@
 """What a match costs from the join to the outbox: processor time, driver alone, without Spark.
 
-    python -m benchmarks matches [--documents 2000]
+    python -m benchmarks matches [--documents 2000] [--batch 500]
 
 Items of eight elements, 1.3 KB a line; an item has the link of the one before it, so each but the
 first makes a match for each query.  `alone` is one query with a fresh pair for each match, `ten`
@@ -24,7 +24,6 @@ from broker.matching.stepresult import StepResult
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.thisprocess import set_up_process
 
-BATCH = 500
 FIELDS = ("title", "author", "category", "source", "language", "comments", "summary")
 FROM = "S//item->a FOLLOWED BY {a/next = b/link, 1 h} S//item->b"
 BUILT = "SELECT <pair from='{a/author}'>{a/title}<by>{b/author/text()}</by>{dur()}</pair> FROM "
@@ -41,7 +40,9 @@ def document(number: int) -> Document:
     return Document(number, "S", str(number), *times, xml.encode())
 
 
-def measure(texts: list[str], stream: list[Document], directory: Path) -> tuple[float, float, int]:
+def measure(
+    texts: list[str], stream: list[Document], directory: Path, batch: int
+) -> tuple[float, float, int]:
     """Return the processor time of the engine and of the outbox, and how many matches there are."""
     queries = [xscl.parse(text, id=f"q{i}")[0] for i, text in enumerate(texts)]
     engine = Engine([RegisteredQuery(query) for query in queries], lateness_us=0)
@@ -49,8 +50,8 @@ def measure(texts: list[str], stream: list[Document], directory: Path) -> tuple[
     xml = {each.docid: each.xml for each in stream}
     processing = committing = 0.0
     matches = 0
-    for through, start in enumerate(range(0, len(stream), BATCH), 1):
-        witnesses = engine.evaluate(stream[start : start + BATCH])
+    for through, start in enumerate(range(0, len(stream), batch), 1):
+        witnesses = engine.evaluate(stream[start : start + batch])
         began = time.process_time()
         step: StepResult = engine.process(witnesses, lambda ids: {i: xml[i] for i in ids})
         processed = time.process_time()
@@ -67,6 +68,7 @@ def measure(texts: list[str], stream: list[Document], directory: Path) -> tuple[
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--documents", type=int, default=2_000)
+    parser.add_argument("--batch", type=int, default=500, help="documents in a batch")
     arguments = parser.parse_args()
     set_up_process()
     stream = [document(number) for number in range(1, arguments.documents + 1)]
@@ -75,7 +77,7 @@ def main() -> None:
         best = None
         for _ in range(3):
             with tempfile.TemporaryDirectory() as directory:
-                run = measure(texts, stream, Path(directory))
+                run = measure(texts, stream, Path(directory), arguments.batch)
             best = min(best or run, run, key=lambda each: each[0] + each[1])
         processing, committing, matches = best
         per_match = [f"{seconds / matches * 1e6:9.1f}" for seconds in (processing, committing)]

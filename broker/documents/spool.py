@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from broker.documents.disk import Disk
 from broker.documents.document import FIRST_WATERMARK_US
@@ -65,8 +67,7 @@ class Spool(Listing):
         found: dict[int, bytes] = {}
         for left in reversed(range(_ATTEMPTS)):
             try:
-                for docid, xml in self._find(each for each in wanted if each not in found):
-                    found[docid] = xml
+                self._find([each for each in wanted if each not in found], found)
             except FileNotFoundError:
                 # A compaction has replaced a file since the last refresh; what was read stays.
                 if not left:
@@ -76,11 +77,23 @@ class Spool(Listing):
                 break
         return found
 
-    def _find(self, docids: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        for docid in docids:
-            if (segment := self.segment_of(docid)) is not None:
-                xml = self.rows(segment).column("xml")
-                yield docid, xml[docid - segment.first_docid].as_py()
+    def _find(self, docids: Sequence[int], found: dict[int, bytes]) -> None:
+        """Add the XML of documents, which are given in the order of their numbers."""
+        first = 0
+        while first < len(docids):
+            segment = self.segment_of(docids[first])
+            if segment is None:
+                first += 1
+                continue
+            last = bisect_right(docids, segment.last_docid, first)
+            own, xml = docids[first:last], self.rows(segment).column("xml")
+            if len(own) == 1:
+                found[own[0]] = xml[own[0] - segment.first_docid].as_py()
+            else:
+                places = pa.array(own, pa.int64())
+                texts = xml.take(pc.subtract(places, segment.first_docid))
+                found.update(zip(own, texts.to_pylist(), strict=True))
+            first = last
 
 
 class SpoolWriter(Spool):

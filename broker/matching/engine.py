@@ -286,7 +286,7 @@ class Engine:
         long = self._limits.shared_characters
         accounts = Accounts(self._balances, is_known=is_known)
         gathered = Gathered(long, self._processor.documents_of)
-        trees = Trees(partial(self._xml, documents), self._limits.trees)
+        trees = Trees(partial(self._texts, documents), self._limits.trees)
         giving = Giving(self._outcomes, accounts, gathered, self._absorption.rows_of, trees.tree)
         judging = Judging(giving)
         candidates = RuleCandidates(long, gathered, judging)
@@ -374,7 +374,7 @@ class Engine:
         """
         leaves |= self._absorption.leaves(set(found.leaves().tolist()) - leaves.keys())
         is_wanted = partial(self._is_wanted, batch)
-        builder = MatchBuilder(leaves, batch.trees.tree, is_wanted)
+        builder = MatchBuilder(leaves, batch.trees, is_wanted)
         rows = found.rows(batch.accounts.limit_of)
         return builder.build(rows, found.readers, batch.accounts)
 
@@ -409,11 +409,13 @@ class Engine:
             self._publications.add(documents)
             self._absorption.witnesses(self.evaluate(documents), documents)
 
-    def _xml(self, documents: Documents, leaf: Leaf) -> bytes:
-        """Return the text of a document, from outside or published."""
-        if leaf.match_id:
-            return self._publications.xml(leaf.stream, leaf.key)
-        return documents([leaf.docid])[leaf.docid]
+    def _texts(self, documents: Documents, leaves: Sequence[Leaf]) -> Sequence[bytes]:
+        """Return the texts of documents, from outside or published."""
+        found = documents([leaf.docid for leaf in leaves if not leaf.match_id])
+        return [
+            self._publications.xml(leaf.stream, leaf.key) if leaf.match_id else found[leaf.docid]
+            for leaf in leaves
+        ]
 
     def _horizon_us(self) -> int:
         """Return the event time from which windows reach back (semantics, section 1.1)."""

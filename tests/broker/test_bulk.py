@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -72,11 +72,11 @@ def leaf(number: int) -> Leaf:
 def test_trees_are_parsed_again_when_others_have_taken_their_room() -> None:
     read: list[int] = []
 
-    def xml_of(one: Leaf) -> bytes:
-        read.append(one.instance)
-        return b"<i>0123456789</i>"
+    def texts_of(leaves: Sequence[Leaf]) -> Sequence[bytes]:
+        read.extend(leaf.instance for leaf in leaves)
+        return [b"<i>0123456789</i>"] * len(leaves)
 
-    trees = Trees(xml_of, 200)
+    trees = Trees(texts_of, 200)
     for number in (1, 2, 1, 3, 1, 2):
         assert trees.tree(leaf(number)).root.tag == "i"
     assert read == [1, 2, 3, 2]

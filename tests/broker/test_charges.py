@@ -12,10 +12,9 @@ from broker.matching.costs.charges import (
     FoundCharges,
     HandedOnCharges,
     PaymentCharges,
-    Payments,
-    Price,
 )
 from broker.matching.costs.commoncounts import Counted
+from broker.matching.costs.payments import Payments, Price
 from broker.matching.costs.spending import Carried, Spending
 from broker.matching.usegroups import GroupColumns
 

@@ -12,9 +12,10 @@ within its budget; one that is told is told every charge, in the order in which 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.costs.blocks import Account, blocks_of
 from broker.matching.costs.budget import TUPLE_COST, Budget, Tally, bound_of
 from broker.matching.costs.commoncounts import Counted
+from broker.matching.costs.payments import PaymentColumns, Payments
 from broker.matching.costs.sharedcounts import SharedCounts
 
 __all__ = [
@@ -31,8 +33,6 @@ __all__ = [
     "HandedOnCharges",
     "Ledger",
     "PaymentCharges",
-    "Payments",
-    "Price",
 ]
 
 _PEAKS = 4
@@ -117,65 +117,24 @@ class HandedOnCharges(Charges):
             tally.hand_on(self.streams[stream], Account(docid, newest), count)
 
 
-class Price(NamedTuple):
-    """What each of some matches costs, `kept` of it until the commit.
-
-    They read `leaves`, and `readings` say at what cost; `most` is what a match costs where it is
-    the first of its account that reads them.
-    """
-
-    most: int
-    kept: int
-    cost: int
-    leaves: Sequence[int]
-    readings: Sequence[tuple[int, int]]
-
-    def tell(self, tally: Tally, docid: int, newest: int) -> None:
-        """Charge a tally with a match at a position, as far as it counts."""
-        if docid < tally.limit:
-            account = Account(docid, newest)
-            cost = self.cost
-            for leaf, (first, again) in zip(self.leaves, self.readings, strict=False):
-                cost += first if tally.reads(account, leaf) else again
-            tally.pay(account, cost, self.kept)
-
-
-class Payments:
-    """What matches cost, in the order in which they are made: matches of one price in a row."""
-
-    def __init__(self) -> None:
-        self.payers: list[list[int]] = []
-        self.docids: list[int] = []
-        self.newest: list[int] = []
-        self.prices: list[Price] = []
-
-    def add(self, payers: list[int], docid: int, newest: int, price: Price) -> None:
-        """Take matches of one price; more of `payers`, queries by number, may come later."""
-        self.payers.append(payers)
-        self.docids.append(docid)
-        self.newest.append(newest)
-        self.prices.append(price)
-
-
 @dataclass(frozen=True)
 class PaymentCharges(Charges):
-    """What the matches that have been made cost."""
+    """What the matches that have been made cost; each of `parts` begins at one of `starts`."""
 
-    payments: Payments
-    of_payment: Ints
+    parts: Sequence[PaymentColumns]
+    starts: Sequence[int]
     most: Ints
     kept: Ints
 
     @classmethod
     def of(cls, queries: Sequence[str], payments: Payments) -> PaymentCharges:
         """Return payments as charges, one for each that pays."""
-        payers, prices = payments.payers, payments.prices
-        which = np.array([*chain.from_iterable(payers)], np.int64)
-        of_payment = np.repeat(np.arange(len(payers)), [*map(len, payers)])
-        most = [price.most for price in prices]
-        own = np.array([payments.docids, payments.newest, most, [p.kept for p in prices]], np.int64)
-        docids, newest, costs, kept = own[:, of_payment]
-        return cls(queries, which, docids, newest, payments, of_payment, costs, kept)
+        parts = payments.columns()
+        nothing = (np.zeros(0, np.int64),)
+        own = [np.concatenate(nothing + each) for each in [*zip(*parts, strict=True)][:-1]]
+        starts = [0, *accumulate(len(part.which) for part in parts)]
+        which, docids, newest, most, kept = own or 5 * nothing
+        return cls(queries, which, docids, newest, parts, starts, most, kept)
 
     @property
     def amounts(self) -> Amounts:
@@ -185,9 +144,10 @@ class PaymentCharges(Charges):
 
     def tell(self, tally: Tally, own: Ints) -> None:
         """Charge a tally with some."""
-        given = self.payments
-        for number in self.of_payment[own].tolist():
-            given.prices[number].tell(tally, given.docids[number], given.newest[number])
+        columns = (own, self.docids[own], self.newest[own])
+        for row, docid, newest in zip(*(column.tolist() for column in columns), strict=True):
+            part = bisect_right(self.starts, row) - 1
+            self.parts[part].price(row - self.starts[part]).tell(tally, docid, newest)
 
 
 @dataclass(frozen=True)

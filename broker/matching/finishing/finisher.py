@@ -109,8 +109,8 @@ class MatchFinisher:
                 return None  # Published documents are the driver's.
             for hits in self._known.fan_out.expand(points):
                 collector.take(hits)
-        found, trees = collector.matches, Trees(self._text, limits.trees)
-        builder = MatchBuilder(collector.leaves, trees.tree, _is_wanted)
+        found, trees = collector.matches, Trees(self._texts, limits.trees)
+        builder = MatchBuilder(collector.leaves, trees, _is_wanted)
         matches: list[FoundMatch] = []
         size = 0
         for some in found.rows(bill.limit_of):
@@ -121,8 +121,9 @@ class MatchFinisher:
             matches += made
         return matches
 
-    def _text(self, leaf: Leaf) -> bytes:
-        return self._documents([leaf.docid])[leaf.docid]
+    def _texts(self, leaves: Sequence[Leaf]) -> Sequence[bytes]:
+        found = self._documents([leaf.docid for leaf in leaves])
+        return [found[leaf.docid] for leaf in leaves]
 
 
 def _no_shape(clause: Clause) -> int:

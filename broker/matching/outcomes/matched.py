@@ -168,7 +168,7 @@ class Matched:
         assert self.form is not None, "what is counted has none"
         lines = MatchLines(self.topic.parameters, self.form)
         behind = Behind.of(self.behind, self.form)
-        return lines.id(lines.identity(behind, lines.nodes(self.visible)))
+        return lines.id(lines.identity(behind.keys, lines.nodes(self.visible)))
 
     @property
     def count(self) -> int:

@@ -9,162 +9,320 @@ Invariant: lines, ids and charges are those that matches have which are made one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
-from broker.documents.document import render_time
-from broker.matching.costs.charges import Payments, Price
+import numpy as np
+
+from broker.matching.boxes.columns import Flags, Ints, are_as_before, distinct
+from broker.matching.costs.payments import PaymentColumns, Payments, Price
 from broker.matching.match import FoundMatch
-from broker.matching.rendering.form import MatchForm
 from broker.matching.rendering.leaf import Leaf
-from broker.matching.rendering.lines import Behind, MatchLines
+from broker.matching.rendering.lines import DOCUMENTS_MAX, Behind, MatchLines
 from broker.matching.rendering.matchreader import MatchReader
 from broker.matching.rendering.matchrows import FoundColumns
-from broker.matching.rendering.trees import DocumentTree
+from broker.matching.rendering.times import render_times
+from broker.matching.rendering.trees import Trees
+from broker.matching.rendering.witnesstexts import UNASSIGNED
+from joins import ranges
 from xscl.meter import size
 
 __all__ = ["Copies"]
 
 _EMPTY_BYTES = len("<match></match>")
 
+_NO_PLACE = -1
+"""Stands behind the last document of a row."""
+
+_READ_FIRST = 4
+"""Documents that are read before anything is known of their size."""
+
+_READ_BYTES = 1 << 20
+"""Documents are read so many bytes at a time, as far as their size is foreseen."""
+
 _as_tuple = tuple.__new__
 """Makes a named tuple of its fields without a call of Python."""
 
 
-class _CopiedText(NamedTuple):
-    """A document that is its own copy, as JSON has it within a string.
-
-    `nbytes` and `cost` are those of its tree.
-    """
-
-    spelled: str
-    nbytes: int
-    cost: int
-
-
-class _Copied(NamedTuple):
-    """Documents that matches copy: how their lines end, what such a match costs, its leaves."""
-
-    tail: str
-    price: Price
-    leaves: list[Leaf]
+_Shown = tuple[str, str, int, str]
+"""The documents of a row: as lines and ids have them, the oldest of them, and their copies."""
 
 
 class Copies:
-    """The matches of some rows that copy whole documents; `leaves` and `tree_of` as `MatchBuilder`.
+    """The matches of some rows that copy whole documents; `leaves` are as `MatchBuilder` has them.
 
-    The texts of the rows' documents are kept, as long as those of their lines.
+    `known` are the readers of rows.
     """
 
-    def __init__(self, leaves: Mapping[int, Leaf], tree_of: Callable[[Leaf], DocumentTree]) -> None:
+    def __init__(
+        self, leaves: Mapping[int, Leaf], trees: Trees, known: Mapping[int, MatchReader]
+    ) -> None:
         self._leaves = leaves
-        self._tree_of = tree_of
-        self._texts: dict[int, _CopiedText | None] = {}
+        self._trees = trees
+        self._known = known
+        self._rows: FoundColumns | None = None
+        self._copied: _Copied | None = None
+        self._made = _Made.none()
 
-    def others(
-        self, rows: FoundColumns, some: range, known: Mapping[int, MatchReader], bytes_max: int
-    ) -> set[int]:
-        """Return the documents of some rows that have other matches, or such as cost too much.
+    def begin(self, rows: FoundColumns, some: range, bytes_max: int) -> Flags:
+        """Make the matches of some rows that may all be made; return which are left out.
 
-        `known` are the readers of rows.
+        These are of documents with other matches, or with such as cost too much together.  All of
+        the rows are asked for first, and from one on next.
         """
         part = slice(some.start, some.stop)
-        docids, own_readers, are_whole = rows.docids[part], rows.readers[part], rows.are_whole[part]
-        found = {docid for docid, is_whole in zip(docids, are_whole, strict=True) if not is_whole}
-        readers = set(chain.from_iterable(own_readers))
-        copying = {number for number in readers if known[number].is_copying}
-        if len(copying) < len(readers):
-            read = zip(docids, own_readers, strict=True)
-            found |= {docid for docid, own in read if not copying.issuperset(own)}
-        last: tuple[int, tuple[int, ...]] = (-1, ())
-        spent = 0
-        for docid, leaves in zip(docids, rows.leaves[part], strict=True):
-            if (docid, leaves) != last and docid not in found:
-                spent = self._most(leaves, bytes_max) + (spent if last[0] == docid else 0)
-                last = docid, leaves
-                if spent > bytes_max:
-                    found.add(docid)
+        is_new = np.ones(len(some), np.bool_)
+        is_new[1:] = ~are_as_before([rows.docids[part]])
+        of_row = np.cumsum(is_new) - 1
+        are_left_out = np.bincount(of_row, self._are_others(rows, some)) > 0
+        if are_left_out.all():
+            return np.ones(len(some), np.bool_)
+        if self._rows is not rows or self._copied is None:
+            self._rows, self._copied = rows, _Copied(rows.leaves, self._leaves, self._trees)
+        copied = self._copied
+        # What matches copy of the same documents is made once.
+        is_new[1:] |= ~are_as_before([*rows.leaves[part].T])
+        has_more = True
+        while has_more:
+            has_more = copied.read(part, ~are_left_out[of_row])
+            are_left_out |= np.bincount(of_row, copied.are_others(part)) > 0
+            spent = np.bincount(of_row, np.where(is_new, copied.most(part), 0))
+            are_left_out |= spent > bytes_max
+        found: Flags = are_left_out[of_row]
+        self._made = _Made.of(rows, some.start + np.flatnonzero(~found), copied, self._known)
         return found
 
-    def _most(self, leaves: Sequence[int], bytes_max: int) -> int:
-        """Return what copies of documents cost at most; too much where one is no copy of itself."""
-        most, texts = 0, self._texts
-        for number in leaves:
-            if number not in texts:
-                tree = self._tree_of(self._leaves[number])
-                is_copy = tree.is_verbatim
-                texts[number] = (
-                    _CopiedText(tree.spelled, tree.nbytes, tree.cost) if is_copy else None
-                )
-            text = texts[number]
-            if text is None:
-                return bytes_max + 1
-            most += text.nbytes + text.cost
-        return most
+    def _are_others(self, rows: FoundColumns, some: range) -> Flags:
+        """Return which of some rows have matches that are no copies, or charged one by one."""
+        are_others = ~rows.are_whole[some.start : some.stop]
+        others = [number for number, reader in self._known.items() if not reader.is_copying]
+        if others:
+            starts = rows.starts[some.start : some.stop + 1]
+            are_read = np.isin(rows.readers[starts[0] : starts[-1]], others)
+            are_others |= np.logical_or.reduceat(are_read, starts[:-1] - starts[0])
+        return are_others
 
-    def make(
-        self,
-        rows: FoundColumns,
-        some: Sequence[int],
-        known: Mapping[int, MatchReader],
-        payments: Payments,
-    ) -> list[FoundMatch]:
-        """Return the matches of some rows, none of a document that has `others`."""
-        made: list[FoundMatch] = []
-        last: tuple[int, ...] = ()
-        copied = _Copied("", Price(0, 0, 0, (), ()), [])
-        spelling: MatchForm | None = None
-        for i in some:
-            leaves, docid, own = rows.leaves[i], rows.docids[i], rows.readers[i]
-            first = known[own[0]]
-            if leaves != last:
-                copied, last, spelling = self._copied(leaves), leaves, None
-            if first.form is not spelling:
-                behind, spelling = Behind.of(copied.leaves, first.form), first.form
-            nodes = first.lines.nodes(rows.visible[i])
-            found = first.lines.found(
-                (render_time(rows.starts_us[i]), render_time(rows.ends_us[i])),
-                behind,
-                nodes,
-                rows.witnesses[i],
-                rows.omitted[i],
-                docid if first.is_ordered else None,
-                rows.confidences[i] if first.has_confidence else None,
-            )
-            identity, oldest, tail = MatchLines.identity(behind, nodes), behind.oldest, copied.tail
-            payers: list[int] = []
-            is_decided, price = rows.newest[i] < docid, copied.price
-            for number in own:
-                reader = known[number]
-                if docid < reader.limit:
-                    name, line = reader.lines.named(identity, found, tail)
-                    row = docid, reader.query_id, name, reader.parameters, oldest, line
-                    made.append(_as_tuple(FoundMatch, row))
-                    if is_decided:
-                        # A tick may decide so much that the lines themselves are counted.
-                        own_price = price._replace(kept=size(line))
-                        payments.add([reader.number], docid, rows.newest[i], own_price)
-                    else:
-                        payers.append(reader.number)
-            if payers:
-                payments.add(payers, docid, rows.newest[i], price)
-        return made
-
-    def _copied(self, leaves: tuple[int, ...]) -> _Copied:
-        """Return what matches have in common that copy these documents."""
-        spelled, cost, most, readings = [], 0, 0, []
-        for number in leaves:
-            text = self._texts[number]
-            assert text is not None, "it is no copy of itself"
-            spelled.append(text.spelled)
-            cost += text.nbytes
-            most += text.cost
-            readings.append((text.cost, 0))
-        price = Price(most + cost, _EMPTY_BYTES + cost, cost, leaves, readings)
-        shown = [self._leaves[number] for number in leaves]
-        return _Copied(MatchLines.copies("".join(spelled)), price, shown)
+    def take(self, some: range, payments: Payments) -> list[FoundMatch]:
+        """Return the matches of some rows that were not left out, which are paid for then."""
+        assert self._rows is not None
+        return self._made.take(some, self._rows.docids, payments)
 
     def forget(self) -> None:
         """Drop the texts of documents."""
-        self._texts.clear()
+        self._rows = self._copied = None
+        self._made = _Made.none()
+
+
+class _Copied:
+    """The documents that some rows copy, of which some have been read.
+
+    `places` say where the documents of a row stand among `leaves`.
+    """
+
+    def __init__(self, rows: Ints, leaves: Mapping[int, Leaf], trees: Trees) -> None:
+        numbers, first, inverse = distinct(1 + rows.ravel())
+        has_none = int(numbers[0] == 0)
+        self.leaves = [leaves[number - 1] for number in numbers[has_none:].tolist()]
+        self.places: Ints = inverse.reshape(rows.shape) - has_none
+        self._trees = trees
+        self._order = np.argsort(first[has_none:])
+        # One more stands for those that are none: it is found at `_NO_PLACE`.
+        count = len(self.leaves) + 1
+        self._spelled: list[str | None] = [""] * count
+        self._nbytes, self._costs = np.zeros((2, count), np.int64)
+        self._are_read, self._are_others = np.zeros((2, count), np.bool_)
+        self._are_read[_NO_PLACE] = True
+
+    def read(self, part: slice, asked: Flags) -> bool:
+        """Read some more documents of those rows of a part that are asked for, the first of them.
+
+        Return whether there were any.  How many are read at a time depends on how long those were
+        that have been read: of what costs too much not much more is read.
+        """
+        are_asked = np.zeros(len(self._spelled), np.bool_)
+        are_asked[self.places[part][asked]] = True
+        are_asked &= ~self._are_read
+        some = self._order[are_asked[self._order]]
+        count = np.count_nonzero(self._are_read) - 1
+        most = _READ_BYTES * count // (1 + int(self._nbytes.sum())) if count else 0
+        some = some[: max(_READ_FIRST, most)]
+        if not len(some):
+            return False
+        read = self._trees.whole_texts([self.leaves[place] for place in some.tolist()])
+        for place, text in zip(some.tolist(), read.spelled, strict=True):
+            self._spelled[place] = text
+        self._nbytes[some], self._costs[some] = read.nbytes, read.costs
+        self._are_others[some] = [text is None for text in read.spelled]
+        self._are_read[some] = True
+        return True
+
+    def are_others(self, part: slice | Ints) -> Flags:
+        """Return which rows have a document that is not written as it was read."""
+        found = self._are_others[self.places[part]]
+        are_others: Flags = np.logical_or.reduce(found, axis=1)
+        return are_others
+
+    def nbytes(self, part: slice | Ints) -> Ints:
+        """Return how many bytes a match of each row copies, as far as documents have been read."""
+        nbytes: Ints = self._nbytes[self.places[part]].sum(axis=1)
+        return nbytes
+
+    def most(self, part: slice | Ints) -> Ints:
+        """Return what such a match costs where nothing has been read before it."""
+        most: Ints = (self._nbytes + self._costs)[self.places[part]].sum(axis=1)
+        return most
+
+    def price(self, row: int, kept: int) -> Price:
+        """Return the price of a row's match of which so much is kept."""
+        places = self._of(row)
+        readings = [(int(self._costs[place]), 0) for place in places]
+        numbers = [self.leaves[place].instance for place in places]
+        most, nbytes = (int(each(np.array([row]))[0]) for each in (self.most, self.nbytes))
+        return Price(most, kept, nbytes, numbers, readings)
+
+    def _of(self, row: int) -> list[int]:
+        return [place for place in self.places[row].tolist() if place != _NO_PLACE]
+
+    def shown(self, rows: Ints, firsts: Sequence[MatchReader]) -> Sequence[_Shown]:
+        """Return the documents of rows as matches show them; `firsts` are readers of the rows."""
+        sizes = (self.places[rows] != _NO_PLACE).sum(axis=1)
+        are_plain = np.array([not each.form.has_blocks for each in firsts], np.bool_)
+        are_plain &= sizes <= DOCUMENTS_MAX
+        plain = self._in_columns(self.places[rows[are_plain], : sizes[are_plain].max(initial=1)])
+        if are_plain.all():
+            return [*plain]
+        return [
+            next(plain) if is_plain else self._one(row, first)
+            for is_plain, row, first in zip(are_plain.tolist(), rows.tolist(), firsts, strict=True)
+        ]
+
+    def _in_columns(self, places: Ints) -> Iterator[_Shown]:
+        lines, keys, copies = (each.joined(places) for each in self._joining)
+        oldest = self._docids[places].min(axis=1).tolist()
+        return zip((f"[{line}]" for line in lines), keys, oldest, copies, strict=True)
+
+    @cached_property
+    def _joining(self) -> Sequence[_Joining]:
+        lines = _Joining([leaf.line for leaf in self.leaves], ", ")
+        keys = _Joining([leaf.id for leaf in self.leaves], ",")
+        return lines, keys, _Joining([text or "" for text in self._spelled[:-1]], "")
+
+    @cached_property
+    def _docids(self) -> Ints:
+        docids = [leaf.docid for leaf in self.leaves]
+        return np.array([*docids, max(docids)], np.int64)
+
+    def _one(self, row: int, first: MatchReader) -> _Shown:
+        """Return the documents of a row whose form says more of them, or that has very many."""
+        places = self._of(row)
+        behind = Behind.of([self.leaves[place] for place in places], first.form)
+        copies = "".join([self._spelled[place] or "" for place in places])
+        return behind.line, behind.keys, behind.oldest, copies
+
+
+class _Joining:
+    """Texts that are joined row by row, with something between those of a row."""
+
+    def __init__(self, texts: Sequence[str], between: str) -> None:
+        self._first = texts
+        self._behind = [*(between + text for text in texts), ""]
+
+    def joined(self, places: Ints) -> Iterator[str]:
+        """Return the texts of rows, given by their places, `_NO_PLACE` behind the last of a row."""
+        first, *others = places.T.tolist()
+        columns = [[self._first[i] for i in first]]
+        columns += [[self._behind[i] for i in column] for column in others]
+        return map("".join, zip(*columns, strict=True))
+
+
+class _Made(NamedTuple):
+    """Matches that have been made, in the order of their rows, and what each of them costs."""
+
+    matches: Sequence[FoundMatch]
+    of_match: Ints
+    queries: Ints
+    newest: Ints
+    kept: Ints
+    copied: _Copied | None
+
+    @classmethod
+    def none(cls) -> _Made:
+        """Return no matches."""
+        nothing = np.zeros(0, np.int64)
+        return cls([], nothing, nothing, nothing, nothing, None)
+
+    @classmethod
+    def of(
+        cls, rows: FoundColumns, some: Ints, copied: _Copied, known: Mapping[int, MatchReader]
+    ) -> _Made:
+        """Return the matches of some rows."""
+        if not len(some):
+            return cls.none()
+        starts, counts = rows.starts[some], np.diff(rows.starts)[some]
+        numbers, _, which = distinct(rows.readers[ranges(starts, counts)])
+        readers = [known[number] for number in numbers.tolist()]
+        places = np.repeat(np.arange(len(some)), counts)
+        firsts = [readers[i] for i in which[np.cumsum(counts) - counts].tolist()]
+        limits, queries = np.array([(each.limit, each.number) for each in readers], np.int64).T
+        are_open = rows.docids[some][places] < limits[which]
+        if not are_open.all():
+            which, places = which[are_open], places[are_open]
+        spelled = _spelled(rows, some, copied.shown(some, firsts), firsts)
+        named = [(each.lines.named, each.query_id, each.parameters) for each in readers]
+        matches: list[FoundMatch] = []
+        for reader, place in zip(which.tolist(), places.tolist(), strict=True):
+            name_of, query, parameters = named[reader]
+            docid, oldest, found, identity, tail = spelled[place]
+            name, line = name_of(identity, found, tail)
+            matches.append(_as_tuple(FoundMatch, (docid, query, name, parameters, oldest, line)))
+        of_match = some[places]
+        docids, newest = rows.places[:2, of_match]
+        kept = _EMPTY_BYTES + copied.nbytes(of_match)
+        for i in np.flatnonzero(newest < docids).tolist():
+            # A tick may decide so much that the lines themselves are counted.
+            kept[i] = size(matches[i].line)
+        return cls(matches, of_match, queries[which], newest, kept, copied)
+
+    def take(self, some: range, docids: Ints, payments: Payments) -> list[FoundMatch]:
+        """Return the matches of some rows, which are paid for."""
+        first, last = np.searchsorted(self.of_match, [some.start, some.stop]).tolist()
+        part, copied = slice(first, last), self.copied
+        if first == last or copied is None:
+            return []
+        of_match, kept = self.of_match[part], self.kept[part]
+
+        def price(match: int) -> Price:
+            return copied.price(int(of_match[match]), int(kept[match]))
+
+        where = self.queries[part], docids[of_match], self.newest[part]
+        payments.add_all(PaymentColumns(*where, copied.most(of_match), kept, price))
+        return [*self.matches[part]]
+
+
+_Spelled = tuple[int, int, str, bytes, str]
+"""What matches of a row have in common: docid, oldest document, what `MatchLines.named` takes."""
+
+
+def _spelled(
+    rows: FoundColumns, some: Ints, shown: Sequence[_Shown], firsts: Sequence[MatchReader]
+) -> Sequence[_Spelled]:
+    """Return what the matches of each of some rows have in common.
+
+    `shown` are the documents of the rows, and `firsts` are readers of them.
+    """
+    docids = rows.docids[some].tolist()
+    starts, ends = (render_times(times) for times in rows.places[4:, some])
+    documents, keys, oldest, copies = zip(*shown, strict=True)
+    sizes = (rows.visible[some] != UNASSIGNED).sum(axis=1).tolist()
+    nodes = [first.lines.nodes((0,) * size) for first, size in zip(firsts, sizes, strict=True)]
+    before = [""] * len(firsts)
+    for i, first in enumerate(firsts):
+        if first.is_ordered or first.has_confidence:
+            sure = rows.confidences[int(some[i])] if first.has_confidence else None
+            before[i] = first.lines.before(docids[i] if first.is_ordered else None, sure)
+    every = some.tolist()
+    witnesses, omitted = [rows.witnesses[i] for i in every], [rows.omitted[i] for i in every]
+    found = map(MatchLines.found, starts, ends, before, documents, nodes, witnesses, omitted)
+    identities = map(MatchLines.identity, keys, nodes)
+    return [*zip(docids, oldest, found, identities, map(MatchLines.copies, copies), strict=True)]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from broker.documents.document import render_time
+from broker.matching.rendering.times import render_times
 
 __all__ = ["Leaf"]
 
@@ -34,18 +34,23 @@ class Leaf(NamedTuple):
 
     @classmethod
     def read(cls, numbers: Iterable[int], rows: pa.Table | pa.RecordBatch) -> Iterator[Leaf]:
-        """Yield documents, given as rows of `INSTANCE_SCHEMA`, under numbers in their order."""
+        """Return documents, given as rows of `INSTANCE_SCHEMA`, under numbers in their order."""
         columns = [rows.column(name).to_pylist() for name in _READ]
-        for number, (docid, depth, match_id, stream, key, watermark_us, end_us) in zip(
-            numbers, zip(*columns, strict=True), strict=True
-        ):
-            line = (
-                f'{{"docid": {docid}, "stream": {encode_basestring(stream)},'
-                f' "key": {encode_basestring(key)}, "time": "{render_time(end_us)}"}}'
+        docids, _, _, streams, keys, _, _ = columns
+        named = {stream: encode_basestring(stream) for stream in {*streams}}
+        begun = {stream: encode_basestring_ascii(stream) for stream in named}
+        times = render_times(rows.column("end_us").to_numpy())
+        lines = [
+            f'{{"docid": {docid}, "stream": {named[stream]}, "key": {key}, "time": "{time}"}}'
+            for docid, stream, key, time in zip(
+                docids, streams, map(encode_basestring, keys), times, strict=True
             )
-            name = f"[{encode_basestring_ascii(stream)},{encode_basestring_ascii(key)}]"
-            own = (docid, depth, match_id, stream, key, watermark_us, end_us)
-            yield cls._make((number, *own, line, name))
+        ]
+        ids = [
+            f"[{begun[stream]},{key}]"
+            for stream, key in zip(streams, map(encode_basestring_ascii, keys), strict=True)
+        ]
+        return map(cls._make, zip(numbers, *columns, lines, ids, strict=True))
 
     @staticmethod
     def columns(rows: pa.RecordBatch) -> pa.RecordBatch:

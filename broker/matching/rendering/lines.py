@@ -107,9 +107,9 @@ class MatchLines:
         return nodes
 
     @staticmethod
-    def identity(behind: Behind, nodes: NodeTexts) -> bytes:
-        """Return what an id digests of a match, whoever has it."""
-        return f"{behind.keys}],[{nodes.numbers}]]".encode()
+    def identity(keys: str, nodes: NodeTexts) -> bytes:
+        """Return what an id digests of a match, whoever has it; `keys` are of its documents."""
+        return f"{keys}],[{nodes.numbers}]]".encode()
 
     def id(self, identity: bytes) -> str:
         """Return the id of a match, 32 hexadecimal digits."""
@@ -144,32 +144,37 @@ class MatchLines:
         """Return how lines of matches end that copy whole documents, of which these are texts."""
         return f', "output": "<match>{spelled}</match>"}}'
 
+    def before(self, decided: int | None, confidence: Fraction | None) -> str:
+        """Return what a line says of a match before its documents, beside its times.
+
+        `decided` is the docid at which the match of an ordered query was decided, `confidence` that
+        of a query with LOSS or CONFIDENCE; None of others.
+        """
+        at = "" if decided is None else f' "decided": {decided},'
+        if confidence is None:
+            return at
+        missing = spell(self._missing)
+        return f'{at} "confidence": {float(confidence)!r}, "missing": {missing},'
+
+    @staticmethod
     def found(
-        self,
-        interval: tuple[str, str],
-        behind: Behind,
+        start: str,
+        end: str,
+        before: str,
+        documents: str,
         nodes: NodeTexts,
         witnesses: str,
         omitted: int,
-        decided: int | None = None,
-        confidence: Fraction | None = None,
     ) -> str:
         """Return what a line says of when and where a match was found, and why.
 
         Lines of other topics in an equal form (`MatchForm.spelling`) say the same of it.  `omitted`
-        witnesses are counted beside those given; `decided` is the docid at which the match of an
-        ordered query was decided; `confidence` is that of a query with LOSS or CONFIDENCE.
+        witnesses are counted beside those given.
         """
-        start, end = interval
         left_out = f', "witnesses_omitted": {omitted}' if omitted else ""
-        at = "" if decided is None else f' "decided": {decided},'
-        sure = ""
-        if confidence is not None:
-            sure = f' "confidence": {float(confidence)!r}, "missing": {spell(self._missing)},'
         return (
-            f', "start": "{start}", "end": "{end}",'
-            f'{at}{sure} "documents": {behind.line}, {nodes.line},'
-            f' "witnesses": [{witnesses}]{left_out}'
+            f', "start": "{start}", "end": "{end}",{before} "documents": {documents},'
+            f' {nodes.line}, "witnesses": [{witnesses}]{left_out}'
         )
 
     def _shown(self, name: str, label: str, numbers: Sequence[int]) -> str:

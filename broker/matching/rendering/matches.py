@@ -16,14 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, groupby
+from itertools import pairwise
 from typing import NamedTuple
+
+import numpy as np
 
 from broker.documents.document import Document, render_time
 from broker.matching.costs.accounting import Accounting
 from broker.matching.costs.blocks import Account
 from broker.matching.costs.budget import PUBLISHED_COST
-from broker.matching.costs.charges import PaymentCharges, Payments, Price
+from broker.matching.costs.charges import PaymentCharges
+from broker.matching.costs.payments import Payments, Price
 from broker.matching.match import FoundMatch
 from broker.matching.publications import published_document
 from broker.matching.rendering.copies import Copies
@@ -32,7 +35,7 @@ from broker.matching.rendering.lines import Behind, MatchLines
 from broker.matching.rendering.matchreader import MatchReader
 from broker.matching.rendering.matchrows import FoundColumns, FoundRow, Reader
 from broker.matching.rendering.outputs import Output, Outputs, ReadingCost
-from broker.matching.rendering.trees import DocumentTree
+from broker.matching.rendering.trees import DocumentTree, Trees
 from broker.matching.spelling import spell
 from broker.matching.uncertain import held
 from xscl.meter import ExhaustedError, Meter, size
@@ -103,18 +106,18 @@ class MatchBuilder:
     def __init__(
         self,
         leaves: Mapping[int, Leaf],
-        tree_of: Callable[[Leaf], DocumentTree],
+        trees: Trees,
         is_wanted: Callable[[str, str], bool],
     ) -> None:
         self._leaves = leaves
-        self._tree_of = tree_of
+        self._tree_of = trees.tree
         self._is_wanted = is_wanted
         self._outputs = Outputs()
         self._behind: dict[Hashable, Behind] = {}
         self._queries: dict[str, int] = {}
         self._subscriptions: dict[int, MatchReader] = {}
         self._payments = Payments()
-        self._copies = Copies(leaves, tree_of)
+        self._copies = Copies(leaves, trees, self._subscriptions)
         self._was_charged = False
         self._making: dict[tuple[int, int, int], _Making] = {}
         self._bytes_max = 0
@@ -142,23 +145,24 @@ class MatchBuilder:
         self, part: FoundColumns, rest: range, accounts: Accounting, made: BuiltMatches
     ) -> range:
         """Make matches of rows until queries were charged; return the rows that are left."""
-        known, self._was_charged = self._subscriptions, False
-        others = self._copies.others(part, rest, known, self._bytes_max)
-        for are_others, run in groupby(rest, key=lambda i: part.docids[i] in others):
-            some = [*run]
-            if are_others:
-                for i in some:
-                    self._add(part.row(i), accounts, made)
+        self._was_charged = False
+        are_others = self._copies.begin(part, rest, self._bytes_max)
+        cuts = [0, *(1 + np.flatnonzero(np.diff(are_others))).tolist(), len(rest)]
+        for first, last in pairwise(cuts):
+            some = rest[first:last]
+            if are_others[first]:
+                for row in part.rows(some):
+                    self._add(row, accounts, made)
             else:
-                made.rows.extend(self._copies.make(part, some, known, self._payments))
+                made.rows.extend(self._copies.take(some, self._payments))
             if self._was_charged:  # Some queries may be charged one by one now.
-                return range(some[-1] + 1, rest.stop)
+                return rest[last:]
         return rest[:0]
 
     def _subscribe(
         self, part: FoundColumns, readers: Sequence[Reader], accounts: Accounting
     ) -> None:
-        for number in set(chain.from_iterable(part.readers)) - self._subscriptions.keys():
+        for number in set(np.unique(part.readers).tolist()) - self._subscriptions.keys():
             reader = readers[number]
             query = self._queries.setdefault(reader.topic.query.id, len(self._queries))
             made = self._subscriptions[number] = MatchReader(reader, query)
@@ -168,7 +172,7 @@ class MatchBuilder:
         """Charge queries with what has been made; some may have a tally then."""
         payments, self._payments, self._making = self._payments, Payments(), {}
         self._was_charged = True
-        if payments.prices:
+        if payments.columns():
             accounts.charge(PaymentCharges.of([*self._queries], payments))
         for each in self._subscriptions.values():
             each.look_up(accounts)
@@ -250,16 +254,20 @@ class MatchBuilder:
     def _spell(self, row: FoundRow, reader: MatchReader) -> _Spelled:
         lines, behind = reader.lines, self._documents(row, reader)
         nodes = lines.nodes(row.visible)
-        found = lines.found(
-            (render_time(row.start_us), render_time(row.end_us)),
-            behind,
-            nodes,
-            row.witnesses,
-            row.omitted,
+        before = lines.before(
             row.docid if reader.is_ordered else None,
             row.confidence if reader.has_confidence else None,
         )
-        return _Spelled(behind, lines.identity(behind, nodes), found)
+        found = lines.found(
+            render_time(row.start_us),
+            render_time(row.end_us),
+            before,
+            behind.line,
+            nodes,
+            row.witnesses,
+            row.omitted,
+        )
+        return _Spelled(behind, lines.identity(behind.keys, nodes), found)
 
     def _documents(self, row: FoundRow, reader: MatchReader) -> Behind:
         form = reader.form

@@ -73,28 +73,39 @@ class FoundRow(NamedTuple):
 class FoundColumns(NamedTuple):
     """Rows in columns, those of one document beside each other.
 
-    `are_whole` are rows whose visible nodes are the roots of their documents, without values of
-    FOLD.
+    The readers of row `i` are `readers[starts[i]:starts[i + 1]]`.  `places` has docids, newest
+    documents, depths, watermarks, starts and ends, each a row; `leaves` and `visible` have
+    `UNASSIGNED` behind the last of each.  `are_whole` are rows whose visible nodes are the roots of
+    their documents, without values of FOLD.
     """
 
-    readers: Sequence[Sequence[int]]
-    docids: Sequence[int]
-    newest: Sequence[int]
-    depths: Sequence[int]
-    watermarks_us: Sequence[int]
-    starts_us: Sequence[int]
-    ends_us: Sequence[int]
-    leaves: Sequence[tuple[int, ...]]
-    visible: Sequence[tuple[int, ...]]
+    readers: Ints
+    starts: Ints
+    places: Ints
+    leaves: Ints
+    visible: Ints
     witnesses: Sequence[str]
     omitted: Sequence[int]
     folds: Sequence[Mapping[str, Any]]
     confidences: Sequence[Fraction]
-    are_whole: Sequence[bool]
+    are_whole: Flags
 
-    def row(self, i: int) -> FoundRow:
-        """Return one of them."""
-        return FoundRow._make([column[i] for column in self[:-1]])
+    @property
+    def docids(self) -> Ints:
+        """Where each row stands."""
+        docids: Ints = self.places[0]
+        return docids
+
+    def rows(self, some: range) -> Iterator[FoundRow]:
+        """Yield some of them, each as one."""
+        part = slice(some.start, some.stop)
+        starts = self.starts[some.start : some.stop + 1].tolist()
+        readers = self.readers[starts[0] : starts[-1]].tolist()
+        own = [readers[i - starts[0] : j - starts[0]] for i, j in pairwise(starts)]
+        nodes = _tuples(self.leaves[part]), _tuples(self.visible[part])
+        columns = self.witnesses, self.omitted, self.folds, self.confidences
+        behind = (column[part] for column in columns)
+        yield from map(FoundRow, own, *self.places[:, part].tolist(), *nodes, *behind)
 
 
 class MatchRows:
@@ -261,30 +272,27 @@ class MatchRows:
             begins = is_new[start : start + CHUNK]
             begins[0] = True
             firsts = np.flatnonzero(begins)
-            readers = columns[0][part].tolist()
-            bounds = [*firsts.tolist(), len(part)]
             of_row = part[firsts]
-            folds = [self._folds.get(match, _NO_FOLDS) for match in of_row.tolist()]
+            folds = [_NO_FOLDS] * len(of_row)
             are_whole: Flags = visible[of_row].max(axis=1, initial=0) <= 0
-            if any(folds):
+            if self._folds:
+                folds = [self._folds.get(match, _NO_FOLDS) for match in of_row.tolist()]
                 are_whole &= np.array([not each for each in folds])
+            sure = [_SURE] * len(of_row)
+            if self._confidences:
+                sure = [self._confidences.get(match, _SURE) for match in of_row.tolist()]
             shown, omitted = witnesses.shown(of_row, spellings[columns[0][of_row]], self._labels)
-            docids, newest, depths, watermarks, starts, ends = columns[1:, of_row].tolist()
             yield FoundColumns(
-                [readers[first:last] for first, last in pairwise(bounds)],
-                docids,
-                newest,
-                depths,
-                watermarks,
-                starts,
-                ends,
-                _tuples(leaves[of_row]),
-                _tuples(visible[of_row]),
+                columns[0][part],
+                np.append(firsts, len(part)),
+                columns[1:, of_row],
+                leaves[of_row],
+                visible[of_row],
                 shown,
                 omitted,
                 folds,
-                [self._confidences.get(match, _SURE) for match in of_row.tolist()],
-                are_whole.tolist(),
+                sure,
+                are_whole,
             )
 
     def _spelling(self, form: MatchForm) -> int:

@@ -7,18 +7,21 @@ these the text is taken, and no tree is made.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from json.encoder import encode_basestring
+from typing import NamedTuple
 
+import numpy as np
 from lxml import etree
 
+from broker.matching.boxes.columns import Ints
 from broker.matching.rendering.leaf import Leaf
 from xpath_eval.parsing import parse_root
-from xpath_eval.verbatim import element_count, is_verbatim
+from xpath_eval.verbatim import Verbatim, element_count, is_verbatim
 from xscl.nodes import NumberedTree
 
-__all__ = ["DocumentTree", "Trees"]
+__all__ = ["DocumentTree", "Trees", "WholeTexts"]
 
 ELEMENT_BYTES = 64
 """The cost of parsing and numbering an element, beside its text: a microsecond."""
@@ -86,14 +89,27 @@ class DocumentTree(NumberedTree):
         return self.cost + len(self.xpath) * self.xpath_cost
 
 
+class WholeTexts(NamedTuple):
+    """Documents as JSON has them within a string, None where one is not written as it was read.
+
+    `nbytes` and `costs` are those of their trees.
+    """
+
+    spelled: Sequence[str | None]
+    nbytes: Ints
+    costs: Ints
+
+
 class Trees:
-    """The trees of the documents used last; `xml_of` returns the text of one.
+    """The trees of the documents used last; `texts_of` returns the texts of documents.
 
     Together they cost `cost_max` at most, the last one aside.
     """
 
-    def __init__(self, xml_of: Callable[[Leaf], bytes], cost_max: int) -> None:
-        self._xml_of = xml_of
+    def __init__(
+        self, texts_of: Callable[[Sequence[Leaf]], Sequence[bytes]], cost_max: int
+    ) -> None:
+        self._texts_of = texts_of
         self._cost_max = cost_max
         self._trees: OrderedDict[int, DocumentTree] = OrderedDict()
         self._weights: dict[int, int] = {}
@@ -104,13 +120,25 @@ class Trees:
         number = leaf.instance
         tree = self._trees.get(number)
         if tree is None:
-            tree = self._trees[number] = DocumentTree(self._xml_of(leaf))
+            tree = self._trees[number] = DocumentTree(*self._texts_of([leaf]))
             self._weigh(number, tree)
         else:
             self._trees.move_to_end(number)
             if tree.xpath:  # it may have grown since it was used last
                 self._weigh(number, tree)
         return tree
+
+    def whole_texts(self, leaves: Sequence[Leaf]) -> WholeTexts:
+        """Return the texts of documents, without a tree of any."""
+        texts = self._texts_of(leaves)
+        read = Verbatim.of(texts)
+        # Others may be in another encoding.
+        are_own = zip(texts, read.are_verbatim.tolist(), strict=True)
+        spelled = [text.decode() if is_own else None for text, is_own in are_own]
+        for i in np.flatnonzero(read.are_escaped & read.are_verbatim).tolist():
+            spelled[i] = encode_basestring(spelled[i] or "")[1:-1]
+        sizes = np.array([*map(len, texts)], np.int64)
+        return WholeTexts(spelled, sizes, sizes + ELEMENT_BYTES * read.elements)
 
     def _weigh(self, number: int, tree: DocumentTree) -> None:
         weight = tree.weight

@@ -150,7 +150,7 @@ class RuleCandidates:
                 lines[asked] = MatchLines(each.topic.parameters, form)
             behind = Behind.of([leaves[number] for number in each.nodes.leaves], form)
             own = lines[asked]
-            each.name = own.id(own.identity(behind, own.nodes(each.nodes.visible)))
+            each.name = own.id(own.identity(behind.keys, own.nodes(each.nodes.visible)))
 
     def matches(self, turns: Iterable[AnyTurn]) -> MatchRows:
         """Return the matches of turns, but for rows."""
