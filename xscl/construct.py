@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
@@ -21,6 +22,7 @@ from lxml import etree
 
 from xscl.constructor import Attribute, ConstructedElement, Enclosed, read_constructor
 from xscl.enclosed import translate, xpath_variable
+from xscl.fragments import CLOCKS, Written, compiled_fragments
 from xscl.meter import STEP_BYTES, ExhaustedError, Meter, size
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.nodes import AttributeNode, Node, NumberedTree, TextNode, text_within
@@ -39,9 +41,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 CONSTRUCTOR_BYTES = 5_000
 """What a constructor costs before it goes through anything: a tenth of a millisecond."""
-
-
-_CLOCKS = ("xscl.start", "xscl.end", "xscl.dur")
 
 
 class ConstructionError(ValueError):
@@ -63,11 +62,16 @@ def construct(
 ) -> str:
     """Return the constructed element as text; raise `ConstructionError` where it fails.
 
-    `bound` has the nodes of variables; a variable of an alternative that is not there is the empty
-    sequence.  `row` are values by the names of XPath variables.
+    `bound` has the nodes of variables, in the order of their documents; a variable of an
+    alternative that is not there is the empty sequence.  `row` are values by the names of XPath
+    variables.
     """
+    constructor = _compiled(select.text, select.namespaces, select.variables)
+    written = _in_fragments(constructor, bound, start_us, end_us)
+    if written is not None and meter.allows(cost := CONSTRUCTOR_BYTES + written.cost):
+        meter.spend(cost)
+        return written.text
     meter.spend(CONSTRUCTOR_BYTES)
-    constructor = _compiled(select.text, select.namespaces, tuple(select.variables))
     nodes = {xpath_variable(name): bound.get(name, ()) for name in (*select.variables, *bound)}
     values: dict[str, Any] = {"xscl.confidence": 1.0}
     if "xscl.start" in constructor.clocks:
@@ -82,6 +86,21 @@ def construct(
         shown = _duration(value) if isinstance(value, int) else value
         values.setdefault(xpath_variable(name), shown)
     return _Construction(constructor, nodes, values, meter).text(select.is_list)
+
+
+def _in_fragments(
+    constructor: _Compiled, bound: Mapping[str, Bound], start_us: int, end_us: int
+) -> Written | None:
+    """Return a constructed element as its fragments give it; None where they do not say."""
+    if constructor.fragments is None:
+        return None
+    nodes: dict[str, Sequence[Node]] = {}
+    for name, own in constructor.names.items():
+        found = bound.get(name, ())
+        if any(one[0] > other[0] for one, other in pairwise(found)):
+            return None
+        nodes[own] = [node for _, _, node in found]
+    return constructor.fragments.written(nodes, start_us, end_us)
 
 
 def _date_time(time_us: int) -> DateTime10:
@@ -111,6 +130,13 @@ class _Compiled:
         self.clocks: set[str] = set()
         self.is_bare = "" not in self.namespaces and is_bare(self.element)
         self._compile(self.element, self.namespaces, known)
+        self.names = {name: xpath_variable(name) for name in known}
+        of_nodes = frozenset(self.names.values())
+        self.fragments = (
+            compiled_fragments(self.element, self.plain, of_nodes)
+            if self.is_bare and not self.others
+            else None
+        )
 
     def _compile(
         self, element: ConstructedElement, scope: dict[str, str], known: tuple[str, ...]
@@ -122,7 +148,7 @@ class _Compiled:
             if isinstance(part, Enclosed):
                 translated = translate(part.expression, known)
                 self.expressions[part.start] = compiled_expression(translated.text, pairs)
-                self.clocks |= {each for each in _CLOCKS if f"${each}" in translated.text}
+                self.clocks |= {each for each in CLOCKS if f"${each}" in translated.text}
                 plain = None if "" in scope else plain_path(translated.text)
                 if plain is None:
                     self.others.append(part.expression.strip())

@@ -31,6 +31,10 @@ class Meter:
         """Whether more was to be spent than there was."""
         return self.spent > self._limit
 
+    def allows(self, nbytes: int) -> bool:
+        """Return whether so much can be spent."""
+        return self.spent + nbytes <= self._limit
+
     def spend(self, nbytes: int) -> None:
         """Count a cost; raise `ExhaustedError` where it goes over the limit."""
         self.spent += nbytes

@@ -17,7 +17,7 @@ from xscl.lexer import NAME
 from xscl.meter import STEP_BYTES, Meter
 from xscl.nodes import AttributeNode, Node, TextNode
 
-__all__ = ["PlainPath", "plain_path"]
+__all__ = ["PlainPath", "own_texts", "plain_path"]
 
 _STEP = re.compile(rf"(//?)(?:(@?)({NAME})|(\*)|(text)\(\))(?=/|$)")
 _VARIABLE = re.compile(rf"\$({NAME})(?=/|$)")
@@ -116,13 +116,14 @@ def _attributes(above: _Elements, step: _NodeStep, meter: Meter) -> Iterator[Att
 
 def _texts(above: _Elements, step: _NodeStep, meter: Meter) -> Iterator[TextNode]:
     for element in above:
-        texts = element.itertext() if step.is_deep else _own_texts(element)
+        texts = element.itertext() if step.is_deep else own_texts(element)
         for index, text in enumerate(texts):
             meter.spend(STEP_BYTES)
             yield TextNode(element, index, text)
 
 
-def _own_texts(element: Any) -> Iterator[str]:
+def own_texts(element: Any) -> Iterator[str]:
+    """Yield the texts of an element that are in no element within it."""
     if element.text:
         yield element.text
     for each in element:

@@ -20,9 +20,20 @@ from xscl.meter import Meter, size
 from xscl.nodes import AttributeNode, Node, copy_of
 from xscl.splicing import Copy, copied, mark
 
-__all__ = ["TextContent", "TreeContent", "add_run", "attribute_text", "is_bare", "tagged"]
+__all__ = [
+    "TextContent",
+    "TreeContent",
+    "add_run",
+    "attribute_text",
+    "is_bare",
+    "tagged",
+    "text_content",
+]
 
 _IN_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+_ASKS_MORE = re.compile("[&<>\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""What is not written as it is, wherever it stands."""
 
 
 def is_bare(element: ConstructedElement) -> bool:
@@ -45,10 +56,10 @@ def tagged(name: str, attributes: Sequence[str], content: Sequence[str]) -> str:
     return "".join([start, ">", *content, f"</{name}>"]) if content else f"{start}/>"
 
 
-def _text_content(text: str) -> str:
+def text_content(text: str) -> str:
     r"""Return text as it stands between tags; raise `ValueError` where XML cannot have it.
 
-    >>> _text_content("a < b\r")
+    >>> text_content("a < b\r")
     'a &lt; b&#13;'
     """
     return _escaped(text).replace("\r", "&#13;")
@@ -65,6 +76,8 @@ def attribute_text(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
+    if not _ASKS_MORE.search(text):
+        return text
     if _IN_NO_XML.search(text):
         etree.Element("none").text = text  # raises, and says what lxml would have said
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -80,7 +93,7 @@ class TextContent:
 
     def add_text(self, text: str) -> None:
         """Add text behind all that is there."""
-        self.parts.append(_text_content(text))
+        self.parts.append(text_content(text))
 
     def add_copy(self, node: Node) -> None:
         """Add a copy."""

@@ -115,6 +115,8 @@ class MatchBuilder:
         self._outputs = Outputs()
         self._behind: dict[Hashable, Behind] = {}
         self._queries: dict[str, int] = {}
+        self._selections: dict[Hashable, int] = {}
+        self._selection_of: dict[int, int] = {}
         self._subscriptions: dict[int, MatchReader] = {}
         self._payments = Payments()
         self._copies = Copies(leaves, trees, self._subscriptions)
@@ -166,6 +168,8 @@ class MatchBuilder:
             reader = readers[number]
             query = self._queries.setdefault(reader.topic.query.id, len(self._queries))
             made = self._subscriptions[number] = MatchReader(reader, query)
+            asked = self._selections.setdefault(made.selection, len(self._selections))
+            self._selection_of[number] = asked
             made.look_up(accounts)
 
     def _charge(self, accounts: Accounting) -> None:
@@ -180,7 +184,7 @@ class MatchBuilder:
     def _add(self, row: FoundRow, accounts: Accounting, made: BuiltMatches) -> None:
         """Make the matches of a row, one by one."""
         docid, spelled, known = row.docid, None, self._subscriptions
-        all_shown: dict[Hashable, _Shown] = {}
+        all_shown: dict[int, _Shown] = {}
         for number in row.readers:
             reader = known[number]
             if docid >= reader.limit:
@@ -191,13 +195,14 @@ class MatchBuilder:
             name = lines.id(identity)
             if publishes is not None and not self._is_wanted(publishes, name):
                 continue
-            shown = all_shown.get(reader.selection)
+            selection = self._selection_of[number]
+            shown = all_shown.get(selection)
             if shown is None:
-                shown = self._show(row, behind, reader, accounts)
+                shown = self._show(row, behind, reader, selection, accounts)
                 if shown is None:
                     all_shown = {}  # Their payments have been charged.
                     continue
-                all_shown[reader.selection] = shown
+                all_shown[selection] = shown
             line = lines.line(name, found, shown.tail)
             self._pay(row, line, shown, reader)
             match = FoundMatch(docid, reader.query.id, name, reader.parameters, behind.oldest, line)
@@ -207,15 +212,24 @@ class MatchBuilder:
                 made.published.append((match, document))
 
     def _show(
-        self, row: FoundRow, behind: Behind, reader: MatchReader, accounts: Accounting
+        self,
+        row: FoundRow,
+        behind: Behind,
+        reader: MatchReader,
+        selection: int,
+        accounts: Accounting,
     ) -> _Shown | None:
-        """Return a row's matches with the output of a reader; None where it cannot pay for it."""
+        """Return a row's matches with the output of a reader; None where it cannot pay for it.
+
+        `selection` is the number of what the reader selects.
+        """
         # Alike for all but constructors, which may write them.
         own = None
         if reader.is_constructed:
             folds = spell(dict(row.folds)) if row.folds else ""
-            own = row.start_us, row.end_us, row.confidence, folds
-        asked = reader.selection, own, row.visible
+            # A fraction is hashed by way of its inverse, which takes two microseconds.
+            own = row.start_us, row.end_us, row.confidence.as_integer_ratio(), folds
+        asked = selection, own, row.visible
         outputs = self._outputs.of(row.leaves)
         output = outputs.get(asked)
         if output is None:
