@@ -33,7 +33,7 @@ from xscl.query import (
     VariableValue,
 )
 from xscl.report import Report
-from xscl.sequence import From, Repetition, blocks_below, nodes_below
+from xscl.sequence import From, Repetition, blocks_below, is_chain, nodes_below
 
 __all__ = ["check_query"]
 
@@ -47,8 +47,12 @@ def check_query(query: Query, span: Span, report: Report) -> None:
     repeated = {b for node in nodes if isinstance(node, Repetition) for b in blocks_below(node)}
     of_elements = [v.name for v in query.variables if v.block in repeated] if repeated else []
     several = frozenset(of_elements)
+    # Under MATCH NEXT, PARTITION and STRICT a run looks for one document: it tries no pairs.
+    chains = [each for node in nodes if is_chain(node) for each in nodes_below(node)]
+    decided = {id(each) for each in chains if isinstance(each, Operator)}
     for operator in query.operators():
-        if not is_keyed and operator.kind is not OperatorKind.NEXT:
+        is_next = operator.kind is OperatorKind.NEXT or id(operator) in decided
+        if not (is_keyed or is_next):
             _check_cost(operator, report, operator.span or span)
         _check_alternatives(operator, several, report, operator.span or span)
     for block in query.blocks:

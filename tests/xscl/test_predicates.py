@@ -211,6 +211,12 @@ def test_a_warning_says_that_an_operator_without_value_join_costs() -> None:
     assert "pair" in found.message
 
 
+@pytest.mark.parametrize("strategy", ["NEXT", "STRICT", "ANY"])
+def test_a_chain_that_goes_to_one_document_tries_no_pairs(strategy: str) -> None:
+    text = f"S//a FOLLOWED BY S//b+ FOLLOWED BY {{, 6 h}} S//c WITHIN 1 h MATCH {strategy}"
+    assert codes(text, warnings=True).count("XS501") == 2 * (strategy == "ANY")
+
+
 @pytest.mark.parametrize(
     "predicate",
     [
