@@ -63,7 +63,7 @@ from generators.column_cases import (  # noqa: E402
     column_run_case,
     counted_chain_case,
 )
-from generators.counted_cases import counted_case  # noqa: E402
+from generators.counted_cases import counted_any_case, counted_case  # noqa: E402
 from generators.loss_cases import loss_case  # noqa: E402
 from generators.ordered_cases import ordered_case  # noqa: E402
 from generators.outcome_cases import outcome_case  # noqa: E402
@@ -109,6 +109,7 @@ CASES: dict[str, Callable[[RandomChooser], str]] = {
     "runs-behind-next": column_run_case,
     "rows-of-chains": counted_chain_case,
     "counted": counted_case,
+    "counted-any": counted_any_case,
     "lossy": loss_case,
     "rules": rule_case,
     "ordered": ordered_case,
@@ -122,6 +123,7 @@ KINDS = {
     "runs-behind-next": "queries have repetitions behind NEXT that are stepped in columns",
     "rows-of-chains": "queries have rows of such chains",
     "counted": "queries count runs, or draw them",
+    "counted-any": "queries count the matches of chains under MATCH ANY, or draw them",
     "lossy": "queries have LOSS",
     "rules": "queries read and write tables",
     "ordered": "queries decide",

@@ -20,13 +20,30 @@ from templates.chaindecision import (
 )
 from templates.clause import Clause, Test
 from templates.conjunctions import compared_in, elements_behind
-from templates.elements import RepeatedUnit
+from templates.elements import RepeatedUnit, of_elements, operand_with_elements
+from templates.optionalpaths import fresh_paths
 from templates.ordered import Chained, asked_of_elements
 from templates.runcompiler import compile_elements, handed_on
-from templates.rundecision import AbsentElement, ElementStream, FoldValue
+from templates.rundecision import (
+    AbsentElement,
+    CountedKey,
+    Counting,
+    ElementStream,
+    FoldValue,
+)
 from templates.tuplestreams import tested_below
+from xscl.counting import counts_chain
 from xscl.path import ANY, Axis, NodeTest, Path, Step
-from xscl.query import Block, Disjunct, Operand, Query, Strategy, Variable
+from xscl.query import (
+    Block,
+    Disjunct,
+    Operand,
+    Query,
+    SelectKind,
+    Strategy,
+    Variable,
+    operand_variables,
+)
 
 if TYPE_CHECKING:
     from templates.clausecompiler import Compiler
@@ -41,10 +58,15 @@ _EVERY = "#every"
 class _Reading:
     """The streams that a chain reads, as they are compiled."""
 
-    def __init__(self, decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) -> None:
+    def __init__(
+        self,
+        decisions: Decisions,
+        nodes: Sequence[tuple[Query, Chained]],
+        keys: Sequence[CountedKey],
+    ) -> None:
         self._decisions = decisions
         self._statements = [statement for statement, _ in nodes]
-        self._operands: list[Operand] = []
+        self._operands: list[Operand] = [*of_elements(key.operand for key in keys)]
         for statement in self._statements:
             self._operands += asked_of_elements(statement.root)
             self._operands += elements_behind(statement)
@@ -94,8 +116,9 @@ def _has_block(statement: Query, block: int) -> bool:
 
 def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) -> Built:
     """Return a chain with the clauses that it reads."""
-    reading = _Reading(decisions, nodes)
     _, node = nodes[0]
+    counting = _counting(decisions, node) if counts_chain(decisions.query) else None
+    reading = _Reading(decisions, nodes, () if counting is None else counting.keys)
     links = [
         ChainLink(
             step.unit.run,
@@ -122,6 +145,7 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
         node.within_us,
         node.retention_us,
         decisions.grace_us,
+        counting,
     )
     # What another choice of alternatives binds is compared in its own reading alone.
     compared = frozenset[str]().union(
@@ -129,6 +153,22 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
         *(absent.compared for _, each in nodes for absent in each.absences),
     )
     return Built.of(decision, decisions.catalog, reading.compilers, reading.deciding, compared)
+
+
+def _counting(decisions: Decisions, node: Chained) -> Counting:
+    """Return how the matches of a chain are counted."""
+    query = decisions.query
+    paths = fresh_paths(query)
+    keys: list[CountedKey] = []
+    for key in () if query.rows is None else query.rows.keys:
+        unit = next(
+            s.unit for s in node.steps if s.unit.variables.issuperset(operand_variables(key))
+        )
+        asked = operand_with_elements(key, (unit,), paths, unit)
+        keys.append(CountedKey(asked, is_of_elements=True, block=unit.first))
+    visible = tuple((step.block, query.visible_in([step.block])) for step in node.steps)
+    has_steps = query.kind is SelectKind.COMPRESSED
+    return Counting(decisions.point, visible, has_steps, tuple(keys))
 
 
 def chain_clause(
@@ -139,8 +179,10 @@ def chain_clause(
     built = compiler.attach(node.origin)
     decision = built.decision
     assert isinstance(decision, ChainDecision)
-    begins = [compiler.choice[id(step)] for step in node.steps]
     blocks = tuple(step.block for step in node.steps)
+    if decision.counting is not None:
+        return _counted_clause(compiler, node, built, where, needed_above)
+    begins = [compiler.choice[id(step)] for step in node.steps]
     plain = [step for step in node.steps if not step.is_repeated]
     own_keys = {
         key
@@ -187,4 +229,30 @@ def chain_clause(
         needed_above,
         similar,
         box=box,
+    )
+
+
+def _counted_clause(
+    compiler: DecisionCompiler,
+    node: Chained,
+    built: Built,
+    where: Disjunct,
+    needed_above: frozenset[str],
+) -> Clause:
+    """Compile what hands on how many matches of a chain there are."""
+    decision = built.decision
+    assert isinstance(decision, ChainDecision)
+    steps = tuple(HandedOnStep(None, Disjunct(), step.unit.run, ()) for step in node.steps)
+    run = node.steps[0].unit.run
+    return handed_on(
+        compiler,
+        node.origin,
+        DecidedChains(decision, steps, "", (run,), (), ()),
+        tuple(step.block for step in node.steps),
+        built.deciding,
+        where,
+        frozenset(),
+        needed_above,
+        (),
+        run,
     )

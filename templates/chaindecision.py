@@ -10,7 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from templates.decision import TupleStream
-from templates.rundecision import AbsentElement, Disjuncts, ElementStream, FoldValue
+from templates.rundecision import (
+    AbsentElement,
+    Counting,
+    Disjuncts,
+    ElementStream,
+    FoldValue,
+)
 from xscl.query import INFINITE_US, Disjunct, Elements, Operand, Residual, Strategy
 
 __all__ = [
@@ -57,6 +63,7 @@ class ChainDecision:
     within_us: int
     retention_us: int
     grace_us: int
+    counting: Counting | None = None
 
     @property
     def is_contiguous(self) -> bool:
@@ -65,8 +72,8 @@ class ChainDecision:
 
     @property
     def is_open(self) -> bool:
-        """Whether every choice of elements is a run: nothing is decided."""
-        return self.strategy is Strategy.ANY
+        """Whether every choice of elements is a run, as soon as it is there: nothing is decided."""
+        return self.strategy is Strategy.ANY and self.counting is None
 
     @property
     def is_partitioned(self) -> bool:

@@ -36,6 +36,7 @@ from xscl.comparison import (
     VariableValue,
 )
 from xscl.path import Literal
+from xscl.sequence import Strategy
 
 __all__ = ["compile_chain"]
 
@@ -77,7 +78,7 @@ def compile_chain(decision: ChainDecision, *, are_looked_up: bool = True) -> Cha
 
     With `are_looked_up` it has none either where elements are looked up by texts one by one.
     """
-    if decision.is_open or decision.absences:
+    if decision.strategy is Strategy.ANY or decision.absences:
         return None
     if any(len(link.elements) != 1 for link in decision.links):
         return None

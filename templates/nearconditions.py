@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from templates.chaindecision import ChainLink
 from templates.rundecision import Disjuncts
 from xscl.comparison import Call, operands_below
 from xscl.query import Disjunct, Elements, Operand
 
-__all__ = ["NOTHING_ASKED", "applying_to_first", "first_near", "further_near"]
+__all__ = [
+    "NOTHING_ASKED",
+    "AskedOfOne",
+    "applying_to_first",
+    "first_near",
+    "further_near",
+    "of_one",
+]
 
 
 NOTHING_ASKED: Disjuncts = (Disjunct(),)
@@ -48,9 +56,13 @@ def applying_to_first(disjuncts: Disjuncts) -> Disjuncts:
     """
 
     def is_unbound(operand: Operand) -> bool:
-        if not isinstance(operand, Elements) or operand.run is not None:
-            return False
-        return operand.function == "prev" and operand.otherwise is None
+        return any(
+            isinstance(each, Elements)
+            and each.run is None
+            and each.function == "prev"
+            and each.otherwise is None
+            for each in operands_below(operand)
+        )
 
     return tuple(
         replace(
@@ -61,6 +73,28 @@ def applying_to_first(disjuncts: Disjuncts) -> Disjuncts:
         )
         for each in disjuncts
     )
+
+
+class AskedOfOne(NamedTuple):
+    """What is asked of an element alone; how many value joins are asked besides, and if more is."""
+
+    own: Disjuncts
+    joins: int
+    has_more: bool
+
+
+def of_one(disjuncts: Disjuncts) -> AskedOfOne:
+    """Return what conditions ask of an element alone, as far as no OR joins it with more."""
+    own = _near(disjuncts, lambda each: each.run is None and each.function == "candidate")
+    if own == disjuncts:
+        return AskedOfOne(own, 0, has_more=False)
+    if len(disjuncts) > 1:
+        return AskedOfOne(NOTHING_ASKED, 0, has_more=True)
+    (of_element,), (asked,) = own, disjuncts
+    tests = [each for each in asked.tests if each not in of_element.tests]
+    joins = sum(each.function == "joins" for each in tests)
+    has_more = joins < len(tests) or len(of_element.residuals) < len(asked.residuals)
+    return AskedOfOne(own, joins, has_more)
 
 
 _OF_TWO = ("candidate", "prev")

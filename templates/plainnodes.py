@@ -34,6 +34,7 @@ from templates.predicates import (
     of_document,
 )
 from templates.repeated import OperandBefore, RepetitionReading
+from xscl.counting import counts_chain
 from xscl.path import Parameter
 from xscl.query import (
     INFINITE_US,
@@ -63,8 +64,13 @@ def decided_nodes(query: Query) -> list[Node]:
         if decides(node)
         or isinstance(node, Repetition)
         or is_chain(node)
-        or (node is query.root and query.is_open_chain)
+        or (node is query.root and _is_found_whole(query))
     ]
+
+
+def _is_found_whole(query: Query) -> bool:
+    """Return whether the source of a query is a chain under MATCH ANY that is not joined."""
+    return query.is_open_chain or counts_chain(query)
 
 
 class ImpossibleError(Exception):
@@ -155,7 +161,7 @@ class PlainNodes:
             source.within or around.within,
             (*around.keys, *source.keys),
             min(around.within_us, length_us(source.within)),
-            source if is_chain(source) or self._is_open_chain(source) else None,
+            source if is_chain(source) or self._is_found_whole(source) else None,
         )
         part = self.part(source.node, inside)
         where = (Disjunct(),) if source.where is None else self.binding.predicate(source.where)
@@ -166,8 +172,8 @@ class PlainNodes:
             return part
         return self._kept(part, where)
 
-    def _is_open_chain(self, source: From) -> bool:
-        return source is self.query.root and self.query.is_open_chain
+    def _is_found_whole(self, source: From) -> bool:
+        return source is self.query.root and _is_found_whole(self.query)
 
     def _kept(self, part: PlainPart, where: Disjuncts) -> PlainPart:
         """Return a part of whose tuples more is asked."""

@@ -19,7 +19,7 @@ from templates.chaindecision import DecidedChains
 from templates.clause import Alternative, Clause, Measured
 from templates.decision import Conjunction, Decided, Decision, DecisionKind
 from templates.rundecision import DecidedRuns
-from xscl.counting import is_counted
+from xscl.counting import counts_chain, is_counted
 from xscl.path import Parameter, condition_parameters
 from xscl.pattern import INEQUALITIES, PatternNode, TreePattern
 from xscl.query import (
@@ -72,6 +72,7 @@ def is_decided_alone(query: Query) -> bool:
     return query.is_settled and not (
         query.has_runs
         or query.has_chains
+        or counts_chain(query)
         or query.is_lossy
         or any(map(decides, nodes_below(query.root)))
     )

@@ -107,15 +107,19 @@ class AbsentElement:
 
 @dataclass(frozen=True, slots=True)
 class CountedKey:
-    """What counted runs are told apart by: an operand of what stands before, or of elements."""
+    """What counted runs are told apart by: an operand of what stands before, or of elements.
+
+    In a chain these are the elements of a `block`.
+    """
 
     operand: Operand
     is_of_elements: bool
+    block: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How the runs of a repetition are counted, and not listed.
+    """How the runs of a repetition, or of a chain, are counted, and not listed.
 
     They are of documents behind `point`.  `visible` are for each block the variables that a match
     shows, that of the root first.  With `has_steps` they are handed on as graphs, one for each key

@@ -124,7 +124,8 @@ class _QueryBuilder:
                 "XS903",
                 span,
                 f"COMPRESSED draws runs as the paths of one graph, which {reason} rules out",
-                "each element may be asked about itself, the one before it, and what stands before",
+                "each element may be asked about itself, the one before it, and what stands before;"
+                " a whole chain is drawn with MATCH ANY written out",
             )
 
     # -- blocks --------------------------------------------------------------------------------

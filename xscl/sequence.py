@@ -40,6 +40,7 @@ __all__ = [
     "Window",
     "absences_at",
     "blocks_below",
+    "chain_steps",
     "children",
     "decides",
     "documents_of",
@@ -265,14 +266,23 @@ def is_open_chain(node: Node) -> bool:
 
     It has MATCH ANY, and three blocks, or repetitions of one, or more.
     """
-    if not isinstance(node, From) or node.strategy is not Strategy.ANY:
-        return False
-    steps, below = 1, node.node
+    return isinstance(node, From) and node.strategy is Strategy.ANY and len(chain_steps(node)) > 2
+
+
+def chain_steps(source: Node) -> tuple[Node, ...]:
+    """Return the blocks, and repetitions of one, that FOLLOWED BY joins to a chain.
+
+    There are none where something else stands in a source.
+    """
+    below = source.node if isinstance(source, From) else source
+    steps: list[Node] = []
     while isinstance(below, Operator):
-        if below.kind is not OperatorKind.FOLLOWED_BY or not _is_step(below.right):
-            return False
-        steps, below = steps + 1, below.left
-    return steps > 2 and _is_step(below)
+        if below.kind is not OperatorKind.FOLLOWED_BY:
+            return ()
+        steps.append(below.right)
+        below = below.left
+    steps.append(below)
+    return tuple(steps[::-1]) if all(map(_is_step, steps)) else ()
 
 
 def _is_step(node: Node) -> bool:

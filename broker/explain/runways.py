@@ -20,6 +20,9 @@ _BY_STRATEGY = {
 def how_found(decision: RunDecision | ChainDecision) -> str:
     """Return in which way runs are found, and what bounds their number."""
     if isinstance(decision, ChainDecision):
+        if decision.counting is not None:
+            drawn = "drawn as graphs" if decision.counting.has_steps else "counted"
+            return f"every choice of elements is a match: they are {drawn}, and none is listed"
         return _BY_STRATEGY[decision.strategy]
     if decision.is_next:
         return "a run takes the next element that fits, and each of its beginnings is one"

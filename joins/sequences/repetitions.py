@@ -21,6 +21,7 @@ from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.sequences.batch import DecidingBatch
 from joins.sequences.chained.anychains import AnyChainEvaluation
 from joins.sequences.chained.chains import ChainEvaluation
+from joins.sequences.counting.chains import CountedChainEvaluation
 from joins.sequences.counting.counted import CountedRunEvaluation
 from joins.sequences.counting.found import EndsInOrder, FoundGraph
 from joins.sequences.graphruns import GraphRunEvaluation
@@ -47,20 +48,22 @@ __all__ = ["Repetitions"]
 
 AnyRuns = DecidedRuns | DecidedChains
 AnyDecision = RunDecision | ChainDecision
-RowEvaluation = RunEvaluation | ChainEvaluation | AnyChainEvaluation
+RowEvaluation = RunEvaluation | ChainEvaluation | AnyChainEvaluation | CountedChainEvaluation
 AnyEvaluation = RowEvaluation | ColumnChainEvaluation
 
 
 def _rows_of(number: int, runs: AnyRuns, documents: dict[int, Documents]) -> FoundRows[Any]:
-    if isinstance(runs, DecidedChains):
-        return ChainRows(number, runs)
     if runs.decision.counting is not None:
         return GraphRows(number, runs, documents)
+    if isinstance(runs, DecidedChains):
+        return ChainRows(number, runs)
     return RunRows(number, runs)
 
 
 def _evaluation_of(decision: AnyDecision, lateness_us: int, limits: RunLimits) -> RowEvaluation:
     if isinstance(decision, ChainDecision):
+        if decision.counting is not None:
+            return CountedChainEvaluation(decision, lateness_us, limits)
         if decision.is_open:
             return AnyChainEvaluation(decision, lateness_us, limits)
         return ChainEvaluation(decision, lateness_us, limits)
@@ -388,7 +391,7 @@ class Repetitions:
                 0,
                 (),
                 of_runs=self._limits,
-                of_steps=isinstance(evaluation, CountedRunEvaluation),
+                of_steps=isinstance(evaluation, (CountedRunEvaluation, CountedChainEvaluation)),
             )
             for number, evaluation in self._of_class.items()
             if (limit := evaluation.limit) is not None

@@ -171,10 +171,13 @@ class GraphRows(FoundRows[FoundGraph]):
     """
 
     def __init__(
-        self, number: int, runs: DecidedRuns, documents: MutableMapping[int, Documents]
+        self,
+        number: int,
+        runs: DecidedRuns | DecidedChains,
+        documents: MutableMapping[int, Documents],
     ) -> None:
         super().__init__(number, runs)
-        self._run = runs.run
+        (self._run,) = runs.carried
         self._documents = documents
 
     def terms(self, one: FoundGraph, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:

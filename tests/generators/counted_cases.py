@@ -5,7 +5,7 @@ from __future__ import annotations
 from generators.choosers import Chooser
 from generators.ordered_cases import Names, Statements, Unit, case_with_reader
 
-__all__ = ["counted_case"]
+__all__ = ["counted_any_case", "counted_case"]
 
 
 class _Counted(Statements):
@@ -95,3 +95,110 @@ class _Counted(Statements):
 def counted_case(chooser: Chooser) -> str:
     """Return the text of a case: a statement that counts runs, perhaps its reader, documents."""
     return case_with_reader(chooser, _Counted(chooser).statement())
+
+
+class _Step:
+    """A unit of a chain: its text, and what the next one can be compared with."""
+
+    def __init__(self, chooser: Chooser, names: Names) -> None:
+        node, key, number = names.fresh(), names.fresh(), names.fresh()
+        text = f"{chooser.choice(['S', 'S', 'S', '*'])}//{chooser.choice('abb****')}"
+        if chooser.integer(0, 1):
+            text += f"[k->{key}]"
+        else:
+            key = f"{node}/k"
+        if chooser.integer(0, 2) == 0:
+            text += f"[p->{number}]"
+        else:
+            number = f"{node}/p"
+        self.text = f"{text}->{node}"
+        self.key, self.number = key, number
+        self.is_repeated = False
+
+    @property
+    def values(self) -> list[str]:
+        """What a unit behind it can be compared with."""
+        values = [self.key, self.key, self.number]
+        return [f"last({each})" for each in values] if self.is_repeated else values
+
+
+class _CountedChains(Statements):
+    """Makes statements that count the matches of a chain under MATCH ANY, or draw them."""
+
+    def statement(self) -> str:
+        """Return a whole statement."""
+        chooser = self.chooser
+        steps: list[_Step] = []
+        text = ""
+        is_within = chooser.integer(0, 2) > 0
+        is_alike = chooser.integer(0, 1)
+        for _ in range(chooser.choice([2, 2, 3, 3, 4])):
+            own = _Step(chooser, self.names)
+            if steps:
+                text += self.operator(steps[-1], own, is_within=is_within, is_alike=is_alike)
+            text += own.text
+            if chooser.integer(0, 2) == 0:
+                own.is_repeated = True
+                text += self.repetition(own)
+            steps.append(own)
+        if is_within:
+            text += f" WITHIN {chooser.choice([5, 9, 15, 15])} s"
+        if chooser.integer(0, 2) == 0:
+            text += f" SAME ({chooser.choice(['/*/k', '//k'])})"
+        text = self.outcome(f"{text} MATCH ANY", steps)
+        if chooser.integer(0, 4):
+            text += f" GRACE {chooser.choice([0, 1, 2, 4])} s"
+        return text
+
+    def operator(self, left: _Step, right: _Step, *, is_within: bool, is_alike: int) -> str:
+        """Return FOLLOWED BY with what is asked of neighbours: of many chains keys alone."""
+        chooser = self.chooser
+        terms = []
+        if is_alike:
+            terms += [f"{left.values[0]} = {right.key}"] if chooser.integer(0, 1) else []
+        else:
+            for _ in range(chooser.choice([0, 0, 1, 1, 2])):
+                operator = chooser.choice(["=", "!=", "!=", "<=", "<="])
+                sides = chooser.choice(left.values), chooser.choice([right.key, right.number])
+                terms.append(f" {operator} ".join(sides))
+            if chooser.integer(0, 4) == 0:
+                terms.append(f"{right.number} >= 2")
+        window = f", {chooser.choice([3, 8, 12, 12])} s"
+        if is_within and chooser.integer(0, 2):
+            window = ""
+        asked = " AND ".join(terms)
+        return f" FOLLOWED BY {{{asked}{window}}} " if asked or window else " FOLLOWED BY "
+
+    def repetition(self, own: _Step) -> str:
+        """Return the sign of a repetition, with what is asked of its elements."""
+        chooser = self.chooser
+        asked = [
+            f"{own.number} >= prev({own.number})",
+            f"{own.key} = prev({own.key})",
+            f"{own.number} <= 2",
+            f"prev({own.number}) > 1",
+        ]
+        terms = [chooser.choice(asked) for _ in range(chooser.choice([0, 0, 1, 2]))]
+        each = f" {chooser.choice(['AND', 'AND', 'OR'])} ".join(terms)
+        gap = f", {chooser.choice('258')} s" if chooser.integer(0, 3) == 0 else ""
+        return f"+ {{{each}{gap}}}" if each or gap else "+"
+
+    def outcome(self, text: str, steps: list[_Step]) -> str:
+        """Return a statement that counts what a chain gives, or draws it."""
+        chooser = self.chooser
+        if any(step.is_repeated for step in steps) and chooser.integer(0, 2) == 0:
+            return f"SELECT COMPRESSED FROM {text}"
+        text = f"SELECT <r>{{count()}}</r> FROM {text}" if chooser.integer(0, 1) else text
+        text += f" WINDOW {chooser.choice(['0 s', '0 s', '3 s', '5 s'])}"
+        if chooser.integer(0, 3) == 0:
+            text += f" BY {chooser.choice(steps).key}"
+        if chooser.integer(0, 2) == 0:
+            text += f" HAVING count() >= {chooser.choice('23')}"
+        if chooser.integer(0, 4) == 0:
+            text += " LIMIT 1 PER 3 s"
+        return text
+
+
+def counted_any_case(chooser: Chooser) -> str:
+    """Return the text of a case: a statement that counts the matches of a chain, and documents."""
+    return case_with_reader(chooser, _CountedChains(chooser).statement())

@@ -8,12 +8,12 @@ from functools import partial
 
 import pytest
 from lxml import etree
+from support.counted_runs import paths, stream_of_kinds
 from support.examples import examples
 from support.kit import Case, parse_case
 from support.runners import lines, run_engine, run_oracle
 
 from broker.matching.limits import MatchingLimits
-from broker.matching.match import Match
 from broker.pipeline.shards import Join
 from joins import RunLimits
 from joins.sequences.counting.counted import CountedRunEvaluation
@@ -40,47 +40,14 @@ def rising(count: int) -> str:
     return "\n".join([*own, f"tick {count + 1} 10:00:00", "----", ""])
 
 
-def stream(seed: int, count: int = 14) -> str:
-    """Return documents of the same few kinds, keys and values, some out of order."""
-    chance = random.Random(seed)
-    seconds = sorted(chance.randrange(10, 40) for _ in range(count))
-    for _ in range(2):
-        i, j = chance.randrange(count), chance.randrange(count)
-        seconds[i], seconds[j] = seconds[j], seconds[i]
-    own = []
-    for number, second in enumerate(seconds, 1):
-        kind, key, value = chance.choice("aaabbc"), chance.choice("xxy"), chance.randrange(4)
-        xml = f"<{kind}><k>{key}</k><v>{value}</v></{kind}>"
-        own.append(f"document {number} S 00:00:{second} arrival=01:00  {xml}")
-    return "\n".join([*own, f"tick {count + 1} 10:00:00", "----", ""])
-
-
 def asked(statement: str, documents: str) -> Case:
     return parse_case(f"query q\n    {statement}\n\nlateness 100 s\n{documents}")
-
-
-def paths(match: Match) -> list[tuple[int, ...]]:
-    """Return the documents of each path of a graph."""
-    graph = etree.fromstring(match.output)
-    docid = {each.get("n"): int(each.get("docid", "")) for each in graph.iter("document")}
-    behind: dict[str, list[str]] = {str(n): [] for n in docid}
-    for step in graph.iter("step"):
-        behind[step.get("from", "")].append(step.get("to", ""))
-    found = []
-    waiting = [[each.get("n", "")] for each in graph.iter("document") if each.get("first")]
-    while waiting:
-        path = waiting.pop()
-        if not behind[path[-1]]:
-            found.append(tuple(docid[n] for n in path))
-        waiting += [[*path, each] for each in behind[path[-1]]]
-    assert graph.get("count") == str(len(found))
-    return found
 
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("seed", range(3))
 def test_listed_are_counted_are_the_paths_of_the_graphs(source: str, seed: int) -> None:
-    documents = stream(seed)
+    documents = stream_of_kinds(seed)
     grace = "GRACE 100 s"
     # LIMIT has each match decided, and lets all of them pass.
     listed = run_engine(asked(f"{source} LIMIT 100000 PER 1 h {grace}", documents))
@@ -104,7 +71,7 @@ def test_ways_are_counted_as_they_are_drawn(source: str, monkeypatch: pytest.Mon
     )
     found = 0
     for seed in range(examples(6)):
-        case = asked(text, stream(seed, 18))
+        case = asked(text, stream_of_kinds(seed, 18))
         counted = lines(run_engine(case, batch_size=5))
         found += len(counted)
         with monkeypatch.context() as drawn:
@@ -159,7 +126,7 @@ def test_a_time_has_one_graph_however_late(lateness: int) -> None:
 
 @pytest.mark.parametrize("source", SOURCES[3:6])
 def test_batches_restarts_and_shards_give_the_same(source: str) -> None:
-    case = asked(f"SELECT COMPRESSED FROM {source} GRACE 3 s", stream(7))
+    case = asked(f"SELECT COMPRESSED FROM {source} GRACE 3 s", stream_of_kinds(7))
     expected = run_engine(case)
     assert expected
     join = Join(case.lateness_us, 2)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import random
 
+from lxml import etree
+
+from broker.matching.match import Match
 from support.kit import Case, parse_case
 
-__all__ = ["SOURCES", "asked", "stream"]
+__all__ = ["SOURCES", "asked", "paths", "stream", "stream_of_kinds"]
 
 SOURCES = [
     "S//a+ WITHIN 8 s",
@@ -47,6 +50,21 @@ def stream(seed: int, count: int = 16) -> str:
     return "\n".join([*own, f"tick {count + 1} 10:00:00", "----", ""])
 
 
+def stream_of_kinds(seed: int, count: int = 14) -> str:
+    """Return documents of the same few kinds, keys and values, some out of order."""
+    chance = random.Random(seed)
+    seconds = sorted(chance.randrange(10, 40) for _ in range(count))
+    for _ in range(2):
+        i, j = chance.randrange(count), chance.randrange(count)
+        seconds[i], seconds[j] = seconds[j], seconds[i]
+    own = []
+    for number, second in enumerate(seconds, 1):
+        kind, key, value = chance.choice("aaabbc"), chance.choice("xxy"), chance.randrange(4)
+        xml = f"<{kind}><k>{key}</k><v>{value}</v></{kind}>"
+        own.append(f"document {number} S 00:00:{second} arrival=01:00  {xml}")
+    return "\n".join([*own, f"tick {count + 1} 10:00:00", "----", ""])
+
+
 def _values(chance: random.Random) -> list[int | str]:
     return [
         chance.choice([0, 1, 2, 3, 4, 5, "2.0", "one"] if not chance.randrange(8) else [0, 1, 2, 3])
@@ -57,3 +75,21 @@ def _values(chance: random.Random) -> list[int | str]:
 def asked(statement: str, documents: str, lateness: int = 6) -> Case:
     """Return a case of one statement."""
     return parse_case(f"query q\n    {statement}\n\nlateness {lateness} s\n{documents}")
+
+
+def paths(match: Match) -> list[tuple[int, ...]]:
+    """Return the documents of each path of a graph."""
+    graph = etree.fromstring(match.output)
+    docid = {each.get("n"): int(each.get("docid", "")) for each in graph.iter("document")}
+    behind: dict[str, list[str]] = {str(n): [] for n in docid}
+    for step in graph.iter("step"):
+        behind[step.get("from", "")].append(step.get("to", ""))
+    found = []
+    waiting = [[each.get("n", "")] for each in graph.iter("document") if each.get("first")]
+    while waiting:
+        path = waiting.pop()
+        if not behind[path[-1]]:
+            found.append(tuple(docid[n] for n in path))
+        waiting += [[*path, each] for each in behind[path[-1]]]
+    assert graph.get("count") == str(len(found))
+    return found

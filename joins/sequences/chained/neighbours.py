@@ -20,6 +20,7 @@ from templates.nearconditions import (
     applying_to_first,
     first_near,
     further_near,
+    of_one,
 )
 from templates.rundecision import (
     Disjuncts,
@@ -67,6 +68,13 @@ class Neighbours:
         self._keys = [
             (compile_values(left), compile_values(right)) for left, right in equal if is_plain
         ]
+        of_first, of_each, of_further = map(of_one, (first, each, further))
+        self._is_looked_up = (
+            not (of_first.has_more or of_each.has_more or of_each.joins)
+            and of_first.joins == len(self._keys),
+            not (of_further.has_more or of_further.joins),
+        )
+        self._own = _tests(of_first.own, of_each.own), _tests(of_further.own)
 
     def longest_us(self, *, is_further: bool) -> int:
         """Return how far apart both may end."""
@@ -86,6 +94,24 @@ class Neighbours:
         run = RunAtHand((), part.element, {})
         reading = RunReading({}, part.start_us, part.end_us, run)
         return _choices(right(reading) for _, right in self._keys)
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether an element must have something in common with the last one of the step before."""
+        return bool(self._keys)
+
+    def is_looked_up(self, *, is_further: bool) -> bool:
+        """Return whether nothing is asked of both but what they must have in common."""
+        return self._is_looked_up[is_further]
+
+    def takes(self, part: Part, *, is_further: bool) -> bool:
+        """Return whether an element meets what is asked of it alone."""
+        tests = self._own[is_further]
+        if not tests:
+            return True
+        run = RunAtHand((), part.element, {})
+        reading = RunReading({}, part.start_us, part.end_us, run)
+        return all(test(reading) for test in tests)
 
     def may_follow(self, one: Part, other: Part, *, is_further: bool) -> bool:
         """Return whether an element may come behind another, as far as both say."""

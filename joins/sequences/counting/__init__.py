@@ -1,4 +1,4 @@
-"""Counting: runs that are counted, or drawn as graphs, and never listed.
+"""Counting: runs, and chains under MATCH ANY, that are counted or drawn as graphs, never listed.
 
     lanes      elements that one run may have, each with the elements that may come next
     ways       the ways to an element that came last, counted without drawing them
@@ -12,6 +12,10 @@
                (`rowelements`)
     found      what is found: graphs, or ends of runs in columns
     counted    one repetition, batch by batch
+    chaingraph elements of a chain under MATCH ANY at their steps, with the edges between them
+    chainpaths its paths that are matches
+    chainways  how many of them end with an element, as numbers
+    chains     one such chain, batch by batch
 
 Invariant: each match is counted once, with the last of its places that enters.
 

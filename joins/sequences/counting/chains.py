@@ -1,0 +1,304 @@
+"""The matches of one chain under MATCH ANY that are counted, and never listed.
+
+Elements enter as those of repetitions do (`counted`), each at every step that takes it.  What
+enters completes the matches through it: back to where they begin, and on to each time at which one
+ends.  Mostly numbers say how many these are (`chainways`); else they are drawn as a graph in which
+each is one path.
+
+`docs/repetition.md` has the theory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import count, groupby
+
+import numpy as np
+
+from joins.budget.limits import RunLimits
+from joins.memory.durations import UNBOUNDED
+from joins.memory.instance import Instance
+from joins.sequences.chained.chainsteps import StepEvaluation
+from joins.sequences.clock import WatermarkSteps
+from joins.sequences.counting.chaingraph import ChainEdges, ChainGraph, ChainNode, edges_from
+from joins.sequences.counting.chainpaths import paths_to
+from joins.sequences.counting.chainways import chain_ways
+from joins.sequences.counting.drawing import Drawing, Label, labels_of
+from joins.sequences.counting.found import FoundGraph
+from joins.sequences.runparts import Part, Parts, Roles
+from templates.chaindecision import ChainDecision
+from templates.decision import TupleStream
+from templates.rundecision import RunAtHand, RunReading, compile_keys
+from templates.rungraphs import CountedRuns, PathGraph
+
+__all__ = ["CountedChainEvaluation"]
+
+
+class CountedChainEvaluation:
+    """The elements of one chain whose matches are counted."""
+
+    def __init__(self, decision: ChainDecision, lateness_us: int, limits: RunLimits) -> None:
+        assert decision.counting is not None
+        self.decision = decision
+        self._counting = decision.counting
+        self._visible = dict(self._counting.visible)
+        self._lateness_us = lateness_us
+        self._limits = limits
+        steps = range(len(decision.links))
+        self._steps = [StepEvaluation(decision, number, lateness_us) for number in steps]
+        self._last = len(decision.links) - 1
+        self._parts = [Parts(of_elements=True) for _ in decision.links]
+        self._roles = Roles()
+        for parts, link in zip(self._parts, decision.links, strict=True):
+            for each in link.elements:
+                self._roles.give(each.stream, parts)
+                parts.takes_elements_of(each.stream)
+        self._keys = [(key.block, compile_keys(key.operand)) for key in self._counting.keys]
+        self._waiting: list[tuple[int, int, int, Part]] = []
+        self._serial = count()
+        self._graph = ChainGraph(decision)
+        self._ways = chain_ways(decision, self._graph)
+        self._newest = -1
+        self._are_outside = True
+        self._swept = limits.swept_parts
+        self._drawn = 0
+        self.limit: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._graph) + len(self._waiting)
+
+    @property
+    def waiting(self) -> int:
+        """How many elements wait until they are settled."""
+        return len(self._waiting)
+
+    @property
+    def streams(self) -> set[str]:
+        """The names of the streams that are read."""
+        return self._roles.streams
+
+    def read(self, step: int, stream: TupleStream) -> None:
+        """Have rows of a stream be rows of the elements of a step."""
+        self._roles.give(stream, self._parts[step])
+
+    def add(self, stream: str, row: Instance) -> None:
+        """Take a row of a stream."""
+        self._roles.add(stream, row)
+
+    # -- a batch -------------------------------------------------------------------------------
+
+    def decide(self, clock: WatermarkSteps) -> list[FoundGraph]:
+        """Return the matches that are decided in the batch, in order."""
+        found: list[FoundGraph] = []
+        for docid, entering in groupby(self._entering(clock), key=lambda each: each[0]):
+            if self.limit is not None and docid >= self.limit:
+                break
+            self._drawn = 0
+            for _, own in groupby(entering, key=lambda each: each[1:4]):
+                found += self._enter(docid, [(step, part) for _, _, step, _, part in own])
+        limit = self.limit
+        return found if limit is None else [each for each in found if each.docid < limit]
+
+    def _entering(
+        self, clock: WatermarkSteps
+    ) -> list[tuple[int, int, int, tuple[Label, ...], Part]]:
+        """Return the elements that enter: from which document on, when they end, at which step.
+
+        They are in this order, and those with one label together.
+        """
+        for step, parts in enumerate(self._parts):
+            for part in parts.take_new():
+                if part.docid_min > self._counting.point:
+                    heappush(self._waiting, (part.end_us, next(self._serial), step, part))
+        newest_us = clock.newest_us - self.decision.grace_us
+        taken: list[tuple[int, Part]] = []
+        while self._waiting and self._waiting[0][0] < newest_us:
+            taken.append(heappop(self._waiting)[2:])
+        ends_us = np.array([part.end_us for _, part in taken], np.int64)
+        settling = clock.settling(ends_us + self.decision.grace_us).tolist()
+        found = [
+            (max(docid, part.docid), part.end_us, step, labels_of(part, self._visible), part)
+            for docid, (step, part) in zip(settling, taken, strict=True)
+        ]
+        return sorted(found, key=lambda each: each[:4])
+
+    def _enter(self, docid: int, own: Sequence[tuple[int, Part]]) -> Iterator[FoundGraph]:
+        """Yield the matches that elements with one label complete."""
+        nodes = [node for step, part in own if (node := self._node(step, part)) is not None]
+        if not nodes:
+            return
+        for node in nodes:
+            self._graph.add(node)
+            self._newest = max(self._newest, node.part.docid)
+            self._are_outside &= not (node.part.match_id or node.part.depth)
+        ends = None if self._ways is None else self._ways.enter(nodes)
+        if ends is None:
+            yield from self._through(docid, nodes)
+        else:
+            for end_us, total in ends:
+                yield self._counted(docid, nodes[0], end_us, total)
+
+    def _node(self, number: int, part: Part) -> ChainNode | None:
+        """Return an element at a step, None where it lacks a key."""
+        step = self._steps[number]
+        same = step.same(part)
+        if same is None:
+            return None
+        begins = not number and step.begun(part, same) is not None
+        is_in_time = part.end_us >= part.watermark_us - self._lateness_us
+        return ChainNode(part, number, same, begins, next(self._serial), is_in_time)
+
+    # -- what is complete ----------------------------------------------------------------------
+
+    def _through(self, docid: int, nodes: Sequence[ChainNode]) -> Iterator[FoundGraph]:
+        """Yield the matches through some nodes, by when they end."""
+        onward = edges_from(nodes, self._graph.behind)
+        ends_us = {node.part.end_us for node in onward if node.step == self._last}
+        if not ends_us:
+            return
+        back = edges_from(nodes, self._graph.before)
+        for end_us in sorted(ends_us):
+            behind = self._leading(onward, end_us)
+            from_us = end_us - min(self.decision.within_us, UNBOUNDED)
+            before = self._led_to(back, [node for node in nodes if node in behind], from_us)
+            begun = [node for node in before if node.begins]
+            if begun:
+                yield from self._graphs(docid, end_us, begun, {**before, **behind})
+
+    def _on_paths(self, own: ChainNode, end_us: int) -> list[ChainNode]:
+        """Return the elements of the matches through one that end at a time, as it came."""
+        serial, graph = own.serial, self._graph
+        onward = edges_from([own], lambda n: (e for e in graph.behind(n) if e.serial < serial))
+        back = edges_from([own], lambda n: (e for e in graph.before(n) if e.serial < serial))
+        behind = self._leading(onward, end_us)
+        before = self._led_to(back, [own], end_us - min(self.decision.within_us, UNBOUNDED))
+        edges = {**before, **behind}
+        found = edges_from((node for node in before if node.begins), edges.__getitem__)
+        return sorted(found, key=self._place_of)
+
+    def _place_of(self, node: ChainNode) -> tuple[object, ...]:
+        """Return where an element stands among others, as `Drawing` says it of labels."""
+        return node.part.end_us, node.part.position, labels_of(node.part, self._visible)
+
+    def _leading(self, onward: ChainEdges, end_us: int) -> ChainEdges:
+        """Return the nodes that lead to a time at which matches end, with what comes next."""
+        found: ChainEdges = {}
+        for node in sorted(onward, key=lambda each: -each.part.end_us):
+            nexts = [each for each in onward[node] if each in found]
+            if nexts or (node.step == self._last and node.part.end_us == end_us):
+                found[node] = nexts
+        return found
+
+    @staticmethod
+    def _led_to(back: ChainEdges, last: Sequence[ChainNode], from_us: int) -> ChainEdges:
+        """Return the nodes from a time on that lead to some nodes, with what comes next."""
+        found: ChainEdges = {node: [] for node in last}
+        stack = list(last)
+        while stack:
+            node = stack.pop()
+            for each in back[node]:
+                if each.part.start_us >= from_us:
+                    if each not in found:
+                        found[each] = []
+                        stack.append(each)
+                    found[each].append(node)
+        return {node: nexts for node, nexts in found.items() if node.part.start_us >= from_us}
+
+    # -- what is found -------------------------------------------------------------------------
+
+    def _graphs(
+        self, docid: int, end_us: int, begun: Sequence[ChainNode], edges: ChainEdges
+    ) -> Iterator[FoundGraph]:
+        """Yield the graphs of matches, by what they are told apart by."""
+        has_steps = self._counting.has_steps
+        for same in list(dict.fromkeys(node.same for node in begun)) if has_steps else [()]:
+            own = [node for node in begun if not has_steps or node.same == same]
+            drawn = Drawing(self._visible)
+            drawn.draw(*paths_to(self.decision, end_us, self._lateness_us, own, edges))
+            for keys, graph in self._by_keys(same if has_steps else (), drawn):
+                runs = graph.deterministic()
+                if runs.first:
+                    yield self._found(docid, end_us, keys, drawn, runs)
+
+    def _counted(self, docid: int, own: ChainNode, end_us: int, total: int) -> FoundGraph:
+        """Return how many matches through an element end at a time, as they are handed on.
+
+        They stand where the newest of their documents says.
+        """
+        if total.bit_length() > self._limits.bits:
+            self.limit = docid
+        parts: tuple[Part, ...] = (own.part,)
+        is_newest = self._are_outside and own.part.docid >= self._newest
+        if not is_newest or end_us > own.part.end_us:
+            parts = tuple([node.part for node in self._on_paths(own, end_us)])
+
+        def documents() -> list[int]:
+            return list(dict.fromkeys(n.part.leaves[0] for n in self._on_paths(own, end_us)))
+
+        runs = CountedRuns(total, ())
+        return FoundGraph(docid, parts, parts[-1].leaves, runs, end_us, end_us, documents)
+
+    def _by_keys(
+        self, same: tuple[str, ...], drawn: Drawing
+    ) -> Iterator[tuple[tuple[str, ...], PathGraph[Label]]]:
+        """Yield the graph of the matches with each value of the key, if there is one."""
+        graph = drawn.graph()
+        if not self._keys:
+            yield same, graph
+            return
+        ((block, read),) = self._keys
+        values = [
+            set(read(RunReading({}, 0, part.end_us, RunAtHand((), part.element, {}))))
+            if part.blocks[0] == block
+            else set()
+            for part in drawn.parts
+        ]
+        for value in sorted(set().union(*values)):
+            yield (value,), graph.through([value in own for own in values])
+
+    def _found(
+        self,
+        docid: int,
+        end_us: int,
+        keys: tuple[str, ...],
+        drawn: Drawing,
+        runs: PathGraph[Label],
+    ) -> FoundGraph:
+        """Return matches as they are handed on."""
+        labels = sorted(set(runs.labels), key=drawn.place_of)
+        graph = None
+        if self._counting.has_steps:
+            small, place = runs.minimal(), {label: i for i, label in enumerate(labels)}
+            graph = PathGraph(
+                tuple(map(place.__getitem__, small.labels)), small.behind, small.first
+            )
+            self._drawn += sum(map(len, small.behind))
+            if self._drawn > self._limits.steps:
+                self.limit = docid
+        total = runs.count()
+        if total.bit_length() > self._limits.bits:
+            self.limit = docid
+        parts = {id(part): part for part in map(drawn.part_of, labels)}
+        places = tuple((label.block, label.nodes[0]) for label in labels)
+        return FoundGraph(
+            docid,
+            tuple(parts.values()),
+            tuple(label.leaf for label in labels),
+            CountedRuns(total, keys, places, graph),
+            min(drawn.part_of(runs.labels[node]).start_us for node in runs.first),
+            end_us,
+        )
+
+    # -- what is kept --------------------------------------------------------------------------
+
+    def evict(self, horizon_us: int) -> None:
+        """Forget, once there are enough, what no match can have any more."""
+        if len(self) <= self._swept:
+            return
+        retention_us = self.decision.retained_us
+        if retention_us < UNBOUNDED:
+            self._graph.forget(horizon_us - retention_us)
+            if self._ways is not None:
+                self._ways.forget(horizon_us - retention_us)
+        self._swept = max(self._limits.swept_parts, 2 * len(self))
