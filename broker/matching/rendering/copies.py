@@ -11,21 +11,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints, are_as_before, distinct
 from broker.matching.costs.payments import PaymentColumns, Payments, Price
 from broker.matching.match import FoundMatch
+from broker.matching.rendering.form import MatchForm
 from broker.matching.rendering.leaf import Leaf
-from broker.matching.rendering.lines import DOCUMENTS_MAX, Behind, MatchLines
+from broker.matching.rendering.lines import (
+    DOCUMENTS_MAX,
+    Behind,
+    copying_lines,
+    found_texts,
+    identities,
+)
 from broker.matching.rendering.matchreader import MatchReader
 from broker.matching.rendering.matchrows import FoundColumns
 from broker.matching.rendering.times import render_times
 from broker.matching.rendering.trees import Trees
 from broker.matching.rendering.witnesstexts import UNASSIGNED
-from joins import ranges
+from joins import UNBOUNDED, ranges
 from xscl.meter import size
 
 __all__ = ["Copies"]
@@ -45,8 +52,16 @@ _as_tuple = tuple.__new__
 """Makes a named tuple of its fields without a call of Python."""
 
 
-_Shown = tuple[str, str, int, str]
-"""The documents of a row: as lines and ids have them, the oldest of them, and their copies."""
+T = TypeVar("T")
+
+
+class _Shown(NamedTuple):
+    """The documents of rows: as lines and ids have them, the oldest of them, and their copies."""
+
+    lines: list[str]
+    keys: list[str]
+    oldest: list[int]
+    copies: list[str]
 
 
 class Copies:
@@ -184,39 +199,43 @@ class _Copied:
     def _of(self, row: int) -> list[int]:
         return [place for place in self.places[row].tolist() if place != _NO_PLACE]
 
-    def shown(self, rows: Ints, firsts: Sequence[MatchReader]) -> Sequence[_Shown]:
-        """Return the documents of rows as matches show them; `firsts` are readers of the rows."""
-        sizes = (self.places[rows] != _NO_PLACE).sum(axis=1)
-        are_plain = np.array([not each.form.has_blocks for each in firsts], np.bool_)
-        are_plain &= sizes <= DOCUMENTS_MAX
-        plain = self._in_columns(self.places[rows[are_plain], : sizes[are_plain].max(initial=1)])
+    def shown(self, rows: Ints, readers: Sequence[MatchReader], firsts: Ints) -> _Shown:
+        """Return the documents of rows as matches show them; see `_spelled`."""
+        places = self.places[rows]
+        sizes = (places != _NO_PLACE).sum(axis=1)
+        have_blocks = np.array([each.form.has_blocks for each in readers], np.bool_)
+        are_plain = ~have_blocks[firsts] & (sizes <= DOCUMENTS_MAX)
+        plain = self._in_columns(places[are_plain, : sizes[are_plain].max(initial=1)])
         if are_plain.all():
-            return [*plain]
-        return [
-            next(plain) if is_plain else self._one(row, first)
-            for is_plain, row, first in zip(are_plain.tolist(), rows.tolist(), firsts, strict=True)
+            return plain
+        rest = zip(*plain, strict=True)
+        each_row = zip(are_plain.tolist(), rows.tolist(), firsts.tolist(), strict=True)
+        shown = [
+            next(rest) if is_plain else self._one(row, readers[first].form)
+            for is_plain, row, first in each_row
         ]
+        return _Shown(*map(list, zip(*shown, strict=True)))
 
-    def _in_columns(self, places: Ints) -> Iterator[_Shown]:
-        lines, keys, copies = (each.joined(places) for each in self._joining)
-        oldest = self._docids[places].min(axis=1).tolist()
-        return zip((f"[{line}]" for line in lines), keys, oldest, copies, strict=True)
+    def _in_columns(self, places: Ints) -> _Shown:
+        lines, keys, copies = self._joining
+        listed = [f"[{line}]" for line in lines.joined(places)]
+        oldest = self._docids[places].min(axis=1, initial=UNBOUNDED).tolist()
+        return _Shown(listed, [*keys.joined(places)], oldest, [*copies.joined(places)])
 
     @cached_property
-    def _joining(self) -> Sequence[_Joining]:
+    def _joining(self) -> tuple[_Joining, _Joining, _Joining]:
         lines = _Joining([leaf.line for leaf in self.leaves], ", ")
         keys = _Joining([leaf.id for leaf in self.leaves], ",")
         return lines, keys, _Joining([text or "" for text in self._spelled[:-1]], "")
 
     @cached_property
     def _docids(self) -> Ints:
-        docids = [leaf.docid for leaf in self.leaves]
-        return np.array([*docids, max(docids)], np.int64)
+        return np.array([*(leaf.docid for leaf in self.leaves), UNBOUNDED], np.int64)
 
-    def _one(self, row: int, first: MatchReader) -> _Shown:
+    def _one(self, row: int, form: MatchForm) -> tuple[str, str, int, str]:
         """Return the documents of a row whose form says more of them, or that has very many."""
         places = self._of(row)
-        behind = Behind.of([self.leaves[place] for place in places], first.form)
+        behind = Behind.of([self.leaves[place] for place in places], form)
         copies = "".join([self._spelled[place] or "" for place in places])
         return behind.line, behind.keys, behind.oldest, copies
 
@@ -263,19 +282,36 @@ class _Made(NamedTuple):
         numbers, _, which = distinct(rows.readers[ranges(starts, counts)])
         readers = [known[number] for number in numbers.tolist()]
         places = np.repeat(np.arange(len(some)), counts)
-        firsts = [readers[i] for i in which[np.cumsum(counts) - counts].tolist()]
+        firsts = which[np.cumsum(counts) - counts]
         limits, queries = np.array([(each.limit, each.number) for each in readers], np.int64).T
         are_open = rows.docids[some][places] < limits[which]
         if not are_open.all():
             which, places = which[are_open], places[are_open]
-        spelled = _spelled(rows, some, copied.shown(some, firsts), firsts)
-        named = [(each.lines.named, each.query_id, each.parameters) for each in readers]
-        matches: list[FoundMatch] = []
-        for reader, place in zip(which.tolist(), places.tolist(), strict=True):
-            name_of, query, parameters = named[reader]
-            docid, oldest, found, identity, tail = spelled[place]
-            name, line = name_of(identity, found, tail)
-            matches.append(_as_tuple(FoundMatch, (docid, query, name, parameters, oldest, line)))
+        shown = copied.shown(some, readers, firsts)
+        found, ids = _spelled(rows, some, shown, readers, firsts)
+        whose, where = which.tolist(), places.tolist()
+        begun = [each.lines.begun.copy for each in readers]
+        names: list[str] = []
+        for reader, place in zip(whose, where, strict=True):
+            digest = begun[reader]()
+            digest.update(ids[place])
+            names.append(digest.hexdigest())
+        lines = copying_lines(
+            names,
+            _at([each.lines.query for each in readers], whose),
+            _at(found, where),
+            _at([each.lines.parameters for each in readers], whose),
+            _at(shown.copies, where),
+        )
+        columns = (
+            rows.docids[some][places].tolist(),
+            _at([each.query_id for each in readers], whose),
+            names,
+            _at([each.parameters for each in readers], whose),
+            _at(shown.oldest, where),
+            lines,
+        )
+        matches = [_as_tuple(FoundMatch, row) for row in zip(*columns, strict=True)]
         of_match = some[places]
         docids, newest = rows.places[:2, of_match]
         kept = _EMPTY_BYTES + copied.nbytes(of_match)
@@ -300,29 +336,33 @@ class _Made(NamedTuple):
         return [*self.matches[part]]
 
 
-_Spelled = tuple[int, int, str, bytes, str]
-"""What matches of a row have in common: docid, oldest document, what `MatchLines.named` takes."""
+def _at(values: Sequence[T], places: Sequence[int]) -> list[T]:
+    return [values[place] for place in places]
 
 
 def _spelled(
-    rows: FoundColumns, some: Ints, shown: Sequence[_Shown], firsts: Sequence[MatchReader]
-) -> Sequence[_Spelled]:
-    """Return what the matches of each of some rows have in common.
+    rows: FoundColumns, some: Ints, shown: _Shown, readers: Sequence[MatchReader], firsts: Ints
+) -> tuple[list[str], list[bytes]]:
+    """Return what lines say of where matches of some rows were found, and what their ids digest.
 
-    `shown` are the documents of the rows, and `firsts` are readers of them.
+    `shown` are the documents of the rows, and `firsts` say which of `readers` is one of each.
     """
-    docids = rows.docids[some].tolist()
-    starts, ends = (render_times(times) for times in rows.places[4:, some])
-    documents, keys, oldest, copies = zip(*shown, strict=True)
-    sizes = (rows.visible[some] != UNASSIGNED).sum(axis=1).tolist()
-    nodes = [first.lines.nodes((0,) * size) for first, size in zip(firsts, sizes, strict=True)]
-    before = [""] * len(firsts)
-    for i, first in enumerate(firsts):
-        if first.is_ordered or first.has_confidence:
-            sure = rows.confidences[int(some[i])] if first.has_confidence else None
-            before[i] = first.lines.before(docids[i] if first.is_ordered else None, sure)
     every = some.tolist()
-    witnesses, omitted = [rows.witnesses[i] for i in every], [rows.omitted[i] for i in every]
-    found = map(MatchLines.found, starts, ends, before, documents, nodes, witnesses, omitted)
-    identities = map(MatchLines.identity, keys, nodes)
-    return [*zip(docids, oldest, found, identities, map(MatchLines.copies, copies), strict=True)]
+    sizes = (rows.visible[some] != UNASSIGNED).sum(axis=1)
+    asked, _, which = distinct(firsts + len(readers) * sizes)
+    known = [
+        readers[i % len(readers)].lines.nodes((0,) * (i // len(readers))) for i in asked.tolist()
+    ]
+    nodes = _at(known, which.tolist())
+    before = [""] * len(every)
+    have_more = np.array([each.is_ordered or each.has_confidence for each in readers], np.bool_)
+    for i in np.flatnonzero(have_more[firsts]).tolist():
+        first = readers[firsts[i]]
+        before[i] = first.lines.before(
+            int(rows.docids[every[i]]) if first.is_ordered else None,
+            rows.confidences[every[i]] if first.has_confidence else None,
+        )
+    starts, ends = (render_times(times) for times in rows.places[4:, some])
+    witnesses, omitted = _at(rows.witnesses, every), _at(rows.omitted, every)
+    found = found_texts((starts, ends), before, shown.lines, nodes, witnesses, omitted)
+    return found, identities(shown.keys, nodes)

@@ -15,7 +15,7 @@ and of a unit with alternatives its branch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from hashlib import blake2b
 from json.encoder import encode_basestring
@@ -26,7 +26,16 @@ from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.outputs import Output
 from broker.matching.spelling import spell, spell_for_id
 
-__all__ = ["DOCUMENTS_MAX", "Behind", "MatchLines", "NodeTexts", "spell_documents"]
+__all__ = [
+    "DOCUMENTS_MAX",
+    "Behind",
+    "MatchLines",
+    "NodeTexts",
+    "copying_lines",
+    "found_texts",
+    "identities",
+    "spell_documents",
+]
 
 DOCUMENTS_MAX = 1_000
 """Documents listed in a match; the rest is counted (semantics, section 18)."""
@@ -76,18 +85,63 @@ def spell_documents(listed: Sequence[str], count: int) -> str:
     return f"[{', '.join(listed)}]{unlisted}"
 
 
+def identities(keys: Iterable[str], nodes: Iterable[NodeTexts]) -> list[bytes]:
+    """Return what ids digest of matches, whoever has them; `keys` are of the documents of each."""
+    return [f"{own}],[{of.numbers}]]".encode() for own, of in zip(keys, nodes, strict=True)]
+
+
+def found_texts(
+    times: tuple[Iterable[str], Iterable[str]],
+    before: Iterable[str],
+    documents: Iterable[str],
+    nodes: Iterable[NodeTexts],
+    witnesses: Iterable[str],
+    omitted: Iterable[int],
+) -> list[str]:
+    """Return what lines say of when and where matches were found, and why.
+
+    Lines of other topics in an equal form (`MatchForm.spelling`) say the same of them.  `times` are
+    starts and ends, `before` is what `MatchLines.before` returns, and `omitted` witnesses are
+    counted beside those given.
+    """
+    left_out = [f', "witnesses_omitted": {count}' if count else "" for count in omitted]
+    columns = (*times, before, documents, nodes, witnesses, left_out)
+    return [
+        f', "start": "{start}", "end": "{end}",{at} "documents": {listed},'
+        f' {own.line}, "witnesses": [{tuples}]{behind}'
+        for start, end, at, listed, own, tuples, behind in zip(*columns, strict=True)
+    ]
+
+
+def copying_lines(
+    names: Iterable[str],
+    queries: Iterable[str],
+    found: Iterable[str],
+    parameters: Iterable[str],
+    copies: Iterable[str],
+) -> list[str]:
+    """Return the lines of matches that copy whole documents, of which `copies` are the texts."""
+    columns = (names, queries, found, parameters, copies)
+    return [
+        f'{{"id": "{name}", "query": {query}{own}{given}, "output": "<match>{text}</match>"}}'
+        for name, query, own, given, text in zip(*columns, strict=True)
+    ]
+
+
 class MatchLines:
     """The spelling of one topic's matches of one form.
 
+    `begun` is the digest of what all their ids begin with; `query` and `parameters` are what all
+    their lines have.
     The node numbers that its methods take are those of the form's visible variables, in this order.
     """
 
     def __init__(self, parameters: Mapping[str, Any], form: MatchForm) -> None:
         query = form.query
         begin = ",".join(map(spell_for_id, (query.id, query.version, dict(parameters))))
-        self._digest = blake2b(f"[{begin},[".encode(), digest_size=16)
-        self._query = encode_basestring(query.id)
-        self._parameters = f', "parameters": {spell(dict(parameters))}' if parameters else ""
+        self.begun = blake2b(f"[{begin},[".encode(), digest_size=16)
+        self.query = encode_basestring(query.id)
+        self.parameters = f', "parameters": {spell(dict(parameters))}' if parameters else ""
         self._form = form
         self._nodes: dict[tuple[int, ...], NodeTexts] = {}
         self._missing = [
@@ -108,28 +162,22 @@ class MatchLines:
 
     @staticmethod
     def identity(keys: str, nodes: NodeTexts) -> bytes:
-        """Return what an id digests of a match, whoever has it; `keys` are of its documents."""
-        return f"{keys}],[{nodes.numbers}]]".encode()
+        """Return what an id digests of a match; see `identities`."""
+        [identity] = identities([keys], [nodes])
+        return identity
 
     def id(self, identity: bytes) -> str:
         """Return the id of a match, 32 hexadecimal digits."""
-        digest = self._digest.copy()
+        digest = self.begun.copy()
         digest.update(identity)
         return digest.hexdigest()
 
     def line(self, name: str, found: str, tail: str) -> str:
         """Return the line of the match with the id `name`, without the line end.
 
-        `found` and `tail` are what the methods of these names return of it.
+        `found` is what `found_texts` gives for it, `tail` what the method returns.
         """
-        return f'{{"id": "{name}", "query": {self._query}{found}{self._parameters}{tail}'
-
-    def named(self, identity: bytes, found: str, tail: str) -> tuple[str, str]:
-        """Return the id and the line of a match: `id` and `line` in one."""
-        digest = self._digest.copy()
-        digest.update(identity)
-        name = digest.hexdigest()
-        return name, f'{{"id": "{name}", "query": {self._query}{found}{self._parameters}{tail}'
+        return f'{{"id": "{name}", "query": {self.query}{found}{self.parameters}{tail}'
 
     @staticmethod
     def tail(folds: Mapping[str, Any], output: Output) -> str:
@@ -138,11 +186,6 @@ class MatchLines:
         error = output.error
         why = "" if error is None else f', "output_error": {encode_basestring(error)}'
         return f'{folded}, "output": {output.spelled}{why}}}'
-
-    @staticmethod
-    def copies(spelled: str) -> str:
-        """Return how lines of matches end that copy whole documents, of which these are texts."""
-        return f', "output": "<match>{spelled}</match>"}}'
 
     def before(self, decided: int | None, confidence: Fraction | None) -> str:
         """Return what a line says of a match before its documents, beside its times.
@@ -155,27 +198,6 @@ class MatchLines:
             return at
         missing = spell(self._missing)
         return f'{at} "confidence": {float(confidence)!r}, "missing": {missing},'
-
-    @staticmethod
-    def found(
-        start: str,
-        end: str,
-        before: str,
-        documents: str,
-        nodes: NodeTexts,
-        witnesses: str,
-        omitted: int,
-    ) -> str:
-        """Return what a line says of when and where a match was found, and why.
-
-        Lines of other topics in an equal form (`MatchForm.spelling`) say the same of it.  `omitted`
-        witnesses are counted beside those given.
-        """
-        left_out = f', "witnesses_omitted": {omitted}' if omitted else ""
-        return (
-            f', "start": "{start}", "end": "{end}",{before} "documents": {documents},'
-            f' {nodes.line}, "witnesses": [{witnesses}]{left_out}'
-        )
 
     def _shown(self, name: str, label: str, numbers: Sequence[int]) -> str:
         """Return a variable that SELECT mentions: its node, or one for each element of its run."""

@@ -31,7 +31,7 @@ from broker.matching.match import FoundMatch
 from broker.matching.publications import published_document
 from broker.matching.rendering.copies import Copies
 from broker.matching.rendering.leaf import Leaf
-from broker.matching.rendering.lines import Behind, MatchLines
+from broker.matching.rendering.lines import Behind, MatchLines, found_texts
 from broker.matching.rendering.matchreader import MatchReader
 from broker.matching.rendering.matchrows import FoundColumns, FoundRow, Reader
 from broker.matching.rendering.outputs import Output, Outputs, ReadingCost
@@ -272,15 +272,9 @@ class MatchBuilder:
             row.docid if reader.is_ordered else None,
             row.confidence if reader.has_confidence else None,
         )
-        found = lines.found(
-            render_time(row.start_us),
-            render_time(row.end_us),
-            before,
-            behind.line,
-            nodes,
-            row.witnesses,
-            row.omitted,
-        )
+        times = ([render_time(row.start_us)], [render_time(row.end_us)])
+        own = ([before], [behind.line], [nodes], [row.witnesses], [row.omitted])
+        [found] = found_texts(times, *own)
         return _Spelled(behind, lines.identity(behind.keys, nodes), found)
 
     def _documents(self, row: FoundRow, reader: MatchReader) -> Behind:

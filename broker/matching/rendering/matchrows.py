@@ -224,7 +224,7 @@ class MatchRows:
         nodes[own, ranks] = hits.nodes[own, terms]
         places, _, inverse = distinct(hits.at[own, terms])
         spelled[own, ranks] = len(self._spelled) + inverse
-        self._spelled += map(self._spell, hits.points.operands.texts(places))
+        self._spelled += self._spell_all(hits.points.operands.texts(places))
         return nodes, spelled
 
     def _similar(self, hits: Hits) -> Ints:
@@ -237,9 +237,13 @@ class MatchRows:
             self._spelled += [likenesses[hit] for hit in has]
         return found
 
-    def _spell(self, value: str | None) -> str:
-        spelled = "null" if value is None else encode_basestring(value)
-        return spelled if len(spelled) < self._long_min else self._long.setdefault(spelled, spelled)
+    def _spell_all(self, values: Sequence[str | None]) -> list[str]:
+        spelled = ["null" if value is None else encode_basestring(value) for value in values]
+        long_min, known = self._long_min, self._long
+        for i, text in enumerate(spelled):
+            if len(text) >= long_min:
+                spelled[i] = known.setdefault(text, text)
+        return spelled
 
     def leaves(self) -> Ints:
         """Return the documents of all matches, each once."""
