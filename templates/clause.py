@@ -30,6 +30,7 @@ from xscl.table import Action
 
 __all__ = [
     "BAR",
+    "DURATION",
     "NONE_OF",
     "SPAN",
     "TAKEN",
@@ -78,6 +79,10 @@ BAR = Place(-3, -1)
 
 TAKEN = Place(-4, -1)
 """The values for which a decided tuple is taken away (`docs/decided.md`)."""
+
+
+DURATION = Place(-5, -1)
+"""How long the interval of a tuple is, in microseconds."""
 
 
 NONE_OF = "none of"

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from templates.clause import (
+    DURATION,
     SPAN,
     Alternative,
     Clause,
@@ -23,7 +25,7 @@ from templates.clause import (
     place_at,
     terms_tested,
 )
-from templates.datatests import data_test, word_test
+from templates.datatests import data_test, duration_test, without_implied, word_test
 from templates.derived import as_derived
 from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
 from templates.measured import in_text, similar_pairs, split_measured, test_of
@@ -171,14 +173,15 @@ class Compiler:
 
     def clause(self, node: PlainNode, needed_above: frozenset[str]) -> Clause:
         """Compile an operator after those below it; `needed_above` are terms to be handed on."""
+        build = partial(self.build, is_root=node is self.query.root)
         if isinstance(node, int):
             sides = [self.block_side(node, needed_above)]
-            clause = self.build(sides, Disjunct(), INFINITE_US, False, needed_above)
+            clause = build(sides, Disjunct(), INFINITE_US, False, needed_above)
         elif isinstance(node, From):
             assert isinstance(node.node, int)  # no other is left in a plain statement
             disjunct = self.choice[id(node)]
             sides = [self.block_side(node.node, needed_above | self.terms(disjunct))]
-            clause = self.build(sides, disjunct, INFINITE_US, False, needed_above)
+            clause = build(sides, disjunct, INFINITE_US, False, needed_above)
         else:
             assert isinstance(node, Operator)
             disjunct = self.choice[id(node)]
@@ -186,10 +189,18 @@ class Compiler:
             needed = needed_above | own
             sides = [self._side(node.left, needed), self._side(node.right, needed)]
             window = node.window.length_us if isinstance(node.window, Window) else node.window
+            if node is not self.query.root:
+                disjunct = self.without_implied(node, disjunct)
             is_symmetric = node.kind is OperatorKind.JOIN
-            clause = self.build(sides, disjunct, window, is_symmetric, needed_above)
+            clause = build(sides, disjunct, window, is_symmetric, needed_above)
         self.clauses.append(clause)
         return clause
+
+    def without_implied(self, node: Operator, disjunct: Disjunct) -> Disjunct:
+        """Return what an operator asks but for what follows from what the root asks."""
+        root = self.choice.get(id(self.query.root))
+        is_of_blocks = isinstance(node.left, int) and isinstance(node.right, int)
+        return without_implied(disjunct, node.window, root) if root and is_of_blocks else disjunct
 
     def read(self, disjunct: Disjunct) -> ReadTerms:
         """Return what a conjunction of the alternative reads."""
@@ -268,11 +279,15 @@ class Compiler:
         window_us: int | Parameter,
         is_symmetric: bool,
         needed_above: frozenset[str],
+        *,
+        is_root: bool,
     ) -> Clause:
         """Return the clause of an operator, or of a block alone, under one conjunction."""
         where = {t: (s, i) for s, side in enumerate(sides) for t, i in side.node_of.items()}
         tested = [((s, i), test) for s, side in enumerate(sides) for i, test in side.tests]
-        edges, others, tests = self._split(disjunct, where, tested)
+        edges, others, tests = self._split(disjunct, where, tested, is_root=is_root)
+        lasting = [found for each in others if is_root and (found := duration_test(each))]
+        others = [each for each in others if not (is_root and duration_test(each))]
         measured, others = split_measured(disjunct, others)
         for (s, i), _ in tested:
             if sides[s].source.below is None:
@@ -315,6 +330,7 @@ class Compiler:
             box=(
                 *[test for s, each in enumerate(below) for test in tested_below(each, s)],
                 *[Test(place_of(ref), *test) for ref, test in tested],
+                *[Test(DURATION, *test) for test in lasting],
                 *[test_of(each, lambda name: place_of(where[name])) for each in measured],
             ),
             residuals=tuple(others),
@@ -330,10 +346,13 @@ class Compiler:
         disjunct: Disjunct,
         where: Mapping[str, NodeRef],
         tested: list[tuple[NodeRef, DataTest]],
+        *,
+        is_root: bool,
     ) -> tuple[list[ResidualEdge], list[Residual], list[Call]]:
         """Return the residuals that the join can test, and the other residuals and tests.
 
-        A comparison of one value with data is added to `tested`.
+        A comparison of one value with data is added to `tested`.  A word that is written out is
+        data at the root alone: below it, statements share the tuples that have the word.
         """
         edges: list[ResidualEdge] = []
         others: list[Residual] = []
@@ -350,7 +369,8 @@ class Compiler:
                 edges.append(ResidualEdge(where[term(left)], residual.operator, where[term(right)]))
         tests: list[Call] = []
         for call in disjunct.tests:
-            if (found := word_test(call)) is not None:
+            found = word_test(call)
+            if found is not None and (is_root or isinstance(found[1].data, Parameter)):
                 one, test = found
                 tested.append((where[term(one)], test))
             else:

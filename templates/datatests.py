@@ -9,9 +9,18 @@ from templates.derived import as_derived
 from xscl.path import Literal, Parameter
 from xscl.pattern import INEQUALITIES, WORD_TESTS, Constant, DataTest
 from xscl.positions import TURNED
-from xscl.query import Call, Derived, Disjunct, Operand, Query, Residual, operand_parameters
+from xscl.query import (
+    Call,
+    Derived,
+    Disjunct,
+    Operand,
+    Query,
+    Residual,
+    Window,
+    operand_parameters,
+)
 
-__all__ = ["data_test", "without_data", "word_test"]
+__all__ = ["data_test", "duration_test", "without_data", "without_implied", "word_test"]
 
 
 def data_test(residual: Residual, texts: Collection[str]) -> tuple[Derived, DataTest] | None:
@@ -31,11 +40,49 @@ def data_test(residual: Residual, texts: Collection[str]) -> tuple[Derived, Data
     return None
 
 
+def duration_test(residual: Residual) -> DataTest | None:
+    """Return a residual as a test of how long a tuple's interval is; None if it is none."""
+    left, right, operator = residual.left, residual.right, residual.operator
+    for one, data, compared in ((left, right, operator), (right, left, TURNED[operator])):
+        if one != Call("dur", ()) or compared not in INEQUALITIES:
+            continue
+        if isinstance(data, (Literal, Parameter)):
+            return DataTest(compared, data.value if isinstance(data, Literal) else data)
+    return None
+
+
+def without_implied(asked: Disjunct, window: Window | Parameter, above: Disjunct) -> Disjunct:
+    """Return what an operator of two blocks asks but for a longest duration that `above` asks, too.
+
+    The interval of a tuple above holds that of this one, and the operator's window is no longer
+    than the duration: so there are hardly more tuples, and they are those of any such duration.
+    """
+    kept = tuple(
+        each
+        for each in asked.residuals
+        if each not in above.residuals or not _lasts_at_most(each, window)
+    )
+    return asked if kept == asked.residuals else replace(asked, residuals=kept)
+
+
+def _lasts_at_most(residual: Residual, window: Window | Parameter) -> bool:
+    """Return whether a residual asks for a duration of at most a length that is no less."""
+    test = duration_test(residual)
+    if test is None or test.operator != "<=":
+        return False
+    if isinstance(window, Parameter):
+        return test.data == window
+    return isinstance(test.data, (int, float)) and window.length_us <= test.data
+
+
 def word_test(call: Call) -> tuple[Derived, DataTest] | None:
-    """Return a test of words with a parameter as a test of one value; None if it is none."""
+    """Return a test of words with data as a test of one value; None if it is none."""
     match call:
-        case Call(function, (operand, Parameter() as given)) if function in WORD_TESTS:
+        case Call(function, (operand, (Literal(str()) | Parameter()) as data)) if (
+            function in WORD_TESTS
+        ):
             value = as_derived(operand)
+            given = data.value if isinstance(data, Literal) else data
             return None if value is None else (value, DataTest(function, given))
     return None
 

@@ -44,6 +44,7 @@ from xscl.pattern import INEQUALITIES, term_variable
 from xscl.query import (
     Disjunct,
     From,
+    Operator,
     Query,
     VariableValue,
     operand_terms,
@@ -249,6 +250,10 @@ class DecisionCompiler(Compiler):
             # Nothing is joined: what is handed on is kept for those above alone.
             clause = self.clauses[-1] = replace(clause, window_us=0)
         return clause
+
+    def without_implied(self, node: Operator, disjunct: Disjunct) -> Disjunct:
+        """Return all that an operator asks: something may be chosen among its tuples."""
+        return disjunct
 
     def attach(self, origin: int) -> Built:
         """Return a decision; the first that reads it has what it reads among its clauses."""

@@ -24,6 +24,7 @@ __all__ = [
     "SideView",
     "Survey",
     "TemplateView",
+    "Tested",
     "VariableView",
 ]
 

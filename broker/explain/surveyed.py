@@ -14,6 +14,7 @@ from broker.explain.model import (
     ComparisonView,
     NodeView,
     SideView,
+    Tested,
 )
 from broker.explain.spelling import (
     ParameterText,
@@ -184,7 +185,8 @@ class SurveyedQuery:
             names = {n for each in test.arguments for n in self._ends(each, where)}
             ends = tuple(sorted(where[name] for name in names))
             text = spell_operand(test, self.labels)
-            yield ComparisonView(text, "residual", test.function, ends, "tuple")
+            where_tested: Tested = "tuple" if test in clause.tests else "constant"
+            yield ComparisonView(text, "residual", test.function, ends, where_tested)
 
     def _comparison(
         self,

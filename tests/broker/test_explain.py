@@ -98,6 +98,29 @@ def test_queries_that_differ_in_window_and_constants_are_one_class() -> None:
     assert view.window_us == 5 * 3_600_000_000
 
 
+PAIRS = "S//a->x FOLLOWED BY {x/c = y/c, 1 h} S//a->y"
+
+
+@pytest.mark.parametrize(
+    ("text", "classes"),
+    [
+        (f"{PAIRS} WITHIN {{n}} min", 1),
+        (f"{PAIRS} WHERE dur() >= {{n}} min", 1),
+        (f"{PAIRS} WHERE contains(y/d, '{{n}}') AND ends-with(x/d, '{{n}}')", 1),
+        ("S//a->x FOLLOWED BY {x/c = y/c} S//a->y FOLLOWED BY S//b WITHIN {n} min", 2),
+        ("S//a->x FOLLOWED BY {x/c = y/c} S//a->y JOIN S//b WITHIN {n} min SAME (//k = '{n}')", 2),
+    ],
+)
+def test_statements_written_out_with_other_data_are_the_same_classes(
+    text: str, classes: int
+) -> None:
+    texts = [text.replace("{n}", str(n)) for n in (1, 2, 3)]
+    found = survey([xscl.parse(each, id=f"q{n}")[0] for n, each in enumerate(texts)])
+    assert [view.queries() for view in found.classes] == [("q0", "q1", "q2")] * classes
+    for query in found.queries:
+        assert not [note for note in query.notes if note.code == "residual"]
+
+
 def test_explain_numbers_classes_as_the_engine_evaluates_them() -> None:
     queries = paper_queries()
     engine = Engine([RegisteredQuery(q) for q in queries], lateness_us=0)

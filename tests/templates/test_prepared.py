@@ -59,6 +59,8 @@ def prepared(text: str) -> bool:
         "S//a FOLLOWED BY {, $within} S//b UNLESS {, 1 h} S//c",
         "S//a NEXT S//b WITHIN $within",
         "S//a FOLLOWED BY (S//b | S//c) UNLESS S//d WITHIN $within SAME (//k)",
+        "S//a FOLLOWED BY S//b FOLLOWED BY S//c WITHIN $within",
+        "S//a FOLLOWED BY {, 1 h} S//b FOLLOWED BY {, $long} S//c WHERE dur() < $within",
         # Of a left operand each tuple is decided by itself.
         "(S//a FOLLOWED BY {, $within} S//b) NEXT {, 1 h} S//c",
         "(S//a NOT FOLLOWED BY {, $within} S//b) NEXT {, 1 h} S//c",

@@ -20,7 +20,7 @@ from broker.matching.boxes.hashsets import HashSets
 from broker.matching.boxes.index import Asks, Box, mixed
 from broker.matching.boxes.points import Points
 from joins import hash_values, ranges
-from templates.clause import BAR, NONE_OF, SPAN, TAKEN, WINDOW, Clause, Measured, Place
+from templates.clause import BAR, DURATION, NONE_OF, SPAN, TAKEN, WINDOW, Clause, Measured, Place
 from xpath_eval.wordindex import WordIndex
 from xscl.functions import to_double
 from xscl.path import Parameter
@@ -355,6 +355,10 @@ class _Asking:
                 elif bound.place == BAR:
                     of_form = np.flatnonzero(which[own] == i)
                     doubles[of_form] = self.points.bars[rows[own[of_form]]]
+                elif bound.place == DURATION:
+                    of_form = np.flatnonzero(which[own] == i)
+                    starts, ends = self.points.intervals(rows[own[of_form]])
+                    doubles[of_form] = ends - starts
             column = np.full(len(rows), NOTHING)
             column[own] = np.where(is_negated[which[own]], -doubles, doubles)
             values.append(column)
