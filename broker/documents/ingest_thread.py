@@ -220,8 +220,13 @@ class IngestThread:
         return group
 
     def _perform(self, group: _Action | list[_Submission]) -> None:
+        # Who has asked may be gone; from here on nobody can take back what was asked.
         if isinstance(group, _Action):
-            _resolve(group.future, lambda: group.run(self._spool.next_docid - 1))
+            if group.future.set_running_or_notify_cancel():
+                _resolve(group.future, lambda: group.run(self._spool.next_docid - 1))
+            return
+        group = [member for member in group if member.future.set_running_or_notify_cancel()]
+        if not group:
             return
         try:
             receipts = self._write([line for member in group for line in member.lines])

@@ -188,6 +188,27 @@ def test_a_change_that_fails_fails_alone(stand: Stand) -> None:
     assert stand.thread.submit([line(1)]).result(10)[0].docid == 1
 
 
+def test_who_asks_no_more_holds_up_nobody(stand: Stand) -> None:
+    done: list[int] = []
+    stand.hold()
+    gone, kept = stand.thread.submit([line(1)]), stand.thread.submit([line(2)])
+    gone_action = stand.thread.exclusively(done.append)
+    assert gone.cancel()
+    assert gone_action.cancel()
+    stand.disk.is_writing.clear()
+    stand.disk.may_write.set()
+    assert [receipt.docid for receipt in kept.result(10)] == [2]
+    stand.disk.may_write.clear()
+    stand.disk.is_writing.clear()
+    late = stand.thread.submit([line(3)])
+    assert stand.disk.is_writing.wait(10)
+    assert not late.cancel()
+    stand.disk.may_write.set()
+    assert [receipt.docid for receipt in late.result(10)] == [3]
+    assert stand.thread.submit([line(4)]).result(10)[0].docid == 4
+    assert done == []
+
+
 def test_stopping_writes_what_waits_and_takes_no_more(tmp_path: Path) -> None:
     stand = Stand(tmp_path)
     stand.thread.start()
