@@ -7,7 +7,8 @@ price of having them.  Items have an author, a price, a title, and the link of t
 each makes a tuple with the one before it, or with two.  The join and fan-out are in the figure, the
 median of batches; the evaluation of documents and the first batch are not.  Each figure is of a
 process of its own, which says what an assignment took of its time and memory, beside what the query
-takes with one of them.
+takes with one of them.  Last comes the peak of a batch of 20,000 documents, evaluation included,
+above what the process had before: it is said of parameters in blocks, where it once grew with rows.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import xscl
 from broker.documents.document import Document
@@ -28,6 +29,7 @@ from broker.pipeline.thisprocess import set_up_process
 
 BATCH = 250
 DOCUMENTS = 4_000
+LARGE_BATCH = 20_000
 LINKED = "{a/next = b/link, 1 h}"
 PAIR = "S//i->a FOLLOWED BY {a/next = b/link%s, %s} S//i->b"
 THREE = (
@@ -94,9 +96,18 @@ WORKLOADS = {
     "c/author = $x, last of three": Workload(three(also=" AND c/author = $x"), _name),
     "$w, last of three": Workload(three(window="$w"), _short),
     "$w, first of two operators": Workload(three(inner="$w"), _short),
+    "WITHIN $w, three blocks": Workload(
+        "S//i->a FOLLOWED BY {a/next = b/link} S//i->b FOLLOWED BY {b/next = c/link} S//i->c"
+        " WITHIN $w",
+        _short,
+    ),
     "WHERE b/price < $x": Workload(f"{PAIR % ('', '1 h')} WHERE b/price < $x", _low),
     "registration point": Workload(PAIR % (" AND b/author != $x", "1 h"), _name, is_late=True),
 }
+
+
+IN_BLOCKS = ("[price < $x]", "[contains(title, $x)]")
+"""The workloads whose batches were the largest."""
 
 
 def document(number: int) -> Document:
@@ -109,6 +120,9 @@ def document(number: int) -> Document:
     time_us = number * 1_000_000
     times = (time_us, time_us, time_us, time_us - 1_000_000)
     return Document(number, "S", str(number), *times, xml.encode())
+
+
+Measured = TypeVar("Measured")
 
 
 class Cost(NamedTuple):
@@ -156,6 +170,38 @@ def measure(workload: Workload, rows: int) -> Cost:
     )
 
 
+def peak_of_batch(workload: Workload, rows: int) -> int:
+    """Return the bytes that a large batch takes at most, above what the process has before it."""
+    (query,) = xscl.parse(workload.text, id="q")
+    assignments = tuple(workload.values(i) for i in range(rows))
+    engine = Engine([RegisteredQuery(query, 0, assignments)], lateness_us=0)
+    stream = [document(number) for number in range(1, BATCH + LARGE_BATCH + 1)]
+    xml = {each.docid: each.xml for each in stream}
+
+    def process(some: Sequence[Document]) -> None:
+        engine.process(engine.evaluate(some), lambda ids: {i: xml[i] for i in ids})
+
+    process(stream[:BATCH])
+    gc.collect()
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # the peak is that from now on
+    before = resident()
+    process(stream[BATCH:])
+    with open("/proc/self/status") as status:
+        peak_kb = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    return peak_kb * 1024 - before
+
+
+def print_peaks(workloads: Mapping[str, Workload], rows: Sequence[int]) -> None:
+    """Print a line for each workload: MB of a large batch, by assignments."""
+    what = f"MB of a batch of {LARGE_BATCH:,}"
+    print(f"\n{what:<32}{''.join(f'{count:>11,}' for count in rows)}   ratio")
+    for name, workload in workloads.items():
+        peaks = [_alone(peak_of_batch, workload, count) / 1e6 for count in rows]
+        shown = "".join(f"{peak:>11.0f}" for peak in peaks)
+        print(f"{name:<32}{shown} {peaks[-1] / peaks[0]:>7.2f}", flush=True)
+
+
 def print_costs(workloads: Mapping[str, Workload], what: str, rows: Sequence[int]) -> None:
     """Print a line for each workload: µs a document by assignments, and what one assignment is.
 
@@ -167,7 +213,9 @@ def print_costs(workloads: Mapping[str, Workload], what: str, rows: Sequence[int
     heads = "".join(f"{count:>11,}" for count in rows)
     print(f"{what:<32}{heads}   ratio   µs each   bytes")
     for name, workload in workloads.items():
-        costs = {count: _alone(workload, count) for count in rows if count <= workload.most}
+        costs = {
+            count: _alone(measure, workload, count) for count in rows if count <= workload.most
+        }
         last, first = [*costs.values()][-1], costs.get(1_000, next(iter(costs.values())))
         shown = "".join(
             f"{costs[n].document_us:>11.1f}" if n in costs else f"{'-':>11}" for n in rows
@@ -179,22 +227,24 @@ def print_costs(workloads: Mapping[str, Workload], what: str, rows: Sequence[int
         )
 
 
-def _alone(workload: Workload, rows: int) -> Cost:
-    """Return what assignments cost in a process of their own."""
+def _alone(
+    measured: Callable[[Workload, int], Measured], workload: Workload, rows: int
+) -> Measured:
+    """Return what is measured of assignments in a process of their own."""
     context = multiprocessing.get_context("fork")
     own, other = context.Pipe(duplex=False)
 
     def run() -> None:
-        measure(workload, 1)  # what is imported and grows whatever the assignments
+        measured(workload, 1)  # what is imported and grows whatever the assignments
         set_up_process()
-        other.send(measure(workload, rows))
+        other.send(measured(workload, rows))
 
     process = context.Process(target=run)
     process.start()
     other.close()
-    cost: Cost = own.recv()
+    found: Measured = own.recv()
     process.join()
-    return cost
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -204,6 +254,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     some = {name: each for name, each in WORKLOADS.items() if given.only in name}
     print_costs(some, "a parameter stands", given.rows)
+    if in_blocks := {name: each for name, each in some.items() if name in IN_BLOCKS}:
+        print_peaks(in_blocks, given.rows)
 
 
 if __name__ == "__main__":

@@ -3,15 +3,16 @@
     python -m benchmarks statements [--only WORD] [--counts 1 100 1000] [--different 1000 10000]
                                     [--apart 1]
 
-Statements that are equal, or differ in data alone (windows, constants of a block), over one pattern
-of three blocks; statements with NEXT and UNLESS; and queries that have nothing in common but the
-documents (`different`): chains of three and four blocks rooted at three levels, with one to three
-equalities at each operator, over documents of 37 elements with 20,000 values that come `--apart`
-seconds after each other: windows are 10 to 100 minutes, so that says how many matches there are.
-The join and what becomes of its tuples are in the figure; the evaluation of documents and the first
-batch are not.  *One more* is a statement that is added behind all, with the document behind it:
-taken in, evaluated and joined.  Each figure is of a process of its own, set up as the broker's are,
-that has had one statement before, so what any process takes once (some 5 MB) is in none of them.
+Statements that are equal, or differ in data alone (windows, WITHIN, constants of a block, words of
+a condition), over one pattern of two or three blocks; statements with NEXT and UNLESS; and queries
+that have nothing in common but the documents (`different`): chains of three and four blocks rooted
+at three levels, with one to three equalities at each operator, over documents of 37 elements with
+20,000 values that come `--apart` seconds after each other: windows are 10 to 100 minutes, so that
+says how many matches there are.  The join and what becomes of its tuples are in the figure; the
+evaluation of documents and the first batch are not.  *One more* is a statement that is added behind
+all, with the document behind it: taken in, evaluated and joined.  Each figure is of a process of
+its own, set up as the broker's are, that has had one statement before, so what any process takes
+once (some 5 MB) is in none of them.
 """
 
 from __future__ import annotations
@@ -121,6 +122,20 @@ WORKLOADS = {
     ),
     "windows of 1 to 1,000 s": Workload(
         lambda i: THREE % ("", f"{1_000 - i % 1_000} s", "b/author"), item
+    ),
+    "WITHIN of 1 to 1,000 s": Workload(
+        lambda i: (
+            "S//i->a FOLLOWED BY {a/next = b/link} S//i->b FOLLOWED BY {b/author = c/link} S//i->c"
+            f" WITHIN {1_000 - i % 1_000} s"
+        ),
+        item,
+    ),
+    "words of a condition": Workload(
+        lambda i: (
+            "S//i->a FOLLOWED BY {a/next = b/link, 1 h} S//i->b"
+            f" WHERE contains(b/author, 'nobody {i}')"
+        ),
+        item,
     ),
     "constants of the first block": Workload(
         lambda i: THREE % (f"[author = 'nobody {i}']", "1 h", "b/author"), item

@@ -230,7 +230,7 @@ class SideBuilder(VariablePathBuilder, ABC):
             "XS312",
             argument.span,
             f"`{syntax.name}` is of a variable",
-            f"write the variable alone: `{syntax.name}(x)`; its document has the time",
+            f"write the variable alone: `{syntax.name}(x)` is of its document",
         )
 
     # -- sets of words -------------------------------------------------------------------------

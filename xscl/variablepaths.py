@@ -97,7 +97,10 @@ class VariablePathBuilder:
             return VariableValue(base)
         if base in self.names.folds:
             self.report.error(
-                "XS315", syntax.span, f"`{base}` is a value and no node: no path leads from it"
+                "XS315",
+                syntax.span,
+                f"`{base}` is a value and no node: no path leads from it",
+                f"write `{base}` alone, or have FOLD keep what the path selects",
             )
             return None
         if scope.is_optional:

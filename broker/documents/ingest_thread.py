@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from broker.documents.document import FIRST_WATERMARK_US, DocumentLine, tick
@@ -223,7 +224,7 @@ class IngestThread:
         # Who has asked may be gone; from here on nobody can take back what was asked.
         if isinstance(group, _Action):
             if group.future.set_running_or_notify_cancel():
-                _resolve(group.future, lambda: group.run(self._spool.next_docid - 1))
+                _resolve(group.future, partial(group.run, self._spool.next_docid - 1))
             return
         group = [member for member in group if member.future.set_running_or_notify_cancel()]
         if not group:
