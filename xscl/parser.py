@@ -254,12 +254,13 @@ class _Parser(OperandParser):
             return False
         if following.kind == "name" and following.text.upper() in RESERVED:
             return not self.is_behind_stream()
-        return not (
-            following.kind == "name"
-            and following.text.upper() in ("FOLLOWED", "JOIN", "AS")
-            and self.peek(2).kind in ("name", "{")
-            and self.peek(2).text.upper() not in ("FOLLOWED", "JOIN")
-        )
+        if following.kind != "name" or following.text.upper() not in ("FOLLOWED", "JOIN", "AS"):
+            return True
+        behind = self.peek(2)
+        if following.text.upper() == "JOIN" and behind.kind in ("*", "("):
+            return self.binds(following.text)
+        is_operator = behind.kind in ("name", "{")
+        return not (is_operator and behind.text.upper() not in ("FOLLOWED", "JOIN"))
 
     def is_behind_stream(self) -> bool:
         """Whether the word behind the next token goes on as a clause or an operator does."""

@@ -108,7 +108,8 @@ class ClauseView:
     """One operator, or a query's only block, under one alternative of its predicates.
 
     `retention_us` is how far the oldest document of a tuple may lie behind the tuple's end; windows
-    that are parameters count as 0.
+    that are parameters count as 0.  `common` names the stream in which an inner operator hands on
+    its tuples beside those of others, "" where it has one of its own.
     """
 
     operator: int
@@ -120,6 +121,7 @@ class ClauseView:
     class_number: int
     stratum: int
     retention_us: int
+    common: str = ""
 
     @property
     def is_join(self) -> bool:

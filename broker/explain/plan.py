@@ -271,16 +271,26 @@ def _within(kind: str, by_class: Sequence[Sequence[Use]]) -> Iterator[Fired]:
     if kind in ("join", "block") and (asked := sum(each for each in strings if each > 1)):
         saves = f"{asked:,} choices of strings are looked up by their hashes"
         yield Fired(MRule.S_SIGMA, asked, saves)
+    bounds = [len({use.asked.bounds for use in uses}) for uses in several]
+    if kind in ("join", "block") and (asked := sum(each for each in bounds if each > 1)):
+        saves = f"{asked:,} choices of bounds are looked up in sorted lists"
+        yield Fired(MRule.S_SIGMA, asked, saves)
     windows = [len({use.window_us for use in uses}) for uses in several]
     if kind == "join" and (differing := sum(each for each in windows if each > 1)):
         saves = f"the widest of {differing:,} windows is joined, and tuples go to who asks for them"
         yield Fired(rule, differing, saves)
+    points = [len({use.topic.registration_point for use in uses}) for uses in several]
+    if kind in ("join", "block") and (differing := sum(each for each in points if each > 1)):
+        saves = f"{differing:,} registration points: tuples go to who was there before them"
+        yield Fired(MRule.S_SIGMA, differing, saves)
     if equal := sum(map(_equal, several)):
         is_sequence = kind == "join" and not _is_symmetric(several)
         one = MRule.S_SEQ if is_sequence else rule
         yield Fired(one, equal, f"{counted(equal, 'operator', 's')} less: others are the very same")
     if len(common) > 1:
-        saves = f"{len(common):,} hand on their tuples in one stream, each with whose it is"
+        lengths = len({use.window_us for use in common})
+        widest = f", of the widest of {lengths:,} windows" if lengths > 1 else ""
+        saves = f"{len(common):,} hand on their tuples in one stream{widest}, each with whose it is"
         yield Fired(MRule.C_SEQ, len(common), saves)
         if groups := len(common) - len({use.asked.equal for use in common}):
             saves = f"strings are asked for {counted(groups, 'time', 's')} less of a tuple of it"

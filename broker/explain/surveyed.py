@@ -106,6 +106,7 @@ class SurveyedQuery:
             class_number=number,
             stratum=clause.query_class.stratum,
             retention_us=clause.reach.under(defaultdict(int)),
+            common=clause.stream if clause.is_common else "",
         )
 
     def _window(self, operator: Operator | None) -> str:

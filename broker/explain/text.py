@@ -194,15 +194,31 @@ def _class(survey: Survey, query: QueryView) -> Iterator[str]:
         others = [q for q in view.queries() if q != query.id]
         shared = f"shared with {wrap(others)}" if others else "of this query only"
         yield f"class {view.number}, {shared}"
-        yield from indent(list(_own(clause)))
+        yield from indent(list(_own(survey, clause)))
+        yield from indent(list(_handed_on(survey, query, clause)))
     if seen:
-        yield "(queries that differ only in window, constants, SELECT and subscriber are one class)"
+        differing = "window, constants, registration point, SELECT and subscriber"
+        yield f"(queries that differ only in {differing} are one class)"
 
 
-def _own(clause: ClauseView) -> Iterator[str]:
+def _handed_on(survey: Survey, query: QueryView, clause: ClauseView) -> Iterator[str]:
+    """Yield who reads the tuples of an inner operator in one stream."""
+    others = [
+        each.id
+        for each in survey.queries
+        if each.id != query.id and any(c.common == clause.common for c in each.clauses())
+    ]
+    if clause.common and others:
+        yield f"its tuples are handed on in one stream with those of {wrap(others)}"
+
+
+def _own(survey: Survey, clause: ClauseView) -> Iterator[str]:
     """Yield what a clause does not have in common with the rest of its class."""
     if clause.is_join:
-        yield f"its own window: {clause.window}"
+        widest_us = survey.class_of(clause).window_us
+        is_widest = clause.window_us == widest_us
+        joined = "" if is_widest else f"; the widest, {render_duration(widest_us)}, is joined"
+        yield f"its own window: {clause.window}{joined}"
     constants = [
         f"{' or '.join(node.called) or node.step} = {spell_constant(constant)}"
         for side in clause.sides

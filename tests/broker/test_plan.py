@@ -65,6 +65,25 @@ def test_a_rule_fires_for_operators_that_differ_as_it_allows(
     assert rule not in fired(texts[0])
 
 
+@pytest.mark.parametrize(
+    ("texts", "without", "told"),
+    [
+        ((FIRST, OTHER_STRING), (), "2 choices of strings"),
+        ((f"{FIRST} WITHIN 5 min", f"{FIRST} WITHIN 6 min"), (), "2 choices of bounds"),
+        ((f"{FIRST} WHERE y/p < 5", f"{FIRST} WHERE y/p < 6"), (), "2 choices of bounds"),
+        ((FIRST, OTHER_WINDOW), (), "the widest of 2 windows is joined"),
+        ((NESTED, NESTED_WIDER), (), "in one stream, of the widest of 2 windows"),
+        # Without what is decided for several each is registered at a document of its own.
+        ((FIRST, FIRST), (MRule.S_MU,), "2 registration points"),
+    ],
+)
+def test_a_plan_names_what_is_shared(
+    texts: tuple[str, str], without: tuple[MRule, ...], told: str
+) -> None:
+    plan = plan_of(queries(texts), lateness_us=LATENESS_US, without=without)
+    assert any(told in fired.saves for op in plan.ops for fired in op.fired)
+
+
 def test_chains_that_read_all_documents_of_their_streams_have_a_plan() -> None:
     strategies = ("STRICT", "PARTITION", "NEXT", "ANY")
     texts = [REPEATED.replace("MATCH NEXT", f"SAME (//k) MATCH {each}") for each in strategies]

@@ -168,6 +168,14 @@ def test_keywords_are_case_insensitive() -> None:
     )
 
 
+@pytest.mark.parametrize("text", ["JOIN * AS y", "join (S | T)", "JOIN (S JOIN T)"])
+@pytest.mark.parametrize("stream", ["select", "from"])
+def test_a_stream_may_be_called_as_a_clause_is_before_a_join_without_braces(
+    stream: str, text: str
+) -> None:
+    assert query(f"{stream} {text} WITHIN 1 h").blocks[0].stream == stream
+
+
 @pytest.mark.parametrize(
     "name",
     ["select", "from", "publish", "join", "followed", "as", "and", "or", "declare", "not", "match"],
