@@ -179,8 +179,7 @@ class Conditions:
         known = self._selected.get(key) or self._select_operand(value, node, key)
         if known.leaves is not None:
             # Read again, which costs no more than to look up what was read.
-            elements = self._tree.elements
-            return [elements[leaf].text or "" for leaf in known.leaves]
+            return self._tree.texts(known.leaves)
         found = self._known_values.get(key)
         if found is None:
             if known.nodes is not None:

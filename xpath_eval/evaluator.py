@@ -36,7 +36,7 @@ from xpath_eval.shape import DerivedValues, Labels, Shape, ShapeCollector, Witne
 from xpath_eval.steps import AutomatonStep, StepGroup, StepVariable
 from xpath_eval.steptree import StepTree
 from xpath_eval.structure import Detail, NodeTree, Structure, StructureKey, structure_key
-from xpath_eval.tagpatterns import TagPatterns
+from xpath_eval.tagpatterns import KnownTexts, TagPatterns
 from xpath_eval.walk import Answer, Asker, Stage, Walk
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Evaluator:
         self._labels = np.empty(0, np.int32)
         self._noted = np.empty(0, np.bool_)
         self._raw_shapes: dict[_RawKey, _RawShape] = {}
-        self._tagged = TagPatterns()
+        self._tagged = TagPatterns[_RawShape]()
         self._edges_kept = 0
         self._detail = Detail.NAMES
         self.update(plan)
@@ -204,31 +204,51 @@ class Evaluator:
         says how many documents it revises.
         """
         known = self._tagged.read(stream, xml, is_published=is_published)
-        if known is not None:
+        if isinstance(known, Witnesses):
             self._counters.raw_shape_hits += 1
             self._counters.witness_shape_hits += 1
             return known
-        elements = parse_elements(xml or _TICK)
-        raw, is_known = self._raw_shape(stream, elements, bool(xml), is_published)
-        if is_known:
-            self._learn(raw, stream, xml, is_published)
+        tree: NodeTree
+        if known is not None:
+            self._counters.raw_shape_hits += 1
+            is_known, raw, tree = True, known.raw, known.tree
+            tree.revision = revision
+        else:
+            elements = parse_elements(xml or _TICK)
+            raw, is_known = self._raw_shape(stream, elements, bool(xml), is_published)
+            tree = NodeTree(elements, revision)
         before = raw.worked_out
-        found = self._fill(raw, NodeTree(elements, revision))
+        if is_known and known is None:
+            self._learn(raw, stream, xml, tree, is_published)
+        found = self._fill(raw, tree)
         is_known = is_known and before == raw.worked_out
         self._counters.witness_shape_hits += is_known
         self._counters.witness_shape_misses += not is_known
         return found
 
-    def _learn(self, raw: _RawShape, stream: str, xml: bytes, is_published: bool) -> None:
+    def _learn(
+        self, raw: _RawShape, stream: str, xml: bytes, tree: NodeTree, is_published: bool
+    ) -> None:
         """Make a pattern of a document of a known raw shape, where enough had to be parsed."""
         raw.parsed += 1
-        gathering = raw.stage.gathering
-        if raw.parsed >= raw.learnt_at and gathering is not None and not raw.stage.questions:
-            # Tags may be others each time: then little time goes into patterns.
-            raw.learnt_at *= 4
-            # Tags do not say where texts are.
-            if self._detail is not Detail.TEXTS:
-                self._tagged.learn(stream, xml, gathering, is_published=is_published)
+        if raw.parsed < raw.learnt_at:
+            return
+        # Tags may be others each time: then little time goes into patterns.
+        raw.learnt_at *= 4
+        # Tags do not say where texts are.
+        if self._detail is Detail.TEXTS:
+            return
+        stage = raw.stage
+        if not stage.questions:
+            assert stage.gathering is not None
+            self._tagged.learn(stream, xml, stage.gathering, is_published=is_published)
+            return
+        leaves = [element for element, count in enumerate(raw.structure.counts) if not count]
+        known = KnownTexts(xml, tree.texts(leaves), {leaf: i for i, leaf in enumerate(leaves)})
+        known.revision = tree.revision
+        self._fill(raw, known)
+        if not known.is_parsed:
+            self._tagged.learn_asked(stream, xml, raw, leaves, is_published=is_published)
 
     def _fill(self, raw: _RawShape, tree: NodeTree) -> Witnesses:
         """Return the witnesses of a document of a raw shape."""
@@ -237,7 +257,7 @@ class Evaluator:
             stage, derived = self._answer(raw, tree)
         gathering = stage.gathering
         assert gathering is not None
-        return Witnesses(gathering.shape, gathering.nodes, gathering.values(tree.elements, derived))
+        return Witnesses(gathering.shape, gathering.nodes, gathering.values(tree, derived))
 
     def gathering(
         self, stream: str, xml: bytes, *, is_published: bool = False

@@ -16,9 +16,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from lxml import etree
 
-from xpath_eval.structure import Structure
+from xpath_eval.structure import NodeTree, Structure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -115,18 +114,16 @@ class ShapeCollector:
     leaves: tuple[int, ...]
     others: tuple[tuple[int, str, int, object], ...]
 
-    def values(
-        self, elements: Sequence[etree._Element], derived: DerivedValues
-    ) -> tuple[str | None, ...]:
+    def values(self, tree: NodeTree, derived: DerivedValues) -> tuple[str | None, ...]:
         """Return the value of each node of the shape in a document."""
-        found = [elements[i].text or "" if i >= 0 else None for i in self.leaves]
+        found = tree.values(self.leaves)
         for place, kind, number, detail in self.others:
-            found[place] = _value(elements, derived, kind, number, detail)
+            found[place] = _value(tree, derived, kind, number, detail)
         return tuple(found)
 
 
 def _value(
-    elements: Sequence[etree._Element],
+    tree: NodeTree,
     derived: DerivedValues,
     kind: str,
     number: int,
@@ -135,7 +132,7 @@ def _value(
     if kind == "derived":
         variable, i = detail  # type: ignore[misc]
         return derived[variable, number][i]  # type: ignore[has-type]
-    element = elements[number]
+    element = tree.elements[number]
     if kind == "element":
         return "".join(map(str, element.itertext()))
     if kind == "attribute":

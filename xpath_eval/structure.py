@@ -73,6 +73,16 @@ class NodeTree:
         self.elements = elements
         self.revision = revision
 
+    def texts(self, leaves: Sequence[int]) -> list[str]:
+        """Return the texts of elements without children."""
+        elements = self.elements
+        return [elements[leaf].text or "" for leaf in leaves]
+
+    def values(self, leaves: Sequence[int]) -> list[str | None]:
+        """Return the texts of elements without children, None in the places of -1."""
+        elements = self.elements
+        return [elements[leaf].text or "" if leaf >= 0 else None for leaf in leaves]
+
     def parsed(self, element: int) -> etree._Element:
         """Return an element as libxml2 has it, to ask it an XPath expression."""
         return self.elements[element]

@@ -17,18 +17,26 @@ so it is well-formed as D is, and has the structure of D: names, order, attribut
 text of an element without children is what stands between its tags, its references resolved.
 Sizes that a parser minds are out of reach (`_BYTES_MAX`).  What does not match is for the parser.
 
+Where texts have a say in what is found, a pattern has the texts of all elements without children,
+and the questions are asked of these (`KnownTexts`).  A document of which more is asked is parsed
+after all, and no pattern is made of one like it.
+
 Invariant: witnesses are those that the parser's tree gives.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
+from lxml import etree
+
+from xpath_eval.parsing import parse_elements
 from xpath_eval.shape import Shape, ShapeCollector, Witnesses
+from xpath_eval.structure import NodeTree, Structure
 
-__all__ = ["TagPatterns"]
+__all__ = ["KnownStructure", "KnownTexts", "TagPatterns"]
 
 _BYTES_MAX = 64 << 10
 """Larger documents are parsed: no limit of the parser is near, and news items have 1 KB."""
@@ -58,30 +66,96 @@ _as_tuple = tuple.__new__
 """Makes a named tuple of its fields without a call of Python."""
 
 
-class _TagPattern(NamedTuple):
-    """A pattern whose groups are the values of a shape's nodes, by its `fullmatch`."""
+class KnownTexts(NodeTree):
+    """A document of known tags: `texts` are those of its elements without children.
 
-    matched: Callable[[str], re.Match[str] | None]
+    `places` say by element where each text stands.  It is parsed where more is asked.
+    """
+
+    __slots__ = ("_known", "_parsed", "_places", "_xml")
+
+    def __init__(self, xml: bytes, texts: Sequence[str], places: Mapping[int, int]) -> None:
+        self._xml = xml
+        self._known = texts
+        self._places = places
+        self._parsed: list[etree._Element] | None = None
+        self.revision = 0
+
+    @property
+    def is_parsed(self) -> bool:
+        """Whether more was asked than its texts."""
+        return self._parsed is not None
+
+    @property
+    def elements(self) -> list[etree._Element]:  # type: ignore[override]
+        """The elements, for which it is parsed."""
+        if self._parsed is None:
+            self._parsed = parse_elements(self._xml)
+        return self._parsed
+
+    def texts(self, leaves: Sequence[int]) -> list[str]:
+        """Return the texts of elements without children."""
+        known, places = self._known, self._places
+        return [known[places[leaf]] for leaf in leaves]
+
+    def values(self, leaves: Sequence[int]) -> list[str | None]:
+        """Return the texts of elements without children, None in the places of -1."""
+        known, places = self._known, self._places
+        return [known[places[leaf]] if leaf >= 0 else None for leaf in leaves]
+
+    def value(self, structure: Structure, node: int) -> str:
+        """Return the string value of a node."""
+        place = self._places.get(node)
+        return super().value(structure, node) if place is None else self._known[place]
+
+
+Raw = TypeVar("Raw")
+
+
+class KnownStructure(NamedTuple, Generic[Raw]):
+    """A document whose texts have a say in what is found, and what is known of its structure."""
+
+    raw: Raw
+    tree: KnownTexts
+
+
+class _Gathered(NamedTuple):
+    """What is found in documents like one whose groups are the values of a shape's nodes."""
+
     shape: Shape
     nodes: tuple[int, ...]
 
 
-class _OfStream:
+class _AskedOf(NamedTuple, Generic[Raw]):
+    """What is asked of documents whose groups are the texts of elements, by their places."""
+
+    raw: Raw
+    places: Mapping[int, int]
+
+
+class _TagPattern(NamedTuple, Generic[Raw]):
+    """A pattern by its `fullmatch`, and what is known of documents like it."""
+
+    matched: Callable[[str], re.Match[str] | None]
+    known: _Gathered | _AskedOf[Raw]
+
+
+class _OfStream(Generic[Raw]):
     """The patterns of a stream, and how often in a row all failed.
 
     One that matches goes before its neighbour, so those that match most are tried first.
     """
 
     def __init__(self) -> None:
-        self.patterns: list[_TagPattern] = []
+        self.patterns: list[_TagPattern[Raw]] = []
         self.misses = 0
 
 
-class TagPatterns:
+class TagPatterns(Generic[Raw]):
     """The patterns of the documents of one plan, by stream and whether they were published."""
 
     def __init__(self) -> None:
-        self._of: dict[tuple[str, bool], _OfStream] = {}
+        self._of: dict[tuple[str, bool], _OfStream[Raw]] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -92,8 +166,13 @@ class TagPatterns:
         self._of.clear()
         self._count = 0
 
-    def read(self, stream: str, xml: bytes, *, is_published: bool) -> Witnesses | None:
-        """Return the witnesses of a document of known tags and plain texts, else None."""
+    def read(
+        self, stream: str, xml: bytes, *, is_published: bool
+    ) -> Witnesses | KnownStructure[Raw] | None:
+        """Return the witnesses of a document of known tags and plain texts, else None.
+
+        Where its texts have a say in these, return what they are found by.
+        """
         own = self._of.get((stream, is_published))
         if own is None or not _is_plain(xml):
             return None
@@ -105,7 +184,7 @@ class TagPatterns:
         except UnicodeDecodeError:
             return None
         patterns = own.patterns
-        for at, (matched, shape, nodes) in enumerate(patterns):
+        for at, (matched, known) in enumerate(patterns):
             found = matched(text)
             if found is not None:
                 own.misses = 0
@@ -114,7 +193,9 @@ class TagPatterns:
                 values = found.groups()
                 if has_references:
                     values = tuple(map(_resolved, values))
-                return _as_tuple(Witnesses, (shape, nodes, values))
+                if isinstance(known, _Gathered):
+                    return _as_tuple(Witnesses, (*known, values))
+                return KnownStructure(known.raw, KnownTexts(xml, values, known.places))
         own.misses += 1
         if own.misses > _MISSES_MAX:
             self._count -= len(patterns)
@@ -128,10 +209,33 @@ class TagPatterns:
 
         Structure alone decides how every document like it is gathered.
         """
-        if gathering.others or not _is_plain(xml) or b"<!" in xml or b"<?" in xml:
+        if not gathering.others:
+            known = _Gathered(gathering.shape, gathering.nodes)
+            self._put(stream, xml, gathering.leaves, known, is_published)
+
+    def learn_asked(
+        self, stream: str, xml: bytes, raw: Raw, leaves: Sequence[int], *, is_published: bool
+    ) -> None:
+        """Make a pattern of a document that has been parsed, of whose texts something is asked.
+
+        `leaves` are all its elements without children; the texts of these are all that is asked of
+        documents of its structure, of which `raw` is known.
+        """
+        known = _AskedOf(raw, {leaf: i for i, leaf in enumerate(leaves)})
+        self._put(stream, xml, leaves, known, is_published)
+
+    def _put(
+        self,
+        stream: str,
+        xml: bytes,
+        leaves: Sequence[int],
+        known: _Gathered | _AskedOf[Raw],
+        is_published: bool,
+    ) -> None:
+        if not _is_plain(xml) or b"<!" in xml or b"<?" in xml:
             return
         try:
-            spelled = _pattern(xml.decode(), gathering.leaves)
+            spelled = _pattern(xml.decode(), leaves)
         except UnicodeDecodeError:
             return
         if spelled is None:
@@ -142,8 +246,7 @@ class TagPatterns:
         before = len(own.patterns)
         # Those at the end match least, if they match at all.
         del own.patterns[_OF_STREAM_MAX - 1 :]
-        matched = re.compile(spelled).fullmatch
-        own.patterns.append(_TagPattern(matched, gathering.shape, gathering.nodes))
+        own.patterns.append(_TagPattern(re.compile(spelled).fullmatch, known))
         own.misses = 0
         self._count += len(own.patterns) - before
 

@@ -19,11 +19,28 @@ QUERIES = {
     "nested": "S//item->a FOLLOWED BY {a/t = b, 1 h} S//*->b",
     "asked": "S//item[contains(t, 'x')]->a FOLLOWED BY {a/u = b/u, 1 h} S//item->b",
     "texts": "S//item->a FOLLOWED BY {a/t/text() = b/t/text(), 1 h} S//item->b",
+    "derived": "S//item->a FOLLOWED BY {lower-case(a/t) = upper-case(b/u), 1 h} S//item->b",
+    "opaque": "S//item[u != t]->a FOLLOWED BY {lower-case(a/t) = lower-case(b/u), 1 h} S//item->b",
+    "whole": "S//item[contains(., 'x')]->a FOLLOWED BY {a/t = b/t, 1 h} S//*[u]->b",
+    "several": "S//item[u > 3 or matches(t, 'x')]->a JOIN {a/t = b/t, 1 h} S//*[. = 'y']->b",
+    "owned": "S//item[t = 'x']->a FOLLOWED BY {a/@k = b/@k, 1 h} S//item[u != 'x']->b",
     "revised": "S//item->a FOLLOWED BY {revision(a) = revision(b), 1 h} S//item->b",
 }
 
-PATTERNS = {"values": 8, "attributes": 4, "nested": 1, "asked": 1, "texts": 0, "revised": 1}
-"""How many of the documents become patterns for each: structure alone says what they have."""
+PATTERNS = {
+    "values": 8,
+    "attributes": 4,
+    "nested": 1,
+    "asked": 8,
+    "texts": 0,
+    "derived": 8,
+    "opaque": 1,
+    "whole": 2,
+    "several": 2,
+    "owned": 4,
+    "revised": 8,
+}
+"""How many of the documents become patterns for each: their tags and texts say what they have."""
 
 DOCUMENTS = (
     b"<item><t>x</t><e/><u>y</u></item>",
