@@ -7,7 +7,29 @@ from xscl.lexer import Token, tokenise
 from xscl.path import Span
 from xscl.report import Report
 
-__all__ = ["STEP_LIMIT", "Cursor", "UnreadableError", "describe"]
+__all__ = ["RESERVED", "STEP_LIMIT", "Cursor", "UnreadableError", "describe"]
+
+RESERVED = frozenset(
+    [
+        "NOT",
+        "UNLESS",
+        "NEXT",
+        "FOLD",
+        "WHILE",
+        "WITHIN",
+        "SAME",
+        "MATCH",
+        "WHERE",
+        "ON",
+        "CONFIDENCE",
+        "GRACE",
+        "LOSS",
+        "WINDOW",
+        "HAVING",
+        "LIMIT",
+    ]
+)
+"""Words of the language at the places where an operator or a clause can stand."""
 
 NESTING_LIMIT = 40
 """Brackets within brackets.  Real queries stay under ten; the bound keeps recursion bounded."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from xscl.cursor import UnreadableError, describe
+from xscl.cursor import RESERVED, UnreadableError, describe
 from xscl.habits import COMPARISON_WORDS, LIST_HINT
 from xscl.lexer import Token
 from xscl.path import Span
@@ -125,9 +125,18 @@ class PredicateParser(WindowParser):
         """Whether a comparison stands at an index, or a function, rather than a block."""
         if self.tokens[behind].kind == "name" and self.tokens[behind + 1].kind == "(":
             return True
+        first = behind
         while self.tokens[behind].kind in ("name", "/", "//", "@", "string", "parameter", "number"):
+            if behind > first and self._at_clause_word(behind):
+                return False
             behind += 1
         return self.tokens[behind].kind in ("=", "!=", "<", "<=", ">", ">=")
+
+    def _at_clause_word(self, index: int) -> bool:
+        """Whether a word of the language stands at an index, and is no step of a path."""
+        is_step = self.tokens[index - 1].kind in ("/", "//", "@")
+        word = self.tokens[index]
+        return word.kind == "name" and not is_step and word.text.upper() in RESERVED
 
     # -- predicates ----------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xscl.cursor import UnreadableError, describe
+from xscl.cursor import RESERVED, UnreadableError, describe
 from xscl.habits import WORD_PLACES
 from xscl.lexer import Token
 from xscl.path import Span
@@ -20,28 +20,6 @@ from xscl.syntax import (
 )
 
 __all__ = ["BLOCK_LIMIT", "CLAUSES", "RESERVED", "UnitParser", "is_after_block"]
-
-RESERVED = frozenset(
-    [
-        "NOT",
-        "UNLESS",
-        "NEXT",
-        "FOLD",
-        "WHILE",
-        "WITHIN",
-        "SAME",
-        "MATCH",
-        "WHERE",
-        "ON",
-        "CONFIDENCE",
-        "GRACE",
-        "LOSS",
-        "WINDOW",
-        "HAVING",
-        "LIMIT",
-    ]
-)
-"""Words of the language at the places where an operator or a clause can stand."""
 
 BLOCK_LIMIT = 100
 """Blocks of one statement, absent ones and alternatives too."""

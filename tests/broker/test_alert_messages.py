@@ -203,6 +203,21 @@ def _check_throttle(throttle: str, rows: list[Delivery]) -> None:
             assert len(window) <= count
 
 
+def test_each_attempt_at_a_message_has_its_number(tmp_path: Path) -> None:
+    options = {"key": ("output/k",), "group": "10 min"}
+    with closing(Office(tmp_path, "https://h.example/", **options)) as office:
+        office.commit("a", "a")
+        office.now_us += 600 * SECOND_US
+        numbers = []
+        for kind in (OutcomeKind.FAILED, OutcomeKind.FAILED, OutcomeKind.DELIVERED):
+            taken = office.take()
+            numbers.append([work.number for work in taken])
+            office.leases.finish([office._finished(work, kind) for work in taken], office.now_us)
+            office.now_us += 60 * SECOND_US
+        assert numbers == [[1], [2], [3]]
+        assert [row.state for row in office.rows()] == ["delivered"]
+
+
 def test_a_group_has_what_its_key_had_until_it_was_due(tmp_path: Path) -> None:
     with closing(Office(tmp_path, "ann@h.example", key=("output/k",), group="10 min")) as office:
         office.commit("a", "b")

@@ -86,7 +86,8 @@ async def test_a_long_poll_waits_for_the_first_match(
         asking = asyncio.create_task(http.get(f"{address}?after=0&wait=10"))
         await asyncio.sleep(0.05)
         broker.commit(found(1), found(2))
-        page = await (await asking).json()
+        async with asyncio.timeout(8):  # it is told at once, and does not look when its time is up
+            page = await (await asking).json()
         # Match 1 has a document that the subscription does not see.
         assert [match["id"] for match in page["matches"]] == [found(2).id]
         empty = await (await http.get(f"{address}?after={page['next']}")).json()

@@ -59,6 +59,8 @@ ROOMS = {
             "test_pull",
             "test_webhook_delivery",
             "test_mail_delivery",
+            "test_alert_messages",
+            "test_alerts",
         ),
     ),
 }

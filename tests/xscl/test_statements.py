@@ -187,6 +187,12 @@ def test_keywords_are_reserved_only_where_they_can_stand(name: str) -> None:
     assert query(f"FROM S PUBLISH {name}").publish == name
 
 
+@pytest.mark.parametrize("between", ["", " UNLESS U", " NOT FOLLOWED BY U"])
+def test_a_stream_without_a_path_may_stand_before_clauses_that_compare(between: str) -> None:
+    found = query(f"S->x FOLLOWED BY T{between} WITHIN 1 h WHERE x != 'a' GRACE 1 min")
+    assert [block.stream for block in found.blocks][:2] == ["S", "T"]
+
+
 def test_comments_nest_and_lines_end_them() -> None:
     text = """
     (: one (: inside :) still :) S//a -- to the end; of {the} line
