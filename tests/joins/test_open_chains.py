@@ -113,6 +113,21 @@ def test_a_chain_is_paused_with_the_first_document_that_completes_too_many(
     assert [len(step.matches) for step in found][: len(given)] == given
 
 
+def test_documents_with_two_values_in_common_are_one_choice() -> None:
+    text = "S//a->a FOLLOWED BY {a/k = b/k} S//b->b FOLLOWED BY {b/k = c/k} S//c->c WITHIN 1 h"
+    [query] = xscl.parse(f"{text} MATCH ANY", id="q")
+    limits = MatchingLimits(runs=RunLimits(runs=1))
+    engine = Engine([RegisteredQuery(query)], lateness_us=DAY_US, limits=limits)
+    documents = [
+        Document(n, "S", str(n), n, n, n, n - 1, f"<{k}><k>x</k><k>y</k></{k}>".encode())
+        for n, k in enumerate("abc", 1)
+    ]
+    xml = {document.docid: document.xml for document in documents}
+    found = engine.process(engine.evaluate(documents), lambda _: xml)
+    assert len(found.matches) == 1
+    assert not found.pauses
+
+
 LATE = """
 lateness 1 m
 query q

@@ -213,11 +213,18 @@ class AnyChainEvaluation:
             if node.step == 0 if not is_further else not neighbours.is_repeated:
                 continue
             from_us = part.end_us - neighbours.longest_us(is_further=is_further)
-            for key in neighbours.keys_of_other(part, is_further=is_further):
+            keys = neighbours.keys_of_other(part, is_further=is_further)
+            met: set[_StepNode] = set()
+            for key in keys:
                 line = self._lines.get((node.step, is_further, (*node.same, *key)), [])
                 at = bisect_left(line, part.start_us, key=_END)
                 while at and line[at - 1].end_us >= from_us:
                     at -= 1
+                    # Two that have several values in common are one pair.
+                    if len(keys) > 1:
+                        if line[at] in met:
+                            continue
+                        met.add(line[at])
                     if neighbours.may_follow(line[at].part, part, is_further=is_further):
                         yield line[at]
 
