@@ -7,9 +7,9 @@ is followed by a low volume, with nothing more asked (p1), rising prices (p2), o
 aggregate of those before (p3), under MATCH PARTITION and NEXT (Zhang, Diao and Immerman, SIGMOD
 2014).  Documents are evaluated before the clock starts; matches are listed, with their output.
 Then come prices behind a low volume, by NEXT and WHILE, chains that compare texts, five feeds that
-carry a link within six hours, over the recorded news, rows over windows of 1,000 lengths, and what
-statements under MATCH ANY cost that are paused.  Cycles of objects are looked for as seldom as in
-each process of the broker.
+carry a link within six hours, over the recorded news, rows over windows of 1,000 lengths, runs and
+chains that are counted, and what statements under MATCH ANY cost that are paused.  Cycles of
+objects are looked for as seldom as in each process of the broker.
 """
 
 from __future__ import annotations
@@ -280,6 +280,50 @@ def counted(elements: int, events: int) -> None:
         print(f"{name:20} {events / seconds:10,.0f}")
 
 
+COUNTED_CHAINS = {
+    "equal, windows": (
+        "S//a[k->v] FOLLOWED BY {{v = w, {s} s}} S//b[k->w] FOLLOWED BY {{w = x, {s} s}} S//c[k->x]"
+    ),
+    "rising, windows": (
+        "S//a[v->v] FOLLOWED BY {{v < w, {s} s}} S//b[v->w] FOLLOWED BY {{w < u, {s} s}} S//c[v->u]"
+    ),
+    "equal, WITHIN": (
+        "S//a[k->v] FOLLOWED BY {{v = w}} S//b[k->w] FOLLOWED BY {{w = x}} S//c[k->x] WITHIN {s} s"
+    ),
+    "b+, WITHIN": "S//a FOLLOWED BY S//b+ FOLLOWED BY S//c WITHIN {s} s SAME (//k)",
+    "rising, WITHIN": (
+        "S//a[v->v] FOLLOWED BY {{v < w}} S//b[v->w] FOLLOWED BY {{w < u}} S//c[v->u] WITHIN {s} s"
+    ),
+}
+"""Chains of three units."""
+
+DRAWN = "rising, WITHIN"
+"""The one that is drawn to be counted."""
+
+
+def counted_chains(events: int) -> None:
+    """Print what chains cost that are counted, and the same listed, where they are few."""
+    chance = JavaRandom(3)
+    own = [
+        f"<{kind}><k>{chance.below(10)}</k><v>{chance.below(1_000)}</v></{kind}>"
+        for kind in ("abc"[chance.below(3)] for _ in range(events))
+    ]
+    print("chains under ANY: elements in the window, events, events/s counted, listed")
+    for name, source in COUNTED_CHAINS.items():
+        is_drawn = name == DRAWN
+        for elements in (10, 100) if is_drawn else (10, 100, 1_000, 10_000):
+            size = events // 20 if is_drawn else events if elements > 1_000 else events // 4
+            documents = stream(own[:size])
+            text = f"SELECT <n>{{count()}}</n> FROM {source.format(s=elements)}"
+            rows = " WINDOW 0 s HAVING count() < 0 GRACE 0 s"
+            # Without MATCH ANY they are joined.
+            rates = [size / found([f"{text} MATCH ANY{rows}"], documents)[0]]
+            if elements <= 100:
+                few = documents[: events // 20]
+                rates.append(len(few) / found([f"{text}{rows}"], few)[0])
+            print(f"{name:16} {elements:7,} {size:8,}", *(f"{rate:10,.0f}" for rate in rates))
+
+
 EXPLODING = {
     "40 rising values": (
         "S//a[v->v]+ {v > prev(v)} WITHIN 1 h MATCH ANY",
@@ -341,6 +385,7 @@ def main() -> None:
     windows(options.events // 10, options.statements)
     for elements in (200, 10_000):
         counted(elements, options.events // 5)
+    counted_chains(options.events // 5)
     template(options.events)
     columns(options.events)
     chains(options.events // 5)

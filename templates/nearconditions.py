@@ -9,7 +9,7 @@ from typing import NamedTuple
 from templates.chaindecision import ChainLink
 from templates.rundecision import Disjuncts
 from xscl.comparison import Call, operands_below
-from xscl.query import Disjunct, Elements, Operand
+from xscl.query import Disjunct, Elements, Operand, Residual
 
 __all__ = [
     "NOTHING_ASKED",
@@ -76,10 +76,14 @@ def applying_to_first(disjuncts: Disjuncts) -> Disjuncts:
 
 
 class AskedOfOne(NamedTuple):
-    """What is asked of an element alone; how many value joins are asked besides, and if more is."""
+    """What is asked of an element alone; besides, how many value joins, and which comparisons.
+
+    With `has_more` it is not all that is asked.
+    """
 
     own: Disjuncts
     joins: int
+    pairs: tuple[Residual, ...]
     has_more: bool
 
 
@@ -87,14 +91,14 @@ def of_one(disjuncts: Disjuncts) -> AskedOfOne:
     """Return what conditions ask of an element alone, as far as no OR joins it with more."""
     own = _near(disjuncts, lambda each: each.run is None and each.function == "candidate")
     if own == disjuncts:
-        return AskedOfOne(own, 0, has_more=False)
+        return AskedOfOne(own, 0, (), has_more=False)
     if len(disjuncts) > 1:
-        return AskedOfOne(NOTHING_ASKED, 0, has_more=True)
+        return AskedOfOne(NOTHING_ASKED, 0, (), has_more=True)
     (of_element,), (asked,) = own, disjuncts
     tests = [each for each in asked.tests if each not in of_element.tests]
     joins = sum(each.function == "joins" for each in tests)
-    has_more = joins < len(tests) or len(of_element.residuals) < len(asked.residuals)
-    return AskedOfOne(own, joins, has_more)
+    pairs = tuple(each for each in asked.residuals if each not in of_element.residuals)
+    return AskedOfOne(own, joins, pairs, has_more=joins < len(tests))
 
 
 _OF_TWO = ("candidate", "prev")

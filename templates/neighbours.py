@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import cast
 
@@ -21,7 +21,14 @@ from xscl.path import Literal
 from xscl.pattern import INEQUALITIES
 from xscl.query import Disjunct, Residual
 
-__all__ = ["AskedNeighbours", "ComparedNumbers", "InexactError", "compile_neighbours"]
+__all__ = [
+    "AskedNeighbours",
+    "ComparedNumbers",
+    "ComparedSides",
+    "InexactError",
+    "compile_neighbours",
+    "compile_sides",
+]
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _TIMES = frozenset({"start", "end", "dur", "time", "unbound"})
@@ -192,6 +199,64 @@ def _compared(pair: Residual) -> ComparedNumbers | None:
         is_path = isinstance(both, PathFrom)
         return ComparedNumbers(operator, of_element, are_same, term(both), is_path)
     return ComparedNumbers(operator, of_element, are_same)
+
+
+@dataclass(frozen=True)
+class ComparedSides:
+    """One inequality: a number of an element, `operator`, another of the one before it.
+
+    `asked` gives that of an element, `given` that of one before another: each is the number by
+    which alone the comparison is decided, NaN where it never holds.
+    """
+
+    operator: str
+    asked: Callable[[StepReading], float]
+    given: Callable[[StepReading], float]
+
+
+def compile_sides(pair: Residual, run: str | None) -> ComparedSides | None:
+    """Return a comparison of neighbours of a chain as one of numbers, if it is an inequality.
+
+    `run` is that of the step before, None where both are of one step.
+    """
+    (of_left, left), (of_right, right) = (_alone(each, run) for each in (pair.left, pair.right))
+    operator = pair.operator
+    if operator not in INEQUALITIES:
+        return None
+    if of_left == frozenset({"prev"}):
+        of_left, of_right, left, right = of_right, of_left, right, left
+        operator = _TURNED[operator]
+    if of_left != frozenset({"candidate"}) or of_right != frozenset({"prev"}):
+        return None
+    greatest = operator in (">", ">=")
+    asked, given = _numbers(left), _numbers(right)
+    of_asked, of_given = (max, min) if greatest else (min, max)
+    return ComparedSides(
+        operator,
+        lambda reading: of_asked(asked(reading), default=math.nan),
+        lambda reading: of_given(given(reading), default=math.nan),
+    )
+
+
+def _alone(operand: Operand, run: str | None) -> tuple[_Side | None, Operand]:
+    """Return which elements an operand speaks of, and the same of an element alone."""
+    match operand:
+        case Elements(run=None, function="candidate"):
+            return frozenset({"candidate"}), operand
+        case Elements(run=None, function="prev", otherwise=None) if run is None:
+            return frozenset({"prev"}), replace(operand, function="candidate")
+        case Elements(function="all" | "last") if operand.run == run is not None:
+            return frozenset({"prev"}), replace(operand, run=None, function="candidate")
+        case Call(function, arguments) if function not in _TIMES:
+            found = [_alone(each, run) for each in arguments]
+            sides = [side for side, _ in found]
+            if None in sides:
+                return None, operand
+            side: _Side = frozenset().union(*(each for each in sides if each is not None))
+            return side, Call(function, tuple(each for _, each in found))
+        case Literal():
+            return frozenset(), operand
+    return None, operand
 
 
 def _numbers(operand: Operand) -> Callable[[StepReading], list[float]]:

@@ -14,6 +14,7 @@ from support.kit import parse_case
 from support.runners import lines, run_engine, run_oracle
 
 import xscl
+from joins.sequences.chained.neighbours import Neighbours
 from joins.sequences.counting import chains
 from joins.sequences.counting.chainways import WaysByElements, WaysBySteps, chain_ways
 from xscl.counting import counts_chain, is_counted
@@ -85,6 +86,20 @@ def test_a_chain_is_counted_whose_conditions_speak_of_neighbours(source: str) ->
 def test_a_chain_is_listed_whose_conditions_speak_of_more(source: str) -> None:
     [query] = xscl.parse(f"{source} WINDOW 0 s GRACE 0 s", id="q")
     assert not is_counted(query)
+
+
+def test_elements_compared_by_one_number_are_not_held_against_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held: list[object] = []
+    monkeypatch.setattr(Neighbours, "may_follow", lambda *_, **__: held.append(1) or True)
+    for source in (BY_ELEMENTS[2], BY_ELEMENTS[3]):
+        values = "\n".join(f"document {n} S 00:00:{n:02}  <a><v>{n}</v></a>" for n in range(1, 9))
+        case = asked(
+            f"{source} MATCH ANY WINDOW 0 s HAVING count() < 0 GRACE 0 s", f"{values}\n----\n"
+        )
+        run_engine(case)
+    assert not held
 
 
 def test_a_chain_of_more_matches_than_can_be_listed_is_counted() -> None:

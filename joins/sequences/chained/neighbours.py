@@ -22,6 +22,7 @@ from templates.nearconditions import (
     further_near,
     of_one,
 )
+from templates.neighbours import ComparedSides, compile_sides
 from templates.rundecision import (
     Disjuncts,
     RunAtHand,
@@ -69,11 +70,19 @@ class Neighbours:
             (compile_values(left), compile_values(right)) for left, right in equal if is_plain
         ]
         of_first, of_each, of_further = map(of_one, (first, each, further))
-        self._is_looked_up = (
+        pairs = (*of_first.pairs, *of_each.pairs), of_further.pairs
+        are_plain = (
             not (of_first.has_more or of_each.has_more or of_each.joins)
             and of_first.joins == len(self._keys),
             not (of_further.has_more or of_further.joins),
         )
+        self._is_looked_up = (are_plain[0] and not pairs[0], are_plain[1] and not pairs[1])
+        runs = None if self._before is None else self._before.run, None
+        compared = [
+            compile_sides(own[0], run) if is_plain and len(own) == 1 else None
+            for own, run, is_plain in zip(pairs, runs, are_plain, strict=True)
+        ]
+        self._compared = compared[0] if self._before is not None else None, compared[1]
         self._own = _tests(of_first.own, of_each.own), _tests(of_further.own)
 
     def longest_us(self, *, is_further: bool) -> int:
@@ -91,8 +100,7 @@ class Neighbours:
         """Return the values that what stands before an element must have one of."""
         if is_further or not self._keys:
             return [()]
-        run = RunAtHand((), part.element, {})
-        reading = RunReading({}, part.start_us, part.end_us, run)
+        reading = self.alone(part)
         return _choices(right(reading) for _, right in self._keys)
 
     @property
@@ -104,14 +112,22 @@ class Neighbours:
         """Return whether nothing is asked of both but what they must have in common."""
         return self._is_looked_up[is_further]
 
+    def compared(self, *, is_further: bool) -> ComparedSides | None:
+        """Return the one comparison of numbers that is asked of both besides, if it is all."""
+        return self._compared[is_further]
+
     def takes(self, part: Part, *, is_further: bool) -> bool:
         """Return whether an element meets what is asked of it alone."""
         tests = self._own[is_further]
         if not tests:
             return True
-        run = RunAtHand((), part.element, {})
-        reading = RunReading({}, part.start_us, part.end_us, run)
+        reading = self.alone(part)
         return all(test(reading) for test in tests)
+
+    @staticmethod
+    def alone(part: Part) -> RunReading:
+        """Return an element as conditions read it that speak of it alone."""
+        return RunReading({}, part.start_us, part.end_us, RunAtHand((), part.element, {}))
 
     def may_follow(self, one: Part, other: Part, *, is_further: bool) -> bool:
         """Return whether an element may come behind another, as far as both say."""

@@ -10,12 +10,15 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from math import nan
 from operator import attrgetter
 
 from joins.sequences.absentunits import Key
 from joins.sequences.chained.neighbours import Neighbours
+from joins.sequences.counting.sums import SumByKey, asked_of
 from joins.sequences.runparts import Part
 from templates.chaindecision import ChainDecision
+from templates.neighbours import InexactError
 
 __all__ = ["ChainEdges", "ChainGraph", "ChainNode", "edges_from"]
 
@@ -27,7 +30,8 @@ class ChainNode:
     """An element at a step; `begins` says that a match may begin with it.
 
     `same` are its keys, `serial` is its place in the order in which nodes came.  `is_in_time` says
-    that it came no later than is allowed: it was remembered with all that is in its windows.
+    that it came no later than is allowed: it was remembered with all that is in its windows.  It is
+    found at `places_before` by what comes behind it, and at the others by what stands before it.
     """
 
     part: Part
@@ -37,6 +41,8 @@ class ChainNode:
     serial: int
     is_in_time: bool
     ways: int = 0
+    places_before: list[_Place] = field(default_factory=list)
+    places_behind: list[_Place] = field(default_factory=list)
 
 
 ChainEdges = dict[ChainNode, list[ChainNode]]
@@ -48,20 +54,52 @@ _Place = tuple[int, bool, Key]
 
 @dataclass(slots=True)
 class _Line:
-    """Nodes by end; `sums` are those of the ways to the first nodes, as far as they are known."""
+    """Nodes by end; `sums` are those of the ways to the first nodes, as far as they are known.
+
+    `given` are the numbers of nodes that what comes behind them is compared with, NaN where nothing
+    is; `by_number` are the ways to those from `first` on, before `last`, by these.
+    """
 
     nodes: list[ChainNode] = field(default_factory=list)
+    given: list[float] = field(default_factory=list)
     sums: list[int] = field(default_factory=lambda: [0])
+    by_number: SumByKey = field(default_factory=SumByKey)
+    first: int = 0
+    last: int = 0
 
-    def add(self, node: ChainNode) -> None:
+    def add(self, node: ChainNode, given: float = nan) -> None:
         """Add a node behind others that end when it does."""
         at = bisect_right(self.nodes, node.part.end_us, key=_END)
         self.nodes.insert(at, node)
-        del self.sums[at + 1 :]
+        self.given.insert(at, given)
+        self._forget_sums(at)
 
     def change(self, node: ChainNode) -> None:
         """Forget sums of ways that a node has a part in."""
-        del self.sums[bisect_left(self.nodes, node.part.end_us, key=_END) + 1 :]
+        self._forget_sums(bisect_left(self.nodes, node.part.end_us, key=_END))
+
+    def _forget_sums(self, at: int) -> None:
+        del self.sums[at + 1 :]
+        if at < self.last:
+            self._begin_at(0)
+
+    def _begin_at(self, first: int) -> None:
+        self.by_number, self.first, self.last = SumByKey(), first, first
+
+    def fitting(self, from_us: int, until_us: int) -> SumByKey:
+        """Return the ways to the nodes that end from a time on, until another, by number."""
+        first = bisect_left(self.nodes, from_us, key=_END)
+        last = bisect_right(self.nodes, until_us, key=_END)
+        if not self.first <= first <= self.last <= last:
+            self._begin_at(first)
+        for at in range(self.last, last):
+            if self.nodes[at].ways and self.given[at] == self.given[at]:
+                self.by_number.add(self.given[at], self.nodes[at].ways)
+        for at in range(self.first, first):
+            if self.nodes[at].ways and self.given[at] == self.given[at]:
+                self.by_number.take(self.given[at], self.nodes[at].ways)
+        self.first, self.last = first, max(first, last)
+        return self.by_number
 
     def ways(self, from_us: int, until_us: int) -> int:
         """Return the ways to the nodes that end from a time on, until another."""
@@ -75,8 +113,12 @@ class _Line:
     def forget(self, before_us: int) -> None:
         """Forget what ends before a time."""
         gone = bisect_left(self.nodes, before_us, key=_END)
-        del self.nodes[:gone], self.sums[:gone]
+        del self.nodes[:gone], self.given[:gone], self.sums[:gone]
         self.sums = self.sums or [0]
+        if gone <= self.first:
+            self.first, self.last = self.first - gone, self.last - gone
+        else:
+            self._begin_at(0)
 
     def between(self, from_us: int, until_us: int) -> list[ChainNode]:
         """Return the nodes that end from a time on, until another."""
@@ -92,6 +134,10 @@ class ChainGraph:
         count = len(decision.links)
         self._neighbours = [Neighbours(decision, number) for number in range(count)]
         assert all(each.is_all for each in self._neighbours), "more is asked than of neighbours"
+        self._compared = [
+            [each.compared(is_further=is_further) for is_further in (False, True)]
+            for each in self._neighbours
+        ]
         # What may stand before an element, and what may come behind one.
         self._before: dict[_Place, _Line] = {}
         self._behind: dict[_Place, _Line] = {}
@@ -102,12 +148,31 @@ class ChainGraph:
 
     def add(self, node: ChainNode) -> None:
         """Add a node."""
-        for place in self._places_before(node):
-            self._before.setdefault(place, _Line()).add(node)
+        node.places_before = list(self._places_before(node))
+        node.places_behind = list(self._places_behind(node))
+        for place in node.places_before:
+            given = self._number(place, node, is_given=True)
+            self._before.setdefault(place, _Line()).add(node, given)
             self._size += 1
-        for place in self._places_behind(node):
+        for place in node.places_behind:
             self._behind.setdefault(place, _Line()).add(node)
             self._size += 1
+
+    def _number(self, place: _Place, node: ChainNode, *, is_given: bool) -> float:
+        """Return what is compared of a node at a place, NaN where nothing is.
+
+        From the first one on of which no one number stands for it, nodes are compared one by one.
+        """
+        step, is_further, _ = place
+        compared = self._compared[step][is_further]
+        if compared is None:
+            return nan
+        reading = self._neighbours[step].alone(node.part)
+        try:
+            return compared.given(reading) if is_given else compared.asked(reading)
+        except InexactError:
+            self._compared[step][is_further] = None
+            return nan
 
     def _places_before(self, node: ChainNode) -> Iterator[_Place]:
         """Yield where a node is found by what comes behind it."""
@@ -129,7 +194,7 @@ class ChainGraph:
 
     def before(self, node: ChainNode) -> list[ChainNode]:
         """Return the nodes that may stand before one, each once."""
-        return list(self._standing_before(node, self._places_behind(node)))
+        return list(self._standing_before(node, node.places_behind))
 
     def _standing_before(self, node: ChainNode, places: Iterable[_Place]) -> dict[ChainNode, None]:
         part, found = node.part, dict[ChainNode, None]()
@@ -148,7 +213,7 @@ class ChainGraph:
     def behind(self, node: ChainNode) -> list[ChainNode]:
         """Return the nodes that may come behind one, each once."""
         part, found = node.part, dict[ChainNode, None]()
-        for place in self._places_before(node):
+        for place in node.places_before:
             line = self._behind.get(place)
             if line is None:
                 continue
@@ -165,17 +230,27 @@ class ChainGraph:
     def ways_to(self, node: ChainNode) -> int:
         """Return how many ways lead to a node, of the ways to those that may stand before it."""
         part, total = node.part, int(node.begins)
-        places = list(self._places_behind(node))
+        places = node.places_behind.copy()
         for is_further in (False, True):
             own = [each for each in places if each[1] is is_further]
             neighbours = self._neighbours[node.step]
-            if len(own) != 1 or not neighbours.is_looked_up(is_further=is_further):
+            if len(own) != 1:
                 continue
-            places.remove(own[0])
-            line = self._before.get(own[0])
-            if line is not None and neighbours.takes(part, is_further=is_further):
-                from_us = part.end_us - neighbours.longest_us(is_further=is_further)
+            [place] = own
+            asked = self._number(place, node, is_given=False)
+            compared = self._compared[node.step][is_further]
+            if compared is None and not neighbours.is_looked_up(is_further=is_further):
+                continue
+            places.remove(place)
+            line = self._before.get(place)
+            if line is None or not neighbours.takes(part, is_further=is_further):
+                continue
+            from_us = part.end_us - neighbours.longest_us(is_further=is_further)
+            if compared is None:
                 total += line.ways(from_us, part.start_us - 1)
+            elif asked == asked:
+                sums = line.fitting(from_us, part.start_us - 1)
+                total += asked_of(compared.operator, of_next=True)(sums, asked)
         return total + sum([each.ways for each in self._standing_before(node, places)])
 
     @property
@@ -207,22 +282,19 @@ class ChainGraph:
         return is_first if is_first == is_further else None
 
     def keys_of(self, node: ChainNode) -> list[list[Key]]:
-        """Return the values that an element must have one of in common with its neighbours.
+        """Return the values that a node must have one of in common with its neighbours.
 
-        They are those with what stands before it, and with what comes behind it, where these are.
+        They are those with what stands before it, and with what comes behind it, where these are;
+        those of SAME are among them.
         """
-        found: list[list[Key]] = []
-        if node.step:
-            neighbours = self._neighbours[node.step]
-            found.append(neighbours.keys_of_other(node.part, is_further=False))
-        if node.step + 1 < len(self._links):
-            neighbours = self._neighbours[node.step + 1]
-            found.append(neighbours.keys_of_one(node.part, is_further=False))
-        return found
+        before = [key for _, is_further, key in node.places_behind if not is_further]
+        behind = [key for _, is_further, key in node.places_before if not is_further]
+        is_last = node.step + 1 == len(self._links)
+        return [*([before] if node.step else []), *([] if is_last else [behind])]
 
     def change(self, node: ChainNode) -> None:
         """Note that there are more ways to a node."""
-        for place in self._places_before(node):
+        for place in node.places_before:
             self._before[place].change(node)
 
     def forget(self, before_us: int) -> None:

@@ -226,7 +226,7 @@ class WaysBySteps:
             if is_taken is None or any(each != keys[0] or len(each) > 1 for each in keys):
                 self._apart_us = max(self._apart_us, end_us + self._within_us)
                 continue
-            key = (*node.same, *keys[0][0])
+            key = keys[0][0]
             window = self._windows.get(key)
             if window is None:
                 window = self._windows[key] = _Window(self._are_repeated)
