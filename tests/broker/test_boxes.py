@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 
+from broker.matching.boxes.forms import _WordsOfBoxes
 from broker.matching.boxes.index import Asks, Box, BoxIndex, mixed
 from joins import hash_values
 
@@ -173,3 +174,14 @@ def test_a_box_that_excludes_stands_before_many_that_do_not() -> None:
     numbers = index.add(0, [Box((), (), (), 1, 0)] * 200)
     found = [n for _, some in index.find(asked(tried)) for n in some.tolist()]
     assert sorted(found) == sorted([excluding, *numbers])
+
+
+def test_a_word_is_looked_for_as_long_as_some_box_has_it() -> None:
+    words = _WordsOfBoxes("contains")
+    for word in ("harbour", "harbour", "our"):
+        words.add(word)
+    for left in (["harbour", "our"], ["our"]):
+        words.remove("harbour")
+        assert words.found("the harbour") == left
+    words.remove("our")
+    assert words.found("the harbour") == []
