@@ -158,6 +158,21 @@ def test_two_stretches_of_an_assignment_that_both_look_back_are_not_one(
     assert pairs == [[1, 2], [3, 4]]
 
 
+def test_the_stretch_of_one_assignment_is_not_that_of_another(broker: MatchingBroker) -> None:
+    who = query_of("S//i[t = $who]->a")
+    broker.register(who)
+    broker.take(items("Ann", "Bob"))
+    broker.subscribe(who, {"who": "Ann"}, since=0)
+    for each in broker.registry.subscriptions.find():
+        broker.registry.subscriptions.remove(each.id, until=broker.newest)
+    broker.take(items("Ann", "Bob", minute=5))
+    broker.subscribe(who, {"who": "Bob"}, since=1)
+    broker.look_back()
+    found = [json.loads(match.line) for match in broker.outbox.matches.find(limit=9)]
+    told = [(line["parameters"]["who"], line["documents"][0]["docid"]) for line in found]
+    assert sorted(told) == [("Ann", 1), ("Bob", 2), ("Bob", 4)]
+
+
 def test_a_text_that_this_release_cannot_read_gives_its_look_back_up(
     broker: MatchingBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
