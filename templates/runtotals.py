@@ -47,6 +47,12 @@ class RunTotals:
         return cls([*numbers], range(len(numbers)))
 
     @classmethod
+    def single(cls, count: int) -> RunTotals:
+        """Return so many numbers that are 1."""
+        ones = np.ones(count)
+        return cls([1] * count, range(count), (ones, ones))
+
+    @classmethod
     def between(cls, bounds: Bounds, count: Callable[[list[int]], Sequence[int]]) -> RunTotals:
         """Return numbers of which bounds are known."""
         return cls([None] * len(bounds[0]), range(len(bounds[0])), bounds, count)
@@ -71,6 +77,8 @@ class RunTotals:
             known = np.array([*map(double_of, self.exact(range(len(self))))], np.float64)
             return known, known
         low, high = self._bounds
+        if len(self) == len(low):
+            return low, high
         places = np.array(self._places, np.int64)
         return low[places], high[places]
 

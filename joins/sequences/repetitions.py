@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -25,6 +25,7 @@ from joins.sequences.counting.chains import CountedChainEvaluation
 from joins.sequences.counting.counted import CountedRunEvaluation
 from joins.sequences.counting.found import EndsInOrder, FoundGraph
 from joins.sequences.graphruns import GraphRunEvaluation
+from joins.sequences.lockstep.batchrows import BatchRows
 from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
 from joins.sequences.lockstep.compilation import LOOPS
 from joins.sequences.lockstep.runtable import RunTable
@@ -97,6 +98,12 @@ def _some(instances: pa.Table, rows: Ints) -> pa.Table:
     if rows[-1] - rows[0] + 1 == len(rows):
         return instances.slice(rows[0], len(rows))
     return instances.take(pa.array(rows))
+
+
+def _of(numbers: Ints, some: Iterable[int]) -> Ints:
+    """Return the places of some numbers."""
+    places: Ints = np.flatnonzero(np.isin(numbers, list(some)))
+    return places
 
 
 class Repetitions:
@@ -258,11 +265,19 @@ class Repetitions:
         streams = instances.column("stream").combine_chunks().dictionary_encode()
         names, of_row = streams.dictionary.to_pylist(), streams.indices.to_numpy()
         read: dict[RunTable | CountedRunEvaluation, list[int]] = {}
+        of_tables: set[int] = set()
         for i, name in enumerate(names):
             for reader in self._read_by_columns.get(name, ()):
                 read.setdefault(reader, []).append(i)
+                if isinstance(reader, RunTable):
+                    of_tables.add(i)
+        if of_tables:
+            shared = BatchRows(_some(instances, _of(of_row, of_tables)))
         for reader, own in read.items():
-            reader.absorb(_some(instances, np.flatnonzero(np.isin(of_row, own))))
+            if isinstance(reader, RunTable):
+                reader.absorb(shared)
+            else:
+                reader.absorb(_some(instances, _of(of_row, own)))
         is_read = [name in self._read_by for name in names]
         rows = np.flatnonzero(np.array(is_read, np.bool_)[of_row])
         if len(rows):

@@ -67,7 +67,7 @@ class CountedEnds:
             count = int(np.searchsorted(found.places[:, 0], limit))
         return cls(
             found.places[:count],
-            RunTotals.of([1] * count),
+            RunTotals.single(count),
             found.documents,
             found.charges[:count],
             found.oldest[:count],

@@ -23,6 +23,7 @@ from broker.matching.queries.registration import SetChange
 from joins.budget.limits import DEFAULT_RUN_LIMITS, RunLimits
 from joins.sequences import repetitions
 from joins.sequences.clock import WatermarkSteps
+from joins.sequences.lockstep.batchrows import BatchRows
 from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
 from joins.sequences.lockstep.compilation import compile_loops
 from joins.sequences.lockstep.runtable import RunTable
@@ -210,7 +211,7 @@ def test_a_statement_that_goes_leaves_the_others_of_its_table(is_contiguous: boo
         one = np.array([docid])
         clock.advance(one, one - 1, one)
         for stream in table.streams:
-            table.absorb(sample_row(stream, docid))
+            table.absorb(BatchRows(sample_row(stream, docid)))
         found.append((len(stays.decide(clock)), len(goes.decide(clock))))
         if docid == 4:
             goes.leave()

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Callable, Hashable, Set
+from functools import cached_property, partial
 from itertools import pairwise
+from typing import Any, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joins.memory.slots import Ints
 from templates.decision import TupleStream
 
 __all__ = ["BatchRows"]
 
+Made = TypeVar("Made")
+
 
 class BatchRows:
-    """Rows of a batch, each of one document."""
+    """Rows of a batch, each of one document.
+
+    Tables of runs that read the same streams have them in common: what is made of rows for one of
+    them is there for the others.
+    """
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table.combine_chunks()
+        self._made: dict[Hashable, Any] = {}
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what has been made of the rows under a key, or is made now."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast("Made", self._made[key])
 
     @cached_property
     def documents(self) -> Ints:
@@ -30,8 +44,12 @@ class BatchRows:
 
     def ints(self, name: str) -> Ints:
         """Return a column of whole numbers."""
-        found: Ints = self.table.column(name).to_numpy().astype(np.int64, copy=False)
-        return found
+
+        def make() -> Ints:
+            found: Ints = self.table.column(name).to_numpy().astype(np.int64, copy=False)
+            return found
+
+        return self.once(name, make)
 
     @cached_property
     def _streams(self) -> tuple[list[str], Ints]:
@@ -94,12 +112,33 @@ class BatchRows:
         found: Ints = nodes[starts[rows] + 1 + stream.terms.index(term)]
         return found
 
-    def only(self, streams: Iterable[str]) -> tuple[BatchRows, Ints]:
-        """Return the rows of some streams, and the place of each row among these."""
-        names, of_row = self._streams
-        wanted = set(streams)
-        is_kept = np.array([name in wanted for name in names], np.bool_)[of_row]
-        if is_kept.all():
-            return self, np.arange(len(of_row))
-        kept: npt.NDArray[np.int64] = np.flatnonzero(is_kept)
-        return BatchRows(self.table.take(pa.array(kept))), np.cumsum(is_kept) - 1
+    def first_rows(self, stream: TupleStream) -> Ints:
+        """Return the first row of each tuple of a stream: of each choice of nodes of a document."""
+        return self.once(("tuples", stream.name, stream.chosen), partial(self._first_rows, stream))
+
+    def _first_rows(self, stream: TupleStream) -> Ints:
+        own = self.of(stream.name)
+        if self.are_apart(stream.name):
+            return own
+        nodes = self.table.column("nodes").take(pa.array(own)).combine_chunks()
+        chosen = [
+            pc.list_element(nodes, 1 + stream.terms.index(term)).to_numpy(zero_copy_only=False)
+            for term in stream.chosen
+        ]
+        parts = np.stack([self.documents[own], *chosen], axis=1)
+        _, first = np.unique(parts, axis=0, return_index=True)
+        return own[np.sort(first)]
+
+    def first_values(self, stream: TupleStream, term: str) -> pa.Array:
+        """Return the values of a term in the first rows of the tuples of a stream."""
+        key = "values", stream.name, stream.chosen, term
+        return self.once(key, lambda: self.values(stream, self.first_rows(stream), term))
+
+    def only(self, streams: Set[str]) -> tuple[pa.Table, Ints]:
+        """Return the rows of some streams, and the places where these stand, in order."""
+        return self.once(("only", frozenset(streams)), partial(self._only, streams))
+
+    def _only(self, streams: Set[str]) -> tuple[pa.Table, Ints]:
+        kept = np.sort(np.concatenate([self.of(name) for name in sorted(streams)]))
+        is_whole = len(kept) == self.table.num_rows
+        return self.table if is_whole else self.table.take(pa.array(kept)), kept

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -37,9 +38,15 @@ _AS_IT_IS = np.array(
 _POWERS = 10 ** np.arange(1, 19)
 
 
-def charges_of(stream: TupleStream, rows: BatchRows, own: Ints, *, is_repeated: bool) -> Ints:
+def charges_of(stream: TupleStream, rows: BatchRows, *, is_repeated: bool) -> Ints:
     """Return the charges of elements, by their first rows."""
-    terms = [rows.values(stream, own, term) for term in stream.terms]
+    key = "charges", stream.name, stream.chosen, is_repeated
+    return rows.once(key, partial(_charges, stream, rows, is_repeated))
+
+
+def _charges(stream: TupleStream, rows: BatchRows, is_repeated: bool) -> Ints:
+    own = rows.first_rows(stream)
+    terms = [rows.first_values(stream, term) for term in stream.terms]
     if is_repeated:
         charges = 1 + _lines(stream, rows, own, terms)
     else:

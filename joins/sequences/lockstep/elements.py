@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from joins.memory.slots import Ints
 from joins.sequences.lockstep.batchrows import BatchRows
@@ -170,19 +169,20 @@ def read_elements(
     are_charged: bool = False,
 ) -> ElementColumns | None:
     """Return the elements that rows of a batch are, read by read; None if there are none."""
-    found = [(read, _first_rows(read.stream, rows)) for read in reads if rows.has(read.stream.name)]
+    found = [(read, rows.first_rows(read.stream)) for read in reads if rows.has(read.stream.name)]
     if not found:
         return None
     first = np.concatenate([own for _, own in found])
     at = np.cumsum([0, *(len(own) for _, own in found)])
     values = np.empty((len(first), max(len(read.operands) for read, _ in found)))
-    for (read, own), start, stop in zip(found, at, at[1:], strict=False):
-        column_of = partial(rows.values, read.stream, own)
+    for (read, _), start, stop in zip(found, at, at[1:], strict=False):
+        column_of = partial(rows.first_values, read.stream)
         for k, operand in enumerate(read.operands):
             if isinstance(operand, TextOf):
                 values[start:stop, k] = texts.of(column_of(operand.variable))
             else:
-                values[start:stop, k] = numbers_of(operand, column_of)
+                key = "numbers", read.stream.name, read.stream.chosen, operand
+                values[start:stop, k] = rows.once(key, partial(numbers_of, operand, column_of))
     steps = np.repeat([read.step for read, _ in found], np.diff(at))
     names = "docid", "start_us", "end_us", "watermark_us", "docid_min", "docid_max", "depth"
     docids, starts_us, ends_us, watermarks_us, oldest, newest, depths = (
@@ -196,9 +196,9 @@ def read_elements(
     extents = np.stack([oldest, newest, depths, documents], axis=1)
     times, keys = (starts_us, ends_us, watermarks_us), _keys_of(found, rows, codes)
     charges = np.full(len(first), LISTED)
-    for (read, own), start, stop in zip(found if are_charged else (), at, at[1:], strict=False):
+    for (read, _), start, stop in zip(found if are_charged else (), at, at[1:], strict=False):
         if not read.are_documents:
-            charges[start:stop] = charges_of(read.stream, rows, own, is_repeated=read.is_repeated)
+            charges[start:stop] = charges_of(read.stream, rows, is_repeated=read.is_repeated)
     return ElementColumns(
         steps, first, documents, docids, *times, keys, values, extents, positions, charges
     )
@@ -212,8 +212,8 @@ def _keys_of(found: Sequence[tuple[ElementRead, Ints]], rows: BatchRows, codes: 
         columns = [
             pa.concat_arrays(
                 [
-                    rows.values(read.stream, own, term)
-                    for (read, own), term in zip(some, terms, strict=True)
+                    rows.first_values(read.stream, term)
+                    for (read, _), term in zip(some, terms, strict=True)
                 ]
             )
             for terms in zip(*(read.keys for read, _ in some), strict=True)
@@ -221,18 +221,3 @@ def _keys_of(found: Sequence[tuple[ElementRead, Ints]], rows: BatchRows, codes: 
         size = sum(len(own) for _, own in some)
         keys.append(codes.of(columns, size, may_be_empty=are_documents))
     return np.concatenate(keys)
-
-
-def _first_rows(stream: TupleStream, rows: BatchRows) -> Ints:
-    """Return the first row of each tuple of a stream: of each choice of nodes of a document."""
-    own = rows.of(stream.name)
-    if rows.are_apart(stream.name):
-        return own
-    nodes = rows.table.column("nodes").take(pa.array(own)).combine_chunks()
-    chosen = [
-        pc.list_element(nodes, 1 + stream.terms.index(term)).to_numpy(zero_copy_only=False)
-        for term in stream.chosen
-    ]
-    parts = np.stack([rows.documents[own], *chosen], axis=1)
-    _, first = np.unique(parts, axis=0, return_index=True)
-    return own[np.sort(first)]

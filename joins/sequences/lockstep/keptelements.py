@@ -74,7 +74,7 @@ class KeptElements:
 
     def take(self, batch: int, rows: BatchRows, *, are_charged: bool) -> None:
         """Write the elements that the rows of a batch are into columns."""
-        places = self.parts.add(batch, rows)
+        kept_rows = self.parts.add(batch, rows)
         came = read_elements(self._reads, rows, self.keys, self.texts, are_charged=are_charged)
         if came is None:
             return
@@ -108,7 +108,7 @@ class KeptElements:
         e[:, ElementColumn.WATERMARK] = came.watermarks_us
         e[:, ElementColumn.KEY] = came.keys
         e[:, ElementColumn.STEP] = came.steps
-        e[:, ElementColumn.ROW] = places[came.rows]
+        e[:, ElementColumn.ROW] = np.searchsorted(kept_rows, came.rows)
         e[:, ElementColumn.NEXT] = -1
         e[:, ElementColumn.CHARGE] = came.charges
         self.pending = np.concatenate([self.pending, np.arange(first, self.size)])

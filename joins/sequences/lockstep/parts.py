@@ -39,11 +39,12 @@ class ElementParts:
         return bool(self.rows)
 
     def add(self, batch: int, rows: BatchRows) -> Ints:
-        """Take the rows of a batch that elements are made of; return the place of each of them."""
-        own, places = rows.only(name for role in self.roles for name in role)
-        if own.table.num_rows:
-            self.rows[batch] = own
-        return places
+        """Take the rows of a batch that elements are made of; return where these stand in order."""
+        own, kept = rows.only({name for role in self.roles for name in role})
+        if own.num_rows:
+            # What is made of the rows of a batch goes with it.
+            self.rows[batch] = BatchRows(own)
+        return kept
 
     def keep(self, kept: npt.NDArray[np.bool_], into: Ints, batches: Ints) -> None:
         """Keep the parts of some elements, under new numbers, and the rows of some batches."""

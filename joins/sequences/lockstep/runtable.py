@@ -66,7 +66,7 @@ class RunTable:
         self._complete = CompleteRuns(first, self._elements)
         self._batch = 0
         self._advanced: WatermarkSteps | None = None
-        self._came: list[pa.Table] = []
+        self._came: list[BatchRows] = []
         self._h = np.empty((_ROOM, len(HeadColumn)), np.int64)
         self._slots = np.empty((_ROOM, 1))
         self._heads = 0
@@ -129,8 +129,8 @@ class RunTable:
 
     # -- a batch -------------------------------------------------------------------------------
 
-    def absorb(self, rows: pa.Table) -> None:
-        """Take rows of the streams that are read, which are of one batch."""
+    def absorb(self, rows: BatchRows) -> None:
+        """Take rows, some of the streams that are read, which are of one batch."""
         self._came.append(rows)
 
     def advance(self, clock: WatermarkSteps) -> None:
@@ -141,11 +141,18 @@ class RunTable:
         self._complete.begin_batch()
         self._batch += 1
         if self._came:
-            rows, self._came = BatchRows(pa.concat_tables(self._came)), []
-            self._elements.take(self._batch, rows, are_charged=self.is_charged)
+            self._elements.take(self._batch, self._rows(), are_charged=self.is_charged)
+            self._came = []
         entering = self._elements.settle(self._batch, clock)
         if len(entering):
             self._go_on(entering)
+
+    def _rows(self) -> BatchRows:
+        """Return the rows that came in the batch; what other tables read may be among them."""
+        if len(self._came) == 1:
+            return self._came[0]
+        streams = self.streams
+        return BatchRows(pa.concat_tables([rows.only(streams)[0] for rows in self._came]))
 
     def _go_on(self, entering: Ints) -> None:
         from joins.sequences.lockstep.loops.beginning import begin

@@ -11,6 +11,7 @@ import pyarrow as pa
 from joins.budget.limits import RunLimits
 from joins.memory.instance import INSTANCE_SCHEMA
 from joins.sequences.clock import WatermarkSteps
+from joins.sequences.lockstep.batchrows import BatchRows
 from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
 from joins.sequences.lockstep.runtable import RunTable
 from templates.chainprograms import compile_chain
@@ -37,7 +38,7 @@ def _stepped(*, is_contiguous: bool) -> int:
         ones = np.array([docid])
         clock.advance(ones, ones - 1, ones)
         for stream in table.streams:
-            table.absorb(sample_row(stream, docid))
+            table.absorb(BatchRows(sample_row(stream, docid)))
         count += len(evaluation.decide(clock))
         table.evict(0)
     return count
