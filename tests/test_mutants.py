@@ -71,3 +71,10 @@ def test_what_is_explained_is_still_a_change_of_the_code() -> None:
         lines = {n for n, line in enumerate(source.splitlines(), 1) if line.strip() in before}
         found = (each for each in mutants_of(path, source) if each.line in lines)
         assert any(each.difference(source) == (before, after) for each in found), before
+
+
+def test_tests_that_are_called_as_a_module_or_import_it_are_related_to_it() -> None:
+    room, [path] = run.modules_of("retention")
+    assert Path("tests/joins/test_retention.py") in room.related(path, run.ROOT)
+    room, [path] = run.modules_of("durations")
+    assert Path("tests/joins/test_retention.py") in room.related(path, run.ROOT)

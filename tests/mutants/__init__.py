@@ -6,7 +6,8 @@ A mutant is the code with one operator, constant or statement changed.  Those of
 counted, a sample of them is drawn by the seed, and each is tried in a copy of the checkout by the
 tests that are related to its module, quickest first: it is **killed** by the first that fails, or
 by taking too long, and **survives** them all.  `rooms.py` says which modules are a room and which
-tests are related to all of it; tests that import a module by its name are related to it too.
+tests are related to all of it; tests that import a module, or are called as it is, are related to
+it too.
 
 A survivor is a test that is missing, code that does nothing, or a change that changes nothing; the
 last are listed in `equivalent.txt` with the reason.  Others make the run fail.

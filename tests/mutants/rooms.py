@@ -25,10 +25,12 @@ class Room:
         return [path.relative_to(root) for path in there]
 
     def related(self, module: Path, root: Path) -> list[Path]:
-        """Return the tests of a module: those that import it, and those of the room."""
+        """Return the tests of a module: its namesake, those that import it, those of the room."""
         tests = {path.stem: path.relative_to(root) for path in (root / "tests").rglob("test_*.py")}
+        namesake = tests.get(f"test_{module.stem}")
         importing = [path for path in tests.values() if _imports(root / path, module)]
-        return list(dict.fromkeys([*importing, *(tests[name] for name in self.tests)]))
+        own = importing if namesake is None else [namesake, *importing]
+        return list(dict.fromkeys([*own, *(tests[name] for name in self.tests)]))
 
 
 def _imports(test: Path, module: Path) -> bool:
