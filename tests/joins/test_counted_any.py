@@ -14,8 +14,12 @@ from support.kit import parse_case
 from support.runners import lines, run_engine, run_oracle
 
 import xscl
+from broker.matching.limits import MatchingLimits
+from broker.pipeline.shards import Join
+from joins import RunLimits
 from joins.sequences.chained.neighbours import Neighbours
 from joins.sequences.counting import chains
+from joins.sequences.counting.chaingraph import ChainGraph
 from joins.sequences.counting.chainways import WaysByElements, WaysBySteps, chain_ways
 from xscl.counting import counts_chain, is_counted
 
@@ -165,6 +169,32 @@ def test_each_chain_is_counted_in_its_way(
     for source in sources:
         run_engine(asked(f"{source} MATCH ANY WINDOW 0 s", stream_of_kinds(0, 3)))
     assert [type(each) for each in made] == [way or type(None)] * len(sources)
+
+
+@pytest.mark.parametrize("source", [BY_ELEMENTS[0], BY_ELEMENTS[2], BY_STEPS[1], DRAWN[1]])
+def test_batches_shards_and_what_is_forgotten_do_not_show(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_one_kind = source.replace("S//b", "S//a")
+    case = asked(f"{of_one_kind} MATCH ANY WINDOW 5 s GRACE 3 s", stream(3, 30))
+    expected = lines(run_engine(case))
+    assert expected
+    join = Join(case.lateness_us, 2)
+    assert (
+        lines(run_engine(case, batch_size=7, processors=lambda: join.processor(None))) == expected
+    )
+    sizes: list[tuple[int, int]] = []
+    forget = ChainGraph.forget
+
+    def noted(graph: ChainGraph, before_us: int) -> None:
+        before = len(graph)
+        forget(graph, before_us)
+        sizes.append((before, len(graph)))
+
+    monkeypatch.setattr(ChainGraph, "forget", noted)
+    limits = MatchingLimits(runs=RunLimits(swept_parts=5))
+    assert lines(run_engine(case, batch_size=1, limits=limits)) == expected
+    assert any(after < before for before, after in sizes)
 
 
 def test_chains_are_counted_as_the_oracle_says() -> None:
