@@ -4,6 +4,7 @@
     python benchmarks/oracle_run.py --cases 5000 --dynamic
     python benchmarks/oracle_run.py --cases 5000 --ordered
     python benchmarks/oracle_run.py --cases 1000 --similar --dynamic
+    python benchmarks/oracle_run.py --cases 1000 --repeated --dynamic
 
 Each seed is a query set with a document stream (see `tests/generators/strategies.py`).  The engine
 gets the documents in batches of one, of three, or all at once, by lot; one case of four restarts in
@@ -74,6 +75,7 @@ from generators.similar_cases import similar_case  # noqa: E402
 from generators.strategies import random_case  # noqa: E402
 from histories.clauses import HISTORY_CLAUSES, decided  # noqa: E402
 from histories.history import history_matches, parse_history  # noqa: E402
+from histories.repeated import repeated_history  # noqa: E402
 from histories.runs import random_way, run_history  # noqa: E402
 from histories.similar import similar_history  # noqa: E402
 from histories.strategies import random_history  # noqa: E402
@@ -133,6 +135,11 @@ KINDS = {
     "similar": "queries join by similarity",
 }
 
+
+HISTORIES: dict[object, Callable[[int], str]] = {
+    similar_case: similar_history,
+    run_case: repeated_history,
+}
 
 LEFT_OUT = "left out, too large for the oracle"
 
@@ -228,8 +235,7 @@ class Run:
         return random_case(seed) if self.of_kind is None else self.of_kind(RandomChooser(seed))
 
     def _history(self, seed: int) -> Outcome:
-        is_similar = self.of_kind is similar_case
-        text = similar_history(seed) if is_similar else random_history(seed)
+        text = HISTORIES.get(self.of_kind, random_history)(seed)
         way = random_way(seed, self.engines)
         history = parse_history(text)
         with bounded():

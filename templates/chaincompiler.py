@@ -19,11 +19,11 @@ from templates.chaindecision import (
     HandedOnStep,
 )
 from templates.clause import Clause, Test
-from templates.conjunctions import compared_in, elements_behind
+from templates.conjunctions import compared_in
 from templates.elements import RepeatedUnit, of_elements, operand_with_elements
 from templates.optionalpaths import fresh_paths
-from templates.ordered import Chained, asked_of_elements
-from templates.runcompiler import compile_elements, handed_on
+from templates.ordered import Chained
+from templates.runcompiler import asked_anywhere, compile_elements, handed_on
 from templates.rundecision import (
     AbsentElement,
     CountedKey,
@@ -66,10 +66,8 @@ class _Reading:
     ) -> None:
         self._decisions = decisions
         self._statements = [statement for statement, _ in nodes]
-        self._operands: list[Operand] = [*of_elements(key.operand for key in keys)]
-        for statement in self._statements:
-            self._operands += asked_of_elements(statement.root)
-            self._operands += elements_behind(statement)
+        of_keys = of_elements(key.operand for key in keys)
+        self._operands: list[Operand] = [*of_keys, *asked_anywhere(decisions)]
         self.compilers: list[Compiler] = []
         self.deciding: list[Clause] = []
 

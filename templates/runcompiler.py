@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from templates.clausecompiler import Compiler
     from templates.decisioncompiler import DecisionCompiler, Decisions
 
-__all__ = ["build_runs", "compile_elements", "handed_on", "runs_clause"]
+__all__ = ["asked_anywhere", "build_runs", "compile_elements", "handed_on", "runs_clause"]
 
 
 def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) -> Built:
@@ -80,8 +80,7 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
                 begin = replace(begin, left=decisions.tested(left))
             begins.append(begin)
     statement, node = nodes[0]
-    operands = [o for other, _ in nodes for o in asked_of_elements(other.root)]
-    operands += [o for other, _ in nodes for o in elements_behind(other)]
+    operands = asked_anywhere(decisions)
     operands += [
         below.operand
         for key in keys
@@ -132,6 +131,15 @@ def _counting(decisions: Decisions, statement: Query) -> Counting:
         keys.append(CountedKey(of_candidate(key) if of_elements else key, of_elements))
     has_steps = query.kind is SelectKind.COMPRESSED
     return Counting(decisions.point, visible, has_steps, tuple(keys))
+
+
+def asked_anywhere(decisions: Decisions) -> list[Operand]:
+    """Return what is asked of elements, also where alternatives differ behind the repetition."""
+    operands: list[Operand] = []
+    for statement in decisions.statements:
+        operands += asked_of_elements(statement.root)
+        operands += elements_behind(statement)
+    return operands
 
 
 def compile_elements(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from histories.history import history_matches, parse_history
+from histories.repeated import repeated_history
 from histories.runs import Way, random_way, run_history
 from histories.similar import similar_history
 from histories.strategies import history_texts, random_history
@@ -43,6 +44,13 @@ def test_thresholds_of_similarity_come_and_go_and_look_back() -> None:
     found = 0
     for seed in range(examples(6)):
         found += len(assert_right(similar_history(seed), random_way(seed, [DEFAULT_ENGINE])))
+    assert found > 5
+
+
+def test_runs_stay_right_when_queries_come_and_go_and_look_back() -> None:
+    found = 0
+    for seed in range(32, 32 + examples(5)):
+        found += len(assert_right(repeated_history(seed), random_way(seed, [DEFAULT_ENGINE])))
     assert found > 5
 
 

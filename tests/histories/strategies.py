@@ -7,13 +7,14 @@ or have published.  Every history is one that a broker accepts.
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from generators.choosers import Chooser, DrawnChooser, RandomChooser
 from generators.strategies import FOCI, Generator
 from hypothesis import strategies as st
 
-__all__ = ["history_texts", "random_history"]
+__all__ = ["History", "Makes", "history_texts", "random_history"]
 
 IDS = 4
 
@@ -21,19 +22,42 @@ IDS = 4
 @st.composite
 def history_texts(draw: Any) -> str:
     """Return a strategy of histories as text."""
-    return _History(DrawnChooser(draw)).text()
+    return History(DrawnChooser(draw)).text()
 
 
 def random_history(seed: int) -> str:
     """Return the history of a seed as text."""
-    return _History(RandomChooser(seed)).text()
+    return History(RandomChooser(seed)).text()
 
 
-class _History:
-    def __init__(self, chooser: Chooser) -> None:
-        self._choose = chooser
+class Makes(Protocol):
+    """Makes the statements and the documents of a history: see `generators.strategies`."""
+
+    def lateness(self) -> str:
+        """Return an allowed lateness."""
+
+    def document(self, number: int) -> str:
+        """Return the line of a document."""
+
+    def statement(self, number: int, published: Sequence[str]) -> str:
+        """Return a query; it may read these published streams, and publish that of its number."""
+
+    def values(self, row: int) -> str:
+        """Return values of the parameters of the statement that was written last: 0 or 1."""
+
+
+class History:
+    """A random history, of what `makes` makes: so many things happen, by lot."""
+
+    def __init__(
+        self,
+        chooser: Chooser,
+        makes: Makes | None = None,
+        lengths: Sequence[int] = (12, 16, 20, 6, 9, 24),
+    ) -> None:
+        self._choose, self._lengths = chooser, lengths
         foci = (*["publish"] * len(FOCI), *["parameter"] * (len(FOCI) // 2), *FOCI)
-        self._generate = Generator(chooser, wild=15, foci=foci)
+        self._generate = makes or Generator(chooser, wild=15, foci=foci)
         self._lines: list[str] = []
         self._newest = 0
         self._statements: dict[int, str] = {}
@@ -45,9 +69,10 @@ class _History:
         self._subscribed = 0
 
     def text(self) -> str:
+        """Return it as text."""
         for _ in range(self._choose.integer(1, 3)):
             self._register()
-        for _ in range(self._choose.choice((12, 16, 20, 6, 9, 24))):
+        for _ in range(self._choose.choice(self._lengths)):
             self._happen()
         return "\n".join(
             ["# Generated.", f"lateness {self._generate.lateness()}", *self._lines, ""]
