@@ -122,6 +122,7 @@ class Repetitions:
         self._of_class: dict[int, AnyEvaluation] = {}
         self._tables: list[RunTable] = []
         self._one_by_one: list[RowEvaluation] = []
+        self._leaving: list[AnyDecision] = []
         self._read_by: dict[str, list[RowEvaluation]] = {}
         self._read_by_columns: dict[str, list[RunTable | CountedRunEvaluation]] = {}
         # The classes of each stratum: of tables, by statement, and the others.
@@ -161,10 +162,11 @@ class Repetitions:
             decision = self._classes.pop(number).decision
             self._of_class.pop(number, None)
             del self._rows[number]
-            # What is over its budget begins anew where it is used again.
-            is_over = decision in self._evaluations and self._evaluations[decision].limit
-            if is_over or all(each.decision != decision for each in self._classes.values()):
+            if decision in self._evaluations and self._evaluations[decision].limit:
+                # What is over its budget begins anew where it is used again.
                 self._leave(decision)
+            else:
+                self._leaving.append(decision)
             for numbers in self._of_strata.values():
                 numbers.pop(number, None)
 
@@ -184,7 +186,15 @@ class Repetitions:
         return number
 
     def follow(self) -> None:
-        """Begin with repetitions that came into use; what is out of use has been left."""
+        """Begin with repetitions that came into use, and leave those out of use.
+
+        What was out of use between batches alone goes on: who reads what others publish is added
+        anew when these go.
+        """
+        leaving, self._leaving = self._leaving, []
+        for decision in leaving:
+            if all(each.decision != decision for each in self._classes.values()):
+                self._leave(decision)
         for number, runs in self._classes.items():
             if number not in self._of_class:
                 self._of_class[number] = self._begin(runs)

@@ -88,6 +88,32 @@ def test_what_was_published_stays_whatever_becomes_of_its_publisher(engine: Engi
             assert any('"docid": 4' in line and '"reader"' in line for line in found)
 
 
+UNFINISHED = """
+lateness 100 s
+register publisher
+    SELECT * FROM S//a GRACE 0 s PUBLISH P
+register reader
+    {reader} GRACE 0 s
+document 1 S 00:05:01 <a><k>x</k></a>
+document 2 S 00:05:02 <b><k>x</k></b>
+{end}
+document 3 S 00:05:03 <b><k>x</k></b>
+document 4 S 00:06:00 <z/>
+"""
+READERS = (
+    "P//a NEXT {, 9 s} S//b+ WHILE {count() < 9}",
+    "P//a FOLLOWED BY {, 9 s} S//b+ MATCH NEXT",
+    "SELECT COMPRESSED FROM P//a FOLLOWED BY {, 9 s} S//b+ MATCH ANY",
+)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_runs_that_read_what_was_published_go_on_without_its_publisher(reader: str) -> None:
+    for end in ("remove publisher", "pause publisher\nresume publisher"):
+        found = assert_right(UNFINISHED.format(reader=reader, end=end), Way())
+        assert any('"docid": 3' in line and '"reader"' in line for line in found)
+
+
 ENDED = """
 register q
     FROM S//i->a FOLLOWED BY {{a/c = b/c, $w}} S//i->b PUBLISH P
