@@ -55,7 +55,7 @@ _as_tuple = tuple.__new__
 T = TypeVar("T")
 
 
-class _Shown(NamedTuple):
+class _ShownDocuments(NamedTuple):
     """The documents of rows: as lines and ids have them, the oldest of them, and their copies."""
 
     lines: list[str]
@@ -199,7 +199,7 @@ class _Copied:
     def _of(self, row: int) -> list[int]:
         return [place for place in self.places[row].tolist() if place != _NO_PLACE]
 
-    def shown(self, rows: Ints, readers: Sequence[MatchReader], firsts: Ints) -> _Shown:
+    def shown(self, rows: Ints, readers: Sequence[MatchReader], firsts: Ints) -> _ShownDocuments:
         """Return the documents of rows as matches show them; see `_spelled`."""
         places = self.places[rows]
         sizes = (places != _NO_PLACE).sum(axis=1)
@@ -214,13 +214,13 @@ class _Copied:
             next(rest) if is_plain else self._one(row, readers[first].form)
             for is_plain, row, first in each_row
         ]
-        return _Shown(*map(list, zip(*shown, strict=True)))
+        return _ShownDocuments(*map(list, zip(*shown, strict=True)))
 
-    def _in_columns(self, places: Ints) -> _Shown:
+    def _in_columns(self, places: Ints) -> _ShownDocuments:
         lines, keys, copies = self._joining
         listed = [f"[{line}]" for line in lines.joined(places)]
         oldest = self._docids[places].min(axis=1, initial=UNBOUNDED).tolist()
-        return _Shown(listed, [*keys.joined(places)], oldest, [*copies.joined(places)])
+        return _ShownDocuments(listed, [*keys.joined(places)], oldest, [*copies.joined(places)])
 
     @cached_property
     def _joining(self) -> tuple[_Joining, _Joining, _Joining]:
@@ -341,7 +341,11 @@ def _at(values: Sequence[T], places: Sequence[int]) -> list[T]:
 
 
 def _spelled(
-    rows: FoundColumns, some: Ints, shown: _Shown, readers: Sequence[MatchReader], firsts: Ints
+    rows: FoundColumns,
+    some: Ints,
+    shown: _ShownDocuments,
+    readers: Sequence[MatchReader],
+    firsts: Ints,
 ) -> tuple[list[str], list[bytes]]:
     """Return what lines say of where matches of some rows were found, and what their ids digest.
 
