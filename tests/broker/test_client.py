@@ -287,6 +287,11 @@ async def test_matches_and_queries_show_themselves_in_a_notebook(
     (match,) = [match async for match in client.matches(subscription.id, follow=False)]
     assert "&lt;match&gt;" in match._repr_html_()
     assert str(match) == "Q1: news/k1 + news/k2 (Ann; 1:00:00 apart)"
+    first, second = match.documents
+    own = [replace(second, key=f"r{n}", block=1) for n in range(30)]
+    run = replace(match, documents=(replace(first, block=0), *own), witnesses=())
+    assert str(run) == "Q1: news/k1 + news/r0 ... news/r29 (30 documents) (1:00:00 apart)"
+    assert "joined by" not in run._repr_html_()
 
 
 async def test_what_is_different_has_not_joined_documents(

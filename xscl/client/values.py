@@ -5,11 +5,13 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from html import escape
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Protocol, cast
 from xml.etree import ElementTree
 
@@ -77,7 +79,8 @@ class Receipt:
 class MatchDocument:
     """One document of a match.
 
-    In a query with alternatives `block` is its place, and `branch` which of several it stands for.
+    In a query with alternatives or a repetition `block` is its place, the same of all documents of
+    a run, and `branch` which of several it stands for.
     """
 
     docid: int
@@ -86,6 +89,10 @@ class MatchDocument:
     time: datetime
     block: int | None = None
     branch: int | None = None
+
+
+_LISTED = 3
+"""The longest run all of whose documents are named in a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +128,10 @@ class Match:
         return tuple(dict.fromkeys(shared))
 
     def __str__(self) -> str:
-        places = " + ".join(f"{each.stream}/{each.key}" for each in self.documents)
-        return f"{self.query}: {places} ({', '.join(self.joined)}; {self.apart} apart)"
+        blocks = groupby(self.documents, key=attrgetter("block"))
+        places = " + ".join(_places(list(own), block) for block, own in blocks)
+        joined = f"{', '.join(self.joined)}; " if self.joined else ""
+        return f"{self.query}: {places} ({joined}{self.apart} apart)"
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -130,12 +139,20 @@ class Match:
             f"<td>{escape(each.key)}</td><td>{each.time:%Y-%m-%d %H:%M:%S}</td></tr>"
             for each in self.documents
         )
+        joined = f"joined by {escape(', '.join(self.joined))}, " if self.joined else ""
         return (
-            f"<p><b>{escape(self.query)}</b> joined by {escape(', '.join(self.joined))}, "
-            f"{self.apart} apart</p>"
+            f"<p><b>{escape(self.query)}</b> {joined}{self.apart} apart</p>"
             f"<table><tr><th>docid</th><th>stream</th><th>key</th><th>time</th></tr>{rows}</table>"
             f"<details><summary>output</summary><pre>{escape(self.output)}</pre></details>"
         )
+
+
+def _places(documents: Sequence[MatchDocument], block: int | None) -> str:
+    """Return where documents of a block are; of a long run the first and the last."""
+    places = [f"{each.stream}/{each.key}" for each in documents]
+    if block is None or len(places) <= _LISTED:
+        return " + ".join(places)
+    return f"{places[0]} ... {places[-1]} ({len(places)} documents)"
 
 
 @dataclass(frozen=True, slots=True)
