@@ -51,12 +51,12 @@ def chain_of(decision: RunDecision) -> ChainDecision | None:
     if decision.absences or len(decision.elements) != 1:
         return None
     try:
-        return _Reading(begin.left).chain(decision, begin)
+        return _AsChain(begin.left).chain(decision, begin)
     except _NoChainError:
         return None
 
 
-class _Reading:
+class _AsChain:
     """Reads the conditions of a repetition as those of a chain: of two steps, each of one block."""
 
     def __init__(self, left: TupleStream) -> None:

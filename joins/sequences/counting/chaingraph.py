@@ -53,7 +53,7 @@ _Place = tuple[int, bool, Key]
 
 
 @dataclass(slots=True)
-class _Line:
+class _Ways:
     """Nodes by end; `sums` are those of the ways to the first nodes, as far as they are known.
 
     `given` are the numbers of nodes that what comes behind them is compared with, NaN where nothing
@@ -139,8 +139,8 @@ class ChainGraph:
             for each in self._neighbours
         ]
         # What may stand before an element, and what may come behind one.
-        self._before: dict[_Place, _Line] = {}
-        self._behind: dict[_Place, _Line] = {}
+        self._before: dict[_Place, _Ways] = {}
+        self._behind: dict[_Place, _Ways] = {}
         self._size = 0
 
     def __len__(self) -> int:
@@ -152,10 +152,10 @@ class ChainGraph:
         node.places_behind = list(self._places_behind(node))
         for place in node.places_before:
             given = self._number(place, node, is_given=True)
-            self._before.setdefault(place, _Line()).add(node, given)
+            self._before.setdefault(place, _Ways()).add(node, given)
             self._size += 1
         for place in node.places_behind:
-            self._behind.setdefault(place, _Line()).add(node)
+            self._behind.setdefault(place, _Ways()).add(node)
             self._size += 1
 
     def _number(self, place: _Place, node: ChainNode, *, is_given: bool) -> float:
