@@ -70,6 +70,8 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=2_000)
     parser.add_argument("--batch", type=int, default=500, help="documents in a batch")
     arguments = parser.parse_args()
+    if arguments.documents < 2 * arguments.batch:
+        parser.error("the first batch is not measured: --documents is at least twice --batch")
     set_up_process()
     stream = [document(number) for number in range(1, arguments.documents + 1)]
     print(f"load {os.getloadavg()[0]:.1f}\nworkload  matches  engine µs  outbox µs")
