@@ -220,7 +220,7 @@ class UseGroup:
     @property
     def first(self) -> Use:
         """The first of them."""
-        return next(iter(self._uses()))
+        return next(iter(self._uses() if self._several is None else self._several))
 
     @property
     def use(self) -> CommonUse:

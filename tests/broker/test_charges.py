@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 
+from broker.matching.costs.begun import Begun
 from broker.matching.costs.budget import Budget, Spent
 from broker.matching.costs.charges import (
     Charges,
@@ -77,7 +78,7 @@ def spent(seed: int, *, are_told: bool) -> Result:
     """Return where queries stop and why, and what they have spent after some batches."""
     chance = random.Random(seed)
     stopped: dict[str, tuple[int, str]] = {}
-    behind = Carried({}, [])
+    behind = Carried(Begun(), [])
     for batch in range(chance.randint(1, 3)):
         first = 960 + 40 * batch
         spending = Spending(BUDGETS[seed % len(BUDGETS)], lambda query: 1, behind.begun)

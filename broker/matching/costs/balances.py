@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from broker.matching.costs.begun import Begun
 from broker.matching.costs.budget import Budget, Pause, Spent
-from broker.matching.costs.spending import Begun
 from broker.matching.queries.queryset import QuerySet
 from joins import Processor
 
@@ -23,17 +23,12 @@ class Balances:
         self.budget = budget
         self.queries = queries
         self.processor = processor
-        self.begun: Begun = {}
+        self.begun = Begun()
         self._pauses: list[Pause] = []
 
     def resume(self, spent: Iterable[Spent]) -> None:
         """Take over the counts of an earlier process; counts made since are dropped."""
-        begun: Begun = {}
-        for one in spent:
-            of_block, key = begun.setdefault(one.block, {}), (one.query, one.revision)
-            counts = {one.newest_block: (one.matches, one.nbytes)}
-            of_block[key] = {**of_block.get(key, {}), **counts}
-        self.begun = begun
+        self.begun = Begun(spent)
 
     def pause(self, query: str, docid: int, reason: str) -> None:
         """Pause a query from a document on, and take it out of the set."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.costs.begun import Begun, Key
 from broker.matching.costs.blocks import Account, blocks_of
 from broker.matching.costs.budget import TUPLE_COST, Budget, Tally, bound_of
 from broker.matching.costs.commoncounts import Counted
@@ -231,18 +232,13 @@ class _Untold:
 class Ledger:
     """The charges of the batch in hand that tallies have not been told.
 
-    `begun` returns what queries had in the block begun before it, matches and bytes, None where
-    nobody had something; `most_begun` returns the most that one of some queries had.
+    `begun` is what queries had in the block begun before it; `revision_of` returns the revision of
+    a query.
     """
 
-    def __init__(
-        self,
-        budget: Budget,
-        begun: Callable[[Sequence[str]], Ints | None],
-        most_begun: Callable[[Iterable[str]], tuple[int, int]],
-    ) -> None:
+    def __init__(self, budget: Budget, begun: Begun, revision_of: Callable[[str], int]) -> None:
         self._begun = begun
-        self._most_begun = most_begun
+        self._revision_of = revision_of
         self.shared = SharedCounts()
         self._untold = _Untold()
         bounds = (
@@ -295,8 +291,8 @@ class Ledger:
         queries = counted.uses.queries
         shared = self.shared.of(queries)
         if shared is None:
-            shared = self.shared.begin(queries, self._untold.numbers)
-            shared.sums[_MATCHES:] = self._most_begun(queries)
+            shared = self.shared.begin(self._keys(queries), self._untold.numbers)
+            shared.sums[_MATCHES:] = self._begun.most(shared.keys)
             self._numbers(shared.apart)
         shared.counted.append(counted)
         shared.sums += counted.whole_sums
@@ -329,13 +325,16 @@ class Ledger:
             self._begin(new, before)
         return numbers
 
+    def _keys(self, names: Sequence[str]) -> list[Key]:
+        return [(name, self._revision_of(name)) for name in names]
+
     def _begin(self, names: Sequence[str], first: int) -> None:
         """Have sums for queries that are numbered from `first` on."""
         untold, last = self._untold, first + len(names)
         if last > len(untold.sums):
             more = np.zeros((max(64, last), _PEAKS + 2), np.int64)
             untold.sums = np.concatenate([untold.sums, more])
-        begun = self._begun(names)
+        begun = self._begun.sums(self._keys(names))
         if begun is not None:
             untold.sums[first:last, _MATCHES:] = begun
         for number, name in enumerate(names, first) if self.shared else ():

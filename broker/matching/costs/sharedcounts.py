@@ -10,19 +10,17 @@ Invariant: no sum is below what the tally of a query would have counted.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from broker.matching.boxes.columns import Ints
+from broker.matching.costs.begun import InBlock, Key
 from broker.matching.costs.blocks import blocks_of
 from broker.matching.costs.budget import Tally
 from broker.matching.costs.commoncounts import Counted
 
-__all__ = ["InBlock", "SharedCounts", "SharedTuples"]
-
-InBlock = Mapping[int, tuple[int, int]]
-"""Matches and bytes in a block of positions, by the block of what is newest behind them."""
+__all__ = ["SharedCounts", "SharedTuples"]
 
 
 class SharedTuples:
@@ -32,9 +30,9 @@ class SharedTuples:
     own, and `told` has how many of `counted` the tallies of queries know.
     """
 
-    def __init__(self, queries: tuple[str, ...]) -> None:
-        self.queries = queries
-        self.members = frozenset(queries)
+    def __init__(self, keys: list[Key]) -> None:
+        self.keys = keys
+        self.members = frozenset(query for query, _ in keys)
         self.counted: list[Counted] = []
         self.sums: Ints = np.zeros(6, np.int64)
         self.apart: list[str] = []
@@ -70,9 +68,10 @@ class SharedCounts:
         """Return what some queries share, if they do already."""
         return self._all.get(tuple(queries))
 
-    def begin(self, queries: Sequence[str], known: Container[str]) -> SharedTuples:
+    def begin(self, keys: list[Key], known: Container[str]) -> SharedTuples:
         """Have queries share tuples: `known` ones, and who shares with others too, are apart."""
-        shared = self._all[tuple(queries)] = SharedTuples(tuple(queries))
+        queries = tuple(query for query, _ in keys)
+        shared = self._all[queries] = SharedTuples(keys)
         shared.apart = [each for each in queries if each in known or each in self._of_query]
         apart = set(shared.apart)
         for query in queries:
@@ -84,7 +83,7 @@ class SharedCounts:
 
     def alone(self, shared: SharedTuples) -> Iterator[str]:
         """Yield the queries that have no sums of their own."""
-        return (each for each in shared.queries if self._alone.get(each) is shared)
+        return (each for each, _ in shared.keys if self._alone.get(each) is shared)
 
     def leave(self, query: str) -> Iterable[Counted]:
         """Have a query have sums of its own; return what it shares so far, if it had none."""
@@ -102,8 +101,12 @@ class SharedCounts:
             for counted in shared.counted[first:]:
                 counted.tell(tally, np.ones(len(counted.docids), np.bool_))
 
-    def in_block(self, block: int) -> Iterator[tuple[Sequence[str], InBlock]]:
+    def in_block(self, block: int) -> Iterator[tuple[Sequence[Key], InBlock]]:
         """Yield what queries that were not told have in a block of positions, if anything."""
         for shared in self._all.values():
             if found := shared.in_block(block):
-                yield [each for each in shared.queries if each not in shared.told], found
+                told = shared.told
+                yield (
+                    [key for key in shared.keys if key[0] not in told] if told else shared.keys,
+                    found,
+                )

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
-from broker.matching.boxes.columns import Ints
+from broker.matching.costs.begun import Begun, Key
 from broker.matching.costs.blocks import block_of
 from broker.matching.costs.budget import Budget, Spent, Tally
 from broker.matching.costs.charges import Charges, Ledger
 from broker.matching.costs.commoncounts import CommonCounts, Counted
-from broker.matching.costs.sharedcounts import InBlock
 from joins import UNBOUNDED
 
-__all__ = ["Begun", "Carried", "Spending"]
-
-
-Begun = dict[int, dict[tuple[str, int], InBlock]]
-"""What queries have spent in the block begun, by the block and by their ids and revisions."""
-
-_NOTHING: InBlock = {}
+__all__ = ["Carried", "Spending"]
 
 
 class Carried(NamedTuple):
@@ -48,20 +38,17 @@ class Spending:
         self._budget = budget
         self._revision_of = revision_of
         # Batches are many: none is to leave a cycle, which would keep its queries for long.
-        self._begun = {} if begun is None else begun
-        self._begun_of = partial(_begun_of, self._begun, revision_of)
+        self._begun = Begun() if begun is None else begun
         self._tallies: dict[str, Tally] = {}
         self._common = CommonCounts()
-        most_begun = partial(_most_begun, self._begun, revision_of)
-        sums_begun = partial(_sums_begun, self._begun, revision_of)
-        self._ledger = Ledger(budget, sums_begun, most_begun)
+        self._ledger = Ledger(budget, self._begun, revision_of)
 
     def of(self, query: str) -> Tally:
         """Return a query's tally in this batch."""
         tally = self._tallies.get(query)
         if tally is None:
-            revision = self._revision_of(query)
-            tally = Tally(query, revision, self._budget, self._begun_of(query))
+            key = query, self._revision_of(query)
+            tally = Tally(*key, self._budget, self._begun.of(key))
             self._tallies[query] = tally
         self._ledger.tell(query, tally)
         self._common.tell(query, tally)
@@ -120,108 +107,26 @@ class Spending:
 
         What was begun before becomes that: most queries have found nothing new.
         """
-        block = block_of(last_docid)
-        begun = self._begun.get(block, {})
-        counted: dict[tuple[str, int], None] = {}
+        block, begun = block_of(last_docid), self._begun
+        begun.keep(block)
+        counted: dict[Key, None] = {}
         for tally in self._tallies.values():
             key = (tally.query, tally.revision)
             counted[key] = None
-            if tally.is_over:
-                begun.pop(key, None)
-            elif spent := tally.spent_in(block):
-                begun[key] = {one.newest_block: (one.matches, one.nbytes) for one in spent}
+            spent = tally.spent_in(block)
+            if spent or tally.is_over:
+                counts = {one.newest_block: (one.matches, one.nbytes) for one in spent}
+                begun.put(block, key, {} if tally.is_over else counts)
         for untold in (self._common.in_block(block), self._ledger.in_block(block)):
             for query, found in untold.items():
                 key = query, self._revision_of(query)
                 counted[key] = None
                 if found:
-                    begun[key] = _with(begun.get(key, _NOTHING), found)
-        for queries, alike in self._ledger.shared.in_block(block):
-            keys = [(query, self._revision_of(query)) for query in queries]
+                    begun.add(block, key, found)
+        for keys, alike in self._ledger.shared.in_block(block):
             counted |= dict.fromkeys(keys)
-            _add_to_all(begun, keys, alike)
-        spent = [
-            Spent(*key, block, newest, *counts)
-            for key in counted
-            for newest, counts in begun.get(key, _NOTHING).items()
-        ]
-        return Carried({block: begun}, spent)
+            begun.add_to_all(block, keys, alike)
+        return Carried(begun, begun.spent(block, counted))
 
     def __iter__(self) -> Iterator[Tally]:
         return iter(self._tallies.values())
-
-
-def _with(before: InBlock, found: InBlock) -> InBlock:
-    """Return what a query has in a block, with further matches and bytes by newest block."""
-    if not before:
-        return dict(sorted(found.items())) if len(found) > 1 else found
-    if len(found) == len(before) == 1:
-        [(newest, more)], [(held, had)] = found.items(), before.items()
-        if newest == held:
-            return {newest: (had[0] + more[0], had[1] + more[1])}
-    both = dict(before)
-    for newest, (matches, nbytes) in found.items():
-        known = both.get(newest, (0, 0))
-        both[newest] = known[0] + matches, known[1] + nbytes
-    return dict(sorted(both.items()))
-
-
-def _add_to_all(
-    begun: dict[tuple[str, int], InBlock], keys: Iterable[tuple[str, int]], found: InBlock
-) -> None:
-    """Add the same to what some queries have: those that had the same have one object again."""
-    known: dict[int, tuple[InBlock, InBlock]] = {}
-    for key in keys:
-        before = begun.get(key, _NOTHING)
-        both = known.get(id(before))
-        if both is None:
-            # What was there is held as long as it is asked for by its id.
-            both = known[id(before)] = before, _with(before, found)
-        begun[key] = both[1]
-
-
-def _begun_of(begun: Begun, revision_of: Callable[[str], int], query: str) -> Sequence[Spent]:
-    """Return what a query had in the block begun before a batch."""
-    key = query, revision_of(query)
-    return [
-        Spent(*key, block, newest, *counts)
-        for block, held in begun.items()
-        for newest, counts in held.get(key, _NOTHING).items()
-    ]
-
-
-def _sums_begun(
-    begun: Begun, revision_of: Callable[[str], int], queries: Sequence[str]
-) -> Ints | None:
-    """Return the matches and bytes that each of some queries had before; None where none had."""
-    sums: Ints | None = None
-    for held in begun.values():
-        if not held:
-            continue
-        found = [held.get((query, revision_of(query)), _NOTHING) for query in queries]
-        rows = [
-            next(iter(each.values()))
-            if len(each) == 1
-            else tuple(map(sum, zip((0, 0), *each.values(), strict=True)))
-            for each in found
-        ]
-        own = np.array(rows, np.int64).reshape(-1, 2)
-        sums = own if sums is None else sums + own
-    return sums
-
-
-def _most_begun(
-    begun: Begun, revision_of: Callable[[str], int], queries: Iterable[str]
-) -> tuple[int, int]:
-    """Return the most matches, and the most bytes, that one of some queries had before."""
-    if not any(begun.values()):
-        return 0, 0
-    keys = [(query, revision_of(query)) for query in queries]
-    most_matches = most_bytes = 0
-    for held in begun.values():
-        # Many have one object, so few are looked at.
-        distinct = {id(each): each.values() for key in keys if (each := held.get(key))}
-        sums = [tuple(map(sum, zip(*each, strict=True))) for each in distinct.values()]
-        most_matches += max((matches for matches, _ in sums), default=0)
-        most_bytes += max((nbytes for _, nbytes in sums), default=0)
-    return most_matches, most_bytes
