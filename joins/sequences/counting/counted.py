@@ -437,26 +437,12 @@ class CountedRunEvaluation(RunEvaluation):
         runs: PathGraph[Label],
     ) -> FoundGraph:
         """Return runs as they are handed on."""
-        labels = sorted(set(runs.labels), key=drawn.place_of)
-        graph = None
-        if self._counting.has_steps:
-            small, place = runs.minimal(), {label: i for i, label in enumerate(labels)}
-            graph = PathGraph(
-                tuple(map(place.__getitem__, small.labels)), small.behind, small.first
-            )
-            self._steps += sum(map(len, small.behind))
-            if self._steps > self._limits.steps:
-                self.limit = docid
-        parts = {id(part): part for part in map(drawn.part_of, labels)}
-        places = tuple((label.block, label.nodes[0]) for label in labels)
-        return FoundGraph(
-            docid,
-            tuple(parts.values()),
-            tuple(label.leaf for label in labels),
-            CountedRuns(runs.count(), keys, places, graph),
-            min(drawn.part_of(runs.labels[node]).start_us for node in runs.first),
-            end_us,
-        )
+        has_steps = self._counting.has_steps
+        found = FoundGraph.of_drawing(docid, end_us, keys, drawn, runs, has_steps=has_steps)
+        self._steps += found.steps
+        if self._steps > self._limits.steps:
+            self.limit = docid
+        return found
 
     # -- what is kept --------------------------------------------------------------------------
 

@@ -9,11 +9,12 @@ from functools import partial
 import numpy as np
 
 from joins.memory.slots import Ints
+from joins.sequences.counting.drawing import Drawing, Label
 from joins.sequences.counting.plain import PlainLane
 from joins.sequences.counting.rowelements import RowElements
 from joins.sequences.counting.spread import PlainElement
 from joins.sequences.runparts import Part
-from templates.rungraphs import CountedRuns
+from templates.rungraphs import CountedRuns, PathGraph
 from templates.runtotals import RunTotals
 
 __all__ = ["EndsInOrder", "FoundGraph"]
@@ -36,6 +37,42 @@ class FoundGraph:
     start_us: int
     end_us: int
     documents: Callable[[], Sequence[int]] | None = None
+
+    @classmethod
+    def of_drawing(
+        cls,
+        docid: int,
+        end_us: int,
+        keys: tuple[str, ...],
+        drawn: Drawing,
+        runs: PathGraph[Label],
+        *,
+        has_steps: bool,
+    ) -> FoundGraph:
+        """Return the paths `runs` of a drawing; with `has_steps` the graph is handed on, too."""
+        labels = sorted(set(runs.labels), key=drawn.place_of)
+        graph = None
+        if has_steps:
+            small, place = runs.minimal(), {label: i for i, label in enumerate(labels)}
+            graph = PathGraph(
+                tuple(map(place.__getitem__, small.labels)), small.behind, small.first
+            )
+        parts = {id(part): part for part in map(drawn.part_of, labels)}
+        places = tuple((label.block, label.nodes[0]) for label in labels)
+        return cls(
+            docid,
+            tuple(parts.values()),
+            tuple(label.leaf for label in labels),
+            CountedRuns(runs.count(), keys, places, graph),
+            min(drawn.part_of(runs.labels[node]).start_us for node in runs.first),
+            end_us,
+        )
+
+    @property
+    def steps(self) -> int:
+        """How many steps the graph has that is handed on."""
+        graph = self.runs.graph
+        return 0 if graph is None else sum(map(len, graph.behind))
 
 
 @dataclass(frozen=True)
