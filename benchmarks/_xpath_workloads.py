@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import random
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -25,6 +26,7 @@ __all__ = [
     "batch_of",
     "nitf_catalog",
     "nitf_documents",
+    "nitf_paths",
     "real_items",
     "register",
     "rss_items",
@@ -114,10 +116,22 @@ def nitf_documents() -> list[bytes]:
         return [json.loads(line)["xml"].encode() for line in lines]
 
 
+def nitf_paths(kind: str, count: int) -> list[str]:
+    """Return so many different paths of a kind: recorded ones, then made of parts of them."""
+    with gzip.open(DATA / "nitf" / f"paths-{kind}.txt.gz", "rt") as lines:
+        recorded = [line.strip() for line in lines]
+    random_, paths = random.Random(7), dict.fromkeys(recorded[:count])
+    steps = [re.findall(r"//?[^/\[]+(?:\[[^\]]*\])*", path) for path in recorded]
+    while len(paths) < count:
+        begin, end = random_.choice(steps), random_.choice(steps)
+        kept, left_out = random_.randint(1, len(begin)), random_.randint(1, len(end))
+        paths.setdefault("".join(begin[:kept] + end[left_out:]))
+    return list(paths)
+
+
 def nitf_catalog(kind: str, count: int) -> tuple[PatternCatalog, list[str], list[int]]:
     """Return the first paths of a kind, registered, and the variable that each asks for."""
-    with gzip.open(DATA / "nitf" / f"paths-{kind}.txt.gz", "rt") as lines:
-        paths = [line.strip() for line in itertools.islice(lines, count)]
+    paths = nitf_paths(kind, count)
     catalog, roots = PatternCatalog(), []
     for path in paths:
         (query,) = xscl.parse(f"S{path}")

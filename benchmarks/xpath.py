@@ -1,6 +1,7 @@
 """What stage 1 costs, in times of a bare lxml parse of the same documents.
 
     python -m benchmarks xpath [--quick] [--plots DIRECTORY]
+    python -m benchmarks xpath --planned 100000
 
 Every figure is a ratio taken side by side: the two things compared run in turn, several times, in
 processor time of this process, and the medians are divided.  So other load on the machine shows
@@ -11,6 +12,7 @@ little, and machines compare.  NITF documents and real items are read from `$XSC
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import pickle
 import random
@@ -35,11 +37,13 @@ from benchmarks._xpath_workloads import (
     batch_of,
     nitf_catalog,
     nitf_documents,
+    nitf_paths,
     real_items,
     register,
     rss_items,
     word_query,
 )
+from broker.pipeline.thisprocess import set_up_process
 from xpath_eval.catalog import PatternCatalog
 from xpath_eval.evaluator import Evaluator
 from xpath_eval.stage import evaluate_batches
@@ -337,16 +341,42 @@ def registration(count: int) -> None:
     print(f"  and one more               {time.process_time() - start:6.2f}")
 
 
+def planned(count: int) -> None:
+    """How long until so many different NITF paths can be evaluated, in a broker's process."""
+    print(f"\n{count:,} NITF paths registered and planned (processor seconds)")
+    row("paths", "read", "pattern", "registered", "planned", "in all")
+    set_up_process()
+    for kind in ("plain", "nested"):
+        catalog, paths = PatternCatalog(), nitf_paths(kind, count)
+        times = [time.process_time()]
+        blocks = [xscl.parse(f"S{path}")[0].blocks[0] for path in paths]
+        times.append(time.process_time())
+        patterns = [tree_pattern(block, ()) for block in blocks]
+        times.append(time.process_time())
+        for pattern in patterns:
+            root = catalog.add(pattern)[pattern.node_of("#0")]
+            catalog.want([(root, root)], ())
+        times.append(time.process_time())
+        Evaluator(catalog.plan())
+        times.append(time.process_time())
+        parts = [end - start for start, end in itertools.pairwise(times)]
+        row(kind, *(f"{each:.2f}" for each in (*parts, sum(parts))))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="fewer queries: a minute")
     parser.add_argument("--plots", type=Path, help="write plots into this directory")
+    parser.add_argument("--planned", type=int, metavar="PATHS", help="register so many, no more")
     arguments = parser.parse_args()
     quick = arguments.quick
     print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}, lxml {etree.__version__},",
           f"load {os.getloadavg()[0]:.1f}")  # fmt: skip
+    if arguments.planned:
+        planned(arguments.planned)
+        return
     counts = (10, 100, 1_000) if quick else (10, 100, 1_000, 10_000)
     items = items_by_queries((100, 1_000, 10_000) if quick else (100, 1_000, 10_000, 100_000))
     constants_only(10_000 if quick else 1_000_000)

@@ -6,7 +6,6 @@ What the fragment does not have becomes an opaque condition, where XPath 1.0 has
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from xscl.namespaces import Namespaces
 from xscl.opaque import make_opaque, subexpressions
@@ -32,6 +31,7 @@ from xscl.path import (
     StringTest,
     Value,
     counts_positions,
+    node_test,
 )
 from xscl.positions import TURNED, as_position, is_at, speaks_of_position
 from xscl.report import Report
@@ -65,10 +65,7 @@ _BEYOND_XPATH1 = frozenset({"lower-case", "upper-case", "ends-with", "matches"})
     "host",
 }
 _AXES = {"child": Axis.CHILD, "attribute": Axis.ATTRIBUTE, "self": Axis.SELF}
-_node_test = lru_cache(maxsize=4_096)(NodeTest)
-"""Returns a node test; equal ones are one object, in many paths."""
-
-_SELF = _node_test(ANY, ANY)
+_SELF = node_test(ANY, ANY)
 
 
 class OutsideFragmentError(Exception):
@@ -196,7 +193,7 @@ class PatternBuilder:
         if axis not in ("child", "attribute") or (axis == "attribute" and test.kind != "name"):
             raise OutsideFragmentError(syntax.span, _step_name(syntax))
         if test.kind == "text":
-            return _node_test("", None, True)
+            return node_test("", None, True)
         if test.kind != "name":
             raise OutsideFragmentError(test.span, f"`{test.kind}()`")
         if test.name[-1] == "'":
@@ -204,10 +201,10 @@ class PatternBuilder:
         if test.prefix is None:
             if test.name == "*":
                 return _SELF
-            return _node_test(test.name, self.namespaces.default if axis == "child" else None)
+            return node_test(test.name, self.namespaces.default if axis == "child" else None)
         if test.prefix == "*":
-            return _node_test(test.name, ANY)
-        return _node_test(test.name, self.namespaces.uri(test.prefix, test.span))
+            return node_test(test.name, ANY)
+        return node_test(test.name, self.namespaces.uri(test.prefix, test.span))
 
     def _primed(self, test: TestSyntax) -> None:
         plain = test.name.rstrip("'")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "binding_paths",
     "condition_parameters",
     "counts_positions",
+    "node_test",
     "value_paths",
 ]
 
@@ -72,6 +74,9 @@ class NodeTest:
     namespace: str | None = None
     is_text: bool = False
 
+
+node_test = lru_cache(maxsize=4_096)(NodeTest)
+"""Returns a node test; equal ones are one object, in many paths."""
 
 ComparisonOperator = str
 """One of `=`, `!=`, `<`, `<=`, `>`, `>=`."""

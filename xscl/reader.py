@@ -15,6 +15,7 @@ from xscl.path import Span
 from xscl.query import Query
 from xscl.report import Report
 from xscl.statement import Statement
+from xscl.structural import structural_query
 from xscl.support import NOT_RUN, check_support, refused
 from xscl.table import Table
 from xscl.tables import build_table, check_tables
@@ -99,6 +100,9 @@ def read(
 
 
 def _read_anew(text: str, given: str | None, path: str | None) -> TextReading:
+    structural = structural_query(text, given if given is not None else _stem(path))
+    if structural is not None:
+        return TextReading((structural,), (), ())
     report = Report(text, path)
     if len(text) > TEXT_LIMIT:
         report.error("XS112", Span(0, 1), f"longer than {TEXT_LIMIT:,} characters", "split it")
@@ -140,5 +144,9 @@ def _id(statement: Statement, index: int, count: int, given: str | None, path: s
         return given
     if given is None and statement.publish is not None:
         return statement.publish.name
-    stem = given or (PurePath(path).stem if path else DEFAULT_ID)
+    stem = given or _stem(path)
     return stem if count == 1 else f"{stem}.{index}"
+
+
+def _stem(path: str | None) -> str:
+    return PurePath(path).stem if path else DEFAULT_ID
