@@ -361,6 +361,9 @@ class Classified(ABC):
     def of_use(self, horizon_us: int) -> Mapping[int, int]:
         """Return how many instances of each shape some class can still use."""
 
+    def warm_up(self) -> None:  # noqa: B027 - nothing is to be done in one process
+        """Have all that is remembered where it is needed next, as it is in this process."""
+
     def remembered(self, horizon_us: int) -> int:
         """Return how many of the remembered instances some class can still use."""
         return sum(self.of_use(horizon_us).values())

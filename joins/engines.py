@@ -127,6 +127,9 @@ class Processor(Protocol):
         Their tuples from the document of the overrun on may be missing.
         """
 
+    def warm_up(self) -> None:
+        """Have all that is remembered where it is needed next, so that the next batch need not."""
+
     def evict(self, horizon_us: int) -> int:
         """Free instances that no class can use any more, lazily; return how many went.
 

@@ -249,6 +249,10 @@ class Engine:
         """
         self._run(witnesses, self._begin(documents, is_known=True), published)
 
+    def warm_up(self) -> None:
+        """Have what was absorbed where the next batch needs it."""
+        self._processor.warm_up()
+
     def _catch_up(self, witnesses: pa.Table) -> None:
         """Decide what was settled by documents that were left out when the rest was absorbed."""
         if not witnesses.num_rows:

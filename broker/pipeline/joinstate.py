@@ -65,6 +65,9 @@ class JoinEngine(Protocol):
     ) -> None:
         """Remember a batch whose matches are known, and what they published."""
 
+    def warm_up(self) -> None:
+        """Have what was absorbed where the next batch needs it."""
+
     def resume(
         self, spent: Iterable[Spent], rows: Iterable[RowChange], notes: Iterable[Note]
     ) -> None:
@@ -285,6 +288,12 @@ class EngineState:
                 return 0
             missing = beside.go_on()
             return missing if missing or not self._is_exchanged(beside) else None
+
+    def warm_up_beside(self) -> None:
+        """Have what the engine beside has absorbed where its first batch needs it."""
+        with self._absorbing:
+            if self._beside is not None and not self._beside.is_wanted:
+                self._beside.engine.warm_up()
 
     def _is_exchanged(self, beside: EngineBeside[JoinEngine]) -> bool:
         """Put the engine beside in the other one's place, if no step has to come before."""

@@ -88,14 +88,18 @@ class Making:
 
     def _keep_up(self, on_ready: Callable[[], None]) -> None:
         rounds = _Rounds()
-        is_ready = False
+        is_warm = is_ready = False
         while not self._over.is_set():
             missing = self._state.go_on_beside()
             if missing is None:
                 break
             if not is_ready and (missing <= _READY_DOCUMENTS or rounds.is_stuck(missing)):
-                is_ready = True
-                on_ready()
+                if is_warm:
+                    is_ready = True
+                    on_ready()
+                else:
+                    is_warm = True
+                    self._state.warm_up_beside()
             if not missing:
                 self._over.wait(_WAIT_S)
         if not is_ready:

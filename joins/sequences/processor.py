@@ -284,6 +284,10 @@ class DecidingProcessor:
         """Return the uses of classes that went over the budget in this batch."""
         return self._batch.overrun(self.inner.overruns(), self._repetitions.overruns())
 
+    def warm_up(self) -> None:
+        """Have all that is remembered where it is needed next."""
+        self.inner.warm_up()
+
     def evict(self, horizon_us: int) -> int:
         """Free instances that no class can use any more, lazily; return how many went."""
         self._evaluation.evict(horizon_us)

@@ -55,6 +55,9 @@ from joins.shards.routing import Router
 
 __all__ = ["Answerer", "ShardedProcessor"]
 
+_TRIES = 4
+"""How often what is remembered may be taken on, each time by a process that has none of it."""
+
 Answerer = Callable[[Sequence[Order]], Iterable[Answer]]
 """Has orders carried out, each by its shard."""
 
@@ -293,6 +296,7 @@ class ShardedProcessor(Classified):
         questions: tuple[Question, ...] = (),
         wanted: tuple[int, ...] = (),
         readers: str = "",
+        rows_max: int | None = None,
     ) -> Order:
         pieces = self._pieces
         if self._shapes_version != self.shapes.version:
@@ -313,6 +317,7 @@ class ShardedProcessor(Classified):
             wanted=wanted,
             merged=pieces.to_merge(shard),
             readers=readers,
+            rows_max=rows_max,
         )
 
     def _current(self, kind: str, put: Callable[[str], None]) -> str:
@@ -374,11 +379,26 @@ class ShardedProcessor(Classified):
             self.shapes.keep(used | self._pieces.shapes())
         return gone
 
-    def _have_taken_on(self) -> None:
-        """Have shards take on what they have not been asked about."""
+    def warm_up(self) -> None:
+        """Have every process that may be asked next take on all that is remembered."""
+        self._have_taken_on(self._limits.warm_rounds)
+
+    def _have_taken_on(self, rounds: int = 1) -> None:
+        """Have shards take on what they have not been asked about, some instances at a time.
+
+        Whichever process is asked may lack what others have.  So that is done when nothing was
+        lacking in so many rounds, one behind the other, or processes are lost again and again.
+        """
         self._unasked = 0
         self._pieces.write()
-        self._ask([self._order(shard) for shard in self._pieces.shards()])
+        shards, rows_max = self._pieces.shards(), self._limits.taken_on_rows
+        tries = rounds + _TRIES * (1 + self._pieces.written_rows // rows_max)
+        complete = 0
+        while complete < rounds and tries > 0:
+            answers = self._ask([self._order(shard, rows_max=rows_max) for shard in shards])
+            complete = 0 if any(answer.is_behind for answer in answers) else complete + 1
+            shards.reverse()  # so that others are asked for them
+            tries -= 1
 
     def _forget_epochs(self) -> None:
         if self._anchors.forget(self._pieces.first(self.next_instance)):

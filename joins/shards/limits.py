@@ -44,6 +44,14 @@ class ShardLimits:
     then shards take them on, so that the next batch does not wait for all: a quarter of a second's
     work.  With a tenth of them Spark's own part of each order takes more than the shards'."""
 
+    taken_on_rows: int = 65_536
+    """Earlier instances that a shard takes on in one task while nothing is asked, a fifth of a
+    second's work: tasks of the stream wait for such tasks."""
+
+    warm_rounds: int = 8
+    """Rounds of tasks in which no instance is missing, behind which all processes have them: of
+    two, which Spark gives tasks as it comes, one has not been asked in one case of a hundred."""
+
     first_asked: int = 16
     """New instances of which shards are asked at once whether they go over the budget, then four
     times as many, and so on: the first of them closes a class that explodes, and most do not."""

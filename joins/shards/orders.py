@@ -141,6 +141,8 @@ class Order:
     finds the tuples of `stratum`, if there is one, without those outside `limits`, reads the
     instances `wanted`, and makes one piece of `merged`.  With `asked` the newest instance of each
     tuple is in that range.  With `readers`, a name, tuples that are for these alone are finished.
+    With `rows_max` it takes on no more earlier instances than that, and where some are left, no
+    new ones; such an order asks nothing.
     """
 
     shard: int
@@ -157,6 +159,7 @@ class Order:
     wanted: tuple[int, ...] = ()
     merged: tuple[Piece, ...] = ()
     readers: str = ""
+    rows_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +170,7 @@ class Answer:
     `skewed` pairs, which other shards may have found too.  `figures` say how much the shard
     remembers (`Processor.figures`).  `counts` are this shard's part of the answer to each question,
     by value join and use; `piece` is the merged one, `finished` what has been made of tuples.
+    It `is_behind` where instances are left to take on.
     """
 
     shard: int
@@ -177,3 +181,4 @@ class Answer:
     skewed: list[SkewedPair] = field(default_factory=list)
     piece: Piece | None = None
     finished: object | None = None
+    is_behind: bool = False

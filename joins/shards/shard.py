@@ -87,7 +87,7 @@ class Shard:
         if self._catalog_name != order.catalog:
             self._learn(self._store.get_value(order.catalog))
             self._catalog_name = order.catalog
-        self._take_on(order)
+        is_behind = not self._take_on(order)
         counts = [self._count(question) for question in order.questions]
         self._limit(order.limits)
         tuples = self._probe(order)
@@ -104,6 +104,7 @@ class Shard:
             skewed=self._skewed(),
             piece=piece,
             finished=finished,
+            is_behind=is_behind,
         )
 
     def _finished(self, tuples: TupleTable, readers: str) -> tuple[TupleTable, object | None]:
@@ -155,11 +156,21 @@ class Shard:
     def _is_here(self, product: QueryClass) -> bool:
         return shard_of_class(product, self._shards) == self._number
 
-    def _take_on(self, order: Order) -> None:
-        """Take on the missing instances: first those of earlier batches, then the new ones."""
+    def _take_on(self, order: Order) -> bool:
+        """Take on the missing instances: first those of earlier batches, then the new ones.
+
+        Return False where the order has them taken on in parts, and some are left.
+        """
+        left = order.rows_max
         for old in self._missing(order, self._last + 1, order.first_new):
-            self._processor.begin_batch()
-            self._absorb(old)
+            some = old if left is None else old.slice(0, left)
+            if len(some):
+                self._processor.begin_batch()
+                self._absorb(some)
+                self._last = some["instance"][-1].as_py()
+            if len(some) < len(old):
+                return False
+            left = None if left is None else left - len(some)
         if self._first_new != order.first_new:
             # Before the new ones come: late as they may be, they are still to be paired.
             self._processor.evict(order.horizon_us)
@@ -168,6 +179,7 @@ class Shard:
         for new in self._missing(order, max(self._last + 1, order.first_new), order.last + 1):
             self._absorb(new)
         self._last = order.last
+        return True
 
     def _missing(self, order: Order, first: int, stop: int) -> Iterator[pa.Table]:
         """Yield the instances from `first` on and before `stop`: all at once may be too many."""

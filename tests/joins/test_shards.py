@@ -209,6 +209,66 @@ def hundred_documents(seed: int) -> Case:
     return parse_case("\n".join(["lateness 0 s", query, *documents, "----", ""]))
 
 
+class TwoWorkers(ShardsHere):
+    """Shards in two workers, either of which may get any order."""
+
+    def __init__(self, case: Case, seed: int, limits: ShardLimits) -> None:
+        super().__init__(2, case.lateness_us, seed=seed, limits=limits, can_finish=False)
+        self.taken_on: list[int] = []
+        self.newest: dict[int, Order] = {}
+
+    def answer_one(self, order: Order) -> Answer:
+        worker = self.chance.choice(self.workers[:2])
+        if order.shard not in worker:
+            worker[order.shard] = self.join.shard(order.shard, self.store)
+        shard = worker[order.shard]
+        before = shard._processor.next_instance
+        answer = shard.answer(order)
+        self.taken_on.append(shard._processor.next_instance - before)
+        self.newest[order.shard] = order
+        return answer
+
+    def lacking(self) -> list[int]:
+        """Return for how many instances each worker would have to read each shard."""
+        return [
+            self.newest[number].last - shard._last
+            for worker in self.workers[:2]
+            for number, shard in worker.items()
+        ]
+
+
+@pytest.mark.parametrize("seed", range(examples(3)))
+def test_workers_take_on_in_parts_what_is_absorbed(seed: int) -> None:
+    case = hundred_documents(seed)
+    documents = oracle.number_documents(case.lines)
+    xml = {document.docid: document.xml for document in documents}
+    shards = TwoWorkers(case, seed, ShardLimits(taken_on_rows=7, warm_rounds=20, unasked_rows=30))
+    found = []
+    for processor in (None, shards.processor):
+        running = engine_of(case, "signatures", processor)
+        evaluated = running.evaluate(documents)
+        for start in range(0, 90, 9):
+            running.absorb(evaluated.slice(start, 9), lambda ids: {i: xml[i] for i in ids})
+        running.warm_up()
+        step = running.process(evaluated.slice(90), lambda ids: {i: xml[i] for i in ids})
+        found.append([match.line for match in step.matches])
+    assert found[0] == found[1] != []
+    assert max(shards.taken_on) <= 7 + 10  # and the batch that is new
+
+
+@pytest.mark.parametrize("seed", range(examples(3)))
+def test_every_worker_has_all_when_warmed_up(seed: int) -> None:
+    case = hundred_documents(seed)
+    documents = oracle.number_documents(case.lines)
+    xml = {document.docid: document.xml for document in documents}
+    shards = TwoWorkers(case, seed, ShardLimits(taken_on_rows=7, warm_rounds=20))
+    running = engine_of(case, "signatures", shards.processor)
+    running.absorb(running.evaluate(documents), lambda ids: {i: xml[i] for i in ids})
+    assert not shards.newest
+    running.warm_up()
+    assert shards.lacking() == [0, 0, 0, 0]
+
+
 @pytest.mark.parametrize("seed", range(examples(1)))
 def test_anchors_may_change_at_any_batch(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)

@@ -78,6 +78,8 @@ TINY_SHARDS = ShardLimits(
     piece_rows=9,
     looked_every=1,
     unasked_rows=0,
+    taken_on_rows=2,
+    warm_rounds=2,
 )
 
 CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
@@ -131,6 +133,8 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
         "piece_rows": (1, 5),
         "looked_every": (1, 3),
         "unasked_rows": (0, 2),
+        "taken_on_rows": (1, 3),
+        "warm_rounds": (1, 3),
         "first_asked": (1,),
         "counted_instances": (1,),
     },
