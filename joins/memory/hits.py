@@ -70,12 +70,19 @@ class EntryHits:
         order = np.argsort(indices)
         return cls(entries, indices[order], starts[order], counts[order])
 
-    def since(self, instances: Ints) -> EntryHits:
-        """Return the hits of the key at `indices[i]` from the instance `instances[i]` on."""
+    def since(self, instances: Ints, rows: Ints | slice = slice(None)) -> EntryHits:
+        """Return the hits of the keys from some instances on, or of the keys at `rows`.
+
+        They are those of the key at `indices[rows][i]` from the instance `instances[i]` on.
+        """
         if self.entries.first >= instances.max(initial=0):
             return self
-        starts, ends = self._first_from(instances), self.starts + self.counts
-        return replace(self, starts=starts, counts=ends - starts).some(starts < ends)
+        starts, counts = self.starts.copy(), self.counts.copy()
+        some = EntryHits(self.entries, self.indices[rows], starts[rows], counts[rows])
+        first = some._first_from(instances)
+        counts[rows] += starts[rows] - first
+        starts[rows] = first
+        return replace(self, starts=starts, counts=counts).some(counts > 0)
 
     def before(self, instances: Ints) -> EntryHits:
         """Return the hits of the key at `indices[i]` before the instance `instances[i]`."""

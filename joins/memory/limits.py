@@ -69,6 +69,10 @@ class MemoryLimits:
     """Entries of a value that are looked at to find that all are of the instance that asks.  One
     that has a value more often, as under many variables, is taken to share it."""
 
+    compiled_values: int = 20_000
+    """Values that are looked up at once from which on compiled loops do it, where they can: array
+    operations take some 10 ms for as many, and to read the loops takes half a second, once."""
+
     listed_pairs: int = 1 << 14
     """Pairs of contenders that are listed at once, about: behind each portion a left that is done
     is looked at no more. """

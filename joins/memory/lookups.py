@@ -7,6 +7,7 @@ a value says by what its variable has changed, and a look-up is found by that in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +16,11 @@ from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 
-__all__ = ["LATTER_HALF", "LookUps", "entry_keys"]
+__all__ = ["CODE_MIX", "LATTER_HALF", "CodeColumns", "LookUps", "entry_keys"]
 
 _KEY_BITS = 64
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+CODE_MIX = np.uint64(0x9E3779B97F4A7C15)
 _HALF_BITS = np.uint64(_KEY_BITS // 2)
 LATTER_HALF = np.uint64((1 << _KEY_BITS // 2) - 1)
 
@@ -45,7 +46,18 @@ def entry_keys(hashes: Hashes, variables: Ints) -> Hashes:
 
 def _latter_halves(variables: Ints) -> Hashes:
     """Return what variables change in the latter half of a value's hash."""
-    return (variables.astype(np.uint64) * _MIX) >> _HALF_BITS
+    return (variables.astype(np.uint64) * CODE_MIX) >> _HALF_BITS
+
+
+class CodeColumns(NamedTuple):
+    """The table of look-ups as arrays (`_CodeTable`), for compiled loops."""
+
+    shift: np.uint64
+    of_rows: Hashes
+    places: npt.NDArray[np.int32]
+    crowded: Flags
+    more: Hashes
+    more_rows: Ints
 
 
 @dataclass(slots=True, eq=False)
@@ -204,6 +216,13 @@ class _CodeTable:
         return table
 
     @property
+    def columns(self) -> CodeColumns:
+        """The table as arrays."""
+        return CodeColumns(
+            self.shift, self.of_rows, self.places, self.crowded, self.more, self.more_rows
+        )
+
+    @property
     def rows(self) -> int:
         """All numbers are below this."""
         return len(self.of_rows)
@@ -235,7 +254,7 @@ class _CodeTable:
         self.more, self.more_rows = more[order], np.append(self.more_rows, rows[others])[order]
 
     def _slots(self, codes: Hashes) -> Hashes:
-        return (codes * _MIX) >> self.shift
+        return (codes * CODE_MIX) >> self.shift
 
     def find(self, codes: Hashes) -> tuple[Ints, Ints]:
         """Return which of some codes are here, and the number of each."""

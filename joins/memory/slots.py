@@ -10,6 +10,7 @@ All layouts are kept as flat arrays, so that a batch is laid out without a loop 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -170,7 +171,8 @@ _UNWRITTEN_PARTS = 8
 class _Arrays:
     """Layouts as flat arrays: layout `k` has `slot_counts[k]` slots from `slot_starts[k]` on.
 
-    Arrays may be longer than what is in them; `slots` and `bindings` are how many there are.
+    `of_one_variable[k]` are the most slots that one variable binds.  Arrays may be longer than what
+    is in them; `slots` and `bindings` are how many there are.
     """
 
     slots: int
@@ -182,6 +184,7 @@ class _Arrays:
     binding_counts: Ints
     binding_slots: Ints
     binding_variables: Ints
+    of_one_variable: Ints
 
     @classmethod
     def of(cls, layouts: Sequence[Layout]) -> _Arrays:
@@ -198,6 +201,7 @@ class _Arrays:
             bindings,
             np.array([slot for layout in layouts for slot, _ in layout.bindings], np.int64),
             np.array([variable for layout in layouts for _, variable in layout.bindings], np.int64),
+            np.array([_most_of_one(layout) for layout in layouts], np.int64),
         )
 
     def put(self, number: int, layout: Layout) -> None:
@@ -211,8 +215,15 @@ class _Arrays:
         self.slot_counts = _written(self.slot_counts, number, [len(layout.nodes)])
         self.binding_starts = _written(self.binding_starts, number, [self.bindings])
         self.binding_counts = _written(self.binding_counts, number, [len(slots)])
+        self.of_one_variable = _written(self.of_one_variable, number, [_most_of_one(layout)])
         self.slots += len(layout.nodes)
         self.bindings += len(slots)
+
+
+def _most_of_one(layout: Layout) -> int:
+    """Return how many slots the variable binds that binds the most."""
+    slots = Counter(variable for _, variable in layout.bindings)
+    return max(slots.values(), default=0)
 
 
 def _written(array: Ints, start: int, values: Sequence[int]) -> Ints:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 
-__all__ = ["AreThere", "IndexRun"]
+__all__ = ["AreThere", "IndexRun", "RunColumns"]
 
 _KEY_BITS = 64
 
@@ -61,6 +62,21 @@ def _stable_order(keys: Hashes) -> Ints:
     return order
 
 
+class RunColumns(NamedTuple):
+    """A run and its directory as arrays, for compiled loops; `starts` of no directory is empty."""
+
+    keys: Hashes
+    offsets: npt.NDArray[np.uint32]
+    first: int
+    starts: npt.NDArray[np.uint32]
+    shift: np.uint64
+    bits: npt.NDArray[np.uint8]
+    bit_shift: np.uint64
+
+
+_NO_STARTS, _NO_BITS, _NO_SHIFT = np.zeros(0, np.uint32), np.zeros(0, np.uint8), np.uint64(0)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexRun:
     """Entries by key; the owner of entry `i` is the instance `first + offsets[i]`."""
@@ -94,6 +110,16 @@ class IndexRun:
         """The memory that the entries take, and their directory."""
         directory_bytes = 0 if self.directory is None else self.directory.memory_bytes
         return self.keys.nbytes + self.offsets.nbytes + directory_bytes
+
+    @property
+    def columns(self) -> RunColumns:
+        """The run and its directory as arrays."""
+        own = self.keys, self.offsets, self.first
+        directory = self.directory
+        if directory is None:
+            return RunColumns(*own, _NO_STARTS, _NO_SHIFT, _NO_BITS, _NO_SHIFT)
+        starts, bits = directory.starts, directory.bits
+        return RunColumns(*own, starts, directory.shift, bits, directory.bit_shift)
 
     def owners(self, places: Ints) -> Ints:
         """Return the instances of some entries."""

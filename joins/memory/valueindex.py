@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from joins.memory.compilation import are_compiled
 from joins.memory.hits import EntryHits
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.lookups import LookUps
@@ -19,7 +20,7 @@ from joins.memory.remembered import EMPTY, Hashes
 from joins.memory.slots import Ints
 from joins.memory.sortedrun import AreThere, IndexRun
 from joins.memory.times import Flags
-from joins.memory.valuelookup import AskedValues
+from joins.memory.valuelookup import AskedValues, find_compiled
 
 __all__ = ["ValueIndex"]
 
@@ -119,6 +120,8 @@ class ValueIndex:
 
         Every value that does occur is among them; the empty string occurs nowhere.
         """
+        if are_compiled(len(hashes), self._limits):
+            return self._shared_compiled(hashes, owners)
         order = np.argsort(hashes)
         order = order[np.searchsorted(hashes, EMPTY, "right", sorter=order) :]
         found = np.zeros(len(hashes), np.bool_)
@@ -127,6 +130,15 @@ class ValueIndex:
             found_here = run.shared(hashes[order], owners[order], self._limits.own_entries)
             found[order[found_here]] = True
             order = order[~found_here]
+        return found
+
+    def _shared_compiled(self, hashes: Hashes, owners: Ints) -> Flags:
+        """Return what `shared` does, by a compiled loop."""
+        from joins.memory.kernels import share_values
+
+        found = np.zeros(len(hashes), np.bool_)
+        for run in reversed(self._runs):
+            share_values(hashes, owners, found, run.columns, self._limits.own_entries)
         return found
 
     def find(self, keys: Hashes) -> list[EntryHits]:
@@ -150,6 +162,8 @@ class ValueIndex:
         returned; entries of instances that have been evicted may be among them, and not all of
         instances before `oldest[i]`.
         """
+        if are_compiled(len(hashes), self._limits):
+            return find_compiled(self._runs, hashes, variables, oldest, look_ups)
         return AskedValues.of(hashes, variables, oldest, look_ups).find(self._runs)
 
     def look_up(self, keys: Hashes, hits_max: int) -> Iterator[tuple[Ints, Ints]]:

@@ -22,6 +22,7 @@ from joins.memory.slots import Ints
 from joins.memory.sortedrun import AreThere
 from joins.memory.times import Flags
 from joins.memory.valueindex import ValueIndex
+from joins.memory.valuelookup import put_together
 
 __all__ = ["NewValues", "ValueIndexes"]
 
@@ -130,8 +131,7 @@ class ValueIndexes:
 
         It is what `ValueIndex.find_under` returns.
         """
-        which, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        hits: list[EntryHits] = []
+        which, rows, hits = list[Ints](), list[Ints](), list[EntryHits]()
         first = 0
         asked_of = look_ups.any_of(self._occurs, variables)
         for i, index in enumerate(self._indexes):
@@ -141,8 +141,11 @@ class ValueIndexes:
             own, at, found = index.find_under(
                 hashes[asked], variables[asked], look_ups, oldest[asked]
             )
-            hits += (replace(each, indices=each.indices + first) for each in found)
+            # Most values are asked for in one index alone, and numbers of hits are large arrays.
+            hits += (
+                replace(each, indices=each.indices + first) if first else each for each in found
+            )
             which.append(asked[own])
             rows.append(at)
             first += len(own)
-        return np.concatenate(which), np.concatenate(rows), hits
+        return put_together(which), put_together(rows), hits

@@ -7,7 +7,7 @@ together, and else each variable is looked for: a look-up costs the lesser of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints, ranges
 from joins.memory.sortedrun import IndexRun
 
-__all__ = ["AskedValues"]
+__all__ = ["AskedValues", "find_compiled", "put_together"]
 
 _GONE_THROUGH = 32_000
 """Entries that are gone through at once: what describes them stays in a core's cache."""
@@ -73,16 +73,8 @@ class AskedValues(NamedTuple):
         Hits are of the places in what is returned.  Entries of instances before the oldest are left
         out where that saves work.
         """
-        which, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        hits: list[EntryHits] = []
-        first = 0
-        for values, asked, found in self._found(runs):
-            places = np.arange(first, first + len(values))
-            hits.append(EntryHits(found.entries, places, found.starts, found.counts))
-            which.append(self.order[values])
-            rows.append(asked)
-            first += len(values)
-        return np.concatenate(which), np.concatenate(rows), hits
+        which, rows, hits = _together(self._found(runs))
+        return self.order[which], rows, hits
 
     def _found(self, runs: Sequence[IndexRun]) -> Iterator[_Found]:
         places, variables = self.look_ups.of_values(self.variables)
@@ -98,11 +90,7 @@ class AskedValues(NamedTuple):
                 continue
             few.append(piece.some(np.flatnonzero(are_few)))
             many = piece.asked[~are_few]
-            which = np.repeat(many, variables[many])
-            at = ranges(places[many], variables[many])
-            keys = self.hashes[which] ^ self.look_ups.latter_halves(at)
-            found, starts, counts = run.find(keys)
-            yield which[found], self.look_ups.rows[at[found]], EntryHits(run, found, starts, counts)
+            yield _searched(run, self.look_ups, (many, self.hashes, places, variables))
         yield from map(self._gone_through, _portions(few))
 
     def _spread(self, run: IndexRun, rows: Ints, starts: Ints, counts: Ints) -> _Piece:
@@ -133,6 +121,58 @@ class AskedValues(NamedTuple):
         counts = np.diff(np.append(of_key, len(found)))
         hits = EntryHits(FoundEntries.of(owners), of_key, of_key, counts)
         return which[of_key], at[of_key], hits
+
+
+def _searched(run: IndexRun, look_ups: LookUps, values: tuple[Ints, Hashes, Ints, Ints]) -> _Found:
+    """Return what a run has of some of the values, under each variable that is asked for.
+
+    `values` are which, all of them, and where the look-ups of each start, and how many they are.
+    """
+    many, hashes, starts, counts = values
+    which = np.repeat(many, counts[many])
+    at = ranges(starts[many], counts[many])
+    found, firsts, entries = run.find(hashes[which] ^ look_ups.latter_halves(at))
+    return which[found], look_ups.rows[at[found]], EntryHits(run, found, firsts, entries)
+
+
+def find_compiled(
+    runs: Sequence[IndexRun], hashes: Hashes, variables: Ints, oldest: Ints, look_ups: LookUps
+) -> tuple[Ints, Ints, list[EntryHits]]:
+    """Return what `AskedValues.find` does by compiled loops, in the order of the values."""
+    from joins.memory.kernels import values_under
+
+    starts, counts = look_ups.of_values(variables)
+    table, least = look_ups.table.columns, int(oldest.min(initial=0))
+    found: list[_Found] = []
+    for run in (run for run in runs if run.last >= least):
+        which, rows, entries, owners, many = values_under(
+            hashes, variables, counts, oldest, run.columns, table, _FEW
+        )
+        ends = np.cumsum(entries)
+        hits = EntryHits(FoundEntries.of(owners), ends, ends - entries, entries)
+        found.append((which, rows, hits))
+        if len(many):
+            found.append(_searched(run, look_ups, (many, hashes, starts, counts)))
+    return _together(found)
+
+
+def _together(found: Iterable[_Found]) -> tuple[Ints, Ints, list[EntryHits]]:
+    """Return all that is found: hits are of the places of values in what is returned."""
+    which, rows, hits = list[Ints](), list[Ints](), list[EntryHits]()
+    first = 0
+    for values, asked, entries in found:
+        if len(values):
+            places = np.arange(first, first + len(values))
+            hits.append(EntryHits(entries.entries, places, entries.starts, entries.counts))
+            which.append(values)
+            rows.append(asked)
+            first += len(values)
+    return put_together(which), put_together(rows), hits
+
+
+def put_together(parts: Sequence[Ints]) -> Ints:
+    """Return all numbers of some arrays; of one array these are not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 def _portions(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from joins.budget.pairs import PairBudget
 from joins.memory.remembered import Hashes
+from joins.memory.times import Flags
 from joins.memory.valueindexes import NewValues
 from joins.signature.compared import SharedSlots
 
@@ -19,19 +20,22 @@ class Batch:
     """A batch in which the instances from `first` on are new.
 
     `shared` are the slots of new instances whose values another instance may have too.  It is None
-    until it is asked for, and again when further instances come.
+    until it is asked for, and again when further instances come; `were_shared` says of the slots
+    of those before whether they were among them.
     """
 
     def __init__(self, first: int, pair_budget: PairBudget) -> None:
         self.first = first
         self.pair_budget = pair_budget
         self.shared: SharedSlots | None = None
+        self.were_shared: Flags = np.zeros(0, np.bool_)
         self._values = [NewValues.none()]
 
     def add(self, values: NewValues) -> None:
         """Add the values of further new instances."""
         self._values.append(values)
-        self.shared = None
+        if self.shared is not None:
+            self.were_shared, self.shared = self.shared.flags, None
 
     @property
     def values(self) -> NewValues:

@@ -175,7 +175,7 @@ class Candidates:
     def shared(self, batch: Batch) -> SharedSlots:
         """Return the slots of new instances whose values another instance may have too."""
         if batch.shared is None:
-            batch.shared = self.values.shared_slots(batch.first)
+            batch.shared = self.values.shared_slots(batch.first, batch.were_shared)
         return batch.shared
 
     def pairs(self, batch: Batch, stratum: int, new: range) -> Iterator[Pairs]:
@@ -228,33 +228,42 @@ class Candidates:
             owners = shared.owners
             are_asked = (owners >= new_instances.start) & (owners < new_instances.stop)
             shared = shared.take(np.flatnonzero(are_asked))
-        new, under, found = self._hits(shared, anchors)
-        # No window of these anchors reaches an instance before `oldest`: its hits are cut off here,
-        # by a binary search, and never listed.
-        ends = self._remembered.take("end_us", new.owners)
-        oldest = self._remembered.first_from(ends - anchors.widest[under])
-        hits = [each.since(oldest[each.indices]) for each in found]
+        owners, under, found = self._hits(shared, anchors)
+        hits = [self._in_reach(each, owners, anchors.widest[under]) for each in found]
         if self._remembered.is_ordered:
             # Positions ascend with numbers, so later instances are cut off alike; else `_list`
             # tests them one by one.
-            hits = [each.before(new.owners[each.indices]) for each in hits]
+            hits = [each.before(owners[each.indices]) for each in hits]
         as_right, as_left = anchors.as_right[under], anchors.as_left[under]
-        return _LookUps(batch, anchors, new.owners, as_right, as_left, hits)
+        return _LookUps(batch, anchors, owners, as_right, as_left, hits)
 
-    def _hits(
-        self, values: NewValues, anchors: AnchorTable
-    ) -> tuple[NewValues, Ints, list[EntryHits]]:
-        """Return new values that others have, the row of anchors that each serves, and where."""
+    def _in_reach(self, hits: EntryHits, owners: Ints, widest: Ints) -> EntryHits:
+        """Leave out hits of instances that no window of an anchor reaches, where they may be many.
+
+        They are cut off by a binary search, and never listed.
+        """
+        many = np.flatnonzero(hits.counts > self._limits.listed_hits)
+        if not len(many):
+            return hits
+        at = hits.indices[many]
+        ends = self._remembered.take("end_us", owners[at])
+        return hits.since(self._remembered.first_from(ends - widest[at]), many)
+
+    def _hits(self, values: NewValues, anchors: AnchorTable) -> tuple[Ints, Ints, list[EntryHits]]:
+        """Return the owners of new values that others have, the row of anchors of each, and where.
+
+        A value is there for each row that it serves.
+        """
         look_ups = anchors.asked()
         if not len(look_ups):
-            return values.take(look_ups.rows), look_ups.rows, []
+            return look_ups.rows, look_ups.rows, []
         _, counts = look_ups.of_values(values.variables)
         values = values.take(np.flatnonzero(counts))
         found = self.values.indexes.find_under(
             values.values, values.variables, look_ups, self._oldest(values, anchors)
         )
         which, rows, hits = found
-        return values.take(which), rows, hits
+        return values.owners[which], rows, hits
 
     def _oldest(self, values: NewValues, anchors: AnchorTable) -> Ints:
         """Return for each value an instance before which no partner by it is in time."""

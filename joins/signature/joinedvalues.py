@@ -47,20 +47,28 @@ class JoinedValues:
         values = hashes[self._remembered.slots(owners) + slots]
         entries = NewValues(owners, arrays.binding_variables[bindings], slots, values)
         new = entries.take(np.flatnonzero(values != EMPTY))
-        if counts.max(initial=0) > self._limits.repeats:
+        if arrays.of_one_variable[layouts].max(initial=0) > self._limits.repeats:
             new = new.without_repeats()
         of_each = documents[new.owners - first]
         self.indexes.add(new, of_each, self._remembered.base, self._remembered.are_there)
         return new
 
-    def shared_slots(self, first: int) -> SharedSlots:
-        """Return which slots of the instances from `first` on hold a value that others may have."""
+    def shared_slots(self, first: int, known: Flags) -> SharedSlots:
+        """Return which slots of the instances from `first` on hold a value that others may have.
+
+        `known` says it of the first of them as it was before further instances came.
+        """
         remembered = self._remembered
         new = np.arange(first, remembered.next_instance)
         counts = self._layouts.arrays.slot_counts[remembered.take("layout", new)]
         start = int(remembered.slots(new[:1])[0])
         hashes, _ = remembered.hashes
-        return SharedSlots(start, self.indexes.shared(hashes[start:], np.repeat(new, counts)))
+        found = np.zeros(len(hashes) - start, np.bool_)
+        found[: len(known)] = known
+        rest = np.flatnonzero(~found)
+        owners = np.repeat(new, counts)[rest]
+        found[rest] = self.indexes.shared(hashes[start:][rest], owners)
+        return SharedSlots(start, found)
 
     def partners(
         self,

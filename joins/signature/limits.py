@@ -28,6 +28,10 @@ class SignatureLimits:
     found: int = 1_000_000
     """Partners that are listed at once (25 MB), where one value alone does not have more."""
 
+    listed_hits: int = 4
+    """Instances with a value that are listed without a look which of them are in time: to look
+    costs what it costs to list as many."""
+
     tuples: int = 100_000
     """Tuples that pairs are expanded into at once, unless one pair alone has more: as many are
     found in vain when a class is asked for no more."""
@@ -45,8 +49,8 @@ class SignatureLimits:
     """Equal pairs of slots that are listed one by one for a pair; more are named by value."""
 
     repeats: int = 64
-    """Values of an instance from which on repeated ones are looked for: an instance with n equal
-    values would otherwise be found n times by each of n equal ones."""
+    """Values of an instance under one variable from which on repeated ones are looked for: an
+    instance with n equal values would otherwise be found n times by each of n equal ones."""
 
     entries: int = 200_000
     """Entries that the view keeps; then all are dropped and found again.  6,636 real pairs that

@@ -10,6 +10,7 @@ from operator import or_
 
 import numpy as np
 import pytest
+from support.kernels import needs_kernels
 
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.lookups import LookUps, entry_keys
@@ -42,14 +43,25 @@ def indexed(
     return indexes
 
 
+@pytest.fixture(params=["arrays", "loops"])
+def compiled_values(request: pytest.FixtureRequest) -> int:
+    """Return how many values are looked up by compiled loops: any, or hardly any."""
+    if request.param == "arrays":
+        return 1 << 20
+    needs_kernels()
+    return 0
+
+
 @pytest.mark.parametrize("filtered", [1, 1 << 20])
 @pytest.mark.parametrize("seed", range(8))
-def test_found_is_what_each_variable_has(seed: int, filtered: int) -> None:
+def test_found_is_what_each_variable_has(seed: int, filtered: int, compiled_values: int) -> None:
     chance = random.Random(seed)
     # In half of the cases most variables have values in one of the indexes alone.
     kinds = chance.choice((1, 3, 12))
     given = [each for each in entries(chance) if seed % 4 < 2 or (each[1] + each[2]) % kinds < 2]
-    limits = replace(DEFAULT_MEMORY_LIMITS, directory_entries=filtered)
+    limits = replace(
+        DEFAULT_MEMORY_LIMITS, directory_entries=filtered, compiled_values=compiled_values
+    )
     indexes = indexed(given, limits, kinds)
     pairs = [(m, o) for m in range(VARIABLES) for o in range(VARIABLES + 2)]
     asked = sorted(chance.sample(pairs, chance.choice((1, 10, 60))))
@@ -76,6 +88,35 @@ def test_found_is_what_each_variable_has(seed: int, filtered: int) -> None:
     assert {*found} <= asked_for
     # What is older than a value asks for is left out where that saves work.
     assert {*found} >= {each for each in asked_for if each[2] >= oldest[each[0]]}
+
+
+@pytest.mark.parametrize("filtered", [1, 1 << 20])
+@pytest.mark.parametrize("seed", range(4))
+def test_shared_is_what_another_instance_has(
+    seed: int, filtered: int, compiled_values: int
+) -> None:
+    chance = random.Random(seed)
+    alone = 7 << 60
+    given = [*entries(chance), (alone, 0, INSTANCES)]
+    limits = replace(
+        DEFAULT_MEMORY_LIMITS,
+        directory_entries=filtered,
+        compiled_values=compiled_values,
+        own_entries=VARIABLES,
+    )
+    indexes = indexed(given, limits, chance.choice((1, 3)))
+    owners: dict[int, set[int]] = {0: set(), 1 << 40: set()}
+    for value, _, instance in given:
+        # The first half of a value says where its entries stand.
+        owners.setdefault(value >> 32 << 32, set()).add(instance)
+    asked = [(value, chance.randrange(INSTANCES)) for value in (0, 1 << 40)]
+    asked += [(h, own) for h, _, own in chance.choices(given, k=60)]
+    asked += [(alone, INSTANCES), (alone, 0)]
+    found = indexes.shared(
+        np.array([h for h, _ in asked], np.uint64), np.array([own for _, own in asked])
+    )
+    expected = [bool(owners.get(h >> 32 << 32, set()) - {own}) for h, own in asked]
+    assert found.tolist() == expected
 
 
 @pytest.mark.parametrize("seed", range(6))

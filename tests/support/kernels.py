@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from joins.memory.compilation import compile_loops as compile_look_ups
 from joins.similarity.compilation import compile_loops
 from templates.compiling import can_compile
 
@@ -22,3 +23,4 @@ def needs_kernels() -> None:
 @cache
 def _compile_once() -> None:
     compile_loops()
+    compile_look_ups()

@@ -99,6 +99,7 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
         "run_entries": (2, 8),
         "directory_entries": (1, 4),
         "own_entries": (1,),
+        "compiled_values": (0, 5, 1_000_000),
         "listed_pairs": (1, 3),
         "contenders": (0, 3),
     },
@@ -109,6 +110,7 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
     SignatureLimits: {
         "pairs": (1, 5),
         "found": (1, 10),
+        "listed_hits": (0, 2),
         "tuples": (1, 3),
         "few_pairs": (0, 2),
         "wide": (0,),

@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-from joins.similarity.compilation import Loops
+from templates.compilation import Loops
 from templates.compiling import lacks_code
 
 __all__ = ["LOOPS", "compile_loops"]

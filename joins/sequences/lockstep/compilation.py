@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from joins.similarity.compilation import Loops
+from templates.compilation import Loops
 from templates.compiling import lacks_code
 
 __all__ = ["LOOPS", "compile_loops"]
