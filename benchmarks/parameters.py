@@ -86,6 +86,14 @@ WORKLOADS = {
         PAIR % (" AND b/author != $x AND b/price < $y", "1 h"),
         lambda i: {"x": f"nobody {i}", "y": i / 1e7},
     ),
+    "b/price = $x": Workload(PAIR % (" AND b/price = $x", "1 h"), lambda i: {"x": i + 0.5}),
+    "b/price - a/price > $x": Workload(
+        PAIR % (" AND b/price - a/price > $x", "1 h"), lambda i: {"x": i + 2}
+    ),
+    "b/price > a/price * $x": Workload(
+        PAIR % (" AND b/price > a/price * $x", "1 h"), lambda i: {"x": i + 3}
+    ),
+    "time(b) - time(a) < $w": Workload(PAIR % (" AND time(b) - time(a) < $w", "1 h"), _short),
     "[price < $x]": Workload(f"S//i[price < $x]->a FOLLOWED BY {LINKED} S//i->b", _low),
     "[contains(title, $x)]": Workload(
         f"S//i[contains(title, $x)]->a FOLLOWED BY {LINKED} S//i->b", _name

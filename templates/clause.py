@@ -36,12 +36,18 @@ __all__ = [
     "TAKEN",
     "WINDOW",
     "Alternative",
+    "ArithmeticStep",
     "Clause",
     "ClauseSource",
+    "Computed",
     "Guard",
+    "Instant",
     "Measured",
+    "Number",
     "Place",
     "Published",
+    "Solution",
+    "Terms",
     "Test",
     "place_at",
     "terms_tested",
@@ -104,10 +110,54 @@ class Measured(NamedTuple):
     operator: str
 
 
+class Instant(NamedTuple):
+    """A time of one side's document: the end of its interval, or the start."""
+
+    side: int
+    is_end: bool
+
+
+Terms = tuple[tuple[str, Place | Instant], ...]
+"""Where the terms of an operand are."""
+
+
+class Computed(NamedTuple):
+    """A number of a tuple that arithmetic makes of values, and of times."""
+
+    operand: Operand
+    terms: Terms
+
+
+class ArithmeticStep(NamedTuple):
+    """`x operator operand`, or `operand - x` where it `is_turned`: arithmetic around data `x`."""
+
+    operator: str
+    operand: Operand
+    is_turned: bool = False
+
+
+class Solution(NamedTuple):
+    """An end of the numbers `x` with which a tuple passes a comparison: the least, or the largest.
+
+    The comparison is `steps(x) operator other`; no step divides by `x`, so its numbers are all
+    between two (`broker.matching.boxes.solutions`).
+    """
+
+    steps: tuple[ArithmeticStep, ...]
+    operator: str
+    other: Operand
+    terms: Terms
+    is_least: bool
+
+
+Number = Measured | Computed | Solution
+"""A number that is no value of a node, and made of a tuple where it is asked for."""
+
+
 class Test(NamedTuple):
     """`place operator data`: see `xscl.pattern.DataTest`."""
 
-    place: Place | Measured
+    place: Place | Number
     operator: str
     data: Constant | float
 
@@ -122,7 +172,7 @@ class Test(NamedTuple):
         return self.place == BAR
 
 
-def terms_tested(tested: Sequence[Place | Measured]) -> tuple[str, ...]:
+def terms_tested(tested: Sequence[Place | Number]) -> tuple[str, ...]:
     """Return what the values at tested places are called in tuples; no block has such a name."""
     return tuple([f"${i}" for i in range(len(tested))])
 
@@ -169,7 +219,9 @@ class Clause:
 
     `blocks` are the blocks of its tuples' documents, in order.  `places` gives for each term of
     a block operand its meta-variable.  `box` has what is tested of a tuple against data, here
-    and in the clauses below.  `condition` is what `residuals` and `tests` come to, compiled.
+    and in the clauses below.  `condition` is what `residuals` and `tests` come to, compiled; the
+    first `solved` of the residuals are in the box, too, and asked only where a `Solution` has not
+    decided them.
     `compared` are the variables whose nodes make up the witness tuples, those of the clauses below
     included.  `carried` are the terms that the clause hands on, in the order of its instances'
     nodes 1, 2, ..., and `tested` the places whose values stand behind them, for the boxes of the
@@ -199,7 +251,7 @@ class Clause:
     condition: Condition
     compared: frozenset[str]
     carried: tuple[str, ...]
-    tested: tuple[Place | Measured, ...] = ()
+    tested: tuple[Place | Number, ...] = ()
     stream: str = ""
     is_common: bool = False
     tuple_variables: tuple[int, ...] = ()
@@ -212,6 +264,7 @@ class Clause:
     factors: tuple[Factor, ...] = ()
     counts: str = ""
     is_one_of_several: bool = False
+    solved: int = 0
     reach: LongestSum = field(init=False)
     reads_common: bool = field(init=False)
 
@@ -239,7 +292,7 @@ class Clause:
         self,
         stream: str,
         variables: tuple[int, ...],
-        tested: tuple[Place | Measured, ...],
+        tested: tuple[Place | Number, ...],
         *,
         is_common: bool,
     ) -> None:

@@ -18,13 +18,15 @@ from templates.clause import (
     Alternative,
     Clause,
     ClauseSource,
-    Measured,
+    Instant,
+    Number,
     Place,
     Published,
     Test,
     place_at,
     terms_tested,
 )
+from templates.computed import number_tests, numbered
 from templates.datatests import data_test, duration_test, without_implied, word_test
 from templates.derived import as_derived
 from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
@@ -289,6 +291,9 @@ class Compiler:
         lasting = [found for each in others if is_root and (found := duration_test(each))]
         others = [each for each in others if not (is_root and duration_test(each))]
         measured, others = split_measured(disjunct, others)
+        numbers = [number_tests(each, self.texts) for each in others]
+        tested += [(where[term(one)], test) for one, some in filter(None, numbers) for test in some]
+        others = [each for each, found in zip(others, numbers, strict=True) if not found]
         for (s, i), _ in tested:
             if sides[s].source.below is None:
                 sides[s].nodes[i] = sides[s].nodes[i]._replace(is_kept=True)
@@ -313,6 +318,14 @@ class Compiler:
             below = sides[side].source.below
             return place_at(side, meta(ref)) if below is None else place_at(side, -1, i)
 
+        def place_at_or_when(name: str) -> Place | Instant:
+            if name in where:
+                return place_of(where[name])
+            call = self.instants[name]
+            side = next(s for s, each in enumerate(sides) if call in each.source.instants)
+            return Instant(side, call.function != "start")
+
+        made = numbered(others, self.texts, place_at_or_when, is_root=is_root)
         below = [side.source.below for side in sides]
         compared = self.read(disjunct).compared.union(
             *[each.compared for each in below if each is not None]
@@ -332,10 +345,12 @@ class Compiler:
                 *[Test(place_of(ref), *test) for ref, test in tested],
                 *[Test(DURATION, *test) for test in lasting],
                 *[test_of(each, lambda name: place_of(where[name])) for each in measured],
+                *made.tests,
             ),
-            residuals=tuple(others),
+            residuals=(*made.solved, *made.others),
             tests=tuple(tests),
-            condition=compile_condition(others, tests),
+            condition=compile_condition((*made.solved, *made.others), tests),
+            solved=len(made.solved),
             compared=compared,
             carried=tuple(sorted(needed_above | compared)),
             similar=in_text(below, disjunct),
@@ -392,7 +407,7 @@ class Compiler:
 
     def _give_stream(self, clause: Clause) -> None:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
-        tested: tuple[Place | Measured, ...] = ()
+        tested: tuple[Place | Number, ...] = ()
         is_common = self.shares and may_be_common(clause)
         if self.query.parameters or is_common:
             tested = tuple(dict.fromkeys([*(test.place for test in clause.box), SPAN]))

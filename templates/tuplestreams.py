@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import blake2b
 
-from templates.clause import SPAN, Clause, Measured, Place, Test, place_at
+from templates.clause import SPAN, Clause, Number, Place, Test, place_at
 from xscl.query import INFINITE_US
 
 __all__ = ["may_be_common", "stream_name", "tested_below"]
 
 
-def stream_name(clause: Clause, tested: tuple[Place | Measured, ...], owner: object | None) -> str:
+def stream_name(clause: Clause, tested: tuple[Place | Number, ...], owner: object | None) -> str:
     """Name the stream of a clause's tuples by all that decides which these are.
 
     The stratum does not: they stay where a stream gets a publisher, or loses it.  Of a common

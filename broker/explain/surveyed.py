@@ -206,7 +206,7 @@ class SurveyedQuery:
             kind,
             operator,
             tuple(sorted(where[name] for name in names)),
-            "tuple" if comparison in clause.residuals else "constant" if is_literal else "join",
+            _tested(comparison, clause, is_literal=is_literal),
         )
 
     def _ends(self, operand: Operand, where: dict[str, tuple[int, int]]) -> Iterator[str]:
@@ -219,6 +219,13 @@ class SurveyedQuery:
             name = spell_operand(each, self.labels)
             if name in where:
                 yield name
+
+
+def _tested(comparison: ValueJoin | Residual, clause: Clause, *, is_literal: bool) -> Tested:
+    """Return by what a comparison is tested: by the join, by boxes, or tuple by tuple."""
+    if comparison in clause.residuals[clause.solved :]:
+        return "tuple"
+    return "constant" if is_literal or comparison in clause.residuals else "join"
 
 
 class SurveyedDecisions(SurveyedQuery):

@@ -10,12 +10,23 @@ from broker.matching.boxes.columns import Ints
 from broker.matching.boxes.forms import of_value
 from broker.matching.boxes.lists import GrowingLists
 from broker.matching.rendering.form import MatchForm, MatchForms
-from templates.clause import BAR, SPAN, TAKEN, WINDOW, Clause, Measured, Place, Test, place_at
+from templates.clause import (
+    BAR,
+    SPAN,
+    TAKEN,
+    WINDOW,
+    Clause,
+    Instant,
+    Number,
+    Place,
+    Test,
+    place_at,
+)
 from templates.factor import Factor
 from xscl.pattern import INEQUALITIES
 from xscl.query import Query, Variable, term
 
-__all__ = ["NODE", "ClauseFacts", "ClauseTerms", "Instant", "TermTable"]
+__all__ = ["NODE", "ClauseFacts", "ClauseTerms", "TermTable"]
 
 _MADE = frozenset((SPAN, WINDOW, BAR, TAKEN))
 
@@ -24,13 +35,6 @@ NODE = -1
 
 _SPARE = 100
 """Clauses that may be gone, beside as many as are there, before a table is made anew."""
-
-
-class Instant(NamedTuple):
-    """A time of one side's document: the end of its interval, or the start."""
-
-    side: int
-    is_end: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,7 +138,8 @@ class ClauseFacts(NamedTuple):
     """Some clauses in columns: which of the streams of their table each hands on, if it does.
 
     Further columns are how many terms have a node, how many are times, and, 0 or 1, whether
-    something is asked that the join does not test.
+    something is asked that neither the join tests nor a box, and whether a box has solved something
+    that may have to be asked.
     """
 
     streams: Ints
@@ -142,6 +147,7 @@ class ClauseFacts(NamedTuple):
     places: Ints
     instants: Ints
     are_open: Ints
+    are_solved: Ints
 
 
 class TermTable:
@@ -164,8 +170,8 @@ class TermTable:
         self.joined, self.tested = GrowingLists(6), GrowingLists(4)
         self.carried = GrowingLists(1)
         self._facts = GrowingLists(len(ClauseFacts._fields))
-        self._kinds: dict[Place | Measured, int] = {}
-        self.made: list[Place | Measured] = []
+        self._kinds: dict[Place | Number, int] = {}
+        self.made: list[Place | Number] = []
 
     def __getitem__(self, number: int) -> ClauseTerms:
         return self._terms[number]
@@ -191,13 +197,13 @@ class TermTable:
         self.tested.append([(*_read(place), self._kind(place)) for place in clause.tested])
         self.joined.append([(*one, *other) for one, other in terms.joined])
         self.carried.append(terms.carried)
-        is_open = bool(clause.residuals or clause.tests)
+        is_open = bool(clause.residuals[clause.solved :] or clause.tests)
         sizes = len(terms.places), len(terms.instants)
-        self._facts.append([(stream, bool(clause.stream), *sizes, is_open)])
+        self._facts.append([(stream, bool(clause.stream), *sizes, is_open, clause.solved > 0)])
 
-    def _kind(self, place: Place | Measured) -> int:
+    def _kind(self, place: Place | Number) -> int:
         """Return which of `made` a place is, `NODE` where it is of a node."""
-        if not isinstance(place, Measured) and place not in _MADE:
+        if isinstance(place, Place) and place not in _MADE:
             return NODE
         kind = self._kinds.setdefault(place, len(self.made))
         if kind == len(self.made):
@@ -228,6 +234,6 @@ def _below(clause: Clause) -> list[Place]:
     return [of_value(test.place) for test in clause.box if test.operator in INEQUALITIES]
 
 
-def _read(place: Place | Measured) -> Place:
+def _read(place: Place | Number) -> Place:
     """Return the place whose value is read; of a number that is made, some place."""
-    return place.left if isinstance(place, Measured) else place
+    return place if isinstance(place, Place) else SPAN

@@ -16,14 +16,17 @@ import pyarrow as pa
 
 from broker.matching.boxes.columns import Flags, Ints, distinct
 from broker.matching.boxes.lists import GrowingLists
+from broker.matching.boxes.numbers import are_solved, is_made, numbers_of
 from broker.matching.boxes.operands import CodedTexts
 from broker.matching.boxes.points import Points
 from broker.matching.clauseterms import NODE, ClauseFacts, ClauseTerms, TermTable
 from broker.matching.likenesses import spell_likenesses
 from broker.matching.uses import Use
 from joins import ranges
-from templates.clause import BAR, TAKEN, WINDOW, Measured, Place
-from xscl.functions import spell
+from templates.clause import TAKEN, WINDOW, Number, Place, Solution
+from templates.computed import LARGEST_SOLVED
+from xscl.functions import spell, to_double
+from xscl.path import Parameter
 
 __all__ = ["Hits", "TupleReading"]
 
@@ -242,7 +245,7 @@ class Hits:
     def tested(self) -> tuple[Ints, CodedTexts]:
         """Return how many values boxes of clauses above test of each hit, and all of these values.
 
-        Of a span it is microseconds, of a measure its double.
+        Of a span it is microseconds, of a number that is made its double.
         """
         own, _, (*places, kinds) = self.table.tested.taken(self._of_hits)
         nodes, others = np.flatnonzero(kinds == NODE), np.flatnonzero(kinds != NODE)
@@ -264,13 +267,12 @@ class Hits:
             texts += values.texts
         return CodedTexts(codes, texts)
 
-    def _values_of(self, place: Place | Measured, rows: Ints) -> CodedTexts:
+    def _values_of(self, place: Place | Number, rows: Ints) -> CodedTexts:
         """Return what some tuples have at a place that is no node."""
         points = self.points
-        if isinstance(place, Measured):
-            return CodedTexts.of(pa.array(map(repr, points.measured(place, rows).tolist())))
-        if place == BAR:
-            return CodedTexts.of(pa.array(map(spell, points.bars[rows].tolist())))
+        if is_made(place):
+            numbers, inverse = np.unique(numbers_of(points, place, rows), return_inverse=True)
+            return CodedTexts(inverse, list(map(spell, numbers.tolist())))
         if place == TAKEN:
             return CodedTexts.of(pa.array(points.tuples.taken_or_none()[rows], pa.string()))
         spans, inverse = np.unique(points.spans[rows], return_inverse=True)
@@ -308,10 +310,25 @@ class Hits:
     def satisfy(self) -> Flags:
         """Return which hits satisfy what their clauses ask that the join does not test."""
         held = np.ones(len(self), np.bool_)
-        own = np.flatnonzero(self._facts.are_open)
+        own = np.flatnonzero((self._facts.are_open > 0) | self._are_unsolved())
         for hit, terms, reading in self.readings(own):
             held[hit] = terms.clause.condition(reading)
         return held
+
+    def _are_unsolved(self) -> Flags:
+        """Return of which hits a comparison is not decided by its solution."""
+        found = np.zeros(len(self), np.bool_)
+        some = np.flatnonzero(self._facts.are_solved)
+        for number in np.unique(self._of_hits[some]).tolist():
+            own = some[self._of_hits[some] == number]
+            for place, _, data in self.table[number].clause.box:
+                if isinstance(place, Solution):
+                    found[own] |= ~are_solved(self.points, place, self.rows[own])
+                    if isinstance(data, Parameter):
+                        given = (self.uses[use].topic.parameters for use in self.which[own])
+                        numbers = np.array([to_double(each[data.name]) for each in given])
+                        found[own] |= np.abs(numbers) > LARGEST_SOLVED
+        return found
 
     def likenesses(self) -> list[str]:
         """Return what the similarity joins of each tuple have found, as JSON."""

@@ -17,10 +17,12 @@ import pyarrow as pa
 
 from broker.matching.boxes.columns import Doubles, Flags, GrowingColumn, Hashes, Ints
 from broker.matching.boxes.hashsets import HashSets
-from broker.matching.boxes.index import Asks, Box, mixed
+from broker.matching.boxes.index import LOOSE, Asks, Box, mixed
+from broker.matching.boxes.numbers import is_made, numbers_of
 from broker.matching.boxes.points import Points
 from joins import hash_values, ranges
-from templates.clause import BAR, DURATION, NONE_OF, SPAN, TAKEN, WINDOW, Clause, Measured, Place
+from templates.clause import NONE_OF, SPAN, TAKEN, WINDOW, Clause, Number, Place, Solution
+from templates.computed import LARGEST_SOLVED
 from xpath_eval.wordindex import WordIndex
 from xscl.functions import to_double
 from xscl.path import Parameter
@@ -38,7 +40,7 @@ NOTHING = -np.inf
 class BoundPlace(NamedTuple):
     """A place that is held against bounds: from below, where it is negated, or from above."""
 
-    place: Place | Measured
+    place: Place | Number
     is_from_below: bool
     is_strict: bool
 
@@ -85,7 +87,7 @@ class Form:
         )
 
 
-def of_value(place: Place | Measured) -> Place:
+def of_value(place: Place | Number) -> Place:
     """Return a place that has a value of its own, as those of strings do."""
     assert isinstance(place, Place)
     return place
@@ -228,7 +230,7 @@ class Forms:
 
 def _read(bound: BoundPlace) -> Place:
     """Return the place whose value is read for a bound; of a number that is made, some place."""
-    return bound.place.left if isinstance(bound.place, Measured) else bound.place
+    return bound.place if isinstance(bound.place, Place) else SPAN
 
 
 def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int) -> Box:
@@ -238,11 +240,13 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
     words: list[str] = []
     excluded: list[str] = []
     taken: list[str] = []
-    for _, operator, data in clause.box:
+    for place, operator, data in clause.box:
         given: Any = values[data.name] if isinstance(data, Parameter) else data
         if operator in INEQUALITIES:
             bound = to_double(given) if isinstance(given, str) else float(given)
-            bounds.append(-bound if operator[0] == ">" else bound)
+            bound = -bound if operator[0] == ">" else bound
+            is_beyond = isinstance(place, Solution) and abs(bound) > LARGEST_SOLVED
+            bounds.append(LOOSE if is_beyond else bound)
         elif operator == "=":
             equal.append(str(given))
         elif operator == "!=":
@@ -347,18 +351,9 @@ class _Asking:
             is_strict = np.array([b is not None and b.is_strict for b in bounds], np.bool_)
             doubles = self.points.operands.doubles(at)
             for i, bound in enumerate(bounds):
-                if bound is None:
-                    continue
-                if isinstance(bound.place, Measured):
+                if bound is not None and is_made(bound.place):
                     of_form = np.flatnonzero(which[own] == i)
-                    doubles[of_form] = self.points.measured(bound.place, rows[own[of_form]])
-                elif bound.place == BAR:
-                    of_form = np.flatnonzero(which[own] == i)
-                    doubles[of_form] = self.points.bars[rows[own[of_form]]]
-                elif bound.place == DURATION:
-                    of_form = np.flatnonzero(which[own] == i)
-                    starts, ends = self.points.intervals(rows[own[of_form]])
-                    doubles[of_form] = ends - starts
+                    doubles[of_form] = numbers_of(self.points, bound.place, rows[own[of_form]])
             column = np.full(len(rows), NOTHING)
             column[own] = np.where(is_negated[which[own]], -doubles, doubles)
             values.append(column)

@@ -33,7 +33,7 @@ from broker.matching.boxes.columns import Doubles, Flags, GrowingColumn, Hashes,
 from broker.matching.boxes.hashsets import HashSets
 from joins import hash_values, ranges
 
-__all__ = ["Asks", "Box", "BoxIndex", "mixed"]
+__all__ = ["LOOSE", "Asks", "Box", "BoxIndex", "mixed"]
 
 LOOSE = np.inf
 """A bound that all numbers pass."""
@@ -277,6 +277,7 @@ class BoxIndex:
         kind, opposite = run.leading[:, starts]
         stops = _first_above(run.leads, starts, stops, self._limits(kind, asks, some))
         floors = np.nextafter(-self._limits(opposite, asks, some), -np.inf)
+        floors[floors == -np.inf] = np.nan  # nothing is below: a loose bound, too, has this number
         starts = _first_above(run.leads, starts, stops, floors)
         counts = stops - starts
         ends = np.cumsum(counts)

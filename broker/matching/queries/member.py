@@ -20,6 +20,9 @@ Name = str | int | bytes
 """What assignments of one query are told apart by."""
 
 
+_NO_NAMES: frozenset[str] = frozenset()
+
+
 @dataclass(slots=True)
 class Shared:
     """The alternatives of all assignments of one registration point, and the assignments' names."""
@@ -39,6 +42,9 @@ class SourceTopics:
 @dataclass(slots=True)
 class Member:
     """A registered query, compiled once if it is `prepared`, else once for each assignment.
+
+    Where strings are held against parameters that may be numbers, it is compiled once more for the
+    assignments in which some of these are (`numeric`; None where that is of no use).
 
     Where documents compete, as under NEXT, it is compiled once for each registration point of
     assignments (`shared`), or once for each assignment.  `uses`, those of roots (`several`), and
@@ -63,6 +69,7 @@ class Member:
     compiled: dict[Name, list[Alternative]] = field(default_factory=dict)
     sources: dict[str, list[Alternative]] = field(default_factory=dict)
     askers: dict[str, SourceTopics] = field(default_factory=dict)
+    numeric: dict[frozenset[str], list[Alternative] | None] = field(default_factory=dict)
     grace_us: int = 0
     has_moved: bool = False
     matching: frozenset[str] = field(init=False)
@@ -122,6 +129,7 @@ class Member:
         """Yield what has been compiled: for all assignments, by point, and for some of them."""
         if self.prepared is not None:
             yield self.prepared
+        yield from filter(None, self.numeric.values())
         yield from [shared.alternatives for shared in self.shared.values()]
         yield from {id(each): each for each in self.compiled.values()}.values()
 
@@ -133,7 +141,9 @@ class Member:
         """Yield the alternatives to be evaluated, each with the point from which on they are."""
         if self.prepared is not None and self.uses:
             points = (use.topic.registration_point for use in self.root_uses())
-            yield min(points), self.prepared
+            point = min(points)
+            yield point, self.prepared
+            yield from ((point, each) for each in filter(None, self.numeric.values()))
         for point, shared in self.shared.items():
             yield point, shared.alternatives
         for name, alternatives in self.compiled.items():
@@ -142,14 +152,28 @@ class Member:
 
     def prepared_for(self, values: Assignment) -> list[Alternative] | None:
         """Return the alternatives for all assignments, or None if they do not fit this one."""
+        numbers = self.numbers_in(values)
+        if numbers is None:
+            return None
+        return self.numeric.get(numbers) if numbers else self.prepared
+
+    def numbers_in(self, values: Assignment) -> frozenset[str] | None:
+        """Return the parameters that are held against strings, and have a number here.
+
+        It is None where the query has no alternatives for all assignments, or this one has a string
+        for what is decided in steps.
+        """
         if self.prepared is None:
             return None
         if self._asked_of is not self.prepared:
             self._asked_of, self._asked = self.prepared, typed(self.prepared)
+        numbers = _NO_NAMES
         for name, is_text in self._asked:
             if isinstance(values[name], str) != is_text:
-                return None
-        return self.prepared
+                if not is_text:
+                    return None
+                numbers |= {name}
+        return numbers
 
     def points(self, values: Assignment) -> set[int]:
         """Return the registration point of an assignment; the empty set if it is not there."""

@@ -213,7 +213,7 @@ class QuerySet(Members):
         if name in member.uses:
             return
         source = member.source(values, point) if member.has_sources else ""
-        alternatives = member.prepared_for(values) or self._shared(member, values, point)
+        alternatives = self._prepared(member, values) or self._shared(member, values, point)
         if alternatives is None:
             found_by = member.found_by(values, point)
             alternatives = member.sources.get(found_by)
@@ -274,6 +274,23 @@ class QuerySet(Members):
         else:
             self._release(member, alternatives)
 
+    def _prepared(self, member: Member, values: Assignment) -> list[Alternative] | None:
+        """Return the alternatives for all assignments, None if there are none that fit.
+
+        Where what may be a string is a number, they are compiled with the first such assignment.
+        """
+        numbers = member.numbers_in(values)
+        if numbers and numbers not in member.numeric:
+            query = member.query
+            kinds = tuple([(n, "number" if n in numbers else k) for n, k in query.parameters])
+            given = replace(query, parameters=kinds)
+            alternatives = self._compiled(member, given, member.registration_point)
+            if not (is_prepared(alternatives) and fit(alternatives, values)):
+                self._release(member, alternatives)
+                alternatives = []
+            member.numeric[numbers] = alternatives or None
+        return member.prepared_for(values)
+
     def _compiled(self, member: Member, query: Query, point: int) -> list[Alternative]:
         """Compile a member's query, with values in the place of parameters or as it is."""
         if query.tables:
@@ -317,7 +334,8 @@ class QuerySet(Members):
         given = uses[0].topic
         member.ask_no_more(given)
         shared = None if compiled else member.shared.get(given.registration_point)
-        alternatives = compiled or (shared.alternatives if shared else member.prepared or [])
+        prepared = member.prepared_for(given.parameters) or []
+        alternatives = compiled or (shared.alternatives if shared else prepared)
         for alternative in alternatives:
             for clause, above in alternative.above:
                 if clause.stream:

@@ -1,0 +1,174 @@
+"""Arithmetic that is held against data: tests of numbers that are made of a tuple.
+
+Where the data stand alone on their side, `b/price - a/price > $x`, the tuple has a number, whatever
+the data.  Where they stand within arithmetic, `b/price > $x * a/price`, the comparison is solved
+for them: the tuple has two, between which they must be (`Solution`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from templates.clause import ArithmeticStep, Computed, Instant, Place, Solution, Terms, Test
+from xscl.comparison import INSTANTS, REVISION
+from xscl.functions import to_double
+from xscl.path import Literal, Parameter
+from xscl.pattern import INEQUALITIES, DataTest
+from xscl.positions import TURNED
+from xscl.query import Call, Operand, Residual, VariableValue, operand_terms, term
+
+__all__ = ["LARGEST_SOLVED", "Numbered", "number_tests", "numbered"]
+
+LARGEST_SOLVED = 1e50
+"""Up to how much, from 0, data and what they are calculated with may be for a `Solution`."""
+
+_STEPS_MAX = 5
+
+_ARITHMETIC = ("+", "-", "*", "div", "mod")
+
+PlaceOf = Callable[[str], Place | Instant]
+"""Says where a term is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """The tests of numbers of a conjunction, and the residuals that are left.
+
+    Of these the `solved` ones are also tests, which decide them for most tuples.
+    """
+
+    tests: tuple[Test, ...]
+    solved: tuple[Residual, ...]
+    others: tuple[Residual, ...]
+
+
+def numbered(
+    residuals: Iterable[Residual], texts: Collection[str], place_of: PlaceOf, *, is_root: bool
+) -> Numbered:
+    """Return residuals as tests of numbers; `texts` are the parameters that may have strings.
+
+    Below the root nothing is solved: there a tuple must be decided at once.
+    """
+    tests: list[Test] = []
+    solved: list[Residual] = []
+    others: list[Residual] = []
+    for each in residuals:
+        if (alone := _alone(each, texts)) is not None:
+            operand, against = alone
+            computed = Computed(operand, _terms([operand], place_of))
+            tests += [Test(computed, *test) for test in against]
+        elif is_root and (within := _within(each, place_of)) is not None:
+            tests += within
+            solved.append(each)
+        else:
+            others.append(each)
+    return Numbered(tuple(tests), tuple(solved), tuple(others))
+
+
+def number_tests(
+    residual: Residual, texts: Collection[str]
+) -> tuple[VariableValue, list[DataTest]] | None:
+    """Return an equality of a variable's value and a number as tests of it; None if it is none."""
+    alone = _alone(residual, texts)
+    if alone is None or not isinstance(alone[0], VariableValue):
+        return None
+    return alone[0], alone[1]
+
+
+def _alone(residual: Residual, texts: Collection[str]) -> tuple[Operand, list[DataTest]] | None:
+    """Return arithmetic, and what it is held against; None where data do not stand alone."""
+    left, right, operator = residual.left, residual.right, residual.operator
+    for one, data, compared in ((left, right, operator), (right, left, TURNED[operator])):
+        if not isinstance(data, (Literal, Parameter)) or not _is_computed(one):
+            continue
+        given = data if isinstance(data, Parameter) else data.value
+        if compared in INEQUALITIES:
+            return one, [DataTest(compared, given)]
+        if compared == "=" and _is_number(data, texts):
+            return one, [DataTest("<=", given), DataTest(">=", given)]
+    return None
+
+
+def _is_number(data: Literal | Parameter, texts: Collection[str]) -> bool:
+    if isinstance(data, Parameter):
+        return data.name not in texts
+    return not isinstance(data.value, str)
+
+
+def _is_computed(operand: Operand) -> bool:
+    """Return whether an operand is arithmetic of single values without data that differ."""
+    match operand:
+        case VariableValue():
+            return True
+        case Call(function, ()):
+            return function in ("start", "end", "dur")
+        case Call(function, arguments) if function in _ARITHMETIC:
+            return all(isinstance(each, Literal) or _is_computed(each) for each in arguments)
+        case Call(function, _):
+            return function in INSTANTS or function == REVISION
+    return False
+
+
+def _within(residual: Residual, place_of: PlaceOf) -> list[Test] | None:
+    """Return a comparison with data within arithmetic as tests of both ends of its solutions.
+
+    The data are the parameter, if there is one, else the first number that a place can be had for.
+    """
+    left, right, operator = residual.left, residual.right, residual.operator
+    sides = ((left, operator, right), (right, TURNED[operator], left))
+    numbers = [each for side in (left, right) for each in _data_in(side) if _is_moderate(each)]
+    parameters = [each for each in numbers if isinstance(each, Parameter)]
+    if operator not in (*INEQUALITIES, "=") or len(parameters) > 1:
+        return None
+    for data in parameters or numbers:
+        for side, compared, other in sides:
+            steps = _steps_around(data, side)
+            if steps is None or not 0 < len(steps) <= _STEPS_MAX:
+                continue
+            read = [*(step.operand for step in steps), other]
+            if not all(isinstance(each, Literal) or _is_computed(each) for each in read):
+                continue
+            terms = _terms(read, place_of)
+            given = data if isinstance(data, Parameter) else data.value
+            return [
+                Test(Solution(steps, compared, other, terms, is_least), how, given)
+                for is_least, how in ((True, "<="), (False, ">="))
+            ]
+    return None
+
+
+def _is_moderate(data: Literal | Parameter) -> bool:
+    """Return whether data may be solved for; of a parameter, some assignments may not."""
+    return isinstance(data, Parameter) or not abs(to_double(data.value)) > LARGEST_SOLVED
+
+
+def _data_in(operand: Operand) -> list[Literal | Parameter]:
+    match operand:
+        case Literal() | Parameter():
+            return [operand]
+        case Call(function, arguments) if function in _ARITHMETIC:
+            return [data for each in arguments for data in _data_in(each)]
+    return []
+
+
+def _steps_around(data: Literal | Parameter, operand: Operand) -> tuple[ArithmeticStep, ...] | None:
+    """Return what is done with data in an operand, the innermost first; None if it is not so."""
+    match operand:
+        case Literal() | Parameter():
+            return () if operand is data else None
+        case Call("-", (only,)):
+            steps = _steps_around(data, only)
+            return None if steps is None else (*steps, ArithmeticStep("-", Literal(0.0), True))
+        case Call("+" | "-" | "*" | "div" as function, (left, right)):
+            if (steps := _steps_around(data, left)) is not None:
+                return (*steps, ArithmeticStep(function, right))
+            if function != "div" and (steps := _steps_around(data, right)) is not None:
+                return (*steps, ArithmeticStep(function, left, function == "-"))
+    return None
+
+
+def _terms(operands: Sequence[Operand], place_of: PlaceOf) -> Terms:
+    """Return where all that operands read is."""
+    read = dict.fromkeys(term(each) for operand in operands for each in operand_terms(operand))
+    return tuple((name, place_of(name)) for name in read)
