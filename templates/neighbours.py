@@ -26,8 +26,10 @@ __all__ = [
     "ComparedNumbers",
     "ComparedSides",
     "InexactError",
+    "ReadTerm",
     "compile_neighbours",
     "compile_sides",
+    "read_term",
 ]
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -42,31 +44,54 @@ class InexactError(Exception):
 
 
 @dataclass(frozen=True)
+class ReadTerm:
+    """A term that an operand is, as it reads an element; it may be a path, with several values."""
+
+    name: str
+    is_path: bool
+
+    def single(self, texts: Sequence[str | None]) -> Sequence[str] | None:
+        """Return the value that each element has of the term, empty where a path has none.
+
+        `texts` are those of the term.  It is None where some have several, or are not bound.
+        """
+        if None in texts:
+            return None
+        own = cast(Sequence[str], texts)
+        if not self.is_path:
+            return own
+        values = [values_of_optional(text) for text in own]
+        if any(len(each) > 1 for each in values):
+            return None
+        return [str(each[0]) if each else "" for each in values]
+
+    def numbers(self, texts: Sequence[str | None]) -> list[float] | None:
+        """Return the numbers of these values, NaN of what is none."""
+        own = self.single(texts)
+        return None if own is None else [*map(to_double, own)]
+
+
+def read_term(operand: Operand) -> ReadTerm | None:
+    """Return the term that an operand is, None where it is more than one."""
+    of = operand.operand if isinstance(operand, Elements) else None
+    if isinstance(of, (VariableValue, PathFrom)):
+        return ReadTerm(term(of), isinstance(of, PathFrom))
+    return None
+
+
+@dataclass(frozen=True)
 class ComparedNumbers:
     """One inequality: a number of an element, `operator`, another of the one before it.
 
     `of_element` gives both of an element, in this order: each is the number by which alone the
     comparison is decided, NaN where it never holds.  With `are_same` both sides read the same: if
-    that is a term, `read` is it; it may be a path, with several values.
+    that is a term, `read` is it.
     """
 
     operator: str
     of_element: Callable[[StepReading], tuple[float, float]]
     are_same: bool
-    read: str | None = None
-    is_path: bool = False
-
-    def of_texts(self, texts: Sequence[str | None]) -> list[float] | None:
-        """Return the numbers of elements of which this is `read`; None where they need a look."""
-        if None in texts:
-            return None
-        own = cast(Sequence[str], texts)
-        if self.is_path:
-            values = [values_of_optional(text) for text in own]
-            if any(len(each) != 1 for each in values):
-                return None
-            own = [str(one) for (one,) in values]
-        return [to_double(text) for text in own]
+    read: ReadTerm | None = None
 
 
 @dataclass(frozen=True)
@@ -194,11 +219,7 @@ def _compared(pair: Residual) -> ComparedNumbers | None:
             return max(asked, default=math.nan), min(given, default=math.nan)
         return min(asked, default=math.nan), max(given, default=math.nan)
 
-    both = left.operand if are_same and isinstance(left, Elements) else None
-    if isinstance(both, (VariableValue, PathFrom)):
-        is_path = isinstance(both, PathFrom)
-        return ComparedNumbers(operator, of_element, are_same, term(both), is_path)
-    return ComparedNumbers(operator, of_element, are_same)
+    return ComparedNumbers(operator, of_element, are_same, read_term(left) if are_same else None)
 
 
 @dataclass(frozen=True)
@@ -206,12 +227,14 @@ class ComparedSides:
     """One inequality: a number of an element, `operator`, another of the one before it.
 
     `asked` gives that of an element, `given` that of one before another: each is the number by
-    which alone the comparison is decided, NaN where it never holds.
+    which alone the comparison is decided, NaN where it never holds.  Where a side is a term, `read`
+    has it: that of `asked`, then that of `given`.
     """
 
     operator: str
     asked: Callable[[StepReading], float]
     given: Callable[[StepReading], float]
+    read: tuple[ReadTerm | None, ReadTerm | None]
 
 
 def compile_sides(pair: Residual, run: str | None) -> ComparedSides | None:
@@ -235,6 +258,7 @@ def compile_sides(pair: Residual, run: str | None) -> ComparedSides | None:
         operator,
         lambda reading: of_asked(asked(reading), default=math.nan),
         lambda reading: of_given(given(reading), default=math.nan),
+        (read_term(left), read_term(right)),
     )
 
 

@@ -31,7 +31,7 @@ class DecidingBatch:
     def __init__(self, clock: WatermarkSteps, numbered: Callable[[], int]) -> None:
         self.clock = clock
         self.decided: list[DecidedTuples] = []
-        self.found: dict[object, list[Any] | EndsInOrder] = {}
+        self.found: dict[object, list[Any] | EndsInOrder[Any]] = {}
         self.others: dict[int, list[Any]] = {}
         self.taken = TakenValues()
         self.overruns: list[Overrun] = []

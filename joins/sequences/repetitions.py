@@ -51,6 +51,7 @@ AnyRuns = DecidedRuns | DecidedChains
 AnyDecision = RunDecision | ChainDecision
 RowEvaluation = RunEvaluation | ChainEvaluation | AnyChainEvaluation | CountedChainEvaluation
 AnyEvaluation = RowEvaluation | ColumnChainEvaluation
+CountedEvaluation = CountedRunEvaluation | CountedChainEvaluation
 
 
 def _rows_of(number: int, runs: AnyRuns, documents: dict[int, Documents]) -> FoundRows[Any]:
@@ -124,7 +125,7 @@ class Repetitions:
         self._one_by_one: list[RowEvaluation] = []
         self._leaving: list[AnyDecision] = []
         self._read_by: dict[str, list[RowEvaluation]] = {}
-        self._read_by_columns: dict[str, list[RunTable | CountedRunEvaluation]] = {}
+        self._read_by_columns: dict[str, list[RunTable | CountedEvaluation]] = {}
         # The classes of each stratum: of tables, by statement, and the others.
         self._of_tables: dict[int, dict[RunTable, dict[int, list[int]]]] = {}
         self._beside: dict[int, list[int]] = {}
@@ -208,7 +209,7 @@ class Repetitions:
         self._read_by, self._read_by_columns = {}, {}
         for evaluation in self._one_by_one:
             for stream in evaluation.streams:
-                if isinstance(evaluation, CountedRunEvaluation) and evaluation.takes_columns:
+                if isinstance(evaluation, CountedEvaluation) and evaluation.takes_columns:
                     self._read_by_columns.setdefault(stream, []).append(evaluation)
                 else:
                     self._read_by.setdefault(stream, []).append(evaluation)
@@ -274,7 +275,7 @@ class Repetitions:
             return
         streams = instances.column("stream").combine_chunks().dictionary_encode()
         names, of_row = streams.dictionary.to_pylist(), streams.indices.to_numpy()
-        read: dict[RunTable | CountedRunEvaluation, list[int]] = {}
+        read: dict[RunTable | CountedEvaluation, list[int]] = {}
         of_tables: set[int] = set()
         for i, name in enumerate(names):
             for reader in self._read_by_columns.get(name, ()):
@@ -360,7 +361,7 @@ class Repetitions:
         if len(ends):
             yield number, ends
 
-    def _found(self, number: int, batch: DecidingBatch) -> list[Any] | EndsInOrder:
+    def _found(self, number: int, batch: DecidingBatch) -> list[Any] | EndsInOrder[Any]:
         """Return the runs of a class in the batch, in the order of the documents where they stand.
 
         Classes share what has been found.
@@ -370,7 +371,7 @@ class Repetitions:
         if known is not None:
             return known
         found: list[Any]
-        if isinstance(evaluation, CountedRunEvaluation):
+        if isinstance(evaluation, CountedEvaluation):
             ends = evaluation.decide_ends(batch.clock)
             if ends is not None:
                 batch.found[evaluation] = ends
@@ -382,7 +383,7 @@ class Repetitions:
         return found
 
     def _tuples(self, number: int, batch: DecidingBatch) -> list[ClassTuple]:
-        found: list[Any] | EndsInOrder | None = batch.others.get(number)
+        found: list[Any] | EndsInOrder[Any] | None = batch.others.get(number)
         if found is None:
             found = self._found(number, batch)
         if isinstance(found, EndsInOrder):
@@ -416,7 +417,7 @@ class Repetitions:
                 0,
                 (),
                 of_runs=self._limits,
-                of_steps=isinstance(evaluation, (CountedRunEvaluation, CountedChainEvaluation)),
+                of_steps=isinstance(evaluation, CountedEvaluation),
             )
             for number, evaluation in self._of_class.items()
             if (limit := evaluation.limit) is not None

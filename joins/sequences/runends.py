@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +55,7 @@ class CountedEnds:
         )
 
     @classmethod
-    def in_order(cls, found: EndsInOrder, rows: GraphRows) -> CountedEnds:
+    def in_order(cls, found: EndsInOrder[Any], rows: GraphRows) -> CountedEnds:
         """Return ends in columns, where the rows of their class would stand."""
         sizes = np.full(len(found), END_SIZE)
         return cls(rows.places(found), found.totals, found.documents, sizes)

@@ -209,7 +209,7 @@ class GraphRows(FoundRows[FoundGraph]):
         docid, depth, watermark_us, end_us = self._position(one, extent)
         return docid, extent.docid_max, depth, watermark_us, one.start_us, end_us
 
-    def places(self, ends: EndsInOrder) -> Ints:
+    def places(self, ends: EndsInOrder[Any]) -> Ints:
         """Return where runs stand, as `place` says it of each."""
         return ends.places(self._grace_us)
 

@@ -6,7 +6,7 @@ two.  All else is left out: what fails here is no pair of any run, what holds ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from templates.nearconditions import (
     further_near,
     of_one,
 )
-from templates.neighbours import ComparedSides, compile_sides
+from templates.neighbours import ComparedSides, compile_sides, read_term
 from templates.rundecision import (
     Disjuncts,
     RunAtHand,
@@ -39,7 +39,7 @@ class Neighbours:
     """What a step asks of an element and the one before it, which is of the step or the last one.
 
     `is_further` says of which.  `is_all` says that nothing else is asked of any element of the
-    step, but for times.
+    step, but for times.  `key_terms` are the terms of each equality of both, None of what is none.
     """
 
     def __init__(self, decision: ChainDecision, number: int) -> None:
@@ -69,6 +69,7 @@ class Neighbours:
         self._keys = [
             (compile_values(left), compile_values(right)) for left, right in equal if is_plain
         ]
+        self.key_terms = [(read_term(left), read_term(right)) for left, right in equal if is_plain]
         of_first, of_each, of_further = map(of_one, (first, each, further))
         pairs = (*of_first.pairs, *of_each.pairs), of_further.pairs
         are_plain = (
@@ -118,11 +119,15 @@ class Neighbours:
 
     def takes(self, part: Part, *, is_further: bool) -> bool:
         """Return whether an element meets what is asked of it alone."""
-        tests = self._own[is_further]
+        tests = self.own_tests(is_further=is_further)
         if not tests:
             return True
         reading = self.alone(part)
         return all(test(reading) for test in tests)
+
+    def own_tests(self, *, is_further: bool) -> Sequence[Callable[[RunReading], bool]]:
+        """Return what tells whether an element meets what is asked of it alone."""
+        return self._own[is_further]
 
     @staticmethod
     def alone(part: Part) -> RunReading:

@@ -13,8 +13,10 @@
     found      what is found: graphs, or ends of runs in columns
     counted    one repetition, batch by batch
     chaingraph elements of a chain under MATCH ANY at their steps, with the edges between them
+    chainreading  what is read of such elements, one by one or in columns
+    chaincolumns  those that come in order, rows of the join until they are numbers
     chainpaths its paths that are matches
-    chainways  how many of them end with an element, as numbers
+    chainways  how many of them end with an element, as numbers (`chainsums`)
     chains     one such chain, batch by batch
 
 Invariant: each match is counted once, with the last of its places that enters.

@@ -11,26 +11,31 @@ each is one path.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count, groupby
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
-from joins.sequences.chained.chainsteps import StepEvaluation
 from joins.sequences.clock import WatermarkSteps
+from joins.sequences.counting.chaincolumns import NodesInOrder, WaitingNodes
 from joins.sequences.counting.chaingraph import ChainEdges, ChainGraph, ChainNode, edges_from
 from joins.sequences.counting.chainpaths import paths_to
+from joins.sequences.counting.chainreading import NodeReading
 from joins.sequences.counting.chainways import chain_ways
 from joins.sequences.counting.drawing import Drawing, Label, labels_of
-from joins.sequences.counting.found import FoundGraph
+from joins.sequences.counting.found import EndsInOrder, FoundGraph
 from joins.sequences.runparts import Part, Parts, Roles
 from templates.chaindecision import ChainDecision
 from templates.decision import TupleStream
 from templates.rundecision import RunAtHand, RunReading, compile_keys
 from templates.rungraphs import CountedRuns, PathGraph
+from templates.runtotals import RunTotals
 
 __all__ = ["CountedChainEvaluation"]
 
@@ -45,8 +50,6 @@ class CountedChainEvaluation:
         self._visible = dict(self._counting.visible)
         self._lateness_us = lateness_us
         self._limits = limits
-        steps = range(len(decision.links))
-        self._steps = [StepEvaluation(decision, number, lateness_us) for number in steps]
         self._last = len(decision.links) - 1
         self._parts = [Parts(of_elements=True) for _ in decision.links]
         self._roles = Roles()
@@ -57,8 +60,13 @@ class CountedChainEvaluation:
         self._keys = [(key.block, compile_keys(key.operand)) for key in self._counting.keys]
         self._waiting: list[tuple[int, int, int, Part]] = []
         self._serial = count()
-        self._graph = ChainGraph(decision)
-        self._ways = chain_ways(decision, self._graph)
+        self._reading = NodeReading(decision, lateness_us)
+        self._graph = ChainGraph(self._reading.neighbours)
+        self._ways = chain_ways(decision, self._reading, self._graph)
+        self._columns: WaitingNodes | None = None
+        if self._ways is not None and self._reading.takes_columns:
+            point = self._counting.point
+            self._columns = WaitingNodes(decision, self._reading, point, lateness_us)
         self._newest = -1
         self._are_outside = True
         self._swept = limits.swept_parts
@@ -71,7 +79,7 @@ class CountedChainEvaluation:
     @property
     def waiting(self) -> int:
         """How many elements wait until they are settled."""
-        return len(self._waiting)
+        return len(self._waiting) + len(self._columns or ())
 
     @property
     def streams(self) -> set[str]:
@@ -86,9 +94,61 @@ class CountedChainEvaluation:
         """Take a row of a stream."""
         self._roles.add(stream, row)
 
+    # -- columns -------------------------------------------------------------------------------
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether elements may stay rows of the join."""
+        return self._columns is not None
+
+    def absorb(self, rows: pa.Table) -> None:
+        """Take rows of the streams that are read."""
+        assert self._columns is not None
+        self._columns.add(rows)
+
+    def decide_ends(self, clock: WatermarkSteps) -> EndsInOrder[Any] | None:
+        """Return what `decide_graphs` would, where it is no more than numbers, in order."""
+        columns, ways = self._columns, self._ways
+        if columns is None or ways is None:
+            return None
+        waiting = self._settled(clock)
+        entering: NodesInOrder | None = None
+        totals: list[int] | None = None
+        if self.limit is None and self._are_outside:
+            entering = columns.entering(clock, waiting)
+        if entering is not None and not entering.nodes:
+            totals = []
+        elif entering is not None and entering.are_behind(self._newest):
+            totals = ways.enter_in_order(entering.nodes)
+        if entering is None or totals is None:
+            for _, step, part in waiting:
+                self._wait(step, part)
+            for stream, row in columns.give_back():
+                self._roles.add(stream, row)
+            return None
+        return self._in_order(entering, totals)
+
+    def _in_order(self, entering: NodesInOrder, totals: Sequence[int]) -> EndsInOrder[Any]:
+        """Note elements that have been counted; return the ends that these are."""
+        for node in entering.nodes:
+            node.serial = next(self._serial)
+        self._graph.add(entering.nodes)
+        if entering.nodes:
+            self._newest = int(entering.docids[-1])
+        some = [at for at, total in enumerate(totals) if total]
+        ends = entering.take(some)
+        numbers = RunTotals.of([totals[at] for at in some])
+        found = EndsInOrder(ends.nodes, numbers, ends.entered, ends.stand, self._documents_to)
+        most = self._limits.bits
+        for at, total in zip(some, numbers.exact(range(len(some))), strict=True):
+            if total.bit_length() > most:
+                self.limit = int(entering.entered[at])
+                return found.before(self.limit)
+        return found
+
     # -- a batch -------------------------------------------------------------------------------
 
-    def decide(self, clock: WatermarkSteps) -> list[FoundGraph]:
+    def decide_graphs(self, clock: WatermarkSteps) -> list[FoundGraph]:
         """Return the matches that are decided in the batch, in order."""
         found: list[FoundGraph] = []
         for docid, entering in groupby(self._entering(clock), key=lambda each: each[0]):
@@ -100,6 +160,26 @@ class CountedChainEvaluation:
         limit = self.limit
         return found if limit is None else [each for each in found if each.docid < limit]
 
+    def _wait(self, step: int, part: Part) -> None:
+        heappush(self._waiting, (part.end_us, next(self._serial), step, part))
+
+    def _settled(self, clock: WatermarkSteps) -> list[tuple[int, int, Part]]:
+        """Return the tuples that enter, each with the document from which on, and its step."""
+        for step, parts in enumerate(self._parts):
+            for part in parts.take_new():
+                if part.docid_min > self._counting.point:
+                    self._wait(step, part)
+        newest_us = clock.newest_us - self.decision.grace_us
+        taken: list[tuple[int, Part]] = []
+        while self._waiting and self._waiting[0][0] < newest_us:
+            taken.append(heappop(self._waiting)[2:])
+        ends_us = np.array([part.end_us for _, part in taken], np.int64)
+        settling = clock.settling(ends_us + self.decision.grace_us).tolist()
+        return [
+            (max(docid, part.docid), step, part)
+            for docid, (step, part) in zip(settling, taken, strict=True)
+        ]
+
     def _entering(
         self, clock: WatermarkSteps
     ) -> list[tuple[int, int, int, tuple[Label, ...], Part]]:
@@ -107,29 +187,20 @@ class CountedChainEvaluation:
 
         They are in this order, and those with one label together.
         """
-        for step, parts in enumerate(self._parts):
-            for part in parts.take_new():
-                if part.docid_min > self._counting.point:
-                    heappush(self._waiting, (part.end_us, next(self._serial), step, part))
-        newest_us = clock.newest_us - self.decision.grace_us
-        taken: list[tuple[int, Part]] = []
-        while self._waiting and self._waiting[0][0] < newest_us:
-            taken.append(heappop(self._waiting)[2:])
-        ends_us = np.array([part.end_us for _, part in taken], np.int64)
-        settling = clock.settling(ends_us + self.decision.grace_us).tolist()
         found = [
-            (max(docid, part.docid), part.end_us, step, labels_of(part, self._visible), part)
-            for docid, (step, part) in zip(settling, taken, strict=True)
+            (docid, part.end_us, step, labels_of(part, self._visible), part)
+            for docid, step, part in self._settled(clock)
         ]
         return sorted(found, key=lambda each: each[:4])
 
     def _enter(self, docid: int, own: Sequence[tuple[int, Part]]) -> Iterator[FoundGraph]:
         """Yield the matches that elements with one label complete."""
-        nodes = [node for step, part in own if (node := self._node(step, part)) is not None]
+        nodes = [each for one in own if (each := self._reading.node(*one)) is not None]
         if not nodes:
             return
+        self._graph.add(nodes)
         for node in nodes:
-            self._graph.add(node)
+            node.serial = next(self._serial)
             self._newest = max(self._newest, node.part.docid)
             self._are_outside &= not (node.part.match_id or node.part.depth)
         ends = None if self._ways is None else self._ways.enter(nodes)
@@ -138,16 +209,6 @@ class CountedChainEvaluation:
         else:
             for end_us, total in ends:
                 yield self._counted(docid, nodes[0], end_us, total)
-
-    def _node(self, number: int, part: Part) -> ChainNode | None:
-        """Return an element at a step, None where it lacks a key."""
-        step = self._steps[number]
-        same = step.same(part)
-        if same is None:
-            return None
-        begins = not number and step.begun(part, same) is not None
-        is_in_time = part.end_us >= part.watermark_us - self._lateness_us
-        return ChainNode(part, number, same, begins, next(self._serial), is_in_time)
 
     # -- what is complete ----------------------------------------------------------------------
 
@@ -233,11 +294,16 @@ class CountedChainEvaluation:
         if not is_newest or end_us > own.part.end_us:
             parts = tuple([node.part for node in self._on_paths(own, end_us)])
 
-        def documents() -> list[int]:
-            return list(dict.fromkeys(n.part.leaves[0] for n in self._on_paths(own, end_us)))
-
+        documents = partial(self._documents, own, end_us)
         runs = CountedRuns(total, ())
         return FoundGraph(docid, parts, parts[-1].leaves, runs, end_us, end_us, documents)
+
+    def _documents(self, own: ChainNode, end_us: int) -> list[int]:
+        """Return the documents of the matches through an element that end at a time."""
+        return list(dict.fromkeys(n.part.leaves[0] for n in self._on_paths(own, end_us)))
+
+    def _documents_to(self, own: ChainNode) -> list[int]:
+        return self._documents(own, own.end_us)
 
     def _by_keys(
         self, same: tuple[str, ...], drawn: Drawing

@@ -9,20 +9,26 @@ Each is a number for every element, or for every step.
                   element that comes adds to these, and the oldest one is taken away again
     apart         what an element breaks of this is apart: as long as a match can have it, matches
                   are drawn (`chainpaths`)
+
+Elements that end behind all others, or with them, are taken many at a time.
 """
 
 from __future__ import annotations
 
-from bisect import insort
-from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Protocol
 
 from joins.memory.durations import UNBOUNDED
 from joins.sequences.absentunits import Key
-from joins.sequences.counting.chaingraph import ChainGraph, ChainNode, edges_from
+from joins.sequences.counting.chaingraph import (
+    ChainGraph,
+    ChainNode,
+    Place,
+    edges_from,
+)
+from joins.sequences.counting.chainreading import NodeReading
+from joins.sequences.counting.chainsums import PlaceSums, StepWindow
 from templates.chaindecision import ChainDecision
 
 __all__ = ["ChainWays", "chain_ways"]
@@ -37,11 +43,20 @@ class ChainWays(Protocol):
     def enter(self, nodes: Sequence[ChainNode]) -> Ends | None:
         """Take elements with one label, which are in the graph; None where they are drawn."""
 
+    def enter_in_order(self, nodes: Sequence[ChainNode]) -> list[int] | None:
+        """Take elements in order that end last, each a label by itself; return the ways to each.
+
+        Those to an element that is not of the last step are 0.  None says that they have to be
+        taken one by one, and changes nothing.
+        """
+
     def forget(self, before_us: int) -> None:
         """Forget what ends before a time."""
 
 
-def chain_ways(decision: ChainDecision, graph: ChainGraph) -> ChainWays | None:
+def chain_ways(
+    decision: ChainDecision, reading: NodeReading, graph: ChainGraph
+) -> ChainWays | None:
     """Return what counts the matches of a chain, None where all of them are drawn."""
     counting, links = decision.counting, decision.links
     assert counting is not None
@@ -51,32 +66,39 @@ def chain_ways(decision: ChainDecision, graph: ChainGraph) -> ChainWays | None:
     windows = [link.window_us for link in links[1:]]
     windows += [link.gap_us for link in links if link.is_repeated]
     if within_us < UNBOUNDED and min(windows, default=UNBOUNDED) >= within_us:
-        return WaysBySteps(decision, graph) if graph.is_of_one_key else None
+        return WaysBySteps(decision) if reading.is_of_one_key else None
     # What bounds a match as a whole, or all of a repetition from what stands before it.
     reach_us = UNBOUNDED if links[0].is_repeated else sum(link.window_us for link in links[1:])
     is_bounded = within_us < min(reach_us, UNBOUNDED)
     has_bound = any(link.is_repeated and link.window_us < UNBOUNDED for link in links[1:])
-    return None if is_bounded or has_bound else WaysByElements(decision, graph, reach_us)
+    if is_bounded or has_bound:
+        return None
+    return WaysByElements(decision, reading, graph, reach_us)
 
 
 class WaysByElements:
     """A number for each element: how many ways lead to it."""
 
-    def __init__(self, decision: ChainDecision, graph: ChainGraph, reach_us: int) -> None:
+    def __init__(
+        self, decision: ChainDecision, reading: NodeReading, graph: ChainGraph, reach_us: int
+    ) -> None:
+        self._reading = reading
         self._graph = graph
         self._last = len(decision.links) - 1
         self._reach_us = reach_us
         self._apart_us = self._newest_us = -UNBOUNDED
+        # The ways to what may stand before an element.
+        self._sums: dict[Place, PlaceSums] = {}
 
     def enter(self, nodes: Sequence[ChainNode]) -> Ends | None:
         """Take elements with one label; a late one changes the ways to all that come behind it."""
         found: Ends = []
-        end_us = nodes[0].part.end_us
+        end_us = nodes[0].end_us
         if len(nodes) > 1 or not nodes[0].is_in_time:
             self._apart_us = max(self._apart_us, end_us + self._reach_us)
         for node in nodes:
-            node.ways = self._graph.ways_to(node)
-            self._graph.change(node)
+            node.ways = self._ways_to(node)
+            self._add(node)
             if not node.ways:
                 continue
             if node.step == self._last:
@@ -85,6 +107,53 @@ class WaysByElements:
                 found += self._spread(node)
         self._newest_us = max(self._newest_us, end_us)
         return None if end_us <= self._apart_us else _added_up(found)
+
+    def enter_in_order(self, nodes: Sequence[ChainNode]) -> list[int] | None:
+        """Take elements that end last: of each a sum is asked, and each is added to some."""
+        if nodes[0].end_us <= max(self._apart_us, self._newest_us - 1):
+            return None
+        sums, last = self._sums, self._last
+        found: list[int] = []
+        for node in nodes:
+            ways, end_us = int(node.begins), node.end_us
+            for place, asked in node.asks:
+                own = sums.get(place)
+                if own is not None:
+                    ways += own.ways_to(end_us, end_us, asked)
+            node.ways = ways
+            self._add(node)
+            found.append(ways if node.step == last else 0)
+        self._newest_us = nodes[-1].end_us
+        return found
+
+    def _ways_to(self, node: ChainNode) -> int:
+        """Return how many ways lead to a node, of the ways to those that may stand before it."""
+        total, rest = int(node.begins), [*node.asks]
+        for is_further in (False, True):
+            own = [each for each in node.asks if each[0][1] is is_further]
+            # What has several values in common with another one may follow it once.
+            if len(own) != 1 or not self._reading.is_summed(own[0][0]):
+                continue
+            [(place, asked)] = own
+            rest.remove(own[0])
+            if place in self._sums:
+                start_us = node.part.start_us
+                total += self._sums[place].ways_to(node.end_us, start_us, asked)
+        return total + sum([each.ways for each in self._graph.before(node, rest)] if rest else [])
+
+    def _add(self, node: ChainNode) -> None:
+        sums = self._sums
+        for place, given in node.gives:
+            own = sums.get(place)
+            if own is None:
+                own = sums[place] = self._sums_at(place)
+            own.add(node, given)
+
+    def _sums_at(self, place: Place) -> PlaceSums:
+        step, is_further, _ = place
+        compared = self._reading.compared_at(step, is_further=is_further)
+        longest_us = self._reading.neighbours[step].longest_us(is_further=is_further)
+        return PlaceSums(longest_us, None if compared is None else compared.operator)
 
     def _spread(self, late: ChainNode) -> Ends:
         """Add the ways through a late element to all behind it; return those that end there."""
@@ -97,16 +166,20 @@ class WaysByElements:
                 more[each] += more[node]
             if node is not late:
                 node.ways += more[node]
-                self._graph.change(node)
+                for place, _ in node.gives:
+                    self._sums[place].change(node)
                 if node.step == self._last:
-                    found.append((node.part.end_us, more[node]))
+                    found.append((node.end_us, more[node]))
         return found
 
     def forget(self, before_us: int) -> None:
-        """Forget nothing: the graph has the elements."""
+        """Forget what ends before a time."""
+        for place, own in list(self._sums.items()):
+            if not own.forget(before_us):
+                del self._sums[place]
 
 
-_END = attrgetter("part.end_us")
+_END = attrgetter("end_us")
 
 
 def _added_up(found: Ends) -> Ends:
@@ -116,134 +189,82 @@ def _added_up(found: Ends) -> Ends:
     return sorted(ends.items())
 
 
-@dataclass(slots=True, order=True)
-class _Tied:
-    """How many elements of each step end at one time."""
-
-    end_us: int
-    counts: list[int] = field(compare=False)
-
-
-class _Window:
-    """The elements under one key within a time, but for the last ones that end together.
-
-    `ways` are those from each step to each other one: `ways[i][j]` is how many choices there are of
-    elements of the steps from `i` to `j` that stand behind each other.
-    """
-
-    def __init__(self, are_repeated: Sequence[bool]) -> None:
-        self._are_repeated = are_repeated
-        size = len(are_repeated)
-        self._steps = range(size)
-        self.ways = [[0] * size for _ in are_repeated]
-        self.tied: deque[_Tied] = deque()
-        self.last = _Tied(-UNBOUNDED, [0] * size)
-
-    def pass_to(self, end_us: int, from_us: int) -> None:
-        """Have time pass to the next elements, and forget what ends before `from_us`."""
-        if end_us > self.last.end_us:
-            if any(self.last.counts):
-                self._add(self.last.counts)
-                self.tied.append(self.last)
-            self.last = _Tied(end_us, [0] * len(self._are_repeated))
-        while self.tied and self.tied[0].end_us < from_us:
-            self._take(self.tied.popleft().counts)
-
-    def insert(self, end_us: int, step: int) -> None:
-        """Add an element that ended before the last ones."""
-        at = next((each for each in self.tied if each.end_us == end_us), None)
-        if at is None:
-            at = _Tied(end_us, [0] * len(self._are_repeated))
-            tied = list(self.tied)
-            insort(tied, at)
-            self.tied = deque(tied)
-        at.counts[step] += 1
-        self.ways = [[0] * len(self._are_repeated) for _ in self._are_repeated]
-        for each in self.tied:
-            self._add(each.counts)
-
-    def to_first(self, step: int) -> int:
-        """Return the ways from the first step to what stands before an element of a step."""
-        own = self.ways[0]
-        further = own[step] if self._are_repeated[step] else 0
-        return further + (own[step - 1] if step else 1)
-
-    def _add(self, counts: Sequence[int]) -> None:
-        """Add elements that end behind all others."""
-        for own in self._rows():
-            first, ways = own
-            added = [
-                count
-                * (
-                    (step == first)
-                    + (ways[step - 1] if step > first else 0)
-                    + (ways[step] if self._are_repeated[step] else 0)
-                )
-                if count and step >= first
-                else 0
-                for step, count in enumerate(counts)
-            ]
-            self.ways[first] = [old + more for old, more in zip(ways, added, strict=True)]
-
-    def _rows(self) -> list[tuple[int, list[int]]]:
-        return list(enumerate(self.ways))
-
-    def _take(self, counts: Sequence[int]) -> None:
-        """Take elements away that end before all others: all ways that begin with one of them."""
-        size = len(counts)
-        for first in reversed(self._steps):
-            count = counts[first]
-            if not count:
-                continue
-            own, behind = self.ways[first], self.ways[first + 1] if first + 1 < size else None
-            share = 1 + count * self._are_repeated[first]
-            for last in range(first, size):
-                further = 0 if behind is None else behind[last]
-                own[last] = (own[last] - count * ((first == last) + further)) // share
-
-
 class WaysBySteps:
     """Numbers for each two steps: how many ways lead from one to the other."""
 
-    def __init__(self, decision: ChainDecision, graph: ChainGraph) -> None:
-        self._graph = graph
+    def __init__(self, decision: ChainDecision) -> None:
         self._are_repeated = [link.is_repeated for link in decision.links]
         self._last = len(decision.links) - 1
         self._within_us = decision.within_us
-        self._apart_us = -UNBOUNDED
-        self._windows: dict[Key, _Window] = {}
+        self._apart_us = self._newest_us = -UNBOUNDED
+        self._windows: dict[Key, StepWindow] = {}
+
+    def _key_of(self, node: ChainNode) -> tuple[bool, Key | None]:
+        """Return whether matches may have an element, and the key of its window.
+
+        It has none where what may stand next to it is a matter of more than a key.
+        """
+        step = node.step
+        before = [key for (_, is_further, key), _ in node.asks if not is_further]
+        behind = [key for (_, is_further, key), _ in node.gives if not is_further]
+        is_first = bool(before) if step else node.begins
+        if self._are_repeated[step] and is_first != (len(node.asks) > len(before)):
+            return True, None
+        if not is_first or (step < self._last and not behind):
+            return False, None
+        keys = [*before, *behind]
+        is_one = len(keys) == (step > 0) + (step < self._last) and keys[0] == keys[-1]
+        return True, keys[0] if is_one else None
 
     def enter(self, nodes: Sequence[ChainNode]) -> Ends | None:
         """Take elements with one label; what is late stands in the window, and is drawn."""
-        end_us, is_late = nodes[0].part.end_us, False
+        end_us, is_late = nodes[0].end_us, False
         if len(nodes) > 1 or not nodes[0].is_in_time or nodes[0].part.start_us < end_us:
             self._apart_us = max(self._apart_us, end_us + self._within_us)
         found: Ends = []
         for node in nodes:
-            is_taken, keys = self._graph.takes(node), self._graph.keys_of(node)
-            if is_taken is False or not all(keys):
+            is_placed, key = self._key_of(node)
+            if not is_placed:
                 continue
-            if is_taken is None or any(each != keys[0] or len(each) > 1 for each in keys):
+            if key is None:
                 self._apart_us = max(self._apart_us, end_us + self._within_us)
                 continue
-            key = keys[0][0]
-            window = self._windows.get(key)
-            if window is None:
-                window = self._windows[key] = _Window(self._are_repeated)
-            if end_us < window.last.end_us:
+            window = self._window(key)
+            if end_us < window.last_us:
                 is_late = True
-                if end_us >= window.last.end_us - self._within_us:
+                if end_us >= window.last_us - self._within_us:
                     window.insert(end_us, node.step)
                 continue
-            window.pass_to(end_us, end_us - self._within_us)
-            window.last.counts[node.step] += 1
-            total = window.to_first(node.step) if node.step == self._last else 0
-            if total:
+            total = window.add(end_us, node.step)
+            if total and node.step == self._last:
                 found.append((end_us, total))
+        self._newest_us = max(self._newest_us, end_us)
         return None if is_late or end_us <= self._apart_us else _added_up(found)
+
+    def enter_in_order(self, nodes: Sequence[ChainNode]) -> list[int] | None:
+        """Take elements that end last: each adds to the ways between steps, under its key."""
+        if nodes[0].end_us <= max(self._apart_us, self._newest_us - 1):
+            return None
+        keys = [*map(self._key_of, nodes)]
+        if any(is_placed and key is None for is_placed, key in keys):
+            return None
+        found = [0] * len(nodes)
+        for at, (node, (_, key)) in enumerate(zip(nodes, keys, strict=True)):
+            if key is not None:
+                total = self._window(key).add(node.end_us, node.step)
+                if node.step == self._last:
+                    found[at] = total
+        self._newest_us = nodes[-1].end_us
+        return found
+
+    def _window(self, key: Key) -> StepWindow:
+        window = self._windows.get(key)
+        if window is None:
+            window = self._windows[key] = StepWindow(self._are_repeated, self._within_us)
+        return window
 
     def forget(self, before_us: int) -> None:
         """Forget windows in which all ends before a time."""
         self._windows = {
-            key: window for key, window in self._windows.items() if window.last.end_us >= before_us
+            key: window for key, window in self._windows.items() if window.last_us >= before_us
         }

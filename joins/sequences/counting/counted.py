@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, product
 from operator import attrgetter, itemgetter
+from typing import Any
 
 import pyarrow as pa
 
@@ -105,7 +106,7 @@ class CountedRunEvaluation(RunEvaluation):
         assert self._columns is not None
         self._columns.add(rows)
 
-    def decide_ends(self, clock: WatermarkSteps) -> EndsInOrder | None:
+    def decide_ends(self, clock: WatermarkSteps) -> EndsInOrder[Any] | None:
         """Return what `decide_graphs` would, where it is no more than numbers of runs, in order."""
         columns, plain = self._columns, self._plain
         if columns is None or plain is None:
@@ -120,7 +121,7 @@ class CountedRunEvaluation(RunEvaluation):
             for row in (*one_by_one, *columns.give_back()):
                 self._roles.add(columns.stream.name, row)
             return None
-        self._plain_size += len(found.columns)
+        self._plain_size = len(plain)
         if found.are_too_many(self._limits.bits):
             self.limit = int(found.entered[-1])
             return found.before(self.limit)

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from joins.memory.slots import Ints
 from joins.sequences.counting.drawing import Drawing, Label
-from joins.sequences.counting.plain import PlainLane
-from joins.sequences.counting.rowelements import RowElements
-from joins.sequences.counting.spread import PlainElement
 from joins.sequences.runparts import Part
 from templates.rungraphs import CountedRuns, PathGraph
 from templates.runtotals import RunTotals
 
-__all__ = ["EndsInOrder", "FoundGraph"]
+__all__ = ["EndPlaces", "EndsInOrder", "FoundGraph"]
 
 
 @dataclass(slots=True, eq=False)
@@ -75,19 +73,42 @@ class FoundGraph:
         return 0 if graph is None else sum(map(len, graph.behind))
 
 
+class EndPlaces(NamedTuple):
+    """Where ends stand: their newest documents, depths, watermarks and times."""
+
+    newest: Ints
+    depths: Ints
+    watermarks_us: Ints
+    ends_us: Ints
+
+    def take(self, some: Ints | slice) -> EndPlaces:
+        """Return those of some ends."""
+        return EndPlaces(*[each[some] for each in self])
+
+
+class _Ending(Protocol):
+    """An element with which runs end."""
+
+    @property
+    def part(self) -> Part:
+        """What it is in the join."""
+
+
+E = TypeVar("E", bound=_Ending)
+
+
 @dataclass(frozen=True)
-class EndsInOrder:
+class EndsInOrder(Generic[E]):
     """Ends of runs, each with an element that ended last: how many runs, where it entered.
 
-    `rows` are those of the elements in `columns`.
+    `documents_to` gives the documents of the runs that end with an element.
     """
 
-    lane: PlainLane
-    elements: Sequence[PlainElement]
+    elements: Sequence[E]
     totals: RunTotals
-    columns: RowElements
-    rows: Ints
     entered: Ints
+    stand: EndPlaces
+    documents_to: Callable[[E], list[int]]
 
     def __len__(self) -> int:
         return len(self.totals)
@@ -96,7 +117,7 @@ class EndsInOrder:
         """Return whether the last one is of more runs than a number of so many bits says."""
         return len(self) > 0 and self.totals.exceeds(len(self) - 1, bits)
 
-    def before(self, docid: int) -> EndsInOrder:
+    def before(self, docid: int) -> EndsInOrder[E]:
         """Return the ends before a document."""
         count = int(np.searchsorted(self.entered, docid))
         first = slice(0, count)
@@ -104,8 +125,8 @@ class EndsInOrder:
             self,
             elements=self.elements[first],
             totals=self.totals.take(range(count)),
-            rows=self.rows[first],
             entered=self.entered[first],
+            stand=self.stand.take(first),
         )
 
     def graphs(self) -> list[FoundGraph]:
@@ -113,19 +134,18 @@ class EndsInOrder:
         found = []
         totals = self.totals.exact(range(len(self)))
         for own, total, docid in zip(self.elements, totals, self.entered.tolist(), strict=True):
-            runs, documents = CountedRuns(total, ()), partial(self.lane.documents_to, own)
-            part, end_us = own.part, own.end_us
+            runs, documents = CountedRuns(total, ()), partial(self.documents_to, own)
+            part = own.part
+            end_us = part.end_us
             found.append(FoundGraph(docid, (part,), part.leaves, runs, end_us, end_us, documents))
         return found
 
     def places(self, grace_us: int) -> Ints:
         """Return where each stands: docid, newest document, depth, watermark, start, end."""
-        own, rows = self.columns, self.rows
-        ends_us = own.ends_us[rows]
-        watermarks_us = np.maximum(ends_us + grace_us, own.watermarks_us[rows])
-        newest, depths = own.docids_max[rows], 1 + own.depths[rows]
-        return np.stack([self.entered, newest, depths, watermarks_us, ends_us, ends_us], axis=1)
+        newest, depths, watermarks_us, ends_us = self.stand
+        watermarks_us = np.maximum(ends_us + grace_us, watermarks_us)
+        return np.stack([self.entered, newest, 1 + depths, watermarks_us, ends_us, ends_us], axis=1)
 
     def documents(self, row: int) -> list[int]:
         """Return the documents of the runs of one end."""
-        return self.lane.documents_to(self.elements[row])
+        return self.documents_to(self.elements[row])

@@ -46,6 +46,11 @@ class WaitingColumns:
     def __len__(self) -> int:
         return 0 if self._rest is None else len(self._rest)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are none."""
+        return self._rest is None and not self._tables
+
     def add(self, rows: pa.Table) -> None:
         """Take rows of the batch."""
         self._tables.append(rows)

@@ -9,7 +9,7 @@ import numpy as np
 
 from joins.memory.durations import UNBOUNDED
 from joins.memory.slots import Ints
-from joins.sequences.counting.found import EndsInOrder
+from joins.sequences.counting.found import EndPlaces, EndsInOrder
 from joins.sequences.counting.inorder import ElementsInOrder
 from joins.sequences.counting.plain import FoundWays, NotPlainError, PlainLane
 from joins.sequences.counting.rowelements import RowElements
@@ -77,7 +77,9 @@ class PlainRuns:
             lane = self._lanes[key] = PlainLane(self._shape)
         return lane.enter(element)
 
-    def enter_in_order(self, elements: ElementsInOrder, bits: int) -> EndsInOrder | None:
+    def enter_in_order(
+        self, elements: ElementsInOrder, bits: int
+    ) -> EndsInOrder[PlainElement] | None:
         """Add elements, each a place by itself, to the lane without a key; return their ends.
 
         None says that they have to be entered one by one, and changes nothing.  The last end may
@@ -95,13 +97,15 @@ class PlainRuns:
         totals = lane.enter_in_order(columns, made, bits)
         some = totals.some()
         rows = np.array(some, np.int64)
+        stand = EndPlaces(
+            columns.docids_max, columns.depths, columns.watermarks_us, columns.ends_us
+        )
         return EndsInOrder(
-            lane,
             [made[row] for row in some],
             totals.take(some),
-            columns,
-            rows,
             entered[rows],
+            stand.take(rows),
+            lane.documents_to,
         )
 
     def _asked_of(
@@ -143,7 +147,7 @@ class PlainRuns:
             nothing = [0.0] * len(columns)
             return nothing, nothing
         if compared.read is not None:
-            numbers = compared.of_texts(columns.texts(compared.read))
+            numbers = compared.read.numbers(columns.texts(compared.read.name))
             if numbers is not None:
                 return numbers, numbers
         pairs = [compared.of_element(each) for each in readings]
