@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import lru_cache
@@ -28,6 +28,7 @@ __all__ = ["Summary", "SummaryGroup", "SummaryPart", "read_part", "summarise"]
 _TEXT_MAX = 400
 _VALUES_MAX = 8
 _LISTED_MAX = 30
+_NO_LISTS: Mapping[str, Sequence[str]] = {}
 _NAMED = ("title", "link", "author", "source", "summary", "content")
 
 
@@ -132,10 +133,28 @@ def _parts(line: Mapping[str, Any]) -> Iterator[SummaryPart]:
             part = _part(child, document["stream"], parse_time(document["time"]))
             yield replace(part, is_element=is_element)
     else:
-        yield _part(root, "", None)
+        yield from _constructed(root, line.get("values", {}).values())
 
 
-def _part(element: etree._Element, stream: str, time_us: int | None) -> SummaryPart:
+def _constructed(root: etree._Element, values: Iterable[Any]) -> Iterator[SummaryPart]:
+    """Yield what a query has built; what it has collected for it is a list again."""
+    lists = {_spaced(own): own for own in values if isinstance(own, list)}
+    part = _part(root, "", None, lists)
+    items = lists.get(_own_text(root), ())
+    if items:
+        part = replace(part, title="")
+    if not items or part.fields:
+        yield part
+    yield from (SummaryPart(_one_line(item), is_element=True) for item in items)
+
+
+def _part(
+    element: etree._Element,
+    stream: str,
+    time_us: int | None,
+    lists: Mapping[str, Sequence[str]] = _NO_LISTS,
+) -> SummaryPart:
+    """Read one element; a text that is one of `lists` is as many fields as these have items."""
     found: dict[str, str] = {}
     fields = [(_local(str(name)), str(value)) for name, value in element.attrib.items()]
     for child in element.iterchildren("*"):
@@ -145,10 +164,11 @@ def _part(element: etree._Element, stream: str, time_us: int | None) -> SummaryP
         if name in _NAMED and name not in found:
             found[name] = text
         elif text and time_us is None:
-            fields.append((name, text))
-    title = found.get("title", "")
-    if not found and not fields:
-        title = text_of(element)
+            fields += [(name, item) for item in lists.get(_spaced([text]), (text,))]
+    title = found.get("title", "") or _own_text(element)
+    if not (title or found or fields):
+        # Values of several elements are not one word.
+        title = _spaced(map(str, element.itertext()))
     return SummaryPart(
         title=_one_line(title),
         link=found.get("link", ""),
@@ -185,8 +205,17 @@ def _joined(line: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+def _own_text(element: etree._Element) -> str:
+    """Return the text that stands in an element, and not in one below it, on one line."""
+    return _spaced([element.text or "", *(child.tail or "" for child in element)])
+
+
+def _spaced(texts: Iterable[str]) -> str:
+    return " ".join(" ".join(texts).split())
+
+
 def _one_line(text: str) -> str:
-    text = " ".join(text.split())
+    text = _spaced([text])
     return text if len(text) <= _TEXT_MAX else text[: _TEXT_MAX - 1] + "…"
 
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -386,7 +386,7 @@ def _joined(line: str) -> tuple[tuple[str, str], ...]:
 
 def _safe(part: SummaryPart) -> SummaryPart:
     link = part.link if is_web(part.link) else ""
-    return SummaryPart(part.title, link, part.author, part.source, plain(part.html), part.time_us)
+    return replace(part, link=link, html=plain(part.html))
 
 
 def now_us() -> int:

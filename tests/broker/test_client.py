@@ -10,7 +10,7 @@ import threading
 import warnings
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 from xml.etree import ElementTree
@@ -292,6 +292,11 @@ async def test_matches_and_queries_show_themselves_in_a_notebook(
     run = replace(match, documents=(replace(first, block=0), *own), witnesses=())
     assert str(run) == "Q1: news/k1 + news/r0 ... news/r29 (30 documents) (1:00:00 apart)"
     assert "joined by" not in run._repr_html_()
+    own = [replace(first, key=f"r{n}", time=first.time + timedelta(minutes=n)) for n in range(5)]
+    row = replace(
+        run, documents=tuple(own), start=match.end, end=match.end, line={**match.line, "roots": []}
+    )
+    assert str(row) == "Q1: news/r0 ... news/r4 (5 documents) (0:04:00 apart)"
 
 
 async def test_what_is_different_has_not_joined_documents(

@@ -209,6 +209,43 @@ def test_a_constructed_output_shows_its_own_fields() -> None:
         assert line in text
 
 
+def test_the_text_of_a_constructed_output_is_its_title() -> None:
+    output = '<burst link="https://t.example/1" feeds="5">Harbour\n shut</burst>'
+    message = written(output)
+    assert message["Subject"] == "Q1: Harbour shut"
+    text = message.get_body(("plain",)).get_content()
+    assert text.startswith("* Harbour shut\n  link: https://t.example/1\n  feeds: 5\n")
+
+
+def test_values_of_several_elements_are_not_one_word() -> None:
+    stock = "<stock><symbol>IBM</symbol><price>90</price><volume>100</volume></stock>"
+    assert written(f"<match>{stock}{stock}</match>")["Subject"] == "Q1: IBM 90 100"
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        (
+            '<digest of="sea">{}</digest>',
+            "  of: sea\n\n- One, two\n- Three\n\n",
+        ),
+        ("<digest>{}</digest>", "- One, two\n- Three\n\n"),
+        ("<digest><item>{}</item></digest>", "  item: One, two\n  item: Three\n\n"),
+    ],
+)
+def test_what_a_row_has_collected_is_a_list(output: str, expected: str) -> None:
+    values = {"count()": 2, "collect(i/title)": ["One, \n two", "Three"]}
+    match = replace(
+        found(1), roots=(), output=output.format("One, \n two Three"), values=values, witnesses=()
+    )
+    committed = CommittedMatch(1, match.id, "Q1", "{}", 1, 1, render(match), 0)
+    subscription = Subscription(
+        "sub_1", "Q1", parameters_key({}), Destination(DestinationKind.EMAIL, "a@b.example"), 0
+    )
+    message = LETTERS.write(Attempt("msg_1", 1, subscription, [committed], 0), "")
+    assert message.get_body(("plain",)).get_content().startswith(expected)
+
+
 def test_several_matches_share_one_mail() -> None:
     message = written(*(f"<match>{item(n)}{item(n + 1)}</match>" for n in range(3)))
     assert message["Subject"] == "Q1: Story 1 and 2 more"

@@ -115,8 +115,13 @@ class Match:
 
     @property
     def apart(self) -> timedelta:
-        """How long it took from its first document to its last."""
-        return self.end - self.start
+        """How long it took from its first document to its last.
+
+        A row stands at one time: of it the listed documents count.
+        """
+        times = [each.time for each in self.documents]
+        listed = max(times) - min(times) if times else timedelta(0)
+        return max(self.end - self.start, listed)
 
     @property
     def joined(self) -> tuple[str, ...]:
@@ -129,7 +134,11 @@ class Match:
 
     def __str__(self) -> str:
         blocks = groupby(self.documents, key=attrgetter("block"))
-        places = " + ".join(_places(list(own), block) for block, own in blocks)
+        # All documents of a row are of no block.
+        is_row = not self.line["roots"]
+        places = " + ".join(
+            _places(list(own), are_run=is_row or block is not None) for block, own in blocks
+        )
         joined = f"{', '.join(self.joined)}; " if self.joined else ""
         return f"{self.query}: {places} ({joined}{self.apart} apart)"
 
@@ -147,10 +156,10 @@ class Match:
         )
 
 
-def _places(documents: Sequence[MatchDocument], block: int | None) -> str:
-    """Return where documents of a block are; of a long run the first and the last."""
+def _places(documents: Sequence[MatchDocument], *, are_run: bool) -> str:
+    """Return where documents are; of a long run, or row, the first and the last."""
     places = [f"{each.stream}/{each.key}" for each in documents]
-    if block is None or len(places) <= _LISTED:
+    if not are_run or len(places) <= _LISTED:
         return " + ".join(places)
     return f"{places[0]} ... {places[-1]} ({len(places)} documents)"
 

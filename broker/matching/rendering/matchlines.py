@@ -19,7 +19,7 @@ _NAMES_MAX = 8
 
 
 def match_lines(match: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a match: its time and documents, then what was compared.
+    """Yield the lines of a match: its time and documents, then what was compared, or counted.
 
     Of many documents the first ones are named, and the last.
 
@@ -31,6 +31,9 @@ def match_lines(match: Mapping[str, Any]) -> Iterator[str]:
     >>> run = [{"stream": "S", "key": str(n)} for n in range(1, 31)]
     >>> next(match_lines({**line, "documents": run}))
     '2026-01-01T12:00:00Z  S 1 + S 2 + S 3 + 26 more + S 30'
+    >>> row = {"end": "2026-01-01T12:00:00Z", "witnesses": [], "documents": documents}
+    >>> list(match_lines({**row, "values": {"count()": 2, "collect(t)": ["One", "Two"]}}))[1:]
+    ['  count() = 2', '  collect(t) = One, Two']
     """
     names = [f"{each['stream']} {each['key']}" for each in match["documents"]]
     if len(names) > _NAMES_MAX:
@@ -40,6 +43,9 @@ def match_lines(match: Mapping[str, Any]) -> Iterator[str]:
     said = dict.fromkeys((name, node["value"] or "") for name, node in compared_in(witness))
     for name, value in said:
         yield f"  {name} = {_short(value)}"
+    for name, found in match.get("values", {}).items():
+        text = ", ".join(map(str, found)) if isinstance(found, list) else str(found)
+        yield f"  {name} = {_short(text)}"
     for score, shared in likenesses_of(witness):
         yield f"  {_short(spell_likeness(score, shared))}"
     if "confidence" in match:
