@@ -18,7 +18,7 @@ from broker.matching.costs.commoncounts import Counted
 from broker.matching.fewuses import HeldPairs, distinct_rows
 from broker.matching.hits import Hits
 from broker.matching.innertuples import InnerTuples
-from broker.matching.outcomes.countedends import EndHits
+from broker.matching.outcomes.countedends import ClassEnds
 from broker.matching.outcomes.gathered import Gathered
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matchrows import MatchRows
@@ -68,7 +68,7 @@ class Collector:
         """Add the tuples of plain blocks, of all of the stratum; return the others."""
         return self._blocks.take(points, plain) if len(points) and len(plain) else points
 
-    def take_ends(self, hits: EndHits) -> None:
+    def take_ends(self, hits: ClassEnds) -> None:
         """Add ends of counted runs to the matches of which their queries have rows."""
         assert self._gathered is not None
         queries, of_use = _queries(hits)
@@ -76,7 +76,8 @@ class Collector:
         hits = hits.take(given.are_below(lambda tally, newest: tally.looks_at(newest)))
         counted = _Counted(hits, self._accounts, queries, of_use[hits.which])
         taken = np.flatnonzero(counted.are_below(lambda tally, newest: tally.takes(newest)))
-        self._gathered.add_ends(hits.take(taken))
+        for each in hits.of_classes(taken):
+            self._gathered.add_ends(each)
         counted.count(np.arange(len(hits)), taken)
 
     def take(self, hits: Hits) -> None:
@@ -203,7 +204,7 @@ class Collector:
         yield from self._blocks.tables(characters_max)
 
 
-def _queries(hits: Hits | EndHits) -> tuple[list[str], Ints]:
+def _queries(hits: Hits | ClassEnds) -> tuple[list[str], Ints]:
     """Return the queries of hits, and which of them each use is of."""
     names = [use.topic.query.id for use in hits.uses]
     numbers = {name: i for i, name in enumerate(dict.fromkeys(names))}
@@ -226,7 +227,7 @@ class _Counted:
 
     def __init__(
         self,
-        hits: Hits | EndHits,
+        hits: Hits | ClassEnds,
         accounts: Accounting,
         queries: Sequence[str],
         of_hit: Ints,

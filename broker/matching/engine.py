@@ -41,7 +41,7 @@ from broker.matching.instances import WATERMARK_MIN_US
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import FoundMatch
 from broker.matching.mrules import MRule
-from broker.matching.outcomes.countedends import EndHits
+from broker.matching.outcomes.countedends import ClassEnds, EndHits
 from broker.matching.outcomes.gathered import Gathered
 from broker.matching.outcomes.giving import Giving
 from broker.matching.outcomes.kept import Note
@@ -346,9 +346,11 @@ class Engine:
             plain_tuples=self._limits.plain_tuples,
         )
         fan_out, most = self._queries.fan_out, self._limits.tuples
-        for query_class, ends in self._processor.ends(stratum, fan_out.uses_of_ends):
+        found = self._processor.ends(stratum, fan_out.uses_of_ends)
+        of_classes = (EndHits.of(ends, fan_out.uses_of_ends(number)) for number, ends in found)
+        for parts in in_sub_batches(of_classes, len, most):
             accounts.stop_overrun()
-            collector.take_ends(EndHits.of(ends, fan_out.uses_of_ends(query_class)))
+            collector.take_ends(ClassEnds.of(parts))
             accounts.close()
         for number, part in enumerate(in_tables(self._processor.tuples(stratum), most)):
             accounts.stop_overrun()

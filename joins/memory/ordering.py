@@ -8,6 +8,7 @@ are hashes hardly ever begin alike and differ behind, and rows of equal keys mos
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from joins.memory.slots import Ints
 
-__all__ = ["numbered", "order_by"]
+__all__ = ["ascending", "numbered", "order_by"]
 
 _Column = npt.NDArray[Any]
 
@@ -73,6 +74,16 @@ def _is_in_order(columns: list[_Column]) -> bool:
             return False
         may_be_less &= column[:-1] == column[1:]
     return True
+
+
+def ascending(numbers: Iterable[int]) -> Ints:
+    """Return numbers in ascending order, each once.
+
+    >>> ascending([7, 5, 7]).tolist()
+    [5, 7]
+    """
+    found = numbers if isinstance(numbers, np.ndarray) else np.array([*numbers], np.int64)
+    return found if (found[1:] > found[:-1]).all() else np.unique(found)
 
 
 def numbered(values: Ints) -> tuple[Ints, Ints]:

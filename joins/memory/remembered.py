@@ -12,6 +12,7 @@ from joins.memory.eviction import Eviction, Flags
 from joins.memory.instance import Instance, read_instances
 from joins.memory.instancetable import EMPTY, Hashes, HashValues, InstanceTable, hash_values
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
+from joins.memory.ordering import ascending
 from joins.memory.places import Places
 from joins.memory.retention import LayoutRetention
 from joins.memory.slots import Ints, Layouts
@@ -176,8 +177,8 @@ class Remembered:
 
     def rows(self, numbers: Iterable[int]) -> Iterator[tuple[list[int], pa.RecordBatch]]:
         """Yield the numbers of remembered instances, ascending, with their rows."""
-        asked = np.array(sorted(set(numbers)), np.int64)
-        return self._rows.take(asked[self.are_there(asked)].tolist())
+        asked = ascending(numbers)
+        return self._rows.take(asked[self.are_there(asked)])
 
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return instances by number, without the numbers that are not remembered."""

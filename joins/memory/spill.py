@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
+from joins.memory.ordering import ascending
 from joins.memory.slots import Ints
 
 __all__ = ["InstanceRows", "SpillError"]
@@ -59,11 +60,14 @@ class _Chunk(NamedTuple):
             return int(self.chosen[-1]) + 1
         return self.first + int(self.rows.num_rows)
 
-    def take(self, numbers: Sequence[int]) -> pa.RecordBatch:
-        """Return the rows of some numbers."""
-        places = np.array(numbers, np.int64) - self.first
+    def take(self, numbers: Ints) -> pa.RecordBatch:
+        """Return the rows of some numbers, which ascend; neighbours in memory are not copied."""
+        places = numbers - self.first
         if self.chosen is not None:
             places = np.searchsorted(self.chosen, numbers)
+        first, count = int(places[0]), len(places)
+        if not self.is_spilled and int(places[-1]) - first + 1 == count:
+            return self.rows.slice(first, count)
         return self.rows.take(pa.array(places))
 
     def of(self, are_there: npt.NDArray[np.bool_]) -> _Chunk:
@@ -217,14 +221,14 @@ class InstanceRows:
 
     def take(self, numbers: Iterable[int]) -> Iterator[tuple[list[int], pa.RecordBatch]]:
         """Yield the numbers of instances, which are there, with their rows, some at a time."""
-        wanted = np.unique(np.fromiter(numbers, np.int64))
+        wanted = ascending(numbers)
         firsts = np.array([chunk.first for chunk in self._chunks], np.int64)
         stops = np.searchsorted(wanted, np.append(firsts[1:], np.iinfo(np.int64).max)).tolist()
         start = 0
         for chunk, stop in zip(self._chunks, stops, strict=False):
             if start < stop:
-                some = wanted[start:stop].tolist()
-                yield some, chunk.take(some)
+                some = wanted[start:stop]
+                yield some.tolist(), chunk.take(some)
             start = stop
 
 

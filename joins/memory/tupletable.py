@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from joins.memory.ordering import numbered
 from joins.memory.slots import Ints, ranges
 
 __all__ = ["ClassTuple", "TuplePosition", "TupleTable", "in_tables"]
@@ -209,8 +210,8 @@ class TupleTable:
 
     def instances(self) -> Ints:
         """Return the instances of all rows in ascending order, each once."""
-        both = np.unique(np.concatenate([self.left, self.right]))
-        return both[both > NO_INSTANCE]
+        both = np.concatenate([self.left, self.right])
+        return numbered(both[both > NO_INSTANCE])[0]
 
 
 def in_tables(tables: Iterable[TupleTable], size: int) -> Iterator[TupleTable]:

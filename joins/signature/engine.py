@@ -53,6 +53,7 @@ from joins.budget.probe import TIME_COLUMNS, Partners, Probe, ProbeRow, ValueJoi
 from joins.classes import Classified
 from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.instance import Instance
+from joins.memory.ordering import numbered
 from joins.memory.remembered import Hashes, HashValues, Remembered, hash_values
 from joins.memory.retention import LayoutRetention
 from joins.memory.slots import Ints, Layouts
@@ -162,7 +163,7 @@ class SignatureProcessor(Classified):
     def _singles(self, limits: ClassLimits, asked: range) -> TupleColumns:
         """Return the tuples of classes of one block."""
         new = np.arange(asked.start, asked.stop)
-        distinct, inverse = np.unique(self._remembered.take("layout", new), return_inverse=True)
+        distinct, inverse = numbered(self._remembered.take("layout", new))
         layouts = [self._layouts.layouts[number] for number in distinct.tolist()]
         entries = self.view.look_up([(layout, None, ()) for layout in layouts])
         columns = self._still_asked(TupleColumns.of_singles(new, entries, inverse, limits))

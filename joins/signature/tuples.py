@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from joins.memory.durations import CLOSED
+from joins.memory.ordering import numbered
 from joins.memory.remembered import Hashes, Remembered
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags, Pairs
@@ -131,7 +132,7 @@ class TupleColumns:
         """Return the rows as what follows the join reads them."""
         left = self.left[self.pairs]
         right = np.zeros_like(left) if self.right is None else self.right[self.pairs]
-        used, patterns = np.unique(self.which, return_inverse=True)
+        used, patterns = numbered(self.which)
         return TupleTable.of(
             self.classes, left, right, self.span, patterns, self._nodes(used.tolist())
         )

@@ -6,8 +6,9 @@ an end becomes no instance of the join, and no box is asked for it: each use of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from templates.chaindecision import DecidedChains
 from xscl.comparison import Call
 from xscl.query import SelectKind
 
-__all__ = ["EndHits", "takes_all_ends"]
+__all__ = ["ClassEnds", "EndHits", "takes_all_ends"]
 
 
 def takes_all_ends(use: Use) -> bool:
@@ -74,24 +75,66 @@ class EndHits:
     def __len__(self) -> int:
         return len(self.rows)
 
-    @property
-    def docids(self) -> Ints:
-        """The docid at which each stands."""
-        docids: Ints = self.ends.places[self.rows, 0]
-        return docids
-
-    @property
-    def docids_max(self) -> Ints:
-        """The newest document from outside behind each."""
-        newest: Ints = self.ends.places[self.rows, 1]
-        return newest
-
-    @property
-    def nbytes(self) -> Ints:
-        """The bytes of what each says."""
-        nbytes: Ints = self.ends.sizes[self.rows]
-        return nbytes
-
-    def take(self, some: Ints | Flags) -> EndHits:
+    def take(self, some: Ints) -> EndHits:
         """Return some of them."""
         return replace(self, which=self.which[some], rows=self.rows[some])
+
+
+@dataclass(frozen=True)
+class ClassEnds:
+    """Ends of runs of several classes, one class after the other, each with one of all `uses`.
+
+    `docids` say where each stands, `docids_max` are the newest documents from outside behind each,
+    and `nbytes` the bytes of what each says.  `parts` are those of each class, `of_part` says of
+    which part each is, and `rows` where it stands there.
+    """
+
+    uses: Sequence[Use]
+    which: Ints
+    docids: Ints
+    docids_max: Ints
+    nbytes: Ints
+    parts: Sequence[EndHits]
+    of_part: Ints
+    rows: Ints
+
+    @classmethod
+    def of(cls, parts: Sequence[EndHits]) -> ClassEnds:
+        """Return the ends of some classes."""
+        before = [0, *accumulate(len(part.uses) for part in parts)]
+        places = np.concatenate([part.ends.places[part.rows, :2] for part in parts])
+        counts = [len(part) for part in parts]
+        return cls(
+            [use for part in parts for use in part.uses],
+            np.concatenate([part.which + at for part, at in zip(parts, before, strict=False)]),
+            places[:, 0],
+            places[:, 1],
+            np.concatenate([part.ends.sizes[part.rows] for part in parts]),
+            parts,
+            np.repeat(np.arange(len(parts)), counts),
+            np.concatenate([np.arange(count) for count in counts]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    def take(self, some: Ints | Flags) -> ClassEnds:
+        """Return some of them."""
+        return replace(
+            self,
+            which=self.which[some],
+            docids=self.docids[some],
+            docids_max=self.docids_max[some],
+            nbytes=self.nbytes[some],
+            of_part=self.of_part[some],
+            rows=self.rows[some],
+        )
+
+    def of_classes(self, some: Ints) -> Iterator[EndHits]:
+        """Yield some of them, in ascending order, class by class."""
+        stops = np.searchsorted(self.of_part[some], np.arange(len(self.parts)), "right").tolist()
+        first = 0
+        for part, stop in zip(self.parts, stops, strict=True):
+            if first < stop:
+                yield part.take(self.rows[some[first:stop]])
+            first = stop
