@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -85,6 +86,20 @@ class GroupColumns:
         """Whether uses may have different tuples."""
         return bool(self.bounds.shape[1])
 
+    @cached_property
+    def of_query(self) -> Mapping[str, Sequence[int]]:
+        """The uses of each query."""
+        found: dict[str, list[int]] = {}
+        for use, query in enumerate(self.queries):
+            found.setdefault(query, []).append(use)
+        return found
+
+    def queries_of(self, uses: Flags) -> Sequence[str]:
+        """Return the queries of some uses; of all of them it is `queries` itself."""
+        if uses.all():
+            return self.queries
+        return [self.queries[i] for i in np.flatnonzero(uses).tolist()]
+
     def sums(self, tuples: Ints, weights: Ints) -> Ints:
         """Return, for each use, the sums of the weights of the tuples that it has.
 
@@ -114,6 +129,8 @@ class GroupColumns:
 
     def are_open(self, stopped: Mapping[str, int], tuples: Ints, docids: Ints) -> Flags:
         """Return which tuples somebody has who is not `stopped` before they stand."""
+        if not stopped:
+            return np.ones(len(docids), np.bool_)
         limits = np.array([stopped.get(query, UNBOUNDED) for query in self.queries], np.int64)
         are_open: Flags = docids <= limits.min()
         for limit in np.unique(limits).tolist() if not are_open.all() else ():
@@ -126,8 +143,7 @@ class GroupColumns:
 
     def take(self, some: Flags) -> GroupColumns:
         """Return some of the uses."""
-        queries = [self.queries[i] for i in np.flatnonzero(some).tolist()]
-        return GroupColumns(self.holders[some], queries, self.bounds[some])
+        return GroupColumns(self.holders[some], self.queries_of(some), self.bounds[some])
 
     def _telling(self, tuples: Ints) -> list[int]:
         """Return the bounds that some use and tuple fail."""

@@ -2,19 +2,21 @@
 
 Statements that share the streams which they read spend alike, batch for batch.  So they have one
 row of counts, as long as none of them spends anything else: what is added to all of them is added
-to it, however many they are.
+to it, however many they are.  Statements that have different tuples of one stream, as with
+different windows, spend together: the counts of these are columns, and what each of them has is
+added at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from broker.matching.boxes.columns import Ints
 from broker.matching.costs.budget import Spent
 
-__all__ = ["Begun", "InBlock", "Key"]
+__all__ = ["Begun", "Columns", "InBlock", "Key"]
 
 Key = tuple[str, int]
 """The id and the revision of a query."""
@@ -22,11 +24,14 @@ Key = tuple[str, int]
 InBlock = Mapping[int, tuple[int, int]]
 """Matches and bytes in a block of positions, by the block of what is newest behind them."""
 
+Columns = Mapping[int, Ints]
+"""Matches and bytes as in `InBlock`, a row for each of some queries."""
+
 _NOTHING: InBlock = {}
 
 
 class _Row:
-    """The counts of the queries that spend alike; `number` is how many they are."""
+    """The counts of the queries that spend alike; `number` is how many of them have this row."""
 
     __slots__ = ("counts", "keys", "number")
 
@@ -34,6 +39,80 @@ class _Row:
         self.counts = counts
         self.keys = keys
         self.number = len(keys)
+
+    def of(self, key: Key) -> InBlock:
+        """Return the counts of a query."""
+        return self.counts
+
+    def add(self, found: InBlock) -> None:
+        """Add to what each query has."""
+        self.counts = _with(self.counts, found)
+
+    def sums(self) -> Ints:
+        """Return the matches and bytes of each query."""
+        return np.array([_sum(self.counts)], np.int64).repeat(len(self.keys), axis=0)
+
+    def most(self) -> tuple[int, int]:
+        """Return the most matches, and the most bytes, that a query has."""
+        return _sum(self.counts)
+
+    def columns(self) -> Columns:
+        """Return the counts of each query in columns."""
+        whole = (len(self.keys), 2)
+        return {newest: np.full(whole, counts) for newest, counts in self.counts.items()}
+
+
+class _Each(_Row):
+    """The counts of queries that spend together, each its own; one may have none of a block."""
+
+    __slots__ = ("_places", "each")
+
+    def __init__(self, each: Columns, keys: Sequence[Key]) -> None:
+        super().__init__(_NOTHING, keys)
+        self.each = dict(each)
+        self._places: dict[Key, int] = {}
+
+    def of(self, key: Key) -> InBlock:
+        """Return the counts of a query."""
+        if not self._places:
+            self._places = {own: place for place, own in enumerate(self.keys)}
+        place = self._places[key]
+        found = {newest: tuple(counts[place].tolist()) for newest, counts in self.each.items()}
+        return {newest: counts for newest, counts in sorted(found.items()) if any(counts)}
+
+    def add(self, found: InBlock) -> None:
+        """Add to what each query has."""
+        self.add_each({newest: np.array([counts]) for newest, counts in found.items()})
+
+    def add_each(self, found: Columns) -> None:
+        """Add to what the queries have, to each its own."""
+        for newest, counts in found.items():
+            before = self.each.get(newest)
+            whole = np.zeros((len(self.keys), 2), np.int64) if before is None else before
+            self.each[newest] = whole + counts
+
+    def sums(self) -> Ints:
+        """Return the matches and bytes of each query."""
+        sums: Ints = sum(self.each.values(), np.zeros((len(self.keys), 2), np.int64))
+        return sums
+
+    def most(self) -> tuple[int, int]:
+        """Return the most matches, and the most bytes, that a query has."""
+        matches, nbytes = self.sums().max(axis=0).tolist()
+        return matches, nbytes
+
+    def columns(self) -> Columns:
+        """Return the counts of each query in columns."""
+        return self.each
+
+    def spent(self, block: int, some: Container[Key]) -> list[Spent]:
+        """Return what some of the queries have spent in a block."""
+        return [
+            Spent(*key, block, newest, *own)
+            for newest, counts in sorted(self.each.items())
+            for key, own in zip(self.keys, counts.tolist(), strict=True)
+            if key in some and any(own)
+        ]
 
 
 class Begun:
@@ -51,15 +130,18 @@ class Begun:
             Spent(*key, block, newest, *counts)
             for block, rows in self._blocks.items()
             if key in rows
-            for newest, counts in rows[key].counts.items()
+            for newest, counts in rows[key].of(key).items()
         ]
 
     def sums(self, keys: Sequence[Key]) -> Ints | None:
         """Return the matches and bytes that each of some queries has; None where none has any."""
         sums: Ints | None = None
         for rows in filter(None, self._blocks.values()):
-            found = [rows[key].counts if key in rows else _NOTHING for key in keys]
-            own = np.array([_sum(counts) for counts in found], np.int64).reshape(-1, 2)
+            if alike := self._row_of_all(rows, keys):
+                own = alike.sums()
+            else:
+                found = [rows[key].of(key) if key in rows else _NOTHING for key in keys]
+                own = np.array([_sum(counts) for counts in found], np.int64).reshape(-1, 2)
             sums = own if sums is None else sums + own
         return sums
 
@@ -67,7 +149,7 @@ class Begun:
         """Return the most matches, and the most bytes, that one of some queries has."""
         most_matches = most_bytes = 0
         for rows in filter(None, self._blocks.values()):
-            sums = [_sum(row.counts) for row in self._rows_of(rows, keys)]
+            sums = list(self._most_of(rows, keys))
             most_matches += max((matches for matches, _ in sums), default=0)
             most_bytes += max((nbytes for _, nbytes in sums), default=0)
         return most_matches, most_bytes
@@ -92,7 +174,7 @@ class Begun:
         """Add the same to what each of some queries has in a block."""
         rows = self._blocks.setdefault(block, {})
         if alike := self._row_of_all(rows, keys):
-            alike.counts = _with(alike.counts, found)
+            alike.add(found)
             return
         if rows.keys().isdisjoint(keys):
             rows.update(dict.fromkeys(keys, _Row(_with(_NOTHING, found), keys)))
@@ -100,29 +182,58 @@ class Begun:
         had = [rows.get(key) for key in keys]
         of_row: dict[int, list[Key]] = {}
         for key, row in zip(keys, had, strict=True):
-            of_row.setdefault(id(row), []).append(key)
+            if isinstance(row, _Each):
+                self._add(rows, key, found)
+            else:
+                of_row.setdefault(id(row), []).append(key)
         counts = {id(row): _NOTHING if row is None else row.counts for row in had}
         for row_id, own in of_row.items():
             rows.update(dict.fromkeys(own, _Row(_with(counts[row_id], found), own)))
         for row in had:
-            if row is not None:
+            if row is not None and not isinstance(row, _Each):
                 row.number -= 1
 
-    def spent(self, block: int, keys: Iterable[Key]) -> list[Spent]:
-        """Return what each of some queries has spent in a block."""
-        rows = self._blocks.get(block, {})
-        return [
-            Spent(*key, block, newest, *counts)
-            for key in keys
-            if key in rows
-            for newest, counts in rows[key].counts.items()
-        ]
+    def add_to_each(self, block: int, keys: Sequence[Key], found: Columns) -> None:
+        """Add to what each of some queries has in a block, to each its own."""
+        rows = self._blocks.setdefault(block, {})
+        alike = self._row_of_all(rows, keys)
+        if isinstance(alike, _Each):
+            alike.add_each(found)
+        elif alike or rows.keys().isdisjoint(keys):
+            each = _Each(alike.columns() if alike else {}, keys)
+            each.add_each(found)
+            rows.update(dict.fromkeys(keys, each))
+        else:
+            listed = {newest: counts.tolist() for newest, counts in found.items()}
+            for i, key in enumerate(keys):
+                own = {newest: (counts[i][0], counts[i][1]) for newest, counts in listed.items()}
+                if has := {newest: counts for newest, counts in own.items() if any(counts)}:
+                    self._add(rows, key, has)
 
-    def _rows_of(self, rows: Mapping[Key, _Row], keys: Sequence[Key]) -> Iterable[_Row]:
-        """Return the rows of some queries, each once."""
+    def spent(self, block: int, keys: Collection[Key]) -> list[Spent]:
+        """Return what each of some queries has spent in a block, in any order."""
+        rows = self._blocks.get(block, {})
+        found: list[Spent] = []
+        together: dict[int, _Each] = {}
+        for key in keys:
+            row = rows.get(key)
+            if isinstance(row, _Each):
+                together[id(row)] = row
+            elif row is not None:
+                found += [Spent(*key, block, newest, *own) for newest, own in row.counts.items()]
+        for each in together.values():
+            found += each.spent(block, {key for key in keys if rows.get(key) is each})
+        return found
+
+    def _most_of(self, rows: Mapping[Key, _Row], keys: Sequence[Key]) -> Iterator[tuple[int, int]]:
+        """Yield matches and bytes of which the most are the most that one of some queries has."""
         if alike := self._row_of_all(rows, keys):
-            return [alike]
-        return {id(row): row for key in keys if (row := rows.get(key))}.values()
+            yield alike.most()
+            return
+        own = [(key, row) for key in keys if (row := rows.get(key))]
+        yield from (_sum(row.of(key)) for key, row in own if isinstance(row, _Each))
+        alike_rows = {id(row): row for _, row in own if not isinstance(row, _Each)}
+        yield from (row.most() for row in alike_rows.values())
 
     def _row_of_all(self, rows: Mapping[Key, _Row], keys: Sequence[Key]) -> _Row | None:
         """Return the row that some queries have, and no other; None where that is not so."""
@@ -134,7 +245,8 @@ class Begun:
         before = rows.get(key)
         if before is not None:
             before.number -= 1
-        rows[key] = _Row(_with(_NOTHING if before is None else before.counts, found), (key,))
+        had = _NOTHING if before is None else before.of(key)
+        rows[key] = _Row(_with(had, found), (key,))
 
 
 def _sum(counts: InBlock) -> tuple[int, int]:

@@ -241,6 +241,8 @@ class Ledger:
         self._revision_of = revision_of
         self.shared = SharedCounts()
         self._untold = _Untold()
+        # By the list, which is kept so that no other one is taken for it.
+        self._keys: dict[int, tuple[Sequence[str], Sequence[Key]]] = {}
         bounds = (
             budget.pairs_max,
             bound_of(budget.bytes_per_document),
@@ -291,7 +293,7 @@ class Ledger:
         queries = counted.uses.queries
         shared = self.shared.of(queries)
         if shared is None:
-            shared = self.shared.begin(self._keys(queries), self._untold.numbers)
+            shared = self.shared.begin([*self.keys(queries)], self._untold.numbers)
             shared.sums[_MATCHES:] = self._begun.most(shared.keys)
             self._numbers(shared.apart)
         shared.counted.append(counted)
@@ -322,11 +324,16 @@ class Ledger:
         numbers = np.array([known.setdefault(name, len(known)) for name in names], np.int64)
         if before < len(known):
             new = [*islice(reversed(known), len(known) - before)][::-1]
-            self._begin(new, before)
+            self._begin(names if len(new) == len(names) else new, before)
         return numbers
 
-    def _keys(self, names: Sequence[str]) -> list[Key]:
-        return [(name, self._revision_of(name)) for name in names]
+    def keys(self, names: Sequence[str]) -> Sequence[Key]:
+        """Return the keys of queries; of one list of them, which stays as it is, the same list."""
+        known = self._keys.get(id(names))
+        if known is None:
+            known = names, [(name, self._revision_of(name)) for name in names]
+            self._keys[id(names)] = known
+        return known[1]
 
     def _begin(self, names: Sequence[str], first: int) -> None:
         """Have sums for queries that are numbered from `first` on."""
@@ -334,7 +341,7 @@ class Ledger:
         if last > len(untold.sums):
             more = np.zeros((max(64, last), _PEAKS + 2), np.int64)
             untold.sums = np.concatenate([untold.sums, more])
-        begun = self._begun.sums(self._keys(names))
+        begun = self._begun.sums(self.keys(names))
         if begun is not None:
             untold.sums[first:last, _MATCHES:] = begun
         for number, name in enumerate(names, first) if self.shared else ():

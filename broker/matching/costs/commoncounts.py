@@ -8,13 +8,14 @@ which its tuples are counted, and a query whose sum is within a bound is within 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.costs.begun import Columns
 from broker.matching.costs.blocks import Account, blocks_of
 from broker.matching.costs.budget import TUPLE_COST, Tally
 from broker.matching.usegroups import GroupColumns
@@ -85,59 +86,60 @@ class CommonCounts:
     """The tuples that have been counted in the batch in hand, and what each query has of them."""
 
     def __init__(self) -> None:
-        self._counted: list[Counted] = []
-        self._of_query: dict[str, list[tuple[int, int]]] = {}
+        # Of what has been counted, which uses' queries have not been told.
+        self._counted: list[tuple[Counted, Flags]] = []
 
-    def add(self, counted: Counted) -> tuple[list[str], Ints]:
-        """Count tuples; return the queries that have some, and the sums of each (`Ledger.note`)."""
-        sums = counted.uses.sums(counted.tuples, counted.weights)
-        some = np.flatnonzero(sums[:, _HITS])
-        place, own = len(self._counted), sums[some]
-        self._counted.append(counted)
-        queries = [counted.uses.queries[i] for i in some.tolist()]
-        for query, use in zip(queries, some.tolist(), strict=True):
-            self._of_query.setdefault(query, []).append((place, use))
+    def add(self, counted: Counted) -> tuple[Sequence[str], Ints]:
+        """Count tuples; return whose they may be, and what each has of them (`Ledger.note`)."""
+        own = counted.uses.sums(counted.tuples, counted.weights)
+        self._counted.append((counted, np.ones(len(own), np.bool_)))
         peaks = np.minimum(own, counted.peaks())
         hits, handed_on, nbytes = peaks.T
         spent = hits * TUPLE_COST + nbytes
         columns = (hits, spent, np.zeros_like(hits), handed_on, own[:, _HANDED_ON], own[:, _NBYTES])
-        return queries, np.stack(columns, axis=1)
+        return counted.uses.queries, np.stack(columns, axis=1)
 
     def tell(self, query: str, tally: Tally) -> None:
         """Charge a query's tally with all that it has, and forget it."""
-        for place, use in self._of_query.pop(query, ()):
-            counted = self._counted[place]
-            counted.tell(tally, counted.uses.has(use, counted.tuples))
+        for counted, are_untold in self._counted:
+            for use in counted.uses.of_query.get(query, ()):
+                if are_untold[use]:
+                    are_untold[use] = False
+                    counted.tell(tally, counted.uses.has(use, counted.tuples))
 
-    def in_block(self, block: int) -> Mapping[str, dict[int, tuple[int, int]]]:
-        """Return what queries have in a block of positions: tuples handed on, and bytes.
+    def in_block(self, block: int) -> Iterator[tuple[Sequence[str], Columns]]:
+        """Yield what queries have in a block of positions: tuples handed on, and bytes.
 
-        Tuples are by the block of their newest document, bytes in that of their positions.
+        Tuples are by the block of their newest document, bytes in that of their positions.  Some of
+        the queries may have nothing, and each may be yielded again with more.
         """
-        of_place = {
-            place: list(_sums_in_block(counted, block))
-            for place, counted in enumerate(self._counted)
-        }
-        found: dict[str, dict[int, tuple[int, int]]] = {}
-        for query, uses in self._of_query.items():
-            own: dict[int, tuple[int, int]] = {}
-            for place, use in uses:
-                for newest, sums in of_place[place]:
-                    _, handed_on, nbytes = sums[use]
-                    for each, count, size in ((newest, handed_on, 0), (block, 0, nbytes)):
-                        if count or size:
-                            before = own.get(each, (0, 0))
-                            own[each] = before[0] + count, before[1] + size
-            if own:
-                found[query] = own
-        return found
+        for counted, are_untold in self._counted:
+            found: dict[int, Ints] = {}
+            for newest, sums in _sums_in_block(counted, block):
+                for each, kind in ((newest, _HANDED_ON), (block, _NBYTES)):
+                    own = found.setdefault(each, np.zeros((len(sums), 2), np.int64))
+                    own[:, kind - _HANDED_ON] += sums[:, kind]
+            if found and are_untold.any():
+                untold = {newest: counts[are_untold] for newest, counts in found.items()}
+                queries = counted.uses.queries_of(are_untold)
+                has_several = len(counted.uses.of_query) < len(counted.uses.queries)
+                yield _by_query(queries, untold) if has_several else (queries, untold)
 
 
-def _sums_in_block(counted: Counted, block: int) -> Iterator[tuple[int, list[list[int]]]]:
+def _by_query(queries: Sequence[str], found: Columns) -> tuple[Sequence[str], Columns]:
+    """Return each query once, with the sums of what its uses have."""
+    numbers = {query: i for i, query in enumerate(dict.fromkeys(queries))}
+    which = np.array([numbers[query] for query in queries], np.int64)
+    sums = {newest: np.zeros((len(numbers), 2), np.int64) for newest in found}
+    for newest, counts in found.items():
+        np.add.at(sums[newest], which, counts)
+    return [*numbers], sums
+
+
+def _sums_in_block(counted: Counted, block: int) -> Iterator[tuple[int, Ints]]:
     """Yield the sums of each use in a block of positions, by the block of the newest document."""
     own = np.flatnonzero(blocks_of(counted.docids) == block)
     newest = blocks_of(counted.newest[own])
     for each in np.unique(newest).tolist():
         some = own[newest == each]
-        sums = counted.uses.sums(counted.tuples[some], counted.weights[some])
-        yield each, sums.tolist()
+        yield each, counted.uses.sums(counted.tuples[some], counted.weights[some])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
 from typing import NamedTuple
+
+import numpy as np
 
 from broker.matching.costs.begun import Begun, Key
 from broker.matching.costs.blocks import block_of
@@ -79,10 +82,10 @@ class Spending:
             self._share(counted)
             return
         queries, sums = self._common.add(counted)
-        near = {*self._ledger.note(queries, sums)} if queries else set()
-        for query in queries:
-            if query in near or query in self._tallies:
-                self.of(query)
+        near = self._ledger.note(queries, sums)
+        told = [query for query in self._tallies if query in counted.uses.of_query]
+        for query in dict.fromkeys((*told, *near)):
+            self.of(query)
 
     def _share(self, counted: Counted) -> None:
         """Count tuples for queries that all have them."""
@@ -117,12 +120,16 @@ class Spending:
             if spent or tally.is_over:
                 counts = {one.newest_block: (one.matches, one.nbytes) for one in spent}
                 begun.put(block, key, {} if tally.is_over else counts)
-        for untold in (self._common.in_block(block), self._ledger.in_block(block)):
-            for query, found in untold.items():
-                key = query, self._revision_of(query)
-                counted[key] = None
-                if found:
-                    begun.add(block, key, found)
+        for queries, columns in self._common.in_block(block):
+            keys = self._ledger.keys(queries)
+            have_some = np.any([counts.any(axis=1) for counts in columns.values()], axis=0)
+            counted |= dict.fromkeys(compress(keys, have_some.tolist()))
+            begun.add_to_each(block, keys, columns)
+        for query, found in self._ledger.in_block(block).items():
+            key = query, self._revision_of(query)
+            counted[key] = None
+            if found:
+                begun.add(block, key, found)
         for keys, alike in self._ledger.shared.in_block(block):
             counted |= dict.fromkeys(keys)
             begun.add_to_all(block, keys, alike)
