@@ -129,9 +129,12 @@ def run_replay(path: Path, subscriptions: list[int], is_broad: bool) -> None:
 # -- a live broker
 
 
-def run_live(path: Path, rate: int, minutes: float, subscriptions: int, plots: Path) -> None:
+def run_live(
+    path: Path, rate: int, minutes: float, subscriptions: int, interval: str, plots: Path
+) -> None:
     lines = list(itertools.islice(document_lines(path), 20_000))
     settings = f'lateness = "{LIVE_WINDOW}"\n[log]\nformat = "json"\nlevel = "debug"\n'
+    settings += f'[spark]\ninterval = "{interval}"\n' if interval else ""
     with tempfile.TemporaryDirectory() as name:
         broker = Broker(Path(name), settings)
         broker.start()
@@ -268,6 +271,7 @@ def main() -> None:
     parser.add_argument("--broad", action="store_true")
     parser.add_argument("--rate", type=int, default=1_000)
     parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--interval", default="", help="`spark.interval`, if not the usual one")
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--queries", type=int, default=10_000)
     parser.add_argument("--plots", type=Path, default=FIGURES)
@@ -276,7 +280,14 @@ def main() -> None:
         run_replay(arguments.lines, arguments.subscriptions or [1_000, MANY], arguments.broad)
     elif arguments.what == "live":
         subscriptions = max(arguments.subscriptions or [0])
-        run_live(arguments.lines, arguments.rate, arguments.minutes, subscriptions, arguments.plots)
+        run_live(
+            arguments.lines,
+            arguments.rate,
+            arguments.minutes,
+            subscriptions,
+            arguments.interval,
+            arguments.plots,
+        )
     elif arguments.what == "restart":
         run_restart(arguments.documents)
     else:

@@ -30,6 +30,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -51,6 +52,7 @@ from broker.pipeline.jvm import Java, Jvm, find_java, start_jvm, worker_environm
 from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.querystart import started
 from broker.pipeline.shards import ShardTask, carry_out
+from broker.pipeline.sockets import socket_directory, socket_settings
 from broker.pipeline.spoolsource import FORMAT, SpoolSource
 from broker.pipeline.store.objects import StorePlace, plainly
 from joins.shards.orders import Answer
@@ -177,9 +179,12 @@ class Records:
 class Spark:
     """A Spark session in its own JVM.  Start one per process, and stop it."""
 
-    def __init__(self, jvm: Jvm, session: SparkSession) -> None:
+    def __init__(
+        self, jvm: Jvm, session: SparkSession, sockets: TemporaryDirectory[str] | None
+    ) -> None:
         self._jvm = jvm
         self._session = session
+        self._sockets = sockets
         self._places: dict[int, RDD[int]] = {}
 
     @classmethod
@@ -212,6 +217,9 @@ class Spark:
         os.environ["PYSPARK_GATEWAY_SECRET"] = jvm.secret
         builder = SparkSession.builder.master(master).appName("xscl")
         settings = {**_SETTINGS, **(_LOOPBACK if is_local(master) else {})}
+        sockets = socket_directory() if is_local(master) else None
+        if sockets is not None:
+            settings |= socket_settings(sockets.name)
         for name, value in settings.items():
             builder = builder.config(name, value)
         workers = "broker.pipeline.shardworkers" if has_shards else "broker.pipeline.workers"
@@ -220,7 +228,7 @@ class Spark:
         session = builder.getOrCreate()
         session.dataSource.register(SpoolSource)
         _warm_up(session)
-        return cls(jvm, session)
+        return cls(jvm, session, sockets)
 
     @property
     def java(self) -> Java:
@@ -313,6 +321,8 @@ class Spark:
         for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
             os.environ.pop(name, None)
         self._jvm.stop()
+        if self._sockets is not None:
+            self._sockets.cleanup()
 
 
 class _Batch(NamedTuple):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import threading
 import time
 from collections.abc import Callable
@@ -230,6 +231,12 @@ def test_a_session_of_spark_reads_what_shards_remember(spark: Spark, tmp_path: P
     assert [row["values"] for row in rows[:3]] == [[None, "1"], [None, "2"], [None, "0"]]
     assert rows[0].end - rows[1].end == timedelta(minutes=-1)
     assert frame.filter("array_contains(values, '2')").count() == 10
+
+
+def test_spark_and_python_speak_over_sockets_of_this_user_alone(spark: Spark) -> None:
+    directory = Path(spark._session.conf.get("spark.python.unix.domain.socket.dir"))
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert any(path.is_socket() for path in directory.iterdir())
 
 
 def test_of_each_run_only_the_first_batch_is_in_the_checkpoint(
