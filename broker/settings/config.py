@@ -103,7 +103,7 @@ class SparkSettings:
     """
 
     master: str = "local[2]"
-    interval: timedelta = timedelta(milliseconds=200)
+    interval: timedelta = timedelta(milliseconds=150)
     store: str = ""
 
     def __post_init__(self) -> None:
