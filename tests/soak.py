@@ -126,6 +126,11 @@ SEARCHES = (
         "-m pytest -q -n 2 --dist loadfile -o timeout=0 tests --hypothesis-seed {seed}",
         examples=True,
     ),
+    Search(
+        "recorded items in one process, on Spark and over shards: the same rows",
+        20_000,
+        "benchmarks/lines.py --first {cases}",
+    ),
 )
 
 
