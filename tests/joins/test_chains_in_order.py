@@ -80,6 +80,26 @@ def test_elements_in_order_are_counted_as_one_by_one(
     assert taken[False]
 
 
+@pytest.mark.parametrize("source", [SOURCES[0], SOURCES[3], SOURCES[7], SOURCES[8]])
+def test_an_element_that_is_late_is_counted_with_what_is_behind_it(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes last by document in its batch, and counts from there on."""
+    seconds = [10, 11, 13, 14, 12, 15, 16]
+    kinds = zip(seconds, "aabbabb", "0013023", strict=True)
+    documents = "\n".join(
+        f"document {n} S 00:00:{second}  <{kind}><k>x</k><v>{value}</v></{kind}>"
+        for n, (second, kind, value) in enumerate(kinds, 1)
+    )
+    source = source.replace("S//a[k->z]", "S/*[k->z]").replace("S//b", "S/*")
+    text = f"SELECT <n>{{count()}}</n> FROM {source} MATCH ANY WINDOW 0 s GRACE 0 s"
+    case = asked(text, f"{documents}\ntick 8 10:00:00\n----\n")
+    found = [lines(run_engine(case, batch_size=batch)) for batch in (1, 5, 8)]
+    monkeypatch.setattr(CountedChainEvaluation, "takes_columns", False)
+    assert found == [lines(run_engine(case, batch_size=8))] * 3
+    assert found[0]
+
+
 @pytest.mark.parametrize("source", SOURCES[::3])
 def test_ends_that_are_no_numbers_to_a_statement_are_tuples(
     source: str, monkeypatch: pytest.MonkeyPatch

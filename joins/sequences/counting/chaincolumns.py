@@ -41,9 +41,10 @@ class NodesInOrder:
     stand: EndPlaces
 
     def are_behind(self, docid: int) -> bool:
-        """Return whether each is newer than those before it, and than a document."""
-        docids = self.docids
-        return bool(docids[0] >= docid and (docids[1:] >= docids[:-1]).all())
+        """Return whether each is newer than those before it, and than a document, and ends last."""
+        docids, ends_us = self.docids, self.stand.ends_us
+        ascend = [(each[1:] >= each[:-1]).all() for each in (docids, ends_us)]
+        return bool(docids[0] >= docid and all(ascend))
 
     def take(self, some: Sequence[int]) -> NodesInOrder:
         """Return some of them, in this order."""
