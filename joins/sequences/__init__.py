@@ -22,6 +22,7 @@ and the runs of `+` beside them (`docs/repetition.md`):
     runparts    tuples of operands, and runs as far as they have come
     runconditions
                 what a repetition asks of what stands before, and of each element
+    settling    elements one by one that wait until their end is settled
     runs        one repetition, batch by batch
     rungraph    runs under ANY as the paths of a graph: counted, then listed
     graphruns   one repetition in such graphs

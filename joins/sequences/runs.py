@@ -39,6 +39,7 @@ from joins.sequences.runparts import (
     Roles,
     is_remembered,
 )
+from joins.sequences.settling import SettlingParts
 from templates.decision import TupleStream
 from templates.rundecision import (
     RunDecision,
@@ -58,7 +59,7 @@ class RunEvaluation:
         self._lateness_us = lateness_us
         self._left, self._elements = Parts(), Parts()
         self._begins = [RunConditions(begin, decision) for begin in decision.begins]
-        self._waiting: list[tuple[int, int, Part]] = []
+        self._settling = SettlingParts(decision.grace_us)
         self._serial = count()
         self._entered: dict[tuple[int, Key], list[Part]] = {}
         self._heads: dict[tuple[int, Key], dict[int, Head]] = {}
@@ -88,7 +89,7 @@ class RunEvaluation:
     @property
     def waiting(self) -> int:
         """How many elements wait until they are settled."""
-        return len(self._waiting)
+        return len(self._settling)
 
     @property
     def streams(self) -> set[str]:
@@ -174,18 +175,8 @@ class RunEvaluation:
     def _entering(self, clock: WatermarkSteps) -> list[Part]:
         """Return the elements that count from documents of the batch on."""
         for part in self._elements.take_new():
-            heappush(self._waiting, (part.end_us, next(self._serial), part))
-        entering: list[Part] = []
-        newest_us = clock.newest_us - self.decision.grace_us
-        while self._waiting and self._waiting[0][0] < newest_us:
-            entering.append(heappop(self._waiting)[2])
-        ends_us = np.array([part.end_us for part in entering], np.int64)
-        settling = clock.settling(ends_us + self.decision.grace_us).tolist()
-        for part, settled in zip(entering, settling, strict=True):
-            # Of a late element it is not known which document settled its end, nor needed.
-            part.settled = settled if settled >= part.docid else 0
-            part.entered = max(settled, part.docid)
-        return entering
+            self._settling.add(0, part)
+        return [part for _, part in self._settling.entering(clock)]
 
     def _advance(self, head: Head, parts: Iterable[Part] | None) -> Iterator[DecidedRun]:
         """Yield the runs that a head becomes with what has entered, or with some of that."""

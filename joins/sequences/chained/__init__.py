@@ -2,6 +2,7 @@
 
     chains      under NEXT, PARTITION and STRICT: from one document to any that may come next
     anychains   under ANY: back from what completes them
+    chainelements  what both read, and counted chains too, and elements that wait
     chainsteps  what a step asks of a run and an element, compiled
     neighbours  what two elements that stand next to each other say of themselves
     chainparts  runs as far as they have come

@@ -25,15 +25,14 @@ from typing import NamedTuple
 
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
-from joins.memory.instance import Instance
 from joins.sequences.absentunits import Key
+from joins.sequences.chained.chainelements import ChainElements
 from joins.sequences.chained.chainparts import ChainHead, DecidedChain
 from joins.sequences.chained.chainsteps import StepEvaluation
 from joins.sequences.chained.neighbours import Neighbours, are_remembered
 from joins.sequences.clock import WatermarkSteps
-from joins.sequences.runparts import Part, Parts, Roles
+from joins.sequences.runparts import Part
 from templates.chaindecision import ChainDecision
-from templates.decision import TupleStream
 
 __all__ = ["AnyChainEvaluation"]
 
@@ -70,24 +69,15 @@ _Place = tuple[int, bool, Key]
 """A step, whether a further element of it is looked for, and the values that it must have."""
 
 
-class AnyChainEvaluation:
+class AnyChainEvaluation(ChainElements):
     """The elements of one chain."""
 
-    waiting = 0
-
     def __init__(self, decision: ChainDecision, lateness_us: int, limits: RunLimits) -> None:
-        self.decision = decision
-        self._limits = limits
+        super().__init__(decision, limits)
         self._lateness_us = lateness_us
         count = len(decision.links)
         self._steps = [StepEvaluation(decision, number, lateness_us) for number in range(count)]
         self._neighbours = [Neighbours(decision, number) for number in range(count)]
-        self._parts = [Parts(of_elements=True) for _ in decision.links]
-        self._roles = Roles()
-        for parts, link in zip(self._parts, decision.links, strict=True):
-            for each in link.elements:
-                self._roles.give(each.stream, parts)
-                parts.takes_elements_of(each.stream)
         self._lines: dict[_Place, list[_StepNode]] = defaultdict(list)
         self._reached: list[list[_StepNode]] = [[] for _ in decision.links]
         self._unreached: list[_StepNode] = []
@@ -97,24 +87,9 @@ class AnyChainEvaluation:
         self._are_counted = all(each.is_all for each in self._neighbours)
         self._newest_us = -UNBOUNDED
         self._size = 0
-        self._swept = limits.swept_parts
-        self.limit: int | None = None
 
     def __len__(self) -> int:
         return self._size
-
-    @property
-    def streams(self) -> set[str]:
-        """The names of the streams that are read."""
-        return self._roles.streams
-
-    def read(self, step: int, stream: TupleStream) -> None:
-        """Have rows of a stream be rows of the elements of a step."""
-        self._roles.give(stream, self._parts[step])
-
-    def add(self, stream: str, row: Instance) -> None:
-        """Take a row of a stream."""
-        self._roles.add(stream, row)
 
     # -- a batch -------------------------------------------------------------------------------
 

@@ -14,23 +14,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from heapq import heappop, heappush
-from itertools import count
 from operator import attrgetter
 from typing import Any
 
-import numpy as np
-
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
-from joins.memory.instance import Instance
 from joins.sequences.absentunits import Key, KeyedElements
+from joins.sequences.chained.chainelements import ChainElements
 from joins.sequences.chained.chainparts import ChainHead, DecidedChain, WaitingHeads
 from joins.sequences.chained.chainsteps import ChainAbsence, StepEvaluation
 from joins.sequences.clock import WatermarkSteps
-from joins.sequences.runparts import Part, Parts, Roles
+from joins.sequences.runparts import Part
 from templates.chaindecision import ChainDecision
-from templates.decision import TupleStream
 
 __all__ = ["ChainEvaluation"]
 
@@ -39,61 +34,29 @@ _END = attrgetter("end_us")
 _Place = tuple[int, Key]
 
 
-class ChainEvaluation:
+class ChainEvaluation(ChainElements):
     """The elements and heads of one chain."""
 
     def __init__(self, decision: ChainDecision, lateness_us: int, limits: RunLimits) -> None:
-        self.decision = decision
-        self._limits = limits
+        super().__init__(decision, limits)
         self._steps = [
             StepEvaluation(decision, number, lateness_us) for number in range(len(decision.links))
         ]
         self._absent = [ChainAbsence(decision, each, lateness_us) for each in decision.absences]
         self._is_contiguous = decision.is_contiguous
-        self._parts = [Parts(of_elements=True) for _ in decision.links]
-        self._document_parts = Parts(of_elements=True)
-        self._roles = Roles()
-        reads = [
-            *zip(self._parts, (link.elements for link in decision.links), strict=True),
-            *((each.parts, each.absent.elements) for each in self._absent),
-            (self._document_parts, decision.documents),
-        ]
-        for parts, elements in reads:
-            for each in elements:
-                self._roles.give(each.stream, parts)
-                parts.takes_elements_of(each.stream)
+        for unit in self._absent:
+            self._take(unit.parts, unit.absent.elements)
+        self._document_parts = self._parts_of(decision.documents)
         self._document_keys = {each.block: each.keys for each in decision.documents}
-        self._waiting: list[tuple[int, int, int, Part]] = []
-        self._serial = count()
         self._lines: dict[_Place, KeyedElements] = defaultdict(KeyedElements)
         self._heads: dict[_Place, WaitingHeads] = defaultdict(WaitingHeads)
         self._of_document: dict[tuple[int, ...], list[tuple[int, Part]]] = defaultdict(list)
         self._size = 0
-        self._swept = limits.swept_parts
-        self.limit: int | None = None
         self._counts: Counter[int] = Counter()
         self._head_counts: Counter[int] = Counter()
 
     def __len__(self) -> int:
         return self._size
-
-    @property
-    def waiting(self) -> int:
-        """How many elements wait until they are settled."""
-        return len(self._waiting)
-
-    @property
-    def streams(self) -> set[str]:
-        """The names of the streams that are read."""
-        return self._roles.streams
-
-    def read(self, step: int, stream: TupleStream) -> None:
-        """Have rows of a stream be rows of the elements of a step."""
-        self._roles.give(stream, self._parts[step])
-
-    def add(self, stream: str, row: Instance) -> None:
-        """Take a row of a stream."""
-        self._roles.add(stream, row)
 
     # -- a batch -------------------------------------------------------------------------------
 
@@ -113,18 +76,8 @@ class ChainEvaluation:
         """
         for step, parts in enumerate([*self._parts, self._document_parts]):
             for part in parts.take_new():
-                heappush(self._waiting, (part.end_us, next(self._serial), step, part))
-        newest_us = clock.newest_us - self.decision.grace_us
-        entering: list[tuple[int, Part]] = []
-        while self._waiting and self._waiting[0][0] < newest_us:
-            entering.append(heappop(self._waiting)[2:])
-        ends_us = np.array([part.end_us for _, part in entering], np.int64)
-        settling = clock.settling(ends_us + self.decision.grace_us).tolist()
-        for (_, part), settled in zip(entering, settling, strict=True):
-            # Of a late one it is not known which document settled its end, nor needed.
-            part.settled = settled if settled >= part.docid else 0
-            part.entered = max(settled, part.docid)
-        return entering
+                self._settling.add(step, part)
+        return self._settling.entering(clock)
 
     def _is_taken(self, head: ChainHead) -> bool:
         """Return whether a run goes on, or its newest document makes too many."""

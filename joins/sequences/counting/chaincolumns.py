@@ -95,12 +95,12 @@ class WaitingNodes:
                 step.add(own)
 
     def entering(
-        self, clock: WatermarkSteps, parts: Sequence[tuple[int, int, Part]]
+        self, clock: WatermarkSteps, parts: Sequence[tuple[int, Part]]
     ) -> NodesInOrder | None:
         """Return the elements that count from documents of the batch on, with some tuples.
 
-        These are given with the documents from which on they count, and their steps.  None says
-        that all have to be taken one by one: they are to be given back.
+        These have entered, and are given with their steps.  None says that all have to be taken one
+        by one: they are to be given back.
         """
         self._taken = {}
         for number, step in enumerate(self._steps):
@@ -144,15 +144,13 @@ class WaitingNodes:
         docids = columns.docids, columns.docids_max
         return nodes, np.stack([entered, ends_us, steps, columns.leaves, *docids, watermarks_us])
 
-    def _of_parts(
-        self, parts: Sequence[tuple[int, int, Part]]
-    ) -> tuple[list[ChainNode], Ints] | None:
+    def _of_parts(self, parts: Sequence[tuple[int, Part]]) -> tuple[list[ChainNode], Ints] | None:
         """Return tuples as nodes, with what is `_NodeColumns` of them."""
-        if len({(step, part.leaves) for _, step, part in parts}) < len(parts):
+        if len({(step, part.leaves) for step, part in parts}) < len(parts):
             return None
         nodes: list[ChainNode] = []
         rows: list[tuple[int, ...]] = []
-        for entered, step, part in parts:
+        for step, part in parts:
             if part.start_us < part.end_us or part.depth or part.match_id or len(part.leaves) > 1:
                 return None
             node = self._reading.node(step, part)
@@ -162,7 +160,7 @@ class WaitingNodes:
                 return None
             nodes.append(node)
             docids = part.leaves[0], part.docid, part.docid_max
-            rows.append((entered, part.end_us, step, *docids, part.watermark_us))
+            rows.append((part.entered, part.end_us, step, *docids, part.watermark_us))
         return nodes, np.array(rows, np.int64).reshape(-1, len(_NodeColumns._fields)).T
 
     def give_back(self) -> Iterator[tuple[str, Instance]]:

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from heapq import heappop, heappush
 from itertools import count, groupby
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
-from joins.memory.instance import Instance
+from joins.sequences.chained.chainelements import ChainElements
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.counting.chaincolumns import NodesInOrder, WaitingNodes
 from joins.sequences.counting.chaingraph import ChainEdges, ChainGraph, ChainNode, edges_from
@@ -30,9 +28,8 @@ from joins.sequences.counting.chainreading import NodeReading
 from joins.sequences.counting.chainways import chain_ways
 from joins.sequences.counting.drawing import Drawing, Label, labels_of
 from joins.sequences.counting.found import EndsInOrder, FoundGraph
-from joins.sequences.runparts import Part, Parts, Roles
+from joins.sequences.runparts import Part
 from templates.chaindecision import ChainDecision
-from templates.decision import TupleStream
 from templates.rundecision import RunAtHand, RunReading, compile_keys
 from templates.rungraphs import CountedRuns, PathGraph
 from templates.runtotals import RunTotals
@@ -40,25 +37,17 @@ from templates.runtotals import RunTotals
 __all__ = ["CountedChainEvaluation"]
 
 
-class CountedChainEvaluation:
+class CountedChainEvaluation(ChainElements):
     """The elements of one chain whose matches are counted."""
 
     def __init__(self, decision: ChainDecision, lateness_us: int, limits: RunLimits) -> None:
+        super().__init__(decision, limits)
         assert decision.counting is not None
-        self.decision = decision
         self._counting = decision.counting
         self._visible = dict(self._counting.visible)
         self._lateness_us = lateness_us
-        self._limits = limits
         self._last = len(decision.links) - 1
-        self._parts = [Parts(of_elements=True) for _ in decision.links]
-        self._roles = Roles()
-        for parts, link in zip(self._parts, decision.links, strict=True):
-            for each in link.elements:
-                self._roles.give(each.stream, parts)
-                parts.takes_elements_of(each.stream)
         self._keys = [(key.block, compile_keys(key.operand)) for key in self._counting.keys]
-        self._waiting: list[tuple[int, int, int, Part]] = []
         self._serial = count()
         self._reading = NodeReading(decision, lateness_us)
         self._graph = ChainGraph(self._reading.neighbours)
@@ -69,30 +58,15 @@ class CountedChainEvaluation:
             self._columns = WaitingNodes(decision, self._reading, point, lateness_us)
         self._newest = -1
         self._are_outside = True
-        self._swept = limits.swept_parts
         self._drawn = 0
-        self.limit: int | None = None
 
     def __len__(self) -> int:
-        return len(self._graph) + len(self._waiting)
+        return len(self._graph) + len(self._settling)
 
     @property
     def waiting(self) -> int:
         """How many elements wait until they are settled."""
-        return len(self._waiting) + len(self._columns or ())
-
-    @property
-    def streams(self) -> set[str]:
-        """The names of the streams that are read."""
-        return self._roles.streams
-
-    def read(self, step: int, stream: TupleStream) -> None:
-        """Have rows of a stream be rows of the elements of a step."""
-        self._roles.give(stream, self._parts[step])
-
-    def add(self, stream: str, row: Instance) -> None:
-        """Take a row of a stream."""
-        self._roles.add(stream, row)
+        return super().waiting + len(self._columns or ())
 
     # -- columns -------------------------------------------------------------------------------
 
@@ -121,8 +95,8 @@ class CountedChainEvaluation:
         elif entering is not None and entering.are_behind(self._newest):
             totals = ways.enter_in_order(entering.nodes)
         if entering is None or totals is None:
-            for _, step, part in waiting:
-                self._wait(step, part)
+            for step, part in waiting:
+                self._settling.add(step, part)
             for stream, row in columns.give_back():
                 self._roles.add(stream, row)
             return None
@@ -160,25 +134,13 @@ class CountedChainEvaluation:
         limit = self.limit
         return found if limit is None else [each for each in found if each.docid < limit]
 
-    def _wait(self, step: int, part: Part) -> None:
-        heappush(self._waiting, (part.end_us, next(self._serial), step, part))
-
-    def _settled(self, clock: WatermarkSteps) -> list[tuple[int, int, Part]]:
-        """Return the tuples that enter, each with the document from which on, and its step."""
+    def _settled(self, clock: WatermarkSteps) -> list[tuple[int, Part]]:
+        """Return the tuples that enter, each with its step."""
         for step, parts in enumerate(self._parts):
             for part in parts.take_new():
                 if part.docid_min > self._counting.point:
-                    self._wait(step, part)
-        newest_us = clock.newest_us - self.decision.grace_us
-        taken: list[tuple[int, Part]] = []
-        while self._waiting and self._waiting[0][0] < newest_us:
-            taken.append(heappop(self._waiting)[2:])
-        ends_us = np.array([part.end_us for _, part in taken], np.int64)
-        settling = clock.settling(ends_us + self.decision.grace_us).tolist()
-        return [
-            (max(docid, part.docid), step, part)
-            for docid, (step, part) in zip(settling, taken, strict=True)
-        ]
+                    self._settling.add(step, part)
+        return self._settling.entering(clock)
 
     def _entering(
         self, clock: WatermarkSteps
@@ -188,8 +150,8 @@ class CountedChainEvaluation:
         They are in this order, and those with one label together.
         """
         found = [
-            (docid, part.end_us, step, labels_of(part, self._visible), part)
-            for docid, step, part in self._settled(clock)
+            (part.entered, part.end_us, step, labels_of(part, self._visible), part)
+            for step, part in self._settled(clock)
         ]
         return sorted(found, key=lambda each: each[:4])
 
