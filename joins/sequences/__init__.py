@@ -30,6 +30,8 @@ and the runs of `+` beside them (`docs/repetition.md`):
     chained     a room: runs over a whole chain under MATCH
     absentunits what UNLESS takes runs away for
     runrows     runs as instances of the join
+    runevaluations
+                what finds the runs of a decision: which of several does it
     repetitions all of them, by class
 
 Invariant: what is decided at positions up to a document depends on the documents up to it, never on

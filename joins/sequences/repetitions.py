@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,79 +18,29 @@ from joins.memory.shapes import tuple_edges
 from joins.memory.slots import Ints
 from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.sequences.batch import DecidingBatch
-from joins.sequences.chained.anychains import AnyChainEvaluation
-from joins.sequences.chained.chains import ChainEvaluation
-from joins.sequences.counting.chains import CountedChainEvaluation
-from joins.sequences.counting.counted import CountedRunEvaluation
 from joins.sequences.counting.found import EndsInOrder, FoundGraph
-from joins.sequences.graphruns import GraphRunEvaluation
 from joins.sequences.lockstep.batchrows import BatchRows
 from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
 from joins.sequences.lockstep.compilation import LOOPS
 from joins.sequences.lockstep.runtable import RunTable
 from joins.sequences.runends import CountedEnds, is_plain_end
-from joins.sequences.runrows import (
-    ChainRows,
-    Documents,
-    FoundRows,
-    FoundRun,
-    GraphRows,
-    RunRows,
+from joins.sequences.runevaluations import (
+    AnyDecision,
+    AnyEvaluation,
+    AnyRuns,
+    CountedEvaluation,
+    RowEvaluation,
+    evaluation_of,
+    is_of_table,
+    rows_of,
 )
+from joins.sequences.runrows import ChainRows, Documents, FoundRows, GraphRows, in_order
 from joins.sequences.runs import RunEvaluation
 from templates.chaincode import ChainProgram
 from templates.chaindecision import ChainDecision, DecidedChains
 from templates.runchains import in_columns
-from templates.rundecision import DecidedRuns, RunDecision
 
 __all__ = ["Repetitions"]
-
-
-AnyRuns = DecidedRuns | DecidedChains
-AnyDecision = RunDecision | ChainDecision
-RowEvaluation = RunEvaluation | ChainEvaluation | AnyChainEvaluation | CountedChainEvaluation
-AnyEvaluation = RowEvaluation | ColumnChainEvaluation
-CountedEvaluation = CountedRunEvaluation | CountedChainEvaluation
-
-
-def _rows_of(number: int, runs: AnyRuns, documents: dict[int, Documents]) -> FoundRows[Any]:
-    if runs.decision.counting is not None:
-        return GraphRows(number, runs, documents)
-    if isinstance(runs, DecidedChains):
-        return ChainRows(number, runs)
-    return RunRows(number, runs)
-
-
-def _evaluation_of(decision: AnyDecision, lateness_us: int, limits: RunLimits) -> RowEvaluation:
-    if isinstance(decision, ChainDecision):
-        if decision.counting is not None:
-            return CountedChainEvaluation(decision, lateness_us, limits)
-        if decision.is_open:
-            return AnyChainEvaluation(decision, lateness_us, limits)
-        return ChainEvaluation(decision, lateness_us, limits)
-    if decision.counting is not None:
-        return CountedRunEvaluation(decision, lateness_us, limits)
-    if not decision.is_next and decision.speaks_of_neighbours:
-        return GraphRunEvaluation(decision, lateness_us, limits)
-    return RunEvaluation(decision, lateness_us, limits)
-
-
-def _stands_at(one: FoundRun) -> int:
-    """Return the document at which a run stands."""
-    return one.docid or max([part.docid for part in one.parts])
-
-
-def _in_order(found: list[Any], limit: int | None) -> list[Any]:
-    """Return runs by the documents where they stand, before a document if one is given."""
-    found.sort(key=_stands_at)
-    if limit is not None:
-        # The statements are over their budget from there on: nothing is made of these.
-        del found[bisect_left(found, limit, key=_stands_at) :]
-    return found
-
-
-def _is_of_table(evaluation: AnyEvaluation) -> TypeGuard[ColumnChainEvaluation]:
-    return isinstance(evaluation, ColumnChainEvaluation)
 
 
 def _some(instances: pa.Table, rows: Ints) -> pa.Table:
@@ -149,7 +98,7 @@ class Repetitions:
         if number not in self._classes:
             self._of_strata.setdefault(stratum, {})[number] = None
             self._classes[number] = runs
-            self._rows[number] = _rows_of(number, runs, self._documents)
+            self._rows[number] = rows_of(number, runs, self._documents)
 
     def remove(self, number: int, kind: UseKind, times: int = 1) -> None:
         """Undo so many of what `add` did; of a class that is not there it changes nothing."""
@@ -199,7 +148,7 @@ class Repetitions:
         for number, runs in self._classes.items():
             if number not in self._of_class:
                 self._of_class[number] = self._begin(runs)
-        in_use = [e.table for e in self._evaluations.values() if _is_of_table(e)]
+        in_use = [e.table for e in self._evaluations.values() if is_of_table(e)]
         self._tables = list(dict.fromkeys(in_use))
         self._one_by_one = [
             each
@@ -249,7 +198,7 @@ class Repetitions:
             stepped = in_columns(decision)
             if stepped is not None and LOOPS.are_ready():
                 return ColumnChainEvaluation(*stepped, self._table(*stepped))
-        return _evaluation_of(decision, self._lateness_us, self._limits)
+        return evaluation_of(decision, self._lateness_us, self._limits)
 
     def _table(self, decision: ChainDecision, program: ChainProgram) -> RunTable:
         """Return a table for a chain: one that reads the same elements, before these have come."""
@@ -356,7 +305,7 @@ class Repetitions:
         # A statement that shows runs may have gone, and none has come.
         evaluation.table.is_charged = True
         found, others = evaluation.decide_ends(batch.clock)
-        batch.others[number] = _in_order(list(others), evaluation.limit)
+        batch.others[number] = in_order(list(others), evaluation.limit)
         ends = CountedEnds.of_heads(found, evaluation.limit)
         if len(ends):
             yield number, ends
@@ -379,7 +328,7 @@ class Repetitions:
             found = list(evaluation.decide_graphs(batch.clock))
         else:
             found = list(evaluation.decide(batch.clock))
-        batch.found[evaluation] = found = _in_order(found, evaluation.limit)
+        batch.found[evaluation] = found = in_order(found, evaluation.limit)
         return found
 
     def _tuples(self, number: int, batch: DecidingBatch) -> list[ClassTuple]:

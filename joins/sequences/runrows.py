@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from itertools import product
 from typing import Any, Generic, Protocol, TypeVar
@@ -30,7 +31,7 @@ from templates.rundecision import (
     compile_disjuncts,
 )
 
-__all__ = ["ChainRows", "Documents", "FoundRows", "GraphRows", "RunRows"]
+__all__ = ["ChainRows", "Documents", "FoundRows", "GraphRows", "RunRows", "in_order"]
 
 _ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
 
@@ -50,6 +51,20 @@ class FoundRun(Protocol):
     @property
     def docid(self) -> int | None:
         """Where it stands, if it was decided."""
+
+
+def _stands_at(one: FoundRun) -> int:
+    """Return the document at which a run stands."""
+    return one.docid or max([part.docid for part in one.parts])
+
+
+def in_order(found: list[Any], limit: int | None) -> list[Any]:
+    """Return runs by the documents where they stand, before a document if one is given."""
+    found.sort(key=_stands_at)
+    if limit is not None:
+        # The statements are over their budget from there on: nothing is made of these.
+        del found[bisect_left(found, limit, key=_stands_at) :]
+    return found
 
 
 F = TypeVar("F", bound=FoundRun)

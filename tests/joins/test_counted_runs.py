@@ -16,7 +16,7 @@ from support.runners import lines, run_engine, run_oracle
 from broker.matching.limits import MatchingLimits
 from broker.pipeline.shards import Join
 from joins import RunLimits
-from joins.sequences.counting.counted import CountedRunEvaluation
+from joins.sequences.counting.drawnruns import DrawnRuns
 from joins.sequences.counting.lanes import RunLane
 from joins.sequences.rungraph import RunGraph
 from templates.rungraphs import CountedRuns, PathGraph, union
@@ -75,7 +75,7 @@ def test_ways_are_counted_as_they_are_drawn(source: str, monkeypatch: pytest.Mon
         counted = lines(run_engine(case, batch_size=5))
         found += len(counted)
         with monkeypatch.context() as drawn:
-            drawn.setattr(CountedRunEvaluation, "_are_matches", lambda *_: False)
+            drawn.setattr(DrawnRuns, "are_matches", lambda *_: False)
             assert counted == lines(run_engine(case, batch_size=18)), seed
     assert found
 

@@ -3,6 +3,7 @@
     lanes      elements that one run may have, each with the elements that may come next
     ways       the ways to an element that came last, counted without drawing them
     drawing    runs that have been found, as a graph of documents
+    drawnruns  runs of one repetition as such graphs, or as a number
     sums       exact sums of what stands below a number, for elements that come and go
     spread     ways between elements that need no step between any two
     window     a window in columns, whose ways a compiled loop counts (`kernels`, `compilation`)

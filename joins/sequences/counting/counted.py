@@ -9,7 +9,7 @@ match shows, enter together: they are one place of a match.
              conditions speak of what stands before, each such tuple has a lane of its own
     through  what enters completes the runs through it: back to where they begin, and on to each
              time at which they end
-    drawn    these are a graph of documents (`drawing`), in which each match is one path
+    drawn    these are a graph of documents, in which each match is one path (`drawnruns`)
 
 Where neighbours are asked for little, lanes have no steps (`plainruns`), and numbers are found.
 
@@ -22,7 +22,7 @@ Where neighbours are asked for little, lanes have no steps (`plainruns`), and nu
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, product
+from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -31,7 +31,8 @@ import pyarrow as pa
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
 from joins.sequences.clock import WatermarkSteps
-from joins.sequences.counting.drawing import Drawing, Label, labels_of
+from joins.sequences.counting.drawing import Label, labels_of
+from joins.sequences.counting.drawnruns import Begun, DrawnRuns
 from joins.sequences.counting.found import EndsInOrder, FoundGraph
 from joins.sequences.counting.inorder import WaitingColumns
 from joins.sequences.counting.lanes import (
@@ -45,19 +46,16 @@ from joins.sequences.counting.lanes import (
 )
 from joins.sequences.counting.plain import FoundWays, NotPlainError
 from joins.sequences.counting.plainruns import PlainRuns
-from joins.sequences.counting.ways import WaysBack, ways_back
+from joins.sequences.counting.ways import ways_back
 from joins.sequences.runparts import Head, Part, PartRow
 from joins.sequences.runs import RunEvaluation
-from templates.rundecision import RunAtHand, RunDecision, RunReading, compile_keys
-from templates.rungraphs import CountedRuns, PathGraph
+from templates.rundecision import RunDecision
+from templates.rungraphs import CountedRuns
 
 __all__ = ["CountedRunEvaluation"]
 
 _behind = attrgetter("behind")
 _PLACE = itemgetter(slice(0, 3))
-
-_Begun = Sequence[tuple[Start, LaneNode]]
-"""What runs begin with, each with an element that may be the first behind it."""
 
 
 class CountedRunEvaluation(RunEvaluation):
@@ -74,9 +72,7 @@ class CountedRunEvaluation(RunEvaluation):
         self._lanes_size = self._plain_size = 0
         self._steps = 0
         keys = self._counting.keys
-        self._left_keys = [compile_keys(key.operand) for key in keys if not key.is_of_elements]
-        of_elements = [(at, key) for at, key in enumerate(keys) if key.is_of_elements]
-        self._element_key = [(at, compile_keys(key.operand)) for at, key in of_elements]
+        self._drawn_runs = DrawnRuns(decision, self._conditions, lateness_us)
         # An element that is a place of a match by itself, and of which nothing is told apart.
         self._are_ways = self.decision.is_leading and not (keys or self._counting.has_steps)
         self._has_keys = any(self._conditions.keys.values())
@@ -178,9 +174,9 @@ class CountedRunEvaluation(RunEvaluation):
         if self._are_ways and len(new) == 1 and not new[0].behind:
             assert lane is not None
             ways = ways_back(lane, new[0], new[0].part.end_us - self._longest_us)
-            if self._are_matches(ways):
+            if self._drawn_runs.are_matches(ways):
                 if ways.begun:
-                    yield self._counted_ways(docid, ways)
+                    yield self._drawn_runs.counted(docid, ways)
                 return
         some = reached(new, _behind)
         for end_us in sorted({node.part.end_us for node in some}):
@@ -204,7 +200,7 @@ class CountedRunEvaluation(RunEvaluation):
         plain = self._plain
         if plain is None:
             return None
-        keys = list(dict.fromkeys(map(self._same, parts))) if self._has_keys else [()]
+        keys = list(dict.fromkeys(map(self._drawn_runs.same, parts))) if self._has_keys else [()]
         if len(keys) == 1 and not all(keys[0]):
             return []
         if len(keys) == 1 and (0, keys[0]) not in self._lanes:
@@ -231,39 +227,6 @@ class CountedRunEvaluation(RunEvaluation):
         end_us = found.end_us
         return FoundGraph(docid, found.parts, last.leaves, runs, end_us, end_us, found.documents)
 
-    def _are_matches(self, ways: WaysBack) -> bool:
-        """Return whether each path is a match, and all of it was remembered together."""
-        labels = [self._label_of(node) for node in ways.nodes]
-        if len(set(labels)) < len(labels):
-            return False
-        retention_us = self.decision.retention_us
-        if retention_us >= UNBOUNDED or not labels:
-            return True
-        newest_us = max([node.part.watermark_us for node in ways.nodes])
-        return ways.nodes[0].part.end_us >= newest_us - retention_us - self._lateness_us
-
-    def _label_of(self, node: LaneNode) -> Label:
-        if node.label is None:
-            (node.label,) = labels_of(node.part, self._visible)
-        return node.label
-
-    def _counted_ways(self, docid: int, ways: WaysBack) -> FoundGraph:
-        """Return the matches that are the ways to an element, as they are handed on."""
-        nodes = sorted(ways.nodes, key=self._place_of)
-        labels = [self._label_of(node) for node in nodes]
-        return FoundGraph(
-            docid,
-            tuple([node.part for node in nodes]),
-            tuple([label.leaf for label in labels]),
-            CountedRuns(ways.total, (), tuple([(e.block, e.nodes[0]) for e in labels])),
-            min([node.part.start_us for node in ways.begun]),
-            nodes[-1].part.end_us,
-        )
-
-    def _place_of(self, node: LaneNode) -> tuple[object, ...]:
-        """Return where an element stands among others, as `Drawing` says it of labels."""
-        return node.part.end_us, node.part.position, self._label_of(node)
-
     def _enter_lefts(self, docid: int, parts: Sequence[Part]) -> Iterator[FoundGraph]:
         """Yield the graphs of the runs behind tuples with one label."""
         begun: list[tuple[Start, LaneNode]] = []
@@ -289,7 +252,7 @@ class CountedRunEvaluation(RunEvaluation):
     def _lanes_of(self, part: Part) -> Iterable[RunLane]:
         """Return the lanes that an element enters, each once."""
         if self.decision.is_leading:
-            same = self._same(part)
+            same = self._drawn_runs.same(part)
             places = [(0, same)] if all(same) else []
             for place in places:
                 if place not in self._lanes:
@@ -362,88 +325,13 @@ class CountedRunEvaluation(RunEvaluation):
             return False
         return self.decision.is_leading or (end_us - start.part.end_us <= self.decision.window_us)
 
-    def _same(self, part: Part) -> tuple[str, ...]:
-        assert part.element is not None
-        terms = self._conditions.keys[part.blocks[0]]
-        return tuple(part.element.value(term) for term in terms)
-
-    # -- what is found -------------------------------------------------------------------------
-
-    def _graphs(self, docid: int, end_us: int, steps: Steps, begun: _Begun) -> Iterator[FoundGraph]:
+    def _graphs(self, docid: int, end_us: int, steps: Steps, begun: Begun) -> Iterator[FoundGraph]:
         """Yield the graphs of runs, by what they are told apart by."""
-        by_keys: dict[tuple[str, ...], list[tuple[Start, LaneNode]]] = {}
-        for start, node in begun:
-            for keys in self._keys_of(start, node):
-                by_keys.setdefault(keys, []).append((start, node))
-        for keys, own in by_keys.items():
-            drawn = Drawing(self._visible)
-            for some, allowed in self._remembered(steps, own):
-                drawn.draw(some, allowed)
-            for further, graph in self._by_element(keys, drawn):
-                runs = graph.deterministic()
-                if runs.first:
-                    yield self._found(docid, end_us, further, drawn, runs)
-
-    def _keys_of(self, start: Start, node: LaneNode) -> Iterable[tuple[str, ...]]:
-        """Return what runs are told apart by that is known where they begin: each choice."""
-        if self._counting.has_steps:
-            return [self._same(node.part)]
-        reading = RunReading(start.row.terms, start.part.start_us, 0, RunAtHand((), None, {}))
-        return product(*[read(reading) for read in self._left_keys])
-
-    def _remembered(self, steps: Steps, begun: _Begun) -> Iterator[tuple[_Begun, Steps]]:
-        """Yield what runs begin with, and the steps that section 1.1 leaves to those runs."""
-        retention_us = self.decision.retention_us
-        parts = [node.part for node in steps] + [start.part for start, _ in begun]
-        oldest_us = max(part.watermark_us for part in parts) - retention_us - self._lateness_us
-        if retention_us >= UNBOUNDED or min(part.end_us for part in parts) >= oldest_us:
-            yield begun, steps
-            return
-        for start, node in begun:
-            allowed: Steps = {}
-            for each in sorted(steps, key=lambda n: -n.part.end_us):
-                if self._meet(start.part, each.part):
-                    kept = [further for further in steps[each] if further in allowed]
-                    if kept or not steps[each]:
-                        allowed[each] = kept
-            if node in allowed:
-                yield [(start, node)], allowed
-
-    def _by_element(
-        self, keys: tuple[str, ...], drawn: Drawing
-    ) -> Iterator[tuple[tuple[str, ...], PathGraph[Label]]]:
-        """Yield the graph of the runs with each value of the key that is of elements, if any is."""
-        graph = drawn.graph()
-        if not self._element_key:
-            yield keys, graph
-            return
-        ((at, read),) = self._element_key
-        values: list[set[str]] = []
-        for part in drawn.parts:
-            if part.blocks[0] not in self._conditions.keys:
-                values.append(set())
-                continue
-            run = RunAtHand((), part.element, {})
-            values.append(set(read(RunReading({}, 0, part.end_us, run))))
-        for value in sorted(set().union(*values)):
-            graph_of_value = graph.through([value in own for own in values])
-            yield (*keys[:at], value, *keys[at:]), graph_of_value
-
-    def _found(
-        self,
-        docid: int,
-        end_us: int,
-        keys: tuple[str, ...],
-        drawn: Drawing,
-        runs: PathGraph[Label],
-    ) -> FoundGraph:
-        """Return runs as they are handed on."""
-        has_steps = self._counting.has_steps
-        found = FoundGraph.of_drawing(docid, end_us, keys, drawn, runs, has_steps=has_steps)
-        self._steps += found.steps
-        if self._steps > self._limits.steps:
-            self.limit = docid
-        return found
+        for found in self._drawn_runs.graphs(docid, end_us, steps, begun):
+            self._steps += found.steps
+            if self._steps > self._limits.steps:
+                self.limit = docid
+            yield found
 
     # -- what is kept --------------------------------------------------------------------------
 
