@@ -3,7 +3,7 @@
     clock       the steps of the newest event time: which document settles a time
     timeline    what stands under a key, by end, in columns: the first behind a time, the last
                 before it, all between two; whatever reads instances in order can use it
-    waiting     what waits until a time is settled
+    waiting     what waits until a time is settled: rows, and elements one by one
     planning    a room: all decisions by number, which streams are read for what, what is asked
     contenders  tuples of operands, as rows of numbers
     conditions  what is asked of rows, in columns
@@ -22,7 +22,6 @@ and the runs of `+` beside them (`docs/repetition.md`):
     runparts    tuples of operands, and runs as far as they have come
     runconditions
                 what a repetition asks of what stands before, and of each element
-    settling    elements one by one that wait until their end is settled
     runs        one repetition, batch by batch
     rungraph    runs under ANY as the paths of a graph: counted, then listed
     graphruns   one repetition in such graphs

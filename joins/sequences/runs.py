@@ -39,7 +39,7 @@ from joins.sequences.runparts import (
     Roles,
     is_remembered,
 )
-from joins.sequences.settling import SettlingParts
+from joins.sequences.waiting import SettlingParts
 from templates.decision import TupleStream
 from templates.rundecision import (
     RunDecision,

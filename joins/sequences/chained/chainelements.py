@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from joins.budget.limits import RunLimits
 from joins.memory.instance import Instance
 from joins.sequences.runparts import Parts, Roles
-from joins.sequences.settling import SettlingParts
+from joins.sequences.waiting import SettlingParts
 from templates.chaindecision import ChainDecision
 from templates.decision import TupleStream
 from templates.rundecision import ElementStream
