@@ -6,7 +6,8 @@ BY under MATCH ANY, of a statement that asks no more of its runs than how many t
 graph itself.
 
 So are the matches of a whole chain, with MATCH ANY written out, whose conditions speak of an
-element and of the one before it, in the same step or in the last one.
+element and of the one before it, in the same step or in the last one.  A source of two units or
+more and a repetition behind them is such a chain.
 """
 
 from __future__ import annotations
@@ -62,16 +63,14 @@ def is_counted(query: Query) -> bool:
         or not all(each == Call("count", ()) for each in rows.aggregates)
     ):
         return False
-    if _not_runs(query) is None:
+    if _not_runs(query) is None and not _is_longer(query):
         return _are_told_apart(query, rows.keys)
-    if _not_chain(query) is not None or query.parameters:
-        return False  # subscriptions that differ in data share what is joined
-    return len(rows.keys) <= 1 and all(_is_of_block(query, key) for key in rows.keys)
+    return _not_chain(query) is None and _are_of_chain(query)
 
 
 def counts_chain(query: Query) -> bool:
     """Return whether what a statement counts are matches of a whole chain."""
-    return _not_runs(query) is not None and is_counted(query)
+    return (_not_runs(query) is not None or _is_longer(query)) and is_counted(query)
 
 
 def not_drawn(query: Query) -> str | None:
@@ -151,6 +150,26 @@ def _functions(operand: Operand) -> set[str]:
 
 
 # -- chains ----------------------------------------------------------------------------------------
+
+
+def _is_longer(query: Query) -> bool:
+    """Return whether a source that ends with its one repetition is counted as a whole chain.
+
+    Then what stands before the repetition is no tuple for each choice of its units.
+    """
+    is_longer = _is_open(query.root) and len(chain_steps(query.root)) > 2
+    return is_longer and _not_chain(query) is None and _are_of_chain(query)
+
+
+def _are_of_chain(query: Query) -> bool:
+    """Return whether matches of a chain can be told apart as the rows of a statement ask.
+
+    Subscriptions that differ in data share what is joined.
+    """
+    keys = () if query.rows is None else query.rows.keys
+    if query.parameters:
+        return False
+    return len(keys) <= 1 and all(_is_of_block(query, key) for key in keys)
 
 
 def _is_open(root: Node) -> bool:

@@ -36,12 +36,14 @@ BY_STEPS = [
     "S//a+ FOLLOWED BY S/*+ WITHIN 9 s",
     "S/*[k->x] FOLLOWED BY {x = y} S/*[k->y] FOLLOWED BY {y = z} S//a[k->z] WITHIN 12 s",
     "S//a[v->v] FOLLOWED BY {w > 1} S/*[v->w]+ {w > 1} FOLLOWED BY S/*[v->u] WITHIN 9 s",
+    "S//a FOLLOWED BY S//b FOLLOWED BY S/*+ WITHIN 12 s SAME (//k)",
 ]
 DRAWN = [
     "S/*[v->v] FOLLOWED BY {v <= w} S/*[v->w] FOLLOWED BY {w <= u} S/*[v->u] WITHIN 15 s",
     "S//a FOLLOWED BY {, 6 s} S/*+ FOLLOWED BY {, 8 s} S/*",
     "S//a FOLLOWED BY {, 9 s} S//b+ FOLLOWED BY {, 9 s} S/*+ {, 2 s}",
     "S/*+ FOLLOWED BY {, 5 s} S//a+ WITHIN 9 s",
+    "S//a[v->v] FOLLOWED BY {v <= w, 9 s} S/*[v->w] FOLLOWED BY {, 9 s} S/*+ {, 5 s}",
 ]
 SOURCES = [f"{each} MATCH ANY" for each in (*BY_ELEMENTS, *BY_STEPS, *DRAWN)]
 
