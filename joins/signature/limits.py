@@ -39,6 +39,10 @@ class SignatureLimits:
     few_pairs: int = 100
     """Up to so many pairs are compared in one list: a call costs what a hundred pairs cost."""
 
+    compiled_pairs: int = 5_000
+    """Pairs that are compared at once from which on a compiled loop does it, where it can: array
+    operations take some 10 ms for as many, and to read the loop takes half a second, once."""
+
     wide: int = 4_096
     """From more combinations of a left slot and a right one on, values are sorted instead."""
 

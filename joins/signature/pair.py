@@ -6,6 +6,7 @@ Three ways lead to the signatures, and each wins where the others lose:
                    comparison of two arrays with a value for each pair gives one bit of each
                    signature.  A further pair costs a few nanoseconds for each two slots
     in one list    of few pairs, which asks for fewer calls
+    by a loop      the same, compiled, where that is to be had
     by sorting     of instances with many slots, where the first way would cost their product.
                    Where even the equal slots are many, they are named by value (`Grouped`)
 
@@ -30,6 +31,7 @@ import pyarrow as pa
 from joins.memory.remembered import EMPTY, Hashes, Remembered
 from joins.memory.slots import Ints, Layouts, ranges
 from joins.signature.compared import Code, Codes, Compared, SharedSlots
+from joins.signature.compilation import are_compiled
 from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 
 __all__ = ["pair_signatures"]
@@ -68,6 +70,8 @@ def pair_signatures(
             found, which_of_part = _by_sorting(remembered, part, shared, limits.listed_slots)
         elif len(part) <= limits.few_pairs:
             found, which_of_part = _in_one_list(remembered, part, shared)
+        elif are_compiled(len(part), limits):
+            found, which_of_part = _by_loop(remembered, part, shared)
         else:
             found, which_of_part = _slot_by_slot(remembered, part, shared)
         numbered = [numbers.setdefault(code, len(numbers)) for code in found]
@@ -98,6 +102,33 @@ def _of_like_width(pairs: Compared, limits: SignatureLimits) -> Iterator[Ints]:
 
 def _is_uniform(values: npt.NDArray[Any]) -> bool:
     return len(values) == 0 or bool((values == values[0]).all())
+
+
+def _by_loop(
+    remembered: Remembered, pairs: Compared, shared: SharedSlots
+) -> tuple[list[Code], Ints]:
+    """Return the signatures of many pairs, and the place of each pair's signature."""
+    from joins.signature.kernels import equal_slots
+
+    newer, older = (pairs.newer, pairs.newer_count, pairs.ends), (pairs.older, pairs.older_count)
+    own, i, j = equal_slots(*remembered.hashes, *newer, *older, shared.flags, shared.first)
+    counts = np.bincount(own, minlength=len(pairs))
+    starts = np.cumsum(counts) - counts
+    # What is equal in a pair comes in one order: the first of it, the second, and so on.
+    codes = [np.zeros(len(pairs), np.int64) for _ in range(int(counts.max()))]
+    places = np.arange(len(own)) - starts[own]
+    for place, code in enumerate(codes):
+        rows = np.flatnonzero(places == place)
+        code[own[rows]] = (i[rows] * (int(pairs.older_count.max()) + 1)) + j[rows] + 1
+    which = _grouped(
+        [pairs.is_right.astype(np.int64), pairs.newer_layout, pairs.older_layout, *codes]
+    )
+    one_of_each = np.zeros(int(which.max()) + 1, np.int64)
+    one_of_each[which] = np.arange(len(pairs))
+    of_each = counts[one_of_each]
+    at = ranges(starts[one_of_each], of_each)
+    listed = np.repeat(np.arange(len(one_of_each)), of_each), i[at], j[at]
+    return list(pairs.codes(one_of_each, *listed)), which
 
 
 def _slot_by_slot(

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle.lines import read_lines
 from support.examples import size, some
+from support.kernels import needs_kernels
 from support.tiny_limits import matching
 
 import xscl
@@ -137,6 +138,14 @@ def test_pairs_have_one_signature_whether_compared_one_by_one_or_slot_by_slot(
     expected = matches("mmqjp", stream)
     for few_pairs in (0, 1_000_000):
         assert matches("signatures", stream, few_pairs=few_pairs) == expected
+
+
+@pytest.mark.parametrize("categories", [0, 2, 12])
+def test_pairs_have_one_signature_when_a_compiled_loop_compares_them(categories: int) -> None:
+    needs_kernels()
+    stream = documents(5, categories=categories, count=14)
+    by_loop = matches("signatures", stream, few_pairs=0, compiled_pairs=0)
+    assert by_loop == matches("signatures", stream, few_pairs=0, compiled_pairs=1_000_000)
 
 
 @pytest.mark.parametrize("last", some(range(1, 16), 3))

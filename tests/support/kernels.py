@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 
 from joins.memory.compilation import compile_loops as compile_look_ups
+from joins.signature.compilation import compile_loops as compile_comparison
 from joins.similarity.compilation import compile_loops
 from templates.compiling import can_compile
 
@@ -24,3 +25,4 @@ def needs_kernels() -> None:
 def _compile_once() -> None:
     compile_loops()
     compile_look_ups()
+    compile_comparison()

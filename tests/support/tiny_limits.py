@@ -113,6 +113,7 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
         "listed_hits": (0, 2),
         "tuples": (1, 3),
         "few_pairs": (0, 2),
+        "compiled_pairs": (0, 1_000_000),
         "wide": (0,),
         "sorted_slots": (9,),
         "repeats": (0, 2),
