@@ -15,7 +15,7 @@ from joins.memory.remembered import EMPTY, Hashes
 from joins.memory.slots import Ints
 from joins.memory.sortedrun import RunColumns
 from joins.memory.times import Flags
-from templates.compiling import compiled, inlined
+from templates.compiling import borrowed, compiled, inlined
 
 __all__ = ["share_values", "values_under"]
 
@@ -23,9 +23,14 @@ Marks = npt.NDArray[np.uint32]
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int32]
 
+_FIRST_HITS = 1_024
+"""There is room for so many hits at first, and then for twice as many, and so on."""
+
 _HALF_BITS = np.uint64(32)
 _ONE = np.uint64(1)
 _BYTE_BITS, _IN_BYTE = np.uint64(3), np.uint64(7)
+
+_lent = borrowed()
 
 
 @inlined
@@ -89,8 +94,13 @@ def share_values(
 
     Of a value with more than `own_entries` entries no more are looked at.
     """
-    # To read a field of a tuple counts it: not in the loop.
-    keys, offsets, first, starts, shift, bits, bit_shift = run
+    keys, offsets, starts, bits = (
+        _lent(run.keys),
+        _lent(run.offsets),
+        _lent(run.starts),
+        _lent(run.bits),
+    )
+    first, shift, bit_shift = run.first, run.shift, run.bit_shift
     for i in range(len(hashes)):
         value = hashes[i]
         if found[i] or value == EMPTY:
@@ -119,12 +129,19 @@ def values_under(
     that, and than `few`, it is not looked up, and returned last.  Entries of instances before
     `oldest[i]` are left out.
     """
-    keys, offsets, first, starts, shift, bits, bit_shift = run
-    code_shift, of_rows, places, crowded, more, more_rows = table
-    which = np.empty(2 * len(hashes) + 64, np.int64)
+    keys, offsets, starts, bits = (
+        _lent(run.keys),
+        _lent(run.offsets),
+        _lent(run.starts),
+        _lent(run.bits),
+    )
+    first, shift, bit_shift = run.first, run.shift, run.bit_shift
+    of_rows, places, crowded = _lent(table.of_rows), _lent(table.places), _lent(table.crowded)
+    more, more_rows, code_shift = _lent(table.more), _lent(table.more_rows), table.shift
+    # Most values are in no run, and memory that nobody has touched costs more than a look-up.
+    which = np.empty(_FIRST_HITS, np.int64)
     rows, counts = np.empty_like(which), np.empty_like(which)
-    owners = np.empty_like(which)
-    many = np.empty(len(hashes), np.int64)
+    owners, many = np.empty_like(which), np.empty_like(which)
     hits, entries, others = 0, 0, 0
     low, high = np.int64(0), np.int64(0)
     for i in range(len(hashes)):
@@ -133,6 +150,8 @@ def values_under(
         if i == 0 or value != hashes[i - 1]:
             low, high = _entries(keys, starts, shift, bits, bit_shift, value)
         if high - low > few and high - low > asked[i]:
+            if others == len(many):
+                many = np.concatenate((many, np.empty_like(many)))
             many[others] = i
             others += 1
             continue

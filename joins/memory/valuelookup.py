@@ -26,6 +26,9 @@ _GONE_THROUGH = 32_000
 _FEW = 16
 """Entries of a value that are gone through however few variables are asked for."""
 
+_LARGE = 1 << 19
+"""Entries of a run from which on it is in no core's cache."""
+
 _Found = tuple[Ints, Ints, EntryHits]
 """Values, the look-up of each, and where they are."""
 
@@ -138,11 +141,17 @@ def _searched(run: IndexRun, look_ups: LookUps, values: tuple[Ints, Hashes, Ints
 def find_compiled(
     runs: Sequence[IndexRun], hashes: Hashes, variables: Ints, oldest: Ints, look_ups: LookUps
 ) -> tuple[Ints, Ints, list[EntryHits]]:
-    """Return what `AskedValues.find` does by compiled loops, in the order of the values."""
+    """Return what `AskedValues.find` does by compiled loops."""
     from joins.memory.kernels import values_under
 
+    order: Ints | None = None
+    if any(len(run) >= _LARGE for run in runs):
+        # In the order of the entries, what is looked at next is near by.
+        order = np.argsort(hashes)
+        hashes, variables, oldest = hashes[order], variables[order], oldest[order]
     starts, counts = look_ups.of_values(variables)
-    table, least = look_ups.table.columns, int(oldest.min(initial=0))
+    table = look_ups.table.columns
+    least = oldest.min(initial=np.iinfo(np.int64).max)
     found: list[_Found] = []
     for run in (run for run in runs if run.last >= least):
         which, rows, entries, owners, many = values_under(
@@ -153,7 +162,8 @@ def find_compiled(
         found.append((which, rows, hits))
         if len(many):
             found.append(_searched(run, look_ups, (many, hashes, starts, counts)))
-    return _together(found)
+    which, rows, hits_of_all = _together(found)
+    return which if order is None else order[which], rows, hits_of_all
 
 
 def _together(found: Iterable[_Found]) -> tuple[Ints, Ints, list[EntryHits]]:

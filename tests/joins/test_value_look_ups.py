@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from support.kernels import needs_kernels
 
+from joins.memory import valuelookup
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.lookups import LookUps, entry_keys
 from joins.memory.slots import Ints
@@ -43,12 +44,14 @@ def indexed(
     return indexes
 
 
-@pytest.fixture(params=["arrays", "loops"])
-def compiled_values(request: pytest.FixtureRequest) -> int:
+@pytest.fixture(params=["arrays", "loops", "loops in order"])
+def compiled_values(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Return how many values are looked up by compiled loops: any, or hardly any."""
     if request.param == "arrays":
         return 1 << 20
     needs_kernels()
+    if request.param == "loops in order":
+        monkeypatch.setattr(valuelookup, "_LARGE", 1)
     return 0
 
 
