@@ -18,9 +18,11 @@ def without_outcome(query: Query) -> Query:
 
 def no_row(query: Query, count: int) -> Reason:
     """Return what is said of several documents that match, of which no row is given."""
+    why = ["HAVING does not hold of it"] if query.rows and query.rows.having else []
+    why += ["LIMIT has given another"] if query.limit else []
     text = (
-        f"{query.id} finds all {count}; a row of exactly these is not given: HAVING does not hold"
-        " of it, LIMIT has given another, or others are in it too"
+        f"{query.id} finds all {count}; a row of exactly these is not given:"
+        f" {', '.join(why)}{', or ' if why else ''}others are in it too"
     )
     return Reason("given", False, text, "`xscl replay` shows what is given")
 
@@ -29,7 +31,8 @@ def of_outcome(query: Query, found: Reason) -> Reason:
     """Return what is said of documents that match, of which something further is asked."""
     what = []
     if query.rows is not None:
-        what.append("it is in the rows of WINDOW, of which those are given that HAVING holds of")
+        having = ", of which those are given that HAVING holds of" if query.rows.having else ""
+        what.append(f"it is in the rows of WINDOW{having}")
     if query.kind is SelectKind.DISJOINT:
         what.append("DISJOINT gives it unless its interval meets that of one given before")
     if query.limit is not None:

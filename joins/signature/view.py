@@ -43,6 +43,9 @@ from templates.template import Template
 
 __all__ = ["Signature", "SignatureView", "ViewEntry"]
 
+_UNOPENED = 32
+"""How many times as many classes are looked at while no database is open: to open it, and to write
+the classes into it, takes as long as to look at some thousands."""
 
 Bound = Mapping[int, Set[int]]
 """The variables that bind each node of a shape."""
@@ -265,7 +268,8 @@ class SignatureView:
         since, (left, right, _) = entry.complete_for, entry.signature
         if len(joined.rows) > most:
             return False
-        holding = self._needs.holding(since, equal, most)
+        classes_max = most if "db" in vars(self) else most * _UNOPENED
+        holding = self._needs.holding(since, equal, classes_max)
         if holding is None:
             return False
         of_left = self._edges.of(left.shape)

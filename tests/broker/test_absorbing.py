@@ -8,6 +8,9 @@ import pytest
 from support.budget_runs import Running, Way, documents
 from support.budgets import UNLIMITED
 
+from broker.matching.boxes.columns import Ints
+from broker.matching.hits import Hits
+from broker.matching.outcomes.gathered import Gathered
 from joins.engines import ENGINES
 from joins.memory.tupletable import ClassTuple
 
@@ -89,3 +92,21 @@ def test_what_has_been_published_is_not_made_again(monkeypatch: pytest.MonkeyPat
     assert steps[0].published
     assert found.matches == steps[1].matches
     assert {match.query for match in found.matches} == texts.keys()
+
+
+@pytest.mark.parametrize(("limit", "is_gathered"), [("", False), (" LIMIT 1 PER 1 h", True)])
+def test_matches_of_which_nothing_further_is_asked_are_not_gathered(
+    monkeypatch: pytest.MonkeyPatch, limit: str, is_gathered: bool
+) -> None:
+    gathered: list[object] = []
+    add = Gathered.add
+
+    def noting(self: Gathered, hits: Hits) -> Ints:
+        gathered.append(hits)
+        return add(self, hits)
+
+    monkeypatch.setattr(Gathered, "add", noting)
+    running = Running({"filter": TEXTS["filter"] + limit}, UNLIMITED, Way())
+    running.feed(documents(), 20)
+    assert running.lines
+    assert bool(gathered) == is_gathered

@@ -63,3 +63,12 @@ def test_what_is_added_to_all_is_added_to_each() -> None:
             assert sorted(alike.spent(0, KEYS)) == sorted(apart.spent(0, KEYS))
             again = Begun(each for key in KEYS for each in alike.of(key))
             assert sorted(again.spent(0, KEYS)) == sorted(alike.spent(0, KEYS))
+
+
+def test_the_most_that_one_has_is_exact() -> None:
+    begun = Begun()
+    assert begun.most(KEYS) == (0, 0)
+    begun.add_to_all(1, KEYS, {0: (2, 30), 1: (1, 5)})
+    begun.add(1, KEYS[2], {1: (0, 7)})
+    begun.add(2, KEYS[0], {2: (4, 1)})
+    assert begun.most(KEYS) == (3 + 4, 42 + 1)

@@ -39,7 +39,7 @@ from broker.delivery.attempt import ESCALATION, Attempt, OutcomeKind
 from broker.delivery.channels import open_channels
 from broker.delivery.chats import discord, matrix, ntfy, slack, teams, telegram
 from broker.delivery.chats.channel import ChatChannel
-from broker.delivery.chats.notice import compose
+from broker.delivery.chats.notice import Notice, TextSpan, compose
 from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryEventKind as Event
 from broker.pipeline.matchlog import CommittedMatch
@@ -196,6 +196,20 @@ def test_what_there_is_no_room_for_is_counted(kind: DestinationKind) -> None:
     (more,) = re.findall(r"and (\d+) more of the same key", text)
     assert text.count(" apart") == 200 - int(more)
     assert alert_url in json.dumps(message)
+
+
+@pytest.mark.parametrize("service", [matrix, teams], ids=lambda each: each.__name__[-6:])
+def test_a_line_takes_the_room_that_it_adds_to_a_message(service: Any) -> None:
+    line = (TextSpan('Müller: "é"'), TextSpan("there", "https://a.example/?b=1&c=2"), TextSpan("."))
+    destination = Destination.parse(ADDRESSES[DestinationKind(service.__name__.rpartition(".")[2])])
+
+    def body(lines: int) -> bytes:
+        notice = Notice("Q1", (), ((line,) * lines,), "matches", None)
+        made: bytes = service.render(notice, destination)[1]
+        return made
+
+    assert len(body(3)) - len(body(2)) == service._size(line)
+    assert "Müller".encode() in body(1)
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=400)

@@ -13,6 +13,8 @@ from broker.delivery.schedule import (
     RetryPolicy,
     decide,
 )
+from broker.delivery.worker import LIMITS
+from broker.registry.destination import DestinationKind
 
 POLICY = RetryPolicy()
 HOUR_US = 3_600_000_000
@@ -172,3 +174,11 @@ def test_a_rate_is_kept_over_time(rate: float) -> None:
             waiting.append(turn_us)
             waiting.sort()
     assert min(2_000, 9 * rate) <= begun <= 11 * rate + rate + 2
+
+
+def test_one_attempt_at_a_time_writes_to_a_file_of_duckdb() -> None:
+    endpoints, claims = Endpoints(), [("found.duckdb", LIMITS[DestinationKind.DUCKDB])]
+    assert endpoints.admit(claims, 0) is None
+    assert endpoints.admit(claims, 0) is not None
+    endpoints.done(claims, 1_000, 1_000)
+    assert endpoints.admit(claims, 1_000) is None

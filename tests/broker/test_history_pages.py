@@ -247,3 +247,13 @@ async def test_feeds_are_added_paused_removed_and_carried_as_opml(house: House) 
     assert await send(house, pause.replace("/pause", "/resume")) == "/feeds"
     assert await send(house, pause.replace("/pause", "/remove")) == "/feeds"
     assert not store.all()
+
+
+async def test_a_match_shows_what_its_query_has_built(house: House) -> None:
+    titled = '<burst link="https://a.example/1" feeds="5">Harbour shut</burst>'
+    for number, output in ((5, "<run><n>17</n><n>18</n></run>"), (7, titled)):
+        await house.room.commit(replace(match(number), output=output))
+    text = said(await page(house, "/queries/same"))
+    assert "n 17, n 18" in text
+    assert "Harbour shut link https://a.example/1, feeds 5" in text
+    assert "(no title) n 17" not in text

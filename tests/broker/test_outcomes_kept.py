@@ -126,5 +126,9 @@ def test_why_not_speaks_of_the_source_and_then_of_what_is_given() -> None:
     [query] = xscl.parse("S//i->a WINDOW 1 h HAVING count() > 9 GRACE 0 s", id="q")
     found = why_not(query, [first, second], lateness_us=0)
     assert (found.kind, found.holds) == ("given", False)
+    assert "HAVING does not hold of it, or others are in it too" in found.text
+    [query] = xscl.parse("S//i->a WINDOW 0 s GRACE 0 s", id="q")
+    found = why_not(query, [first], lateness_us=0)
+    assert found.text == "q finds this match; it is in the rows of WINDOW"
     [query] = xscl.parse("S//x->a WINDOW 1 h GRACE 0 s", id="q")
     assert why_not(query, [first], lateness_us=0).kind != "given"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from joins.classes import ClassRegistry
+from joins.memory import retention
 from joins.memory.durations import UNBOUNDED
 from joins.memory.shapes import Shapes
 from templates.joingraph import GraphNode, JoinGraph
@@ -97,3 +99,14 @@ def test_thousands_of_classes_that_change_before_somebody_looks_are_kept_for() -
     own = [i % 11 if i % 3 == 0 else max(i % 7, i % 11) for i in range(len(of_pair))]
     expected = [max(own[max(0, i - 1) : i + 1]) for i in range(len(variables))]
     assert [registry.retention.of(shape) for shape in range(len(variables))] == expected
+
+
+def test_what_is_noted_of_shapes_does_not_grow_with_every_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retention, "_BOUND_MIN", 8)
+    registry = ClassRegistry(shapes_of_one_variable())
+    for window_us in range(100):
+        registry.add(join(1, 2), window_us)
+        assert registry.retention.of(0) == window_us
+    assert len(registry.retention._bound._shapes) <= 2 * 8

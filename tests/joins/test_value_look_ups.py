@@ -16,6 +16,7 @@ from joins.memory import valuelookup
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.lookups import LookUps, entry_keys
 from joins.memory.slots import Ints
+from joins.memory.sortedrun import IndexRun
 from joins.memory.valueindexes import NewValues, ValueIndexes
 
 VARIABLES, INSTANCES = 12, 60
@@ -184,3 +185,16 @@ def under(look_ups: LookUps) -> list[list[tuple[int, int]]]:
     assert [each.tolist() for each in alone] == [[reduce(or_, own, 0)] * 2 for own in of_each]
     assert look_ups.any_of(bits[:0], asked).tolist() == [0] * len(asked)
     return [sorted((rows[i], others[i]) for i in each) for each in places]
+
+
+def test_an_instance_shares_no_value_with_itself() -> None:
+    """Where its own entry is all that there is, also where that is the newest of the run."""
+    hashes = np.array([1, 2], np.uint64) << np.uint64(40)
+    keys = entry_keys(hashes, np.zeros(2, np.int64))
+    run = IndexRun.of(keys, np.array([5, 7]), DEFAULT_MEMORY_LIMITS)
+    asked = np.sort(hashes)
+    assert run.shared(asked[:1], np.array([5]), 4).tolist() == [False]
+    assert run.shared(asked, np.array([5, 7]), 4).tolist() == [False, False]
+    assert run.shared(asked[1:], np.array([7]), 4).tolist() == [False]
+    assert run.shared(asked, np.array([5, 9]), 4).tolist() == [False, True]
+    assert run.shared(asked, np.array([8, 9]), 4).tolist() == [True, True]

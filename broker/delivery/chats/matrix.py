@@ -45,5 +45,6 @@ def url(destination: Destination, delivery_id: str) -> str:
 
 
 def _size(line: Line) -> int:
-    # As JSON has it, where a quotation mark is two bytes.
-    return len(json.dumps(text(line) + html(line), ensure_ascii=False).encode()) + 6
+    # As JSON has it, where a quotation mark is two bytes: without those around both, and with
+    # what ends the line in each.
+    return len(json.dumps(text(line) + html(line), ensure_ascii=False).encode()) - 2 + 6
