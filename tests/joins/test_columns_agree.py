@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -97,6 +98,22 @@ def test_repetitions_behind_next_are_as_the_oracle_says() -> None:
         if lines(run_engine(case, limits=ONE_BY_ONE)) != expected:
             wrong.append(seed)
     assert not wrong, "cases of column_run_case(RandomChooser(seed)) with these seeds"
+
+
+def test_the_next_is_decided_first_and_not_the_first_by_time() -> None:
+    case = parse_case(
+        "query q1\n  S//a FOLLOWED BY S//b WITHIN 8 s MATCH NEXT GRACE 5 s\n"
+        "document 1 S 12:00:10  <a/>\n"
+        "document 2 S 12:00:13  <b/>\n"
+        "document 3 S 12:00:19  <x/>\n"
+        "document 4 S 12:00:12  <b/>\n"
+        "document 5 S 12:00:30  <x/>\n"
+        "----\n"
+    )
+    expected = lines(run_oracle(case))
+    assert [each for line in expected for each in re.findall(r'"docid": (\d+)', line)] == ["1", "2"]
+    for batch_size in (1, 2, 5):
+        assert lines(run_engine(case, batch_size=batch_size)) == expected
 
 
 TEXTS = (
