@@ -84,10 +84,15 @@ class ChainDecision:
     def retained_us(self) -> int:
         """For how long what may decide is remembered: UNLESS at the beginning looks back.
 
-        It is never nothing: of a clause without a window no documents are kept.
+        Under ANY each operator and each repetition remembers what is before it by its end, so what
+        is at the beginning may be as much older for each of them.  It is never nothing: of a clause
+        without a window no documents are kept.
         """
         before = [each.window_us for each in self.absences if each.step == 0]
-        return min(INFINITE_US, max(1, self.retention_us + max(before, default=0)))
+        times = 1
+        if self.strategy is Strategy.ANY:
+            times = max(1, len(self.links) - 1 + sum(link.is_repeated for link in self.links))
+        return min(INFINITE_US, max(1, times * self.retention_us + max(before, default=0)))
 
     def conditions(self) -> Iterator[Disjunct]:
         """Yield all that is asked, of FOLD its values as comparisons."""

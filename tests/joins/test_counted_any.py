@@ -209,3 +209,30 @@ def test_chains_are_counted_as_the_oracle_says() -> None:
         if lines(found) != lines(run_oracle(case)):
             wrong.append(seed)
     assert not wrong, "cases of counted_any_case(RandomChooser(seed)) with these seeds"
+
+
+LATE_ELEMENTS = """
+lateness 2 s
+query q
+  SELECT <r>{count()}</r> FROM S//b[k->v2]->v1+ {, 5 s} FOLLOWED BY *//b[p->v6]->v4+
+    WITHIN 5 s MATCH ANY WINDOW 5 s BY v4/k GRACE 2 s
+document 1 S 00:00:20 arrival=01:00  <a><k>x</k></a>
+document 2 S 00:00:12 arrival=01:00  <b><k>x</k><p>1</p></b>
+document 3 S 00:00:13 arrival=01:00  <b><k>x</k><p>2</p></b>
+document 4 S 00:00:14 arrival=01:00  <b><k>x</k></b>
+document 5 S 00:00:21 arrival=01:00  <a><k>y</k></a>
+tick 6 00:00:17
+document 7 S 00:00:10 arrival=01:00  <b><k>y</k><p>1</p></b>
+document 8 S 00:00:15 arrival=01:00  <b><k>y</k><p>3</p></b>
+tick 9 00:10:00
+----
+"""
+
+
+def test_elements_are_there_as_long_as_a_run_with_them_may_be_taken_up() -> None:
+    """A run is remembered by its end, and its first element may be older by another window."""
+    case = parse_case(LATE_ELEMENTS.lstrip())
+    expected = lines(run_oracle(case))
+    assert expected
+    for batch_size in (1, 2, 9):
+        assert lines(run_engine(case, batch_size=batch_size)) == expected
