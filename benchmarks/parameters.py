@@ -31,6 +31,8 @@ BATCH = 250
 DOCUMENTS = 4_000
 LARGE_BATCH = 20_000
 LINKED = "{a/next = b/link, 1 h}"
+SHORT = "{a/next = b/link, 1 ms}"
+"""Shorter than the time between two items."""
 PAIR = "S//i->a FOLLOWED BY {a/next = b/link%s, %s} S//i->b"
 THREE = (
     "(S//i%s->a FOLLOWED BY {a/next = b/link, %s} S//i%s->b)"
@@ -67,12 +69,27 @@ class Workload(NamedTuple):
     """A query and the assignment of each row; rows may see nothing before a point.
 
     With more than `most` of them the query is over its budget, or too large to be registered here.
+    Where it `is_written_out` each row is a statement of its own, with its value in the text, behind
+    one for which all documents are joined.
     """
 
     text: str
     values: Callable[[int], dict[str, Any]]
     is_late: bool = False
     most: int = 1_000_000
+    is_written_out: bool = False
+
+    def queries(self, rows: int) -> list[RegisteredQuery]:
+        """Return what is registered for so many rows."""
+        if self.is_written_out:
+            other, _, own = self.text.partition(";")
+            texts = (other, *(own % self.values(i)["x"] for i in range(rows)))
+            parsed = (each for i, text in enumerate(texts) for each in xscl.parse(text, id=f"q{i}"))
+            return [*map(RegisteredQuery, parsed)]
+        *others, query = xscl.parse(self.text, id="q")
+        assignments = tuple(self.values(i) for i in range(rows))
+        points = tuple(DOCUMENTS + i for i in range(rows)) if self.is_late else ()
+        return [*map(RegisteredQuery, others), RegisteredQuery(query, 0, assignments, points)]
 
 
 WORKLOADS = {
@@ -110,6 +127,20 @@ WORKLOADS = {
         _short,
     ),
     "WHERE b/price < $x": Workload(f"{PAIR % ('', '1 h')} WHERE b/price < $x", _low),
+    "[price < 10], written out": Workload(
+        f"S//i[price < 1000000]->a FOLLOWED BY {SHORT} S//i->b;"
+        f"S//i[price < %s]->a FOLLOWED BY {LINKED} S//i->b",
+        lambda i: {"x": f"{i / 1e7:.7f}"},
+        most=100_000,
+        is_written_out=True,
+    ),
+    "[contains(title, 'w')], written out": Workload(
+        f"S//i[contains(title, 'matter')]->a FOLLOWED BY {SHORT} S//i->b;"
+        f"S//i[contains(title, '%s')]->a FOLLOWED BY {LINKED} S//i->b",
+        _name,
+        most=100_000,
+        is_written_out=True,
+    ),
     "registration point": Workload(PAIR % (" AND b/author != $x", "1 h"), _name, is_late=True),
 }
 
@@ -149,12 +180,9 @@ def resident() -> int:
 
 def measure(workload: Workload, rows: int) -> Cost:
     """Return what so many assignments of the last statement of a text cost."""
-    *others, query = xscl.parse(workload.text, id="q")
-    assignments = tuple(workload.values(i) for i in range(rows))
-    points = tuple(DOCUMENTS + i for i in range(rows)) if workload.is_late else ()
+    queries = workload.queries(rows)
     gc.collect()
     before, began = resident(), time.process_time()
-    queries = [*map(RegisteredQuery, others), RegisteredQuery(query, 0, assignments, points)]
     engine = Engine(queries, lateness_us=0)
     stream = [document(number) for number in range(1, DOCUMENTS + 1)]
     batches = []

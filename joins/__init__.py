@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from joins.budget.limits import DEFAULT_RUN_LIMITS, RunLimits
     from joins.budget.pairs import Overrun
-    from joins.classes import ClassRegistry, UseKind
+    from joins.classes import ClassRegistry, Positions, UseKind
     from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor, make_processor
     from joins.memory.durations import UNBOUNDED, Durations, Largest
     from joins.memory.instance import INSTANCE_SCHEMA, Instance, read_instances, rows_in_sub_batches
@@ -60,6 +60,7 @@ __all__ = [
     "Instance",
     "Largest",
     "Overrun",
+    "Positions",
     "Processor",
     "QueryClass",
     "RunLimits",
@@ -81,7 +82,7 @@ __all__ = [
 _HOMES = {
     "joins.budget.pairs": ("Overrun",),
     "joins.budget.limits": ("DEFAULT_RUN_LIMITS", "RunLimits"),
-    "joins.classes": ("ClassRegistry", "UseKind"),
+    "joins.classes": ("ClassRegistry", "Positions", "UseKind"),
     "joins.engines": ("DEFAULT_ENGINE", "ENGINES", "EngineName", "Processor", "make_processor"),
     "joins.memory.durations": ("UNBOUNDED", "Durations", "Largest"),
     "joins.memory.instance": (

@@ -25,6 +25,7 @@ __all__ = [
     "ClassRegistry",
     "Classified",
     "Holders",
+    "Positions",
     "Retaining",
     "UseKind",
 ]
@@ -36,7 +37,8 @@ _ROW_SCHEMA = pa.schema([f for f in INSTANCE_SCHEMA if f.name not in ("instance"
 class UseKind(NamedTuple):
     """The window and the registration point of a use: for the join, uses differ in these alone.
 
-    Where a class reads tuples that not everybody has, `holder` says who has it in use (`Holders`).
+    Where a class reads instances that not everybody has, `holder` says who has it in use
+    (`Holders`).
     """
 
     window_us: int
@@ -44,10 +46,16 @@ class UseKind(NamedTuple):
     holder: int = 0
 
 
-class Holders(Protocol):
-    """Who has the tuples that classes read."""
+Positions = Callable[[int, Ints], tuple[Ints, Ints]]
+"""Finds the nodes that a variable binds in instances, as (index into them, position)."""
 
-    def of_pairs(self, query_class: int, left: Ints, right: Ints) -> Callable[[int], Flags]:
+
+class Holders(Protocol):
+    """Who has the instances that classes read."""
+
+    def of_pairs(
+        self, query_class: int, left: Ints, right: Ints, positions: Positions
+    ) -> Callable[[int], Flags]:
         """Return what says of which of some pairs of instances a holder has both."""
 
 
@@ -265,6 +273,10 @@ class ClassRegistry:
     def kinds(self, number: int) -> list[UseKind]:
         """Return the different uses of a class, in order."""
         return sorted(self._kinds[number])
+
+    def has_holders(self, number: int) -> bool:
+        """Return whether a class reads instances that not everybody has."""
+        return any(kind.holder for kind in self._kinds[number])
 
     @property
     def strata(self) -> list[int]:

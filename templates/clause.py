@@ -25,6 +25,7 @@ from templates.queryclass import QueryClass
 from xscl.evaluation import Condition, compile_condition
 from xscl.path import Parameter
 from xscl.pattern import WORD_TESTS, Constant, TreePattern, TuplePattern, VariablePair
+from xscl.prefilters import Admitted
 from xscl.query import Call, Operand, Residual, Row, SimilarityJoin
 from xscl.table import Action
 
@@ -160,6 +161,7 @@ class Test(NamedTuple):
     place: Place | Number
     operator: str
     data: Constant | float
+    is_of_several: bool = False
 
     @property
     def is_of_strings(self) -> bool:
@@ -237,7 +239,9 @@ class Clause:
     `is_one_of_several` where the query has others, which may have the same matches.
     `reach` is how far the oldest document of a tuple may lie behind the tuple's end: the windows of
     the operator and those below it, added up.  It `reads_common` where an operand is the stream of
-    a clause that is common.
+    a clause that is common, and it `has_holders` where instances of an operand may be others'
+    alone: tuples of such a stream, or documents that fit `constants`, tests of its box against
+    numbers and words that are written out, for somebody else.
     """
 
     query_class: QueryClass
@@ -265,8 +269,14 @@ class Clause:
     counts: str = ""
     is_one_of_several: bool = False
     solved: int = 0
+    constants: tuple[Test, ...] = ()
     reach: LongestSum = field(init=False)
     reads_common: bool = field(init=False)
+
+    @property
+    def has_holders(self) -> bool:
+        """Whether it says whose an instance is that it joins."""
+        return self.reads_common or (len(self.sources) > 1 and bool(self.constants))
 
     @property
     def tested_terms(self) -> tuple[str, ...]:
@@ -331,7 +341,8 @@ def _compiled(given: Mapping[str, Any]) -> Clause:
 class Alternative:
     """One conjunctive reading of a query: its clauses, inner ones first, the root last.
 
-    `patterns`, `edges` and `valued` are what it asks of the pattern catalog.  `above` has each
+    `patterns`, `edges` and `valued` are what it asks of the pattern catalog, `admitted` the
+    constants that it has there by variable.  `above` has each
     clause with the sum of the windows of the clauses that read its tuples.
     """
 
@@ -339,6 +350,7 @@ class Alternative:
     patterns: tuple[TreePattern | TuplePattern, ...]
     edges: tuple[VariablePair, ...]
     valued: tuple[int, ...]
+    admitted: tuple[tuple[int, Admitted], ...] = ()
     above: tuple[tuple[Clause, LongestSum], ...] = field(init=False, compare=False)
 
     @property

@@ -43,8 +43,10 @@ from xscl.pattern import (
     TreePattern,
     TuplePattern,
     VariablePair,
+    breadth_of_constants,
     tree_pattern,
 )
+from xscl.prefilters import Admitted, Values
 from xscl.query import (
     INFINITE_US,
     Call,
@@ -94,6 +96,8 @@ class Side:
     nodes: list[GraphNode]
     node_of: dict[str, int]
     tests: list[tuple[int, DataTest]]
+    values: frozenset[int] = frozenset()
+    """The nodes of `Values`."""
 
 
 class ReadTerms:
@@ -115,7 +119,8 @@ class ReadTerms:
 class Compiler:
     """Compiles the clauses of one alternative, inner ones first.
 
-    With `shares` statements that differ in data read common streams, where that is possible.
+    With `shares` statements that differ in data read common streams, where that is possible, and
+    have one class at the root, also where data are numbers and words that are written out.
     """
 
     query: Query
@@ -126,6 +131,7 @@ class Compiler:
     patterns: list[TreePattern | TuplePattern] = field(default_factory=list)
     edges: list[VariablePair] = field(default_factory=list)
     valued: list[int] = field(default_factory=list)
+    admitted: list[tuple[int, Admitted]] = field(default_factory=list)
     clauses: list[Clause] = field(default_factory=list)
     shares: bool = False
 
@@ -166,7 +172,11 @@ class Compiler:
         self.clause(self.query.root, frozenset(self.visible()))
         self.catalog.want(self.edges, self.valued)
         return Alternative(
-            tuple(self.clauses), tuple(self.patterns), tuple(self.edges), tuple(self.valued)
+            tuple(self.clauses),
+            tuple(self.patterns),
+            tuple(self.edges),
+            tuple(self.valued),
+            tuple(self.admitted),
         )
 
     def visible(self) -> tuple[str, ...]:
@@ -176,20 +186,21 @@ class Compiler:
     def clause(self, node: PlainNode, needed_above: frozenset[str]) -> Clause:
         """Compile an operator after those below it; `needed_above` are terms to be handed on."""
         build = partial(self.build, is_root=node is self.query.root)
+        sharing = self.sharing(node)
         if isinstance(node, int):
-            sides = [self.block_side(node, needed_above)]
+            sides = [self.block_side(node, needed_above, sharing)]
             clause = build(sides, Disjunct(), INFINITE_US, False, needed_above)
         elif isinstance(node, From):
             assert isinstance(node.node, int)  # no other is left in a plain statement
             disjunct = self.choice[id(node)]
-            sides = [self.block_side(node.node, needed_above | self.terms(disjunct))]
+            sides = [self.block_side(node.node, needed_above | self.terms(disjunct), sharing)]
             clause = build(sides, disjunct, INFINITE_US, False, needed_above)
         else:
             assert isinstance(node, Operator)
             disjunct = self.choice[id(node)]
             own = self.terms(disjunct)
             needed = needed_above | own
-            sides = [self._side(node.left, needed), self._side(node.right, needed)]
+            sides = [self._side(each, needed, sharing) for each in (node.left, node.right)]
             window = node.window.length_us if isinstance(node.window, Window) else node.window
             if node is not self.query.root:
                 disjunct = self.without_implied(node, disjunct)
@@ -197,6 +208,26 @@ class Compiler:
             clause = build(sides, disjunct, window, is_symmetric, needed_above)
         self.clauses.append(clause)
         return clause
+
+    def sharing(self, node: PlainNode) -> int | None:
+        """Return the block of a node whose written-out numbers and words are data, if one is.
+
+        It is one of those that the root joins.  Where both might be, it is the one that asks for
+        more documents: of what differs on both sides, most pairs would be nobody's.
+        """
+        if not self.shares or node is not self.query.root:
+            return None
+        if isinstance(node, Operator):
+            operands: tuple[PlainNode, ...] = (node.left, node.right)
+        else:
+            operands = (node.node if isinstance(node, From) else node,)
+        breadths = {
+            each: breadth_of_constants(self.query.blocks[each].path)
+            for each in operands
+            if isinstance(each, int)
+        }
+        best = max(breadths, key=breadths.__getitem__, default=None)
+        return best if best is not None and breadths[best] else None
 
     def without_implied(self, node: Operator, disjunct: Disjunct) -> Disjunct:
         """Return what an operator asks but for what follows from what the root asks."""
@@ -223,9 +254,9 @@ class Compiler:
         self._give_stream(below)
         return below
 
-    def _side(self, node: PlainNode, needed: frozenset[str]) -> Side:
+    def _side(self, node: PlainNode, needed: frozenset[str], sharing: int | None) -> Side:
         if isinstance(node, int):
-            return self.block_side(node, needed)
+            return self.block_side(node, needed, sharing)
         below = self.tuples(node, needed)
         variables = below.tuple_variables
         nodes = [GraphNode(v, -1 if i == 0 else 0) for i, v in enumerate(variables)]
@@ -237,12 +268,18 @@ class Compiler:
         """Return the block that a term is of."""
         return self.block_of_term[name]
 
-    def block_side(self, block: int, needed: frozenset[str]) -> Side:
-        """Return a block's pattern as a graph that keeps the terms needed and the constants."""
+    def block_side(self, block: int, needed: frozenset[str], sharing: int | None = None) -> Side:
+        """Return a block's pattern as a graph that keeps the terms needed and the constants.
+
+        The numbers and words of the block `sharing` are data.
+        """
         of_term = self.block_of_term
         derived = {t: d for t, d in self.derived.items() if of_term[t] == block}
         variables = {v for v in self.needed if self.block_of[v] == block}
-        return self.side_of(block, needed, variables, derived, self.dropped)
+        shares = block == sharing
+        return self.side_of(
+            block, needed, variables, derived, self.dropped, shares_constants=shares
+        )
 
     def side_of(
         self,
@@ -251,13 +288,22 @@ class Compiler:
         variables: set[str],
         derived: Mapping[str, Call | PathFrom],
         dropped: set[str],
+        *,
+        shares_constants: bool = False,
     ) -> Side:
         """Return a block's pattern that binds some variables and derived terms as a graph."""
         pattern = tree_pattern(
-            self.query.blocks[block], variables, list(derived.items()), dropped, self.texts
+            self.query.blocks[block],
+            variables,
+            list(derived.items()),
+            dropped,
+            self.texts,
+            shares_constants=shares_constants,
         )
         self.patterns.append(pattern)
         ids = self.catalog.add(pattern)
+        for i, node in zip(ids, pattern.nodes, strict=True):
+            self.admitted += [(i, each) for each in node.admitted]
         of_term = self.block_of_term
         kept = {t for t in needed if of_term[t] == block}
         nodes = [
@@ -272,7 +318,8 @@ class Compiler:
         read = self.published.get(self.query.blocks[block].stream, Published(0, 0))
         instants = tuple(self.instants[t] for t in sorted(kept & self.instants.keys()))
         source = ClauseSource(block, None, read.stratum, read.retention_us, instants)
-        return Side(source, nodes, node_of, tests)
+        values = [i for i, n in enumerate(pattern.nodes) if isinstance(n.derivation, Values)]
+        return Side(source, nodes, node_of, tests, frozenset(values))
 
     def build(
         self,
@@ -354,6 +401,13 @@ class Compiler:
             compared=compared,
             carried=tuple(sorted(needed_above | compared)),
             similar=in_text(below, disjunct),
+            constants=tuple(
+                [
+                    Test(place_of(ref), *test)
+                    for ref, test in tested
+                    if ref[1] in sides[ref[0]].values
+                ]
+            ),
         )
 
     def _split(

@@ -227,8 +227,11 @@ class DecisionCompiler(Compiler):
         plain = tuple(v for v in names if self.block_of.get(v) not in of_elements)
         return plain + tuple(unit.run for unit in units)
 
-    def block_side(self, block: int, needed: frozenset[str]) -> Side:
-        """Return a block that binds what is needed here, and nothing that is asked elsewhere."""
+    def block_side(self, block: int, needed: frozenset[str], sharing: int | None = None) -> Side:
+        """Return a block that binds what is needed here, and nothing that is asked elsewhere.
+
+        Its numbers and words are filters: the streams of operands have them in their names.
+        """
         derived = {t: d for t, d in self.derived.items() if t in needed and self.block(t) == block}
         own = {v.name for v in self.query.variables if v.block == block}
         bases = {term_variable(call) for call in derived.values()}

@@ -231,7 +231,7 @@ def _taking(decision: Decision, deciding: Sequence[Clause]) -> Iterator[Test]:
     """Yield what says for which data a tuple is not taken away."""
     absent = {case.stream.name for each in decision.absences for case in each.cases}
     tests = [test for each in deciding if each.stream in absent for test in each.box]
-    for operator, data in dict.fromkeys(test[1:] for test in tests):
+    for operator, data in dict.fromkeys(test[1:3] for test in tests):
         if isinstance(data, Parameter) and operator == "=":
             yield Test(TAKEN, NONE_OF, data)
         elif isinstance(data, Parameter) and operator in INEQUALITIES:

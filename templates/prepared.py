@@ -21,7 +21,7 @@ from templates.decision import Conjunction, Decided, Decision, DecisionKind
 from templates.rundecision import DecidedRuns
 from xscl.counting import counts_chain, is_counted
 from xscl.path import Parameter, condition_parameters
-from xscl.pattern import INEQUALITIES, PatternNode, TreePattern
+from xscl.pattern import INEQUALITIES, PatternNode, TreePattern, Values
 from xscl.query import (
     INFINITE_US,
     Absence,
@@ -176,7 +176,10 @@ def _have_parameters(operands: Iterable[Operand]) -> bool:
 def _has_parameter(node: PatternNode) -> bool:
     """Return whether a parameter stands in what defines a node: in a filter, or in a function."""
     in_filters = (parameter for each in node.filters for parameter in condition_parameters(each))
-    in_function = operand_parameters(node.derivation) if node.derivation else ()
+    derivation = node.derivation
+    if derivation is None or isinstance(derivation, Values):  # no parameter is in a path of values
+        return any(in_filters)
+    in_function = operand_parameters(derivation)
     return any(chain(in_filters, in_function))
 
 

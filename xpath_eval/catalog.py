@@ -6,6 +6,9 @@ one variable, whatever a query calls it (Hong 2009, section 6.3).  So prefixes a
 shared by all query blocks, and the number of variables grows with the different things that
 queries ask for, not with the number of queries.
 
+A node with prefilters is one variable whatever constants it is asked for with (`xscl.prefilters`).
+These are counted beside it, and a plan has what they come to.
+
 What the join needs of them is asked for by pairs: the edge (v, d) says that the nodes of `d`
 below each node of `v` are wanted, by number; `v` is `d` or stands above it in the tree.  All is
 counted, so `remove` undoes `add` exactly: without patterns the catalog is as new.
@@ -22,7 +25,15 @@ from operator import itemgetter
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
-from xscl.pattern import DOCUMENT, PatternNode, TreePattern, TuplePattern, VariablePair
+from xpath_eval.prefilters import Admission, Constants
+from xscl.pattern import (
+    DOCUMENT,
+    PatternNode,
+    Prefilter,
+    TreePattern,
+    TuplePattern,
+    VariablePair,
+)
 
 __all__ = ["ANY_STREAM", "Definition", "EvaluationPlan", "Numbering", "PatternCatalog"]
 
@@ -48,14 +59,16 @@ class EvaluationPlan:
     """What an evaluator needs to know, as a value that can be sent to workers.
 
     `edges` are the pairs of variables that are wanted, `valued` the variables whose string values
-    are compared by some query.  Equal plans have equal versions.  A catalog knows the digest of
-    its definitions as it goes along; for a plan made by hand it is worked out.
+    are compared by some query, `admitted` what the prefilters of variables let through.  Equal
+    plans have equal versions.  A catalog knows the digest of its definitions as it goes along; for
+    a plan made by hand it is worked out.
     """
 
     definitions: tuple[tuple[int, Definition], ...]
     edges: tuple[VariablePair, ...]
     valued: frozenset[int]
     definitions_digest: int | None = field(default=None, compare=False, repr=False)
+    admitted: tuple[tuple[int, Admission], ...] = ()
 
     @cached_property
     def version(self) -> str:
@@ -63,7 +76,8 @@ class EvaluationPlan:
         digest = self.definitions_digest
         if digest is None:
             digest = sum(_digest(v, d) for v, d in self.definitions) % _DIGESTS
-        text = repr((digest, self.edges, sorted(self.valued)))
+        admitted = [(v, each.prefilter, each.bound, each.digest) for v, each in self.admitted]
+        text = repr((digest, self.edges, sorted(self.valued), admitted))
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
@@ -126,7 +140,7 @@ class Numbering:
         asked = node.step_definition
         step = self._steps.get(asked)
         if step is None:
-            bare = replace(node, parent=DOCUMENT, terms=(), tests=())
+            bare = replace(node, parent=DOCUMENT, terms=(), tests=(), admitted=())
             with self._lock:
                 own = _Step(len(self._steps), bare, repr(bare))
                 step = self._steps.setdefault(asked, own)
@@ -158,6 +172,7 @@ class PatternCatalog:
     _uses: Counter[int] = field(default_factory=Counter)
     _edges: Counter[VariablePair] = field(default_factory=Counter)
     _valued: Counter[int] = field(default_factory=Counter)
+    _admitted: dict[tuple[int, Prefilter], Constants] = field(default_factory=dict)
     _digest: int = 0
     _plan: EvaluationPlan | None = None
 
@@ -173,6 +188,12 @@ class PatternCatalog:
             variables.append(variable)
             if node.terms:
                 self.names.setdefault(variable, node.terms[0])
+            for prefilter, constant in node.admitted:
+                constants = self._admitted.get((variable, prefilter))
+                if constants is None:
+                    constants = self._admitted[variable, prefilter] = Constants.of(prefilter)
+                if constants.add(constant):
+                    self._plan = None
         return tuple(variables)
 
     def _add_tuples(self, pattern: TuplePattern) -> tuple[int, ...]:
@@ -199,8 +220,15 @@ class PatternCatalog:
             if not held.uses:
                 del self._tuples[pattern.stream]
             return
-        variables = list(self._find(pattern))
-        for variable in reversed(variables):
+        root, *variables = self._find(pattern)
+        for variable, node in zip(variables, pattern.nodes, strict=True):
+            for prefilter, constant in node.admitted:
+                constants = self._admitted[variable, prefilter]
+                if constants.remove(constant):
+                    self._plan = None
+                if not constants:
+                    del self._admitted[variable, prefilter]
+        for variable in reversed([root, *variables]):
             self._release(variable)
 
     def want(self, edges: Iterable[VariablePair], valued: Iterable[int]) -> None:
@@ -223,6 +251,12 @@ class PatternCatalog:
                 tuple(sorted(self._edges)),
                 frozenset(self._valued),
                 self._digest,
+                tuple(
+                    (variable, constants.admission)
+                    for (variable, _), constants in sorted(
+                        self._admitted.items(), key=lambda each: (each[0][0], repr(each[0][1]))
+                    )
+                ),
             )
         return self._plan
 

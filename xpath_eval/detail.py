@@ -19,16 +19,19 @@ from xscl.path import (
     StringTest,
     value_paths,
 )
-from xscl.pattern import PatternNode
+from xscl.pattern import PatternNode, Values
 
 __all__ = ["detail_of"]
 
 
 def detail_of(node: PatternNode) -> Detail:
-    """Return how much of a structure a node's step and filters can tell apart."""
+    """Return how much of a structure a node's step, filters and values can tell apart."""
     asked = [*node.filters]
+    asked += [Exists(prefilter.path) for prefilter in node.prefilters]
     if isinstance(node.derivation, PathFrom):
         asked.append(Exists(node.derivation.path))
+    elif isinstance(node.derivation, Values):
+        asked.append(Exists(node.derivation.operand.path))
     return max(
         _step_detail(node.axis, node.test, node.is_deep),
         max(map(_condition_detail, asked), default=Detail.NAMES),

@@ -141,6 +141,7 @@ class Evaluator:
         for variable in self._tree.variables.values():
             variable.unwatch()
         self._tree.replace(self.plan, plan)
+        self._tree.admit(plan)
         self.plan = plan
         for high, low in plan.edges:
             self._tree.variables[low].highs.append(high)

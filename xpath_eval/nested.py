@@ -58,7 +58,7 @@ def is_nested(variable: StepVariable) -> bool:
     while above is not None and above.parent is not None:
         if above.step is None or not above.step.is_followed:
             return False
-        if not all(map(_is_plain_path, above.filters)):
+        if above.prefilters or not all(map(_is_plain_path, above.filters)):
             return False
         is_filtered = is_filtered or bool(above.filters)
         above = above.parent

@@ -12,7 +12,9 @@ differ in their filters only.  A group keeps those filters by kind:
 - none: one variable selects all candidates;
 - of structure: each is decided once for each raw shape;
 - of text: an index of tests finds the variables that some candidate may satisfy
-  (`xpath_eval.testindex`); the others are never looked at.
+  (`xpath_eval.testindex`); the others are never looked at;
+- of all who share it: a variable with prefilters selects all candidates that pass its filters, if
+  each prefilter holds at some candidate, else none.  Such variables are few.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ from typing import NamedTuple
 from xpath_eval.catalog import Definition
 from xpath_eval.conditions import Filters, needs_values
 from xpath_eval.nodesets import exact_name
+from xpath_eval.prefilters import AdmissionTest
 from xpath_eval.testindex import TestIndex
 from xscl.path import Axis, Condition, Exists, NodeTest, counts_positions
+from xscl.pattern import Prefilter
 
 __all__ = ["AutomatonStep", "StepGroup", "StepKey", "StepVariable", "Structural"]
 
@@ -70,7 +74,8 @@ class StepVariable:
 
     What is wanted of it is noted here too.  `highs` are the variables from which it is wanted.  One
     that `is_labelled` has its edge to itself from elsewhere; the walk goes through one that
-    `is_walked`, and begins at plain ones that are `is_asked`.
+    `is_walked`, and begins at plain ones that are `is_asked`.  `prefilters` say what these let
+    through now.
     """
 
     __slots__ = (
@@ -85,6 +90,7 @@ class StepVariable:
         "is_plain",
         "is_walked",
         "parent",
+        "prefilters",
         "step",
     )
 
@@ -106,10 +112,15 @@ class StepVariable:
         self.groups: dict[StepKey, StepGroup] = {}
         self.derived: list[StepVariable] = []
         self.counts_positions = any(map(counts_positions, self.filters))
+        pattern = definition.step
+        self.prefilters: dict[Prefilter, AdmissionTest] = {
+            each: AdmissionTest(each) for each in (pattern.prefilters if pattern else ())
+        }
         self.is_plain: bool = (
             step is not None
             and step.is_followed
             and not self.filters
+            and not self.prefilters
             and (parent is None or parent.is_plain)
         )
 
@@ -161,7 +172,17 @@ class StepGroup:
     The walk looks at a group that `is_walked`, and asks about one that `is_open`.
     """
 
-    __slots__ = ("free", "index", "is_open", "is_walked", "open", "parent", "step", "structural")
+    __slots__ = (
+        "free",
+        "index",
+        "is_open",
+        "is_walked",
+        "open",
+        "parent",
+        "prefiltered",
+        "step",
+        "structural",
+    )
 
     def __init__(self, parent: StepVariable, step: AutomatonStep) -> None:
         self.parent = parent
@@ -171,6 +192,7 @@ class StepGroup:
         self.free: StepVariable | None = None
         self.structural: dict[int, Structural] = {}
         self.open: dict[int, StepVariable] = {}
+        self.prefiltered: dict[int, StepVariable] = {}
         self.index = TestIndex()
 
     def __bool__(self) -> bool:
@@ -178,7 +200,9 @@ class StepGroup:
 
     def add(self, variable: StepVariable) -> None:
         """Take in a variable, which is not plain."""
-        if not variable.filters:
+        if variable.prefilters:
+            self.open[variable.id] = self.prefiltered[variable.id] = variable
+        elif not variable.filters:
             self.free = variable
         elif any(map(needs_values, variable.filters)):
             self.open[variable.id] = variable
@@ -189,7 +213,9 @@ class StepGroup:
 
     def remove(self, variable: StepVariable) -> None:
         """Undo `add`."""
-        if not variable.filters:
+        if variable.prefilters:
+            del self.open[variable.id], self.prefiltered[variable.id]
+        elif not variable.filters:
             self.free = None
         elif self.open.pop(variable.id, None) is not None:
             self.index.remove(variable.id, variable.filters)

@@ -30,6 +30,7 @@ class StepTree:
         """Steps below which something has changed since this was last cleared."""
         self._free: list[int] = []
         self._details: Counter[Detail] = Counter()
+        self._prefiltered: dict[int, StepVariable] = {}
 
     @property
     def detail(self) -> Detail:
@@ -61,6 +62,13 @@ class StepTree:
             self.add(variable, after[variable])
         return len(changed)
 
+    def admit(self, plan: EvaluationPlan) -> None:
+        """Let prefilters through what a plan says; its definitions are there."""
+        admitted = {(variable, each.prefilter): each for variable, each in plan.admitted}
+        for variable in self._prefiltered.values():
+            for prefilter, test in variable.prefilters.items():
+                test.follow(admitted.get((variable.id, prefilter)))
+
     def add(self, id_: int, definition: Definition) -> None:
         """Add one definition, after the one above it."""
         pattern = definition.step
@@ -79,6 +87,8 @@ class StepTree:
             self._hang(variable, parent)
             self._details[detail_of(pattern)] += 1
         self.variables[id_] = variable
+        if variable.prefilters:
+            self._prefiltered[id_] = variable
         if step is not None:
             step.uses += 1
             if variable.is_plain:
@@ -87,6 +97,7 @@ class StepTree:
     def remove(self, id_: int) -> None:
         """Remove one definition, after all below it."""
         variable = self.variables.pop(id_)
+        self._prefiltered.pop(id_, None)
         pattern, parent, step = variable.definition.step, variable.parent, variable.step
         if pattern is None or parent is None:
             del self.roots[variable.definition.stream]

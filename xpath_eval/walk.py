@@ -29,6 +29,7 @@ from xscl import functions
 from xscl.comparison import REVISION, Call, Derived, PathFrom
 from xscl.evaluation import optional_values
 from xscl.path import Axis
+from xscl.pattern import Values
 
 __all__ = ["DERIVED_CHARACTERS_MAX", "Answer", "Asker", "ConditionQuestion", "Stage", "Walk"]
 
@@ -269,7 +270,21 @@ class Asker(Conditions):
         if isinstance(about, StepVariable):
             return tuple(self._derive(about, question.places))
         found = about.index.find(question.places, self.values)
-        return tuple(self._passed(about, question, found)) if found else ()
+        passed = self._passed(about, question, found) if found else ()
+        return (*passed, *self._admitted(about, question))
+
+    def _admitted(self, group: StepGroup, question: ConditionQuestion) -> Iterable[tuple[int, int]]:
+        """Yield the variables whose prefilters hold in the document, with their nodes."""
+        for variable in group.prefiltered.values():
+            if variable.is_walked and all(
+                any(test.holds(self.values(test.operand, node)) for node in question.places)
+                for test in variable.prefilters.values()
+            ):
+                nodes = question.nodes
+                if variable.filters:
+                    nodes = survivors(self._structure, self, variable, nodes)
+                if nodes:
+                    yield variable.id, nodes
 
     def _derive(self, variable: StepVariable, nodes: Iterable[int]) -> Iterable[tuple[int, int]]:
         step = variable.definition.step
@@ -286,7 +301,11 @@ class Asker(Conditions):
             self.derived[variable.id, node] = values
             yield node, len(values)
 
-    def _derived_values(self, derivation: Derived | PathFrom, node: int) -> tuple[str, ...]:
+    def _derived_values(
+        self, derivation: Derived | PathFrom | Values, node: int
+    ) -> tuple[str, ...]:
+        if isinstance(derivation, Values):
+            return derivation.of([str(each) for each in self.values(derivation.operand, node)])
         if isinstance(derivation, PathFrom):
             selected = self.select(derivation.path, node)
             return (optional_values(map(self.value, selected)),)

@@ -13,8 +13,9 @@ differ in needs only still share every node that both have:
 - A predicate that binds nothing needed is a filter, word for word but without variables.
 - A comparison with data, in a place that must hold, is a *test* of the node compared and no
   structure: a million such blocks are one pattern.  Data are strings held for equality, and
-  parameters wherever they stand (`DataTest`); a number or a word that is written out is a filter,
-  which spares the join the documents that fail it.
+  parameters wherever they stand (`DataTest`).  A number or a word that is written out is a filter,
+  which spares the join the documents that fail it; or, where that is asked for, it is data of the
+  values below the node (`Values`), and the node has a filter of all who share it (`Prefilter`).
 - Where a step counts positions, the predicates up to the last one that does are filters, in
   order, because each counts what those before it left.
 
@@ -45,9 +46,11 @@ from xscl.path import (
     Step,
     StringTest,
     Value,
+    condition_parameters,
     counts_positions,
     value_paths,
 )
+from xscl.prefilters import Admitted, Prefilter, Values, ValuesKind
 from xscl.query import Block, Derived, PathFrom, VariableValue, operand_variables
 from xscl.query import Call as DerivedCall
 from xscl.rewriting import strip_variables, without_predicates
@@ -59,9 +62,14 @@ __all__ = [
     "Constant",
     "DataTest",
     "PatternNode",
+    "Prefilter",
     "TreePattern",
     "TuplePattern",
+    "Values",
     "VariablePair",
+    "admitted_constant",
+    "breadth_of_constants",
+    "conjuncts",
     "derivation",
     "term_variable",
     "tree_pattern",
@@ -78,10 +86,19 @@ WORD_TESTS = ("contains", "starts-with", "ends-with")
 
 
 class DataTest(NamedTuple):
-    """What a node's value is held against: `=`, `!=`, an inequality, `contains` or the like."""
+    """What a node's value is held against: `=`, `!=`, an inequality, `contains` or the like.
+
+    A text may stand for several values (`Values`): then the test holds if it does for one of them.
+    """
 
     operator: str
     data: Constant | float
+    is_of_several: bool = False
+
+    @property
+    def is_equality(self) -> bool:
+        """Whether the one value must equal its data."""
+        return self.operator == "=" and not self.is_of_several
 
 
 DOCUMENT = -1
@@ -95,7 +112,9 @@ class PatternNode:
     `parent` is the index of a node before it, or `DOCUMENT`.  `terms` are the needed terms that it
     binds, `tests` what its value is held against.  A node with a `derivation` has no step of its
     own: it stands for the values of that function of its parent's string value; of an optional path
-    it has one value for all that the path selects there (`xscl.evaluation.optional_values`).
+    it has one value for all that the path selects there (`xscl.evaluation.optional_values`), as
+    `Values` have.  `prefilters` are a part of what the node is; the constants that the block has
+    `admitted` to them are not.
     """
 
     parent: int
@@ -105,17 +124,20 @@ class PatternNode:
     filters: tuple[Condition, ...] = ()
     terms: tuple[str, ...] = ()
     tests: tuple[DataTest, ...] = ()
-    derivation: Derived | PathFrom | None = None
+    derivation: Derived | PathFrom | Values | None = None
+    prefilters: tuple[Prefilter, ...] = ()
+    admitted: tuple[Admitted, ...] = ()
 
     @property
     def constants(self) -> tuple[Constant, ...]:
         """What its value must equal."""
-        return tuple([c for operator, c in self.tests if operator == "=" and _is_constant(c)])
+        return tuple([t.data for t in self.tests if t.is_equality and _is_constant(t.data)])
 
     @property
     def step_definition(self) -> tuple[object, ...]:
         """What tells this node from its siblings; with its parent's, its definition."""
-        return (self.axis, self.test, self.is_deep, self.filters, self.derivation)
+        own = (self.axis, self.test, self.is_deep, self.filters, self.derivation)
+        return (*own, self.prefilters) if self.prefilters else own
 
 
 def _is_constant(data: Constant | float) -> TypeGuard[Constant]:
@@ -172,6 +194,8 @@ def tree_pattern(
     derived: Iterable[tuple[str, DerivedCall | PathFrom]] = (),
     dropped: Collection[str] = (),
     texts: Collection[str] = (),
+    *,
+    shares_constants: bool = False,
 ) -> TreePattern:
     """Return a block's pattern with the needed variables and derived terms as nodes.
 
@@ -179,12 +203,13 @@ def tree_pattern(
     the optional path from one.
     Predicates that bind a variable in `dropped` are left out, as if they had not been written.
     `texts` are the parameters that stand for strings.
+    With `shares_constants` numbers and words that are written out are data where they can be.
     The block root is always a node.
     """
     derived = tuple(derived)
     shown = frozenset(needed) | {block.root}
     wanted = shown | {term_variable(call) for _, call in derived}
-    builder = _Builder(wanted, shown, frozenset(texts))
+    builder = _Builder(wanted, shown, frozenset(texts), shares_constants)
     builder.add_path(DOCUMENT, without_predicates(block.path, frozenset(dropped)))
     for name, path in block.keys:
         if name in shown:
@@ -216,7 +241,8 @@ class _Node:
     filters: tuple[Condition, ...] = ()
     terms: tuple[str, ...] = ()
     tests: tuple[DataTest, ...] = ()
-    derivation: Derived | PathFrom | None = None
+    derivation: Derived | PathFrom | Values | None = None
+    admitted: list[Admitted] = field(default_factory=list)
 
     def made(self) -> PatternNode:
         """Return the node as it is now."""
@@ -229,7 +255,20 @@ class _Node:
             self.terms,
             self.tests,
             self.derivation,
+            tuple(sorted({prefilter for prefilter, _ in self.admitted}, key=repr)),
+            tuple(self.admitted),
         )
+
+    def values(self, index: int) -> Iterator[_Node]:
+        """Yield a node below this one, at an index, for each kind of values that are tested."""
+        tests: dict[Values, list[DataTest]] = {}
+        for prefilter, constant in sorted(self.admitted, key=repr):
+            values = prefilter.values
+            test = DataTest(prefilter.operator, constant, values.kind is ValuesKind.ALL)
+            tests.setdefault(values, []).append(test)
+        for values, own in tests.items():
+            distinct = tuple(dict.fromkeys(own))
+            yield _Node(index, Axis.SELF, NodeTest(ANY), tests=distinct, derivation=values)
 
 
 @dataclass
@@ -239,20 +278,32 @@ class _Builder:
     wanted: frozenset[str]
     shown: frozenset[str]
     texts: frozenset[str]
+    shares_constants: bool
     nodes: list[_Node] = field(default_factory=list)
     node_by_variable: dict[str, int] = field(default_factory=dict)
 
     def pattern_nodes(self) -> tuple[PatternNode, ...]:
-        """Return the nodes as they are now."""
-        return tuple([node.made() for node in self.nodes])
+        """Return the nodes as they are now, those of tested values last."""
+        values = [each for i, node in enumerate(self.nodes) for each in node.values(i)]
+        return tuple([node.made() for node in [*self.nodes, *values]])
 
     def add_path(self, parent: int, path: Path) -> int:
-        for step in path.steps:
-            parent = self.add_step(parent, step)
+        # What stands above a node that a tuple shows is one node, unless `//` is between them.
+        are_one: list[bool] = []
+        is_above = False
+        for step in reversed(path.steps):
+            is_one = is_above or step.variable in self.shown
+            are_one.append(is_one)
+            is_above = is_one and not step.is_deep
+        for step, is_one in zip(path.steps, reversed(are_one), strict=True):
+            parent = self.add_step(parent, step, is_one=is_one)
         return parent
 
-    def add_step(self, parent: int, step: Step) -> int:
-        filters, branches, tests = self.split(step)
+    def add_step(self, parent: int, step: Step, *, is_one: bool) -> int:
+        """Add a step; with `is_one` a tuple has one node of it."""
+        filters, branches, tests, admitted = self.split(
+            step, shares_constants=self.shares_constants and is_one
+        )
         if step.axis is Axis.SELF and not step.is_deep and parent != DOCUMENT:
             index = self._refine(parent, filters)
         else:
@@ -261,6 +312,7 @@ class _Builder:
         if step.variable in self.wanted:
             self._bind(index, step.variable)
         self._add_tests(index, tests)
+        self.nodes[index].admitted += admitted
         for branch in branches:
             self._add_branch(index, branch)
         return index
@@ -303,19 +355,27 @@ class _Builder:
         own = derivation(call)
         self.nodes.append(_Node(base, Axis.SELF, NodeTest("*"), terms=(term,), derivation=own))
 
-    def split(self, step: Step) -> tuple[Filters, tuple[Condition, ...], tuple[DataTest, ...]]:
-        """Return a step's filters, its branches, and the tests of its own value."""
+    def split(
+        self, step: Step, *, shares_constants: bool
+    ) -> tuple[Filters, tuple[Condition, ...], tuple[DataTest, ...], list[Admitted]]:
+        """Return a step's filters, its branches, the tests of its own value, its constants.
+
+        The last are those that are data: none without `shares_constants`.
+        """
         if not step.predicates:
-            return (), (), ()
-        predicates = tuple(_conjuncts(step.predicates))
+            return (), (), (), []
+        predicates = tuple(conjuncts(step.predicates))
         counting = max([i + 1 for i, p in enumerate(predicates) if counts_positions(p)], default=0)
         counted = [strip_variables(p) for p in predicates[:counting]]
         branches = [b for p in predicates[:counting] for b in self._binding_branches(p)]
         uncounted: list[Condition] = []
         tests: list[DataTest] = []
+        admitted: list[Admitted] = []
         for predicate in predicates[counting:]:
             test = self._test(predicate)
-            if test is not None:
+            if shares_constants and (found := self._admitted(predicate)) is not None:
+                admitted.append(found)
+            elif test is not None:
                 if _tested_path(predicate).steps:
                     branches.append(predicate)
                 else:
@@ -328,7 +388,20 @@ class _Builder:
         if len(uncounted) > 1:
             uncounted = sorted(dict.fromkeys(uncounted), key=repr)
         filters = (*counted, *uncounted)
-        return filters, tuple(branches), tuple(tests)
+        return filters, tuple(branches), tuple(tests), admitted
+
+    def _admitted(self, predicate: Condition) -> Admitted | None:
+        """Return a predicate as a condition with a constant that is data; None if it is none."""
+        found = admitted_constant(predicate)
+        if found is None:
+            return None
+        prefilter, constant = found
+        stripped = strip_variables(Exists(prefilter.path))
+        assert isinstance(stripped, Exists)
+        # A path that binds something has a node of its own for what it selects.
+        if self._binds(prefilter.path) or any(condition_parameters(stripped)):
+            return None
+        return Prefilter(stripped.path, prefilter.operator), constant
 
     def _test(self, predicate: Condition) -> DataTest | None:
         """Return a predicate as a test of the node that its path selects; None if it is none."""
@@ -359,6 +432,37 @@ class _Builder:
         return False
 
 
+def admitted_constant(predicate: Condition) -> Admitted | None:
+    """Return a predicate as a condition with a constant that may be data; None if it is none.
+
+    A string that a value must equal is data of the value itself, and `!=` with a number has no
+    place among the tests.
+    """
+    match predicate:
+        case Comparison(PathValue(path), operator, Literal(constant)):
+            is_equality = operator in ("=", "!=")
+            if is_equality and (operator == "!=") != isinstance(constant, str):
+                return None
+            return Prefilter(path, operator), constant
+        case StringTest(function, PathValue(path), Literal(str() as constant), ""):
+            return (Prefilter(path, function), constant) if function in WORD_TESTS else None
+    return None
+
+
+def breadth_of_constants(path: Path) -> int:
+    """Return how broad the conditions of a path's steps are that may be data; 0 without any.
+
+    A text has few words; half of the bounds hold of a number.
+    """
+    found = [
+        2 if admitted[0].operator[0] in "<>!" else 1
+        for step in path.steps
+        for predicate in conjuncts(step.predicates)
+        if (admitted := admitted_constant(predicate)) is not None
+    ]
+    return max(found, default=0)
+
+
 def _tested_path(predicate: Condition) -> Path:
     """Return the path of a predicate that is a test."""
     match predicate:
@@ -367,10 +471,11 @@ def _tested_path(predicate: Condition) -> Path:
     raise AssertionError(predicate)
 
 
-def _conjuncts(predicates: Iterable[Condition]) -> Iterator[Condition]:
+def conjuncts(predicates: Iterable[Condition]) -> Iterator[Condition]:
+    """Yield the predicates of a step one by one, those that `and` joins too."""
     for predicate in predicates:
         if isinstance(predicate, And) and not counts_positions(predicate):
-            yield from _conjuncts(predicate.conditions)
+            yield from conjuncts(predicate.conditions)
         else:
             yield predicate
 

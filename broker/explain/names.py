@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from broker.explain.model import VariableView
-from broker.explain.spelling import spell_filters, spell_operand, spell_test
+from broker.explain.spelling import spell_derivation, spell_filters, spell_prefilter, spell_test
 from xpath_eval.catalog import Definition, PatternCatalog
 from xscl.path import Axis
 from xscl.pattern import PatternNode
@@ -43,7 +43,7 @@ def name_variables(
 
 def _wish(step: PatternNode, called: Sequence[str], above: str) -> str:
     if step.derivation is not None:
-        return spell_operand(step.derivation, {".": above})
+        return spell_derivation(step.derivation, above)
     for name in called:
         if not name.startswith("#") and "/" not in name:
             return name
@@ -72,7 +72,9 @@ def _definition(number: int, definitions: Mapping[int, Definition]) -> str:
         return definition.stream
     above = _definition(definition.parent, definitions)
     if step.derivation is not None:
-        return spell_operand(step.derivation, {".": above})
+        return spell_derivation(step.derivation, above)
     name = "." if step.axis is Axis.SELF else spell_test(step.test)
     at = "@" if step.axis is Axis.ATTRIBUTE else ""
-    return f"{above}{'//' if step.is_deep else '/'}{at}{name}{spell_filters(step.filters)}"
+    shared = "".join(f"[{spell_prefilter(each)}]" for each in step.prefilters)
+    filters = spell_filters(step.filters) + shared
+    return f"{above}{'//' if step.is_deep else '/'}{at}{name}{filters}"

@@ -20,7 +20,9 @@ from xscl.path import (
     StringTest,
     binding_paths,
 )
+from xscl.pattern import admitted_constant, conjuncts
 from xscl.query import Constructor, Query
+from xscl.rewriting import strip_variables
 from xscl.sequence import units_of
 
 __all__ = ["note_on_apart", "notes_on"]
@@ -55,6 +57,7 @@ def _notes(
         for step in _steps(block.path):
             for predicate in step.predicates:
                 yield from _condition_notes(predicate, is_positive=True)
+    yield from _constant_notes(query, alternatives)
     if len(alternatives) > 1 and not decisions:
         yield SharingNote(
             "alternatives",
@@ -86,6 +89,25 @@ def note_on_apart(query: Query) -> SharingNote:
         f"{names}: each assignment has decisions of its own, because these values are needed to"
         " decide, and not only to look up what was decided",
     )
+
+
+def _constant_notes(
+    query: Query, alternatives: Sequence[Sequence[ClauseView]]
+) -> Iterator[SharingNote]:
+    """Yield the conditions with numbers and words that are filters, where they could be data."""
+    for side in (side for clauses in alternatives for clause in clauses for side in clause.sides):
+        if side.block is None:
+            continue
+        filters = {text for node in side.nodes for text in node.filters}
+        for step in _steps(query.blocks[side.block].path):
+            for predicate in conjuncts(step.predicates):
+                text = spell_condition(strip_variables(predicate))
+                if admitted_constant(predicate) is not None and text in filters:
+                    yield SharingNote(
+                        "constant",
+                        f"`{text}` is looked for in documents by itself: a number or a word is data"
+                        " in one block of the outermost operator, where nothing is decided",
+                    )
 
 
 def _constructor_notes(select: Constructor, query: Query) -> Iterator[SharingNote]:

@@ -35,6 +35,8 @@ from xscl.path import (
     StringTest,
     Value,
 )
+from xscl.pattern import WORD_TESTS
+from xscl.prefilters import Prefilter, Values
 from xscl.query import (
     ROW_VALUE,
     Cell,
@@ -58,10 +60,12 @@ __all__ = [
     "spell_comparison",
     "spell_condition",
     "spell_constant",
+    "spell_derivation",
     "spell_disjunct",
     "spell_filters",
     "spell_operand",
     "spell_path",
+    "spell_prefilter",
     "spell_selected",
     "spell_step",
     "spell_test",
@@ -297,6 +301,19 @@ def spell_comparison(comparison: ValueJoin | Residual, labels: dict[str, str] | 
 def spell_filters(filters: Sequence[Condition]) -> str:
     """Return filters, each between brackets, in their order."""
     return "".join(f"[{spell_condition(each)}]" for each in filters)
+
+
+def spell_prefilter(prefilter: Prefilter) -> str:
+    """Return a condition that holds for the constant of some statement, which `?` stands for."""
+    path, operator = spell_path(prefilter.path), prefilter.operator
+    return f"{operator}({path}, ?)" if operator in WORD_TESTS else f"{path} {operator} ?"
+
+
+def spell_derivation(derivation: Derived | PathFrom | Values, above: str) -> str:
+    """Return what a node without a step stands for, below a node that is called so."""
+    if isinstance(derivation, Values):
+        return f"{derivation.kind.value}({spell_path(derivation.operand.path)})"
+    return spell_operand(derivation, {".": above})
 
 
 def spell_selected(text: str, query: Query) -> str:

@@ -21,7 +21,9 @@ from broker.explain.spelling import (
     spell_comparison,
     spell_condition,
     spell_constant,
+    spell_derivation,
     spell_operand,
+    spell_prefilter,
     spell_step,
 )
 from templates.clause import Alternative, Clause
@@ -80,7 +82,7 @@ class SurveyedQuery:
             if node.derivation is None:
                 continue
             above = next(map(self.labels.get, pattern.nodes[node.parent].terms), None)
-            spelled = spell_operand(node.derivation, {".": above or "."})
+            spelled = spell_derivation(node.derivation, above or ".")
             for name in node.terms:
                 self.labels.setdefault(name, spelled)
 
@@ -150,16 +152,20 @@ class SurveyedQuery:
         for number, node in zip(ids, pattern.nodes, strict=True):
             called = tuple(self.labels.get(t, t) for t in node.terms)
             self.uses[number] += [(self.query.id, name) for name in called]
-            is_derived = node.derivation is not None
+            if node.derivation is not None:
+                step = called[0] if called else spell_derivation(node.derivation, ".")
+            else:
+                step = spell_step(node, is_first=node.parent < 0)
+            shared = map(spell_prefilter, node.prefilters)
             views.append(
                 NodeView(
                     parent=node.parent,
-                    step=called[0] if is_derived else spell_step(node, is_first=node.parent < 0),
+                    step=step,
                     variable=number,
                     called=called,
-                    filters=tuple(map(spell_condition, node.filters)),
+                    filters=(*map(spell_condition, node.filters), *shared),
                     constants=tuple(map(_constant, node.constants)),
-                    tests=tuple(_spell_test(t) for t in node.tests if t.operator != "="),
+                    tests=tuple(_spell_test(t) for t in node.tests if not t.is_equality),
                     is_block_root=not roots.isdisjoint(node.terms),
                     survives=number in kept,
                 )

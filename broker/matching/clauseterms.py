@@ -97,7 +97,7 @@ class ClauseTerms:
             tuple([at[name] for name, _ in form.visible]) if form else (),
             () if clause.stream else tuple(compared),
             tuple([at[name] for name in clause.carried]) if clause.stream else (),
-            tuple([test for test in clause.box if test.operator == "="]),
+            tuple([t for t in clause.box if t.operator == "=" and not t.is_of_several]),
             tuple(_joined(clause)),
             tuple([at[name] for name in dict.fromkeys(_times(clause))]),
         )

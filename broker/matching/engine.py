@@ -18,7 +18,7 @@ Invariants: matches do not depend on how documents are grouped into batches, nor
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -72,6 +72,7 @@ from joins import (
 )
 from templates.clause import Clause
 from xpath_eval.catalog import EvaluationPlan, Numbering
+from xpath_eval.prefilters import Missing
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 from xscl.query import INFINITE_US
@@ -202,9 +203,9 @@ class Engine:
         """Return how much the join remembers: see `Processor.figures`."""
         return self._processor.figures()
 
-    def first_point(self, edges: Set[tuple[int, int]], valued: Set[int]) -> int | None:
-        """Return the lowest registration point of the queries that ask for any of these."""
-        return self._queries.first_point(edges, valued)
+    def first_point(self, missing: Missing) -> int | None:
+        """Return the lowest registration point of the queries that need any of what is missing."""
+        return self._queries.first_point(missing)
 
     def evaluate(self, documents: Iterable[Document]) -> pa.Table:
         """Return the witnesses of documents: stage 1, in this process."""

@@ -321,7 +321,8 @@ class Hits:
         some = np.flatnonzero(self._facts.are_solved)
         for number in np.unique(self._of_hits[some]).tolist():
             own = some[self._of_hits[some] == number]
-            for place, _, data in self.table[number].clause.box:
+            for test in self.table[number].clause.box:
+                place, data = test.place, test.data
                 if isinstance(place, Solution):
                     found[own] |= ~are_solved(self.points, place, self.rows[own])
                     if isinstance(data, Parameter):

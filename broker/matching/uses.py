@@ -107,7 +107,7 @@ class Use:
     def kind(self) -> UseKind:
         """What the join knows of it."""
         point = self.topic.registration_point
-        return UseKind(self.window_us, point, self.holder if self.clause.reads_common else 0)
+        return UseKind(self.window_us, point, self.holder if self.clause.has_holders else 0)
 
     @property
     def least(self) -> tuple[float, ...]:

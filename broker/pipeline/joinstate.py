@@ -11,7 +11,7 @@ takes its place at the change's version.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -34,6 +34,7 @@ from broker.pipeline.results import Results
 from broker.pipeline.snapshot import Snapshot
 from broker.tables.store import RowChange
 from xpath_eval.catalog import EvaluationPlan
+from xpath_eval.prefilters import Missing
 
 __all__ = ["EngineState", "JoinEngine", "watermark_us"]
 
@@ -82,8 +83,8 @@ class JoinEngine(Protocol):
     def figures(self) -> dict[str, int]:
         """Return how much is remembered; see `joins.Processor.figures`."""
 
-    def first_point(self, edges: Set[tuple[int, int]], valued: Set[int]) -> int | None:
-        """Return the lowest registration point of the queries that ask for any of these."""
+    def first_point(self, missing: Missing) -> int | None:
+        """Return the lowest registration point of the queries that need any of what is missing."""
 
 
 @dataclass(frozen=True, slots=True)

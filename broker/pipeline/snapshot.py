@@ -23,7 +23,6 @@ from __future__ import annotations
 import logging
 from bisect import insort
 from collections.abc import Callable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
@@ -54,6 +53,7 @@ from joins.files.witnessfile import (
     read_witnesses,
 )
 from xpath_eval.catalog import EvaluationPlan
+from xpath_eval.prefilters import Missing
 
 __all__ = ["Evaluate", "Looking", "Snapshot"]
 
@@ -70,10 +70,8 @@ class Looking(Protocol):
     def plan(self) -> EvaluationPlan:
         """What the evaluation has to look for."""
 
-    def first_point(
-        self, edges: AbstractSet[tuple[int, int]], valued: AbstractSet[int]
-    ) -> int | None:
-        """Return the lowest registration point of the queries that ask for any of these."""
+    def first_point(self, missing: Missing) -> int | None:
+        """Return the lowest registration point of the queries that need any of what is missing."""
 
 
 class _File(NamedTuple):
@@ -379,5 +377,5 @@ class _Sufficiency:
             return 0
         if before.id != asked:
             return 0
-        point = self._engine.first_point(*before.missing(self._engine.plan, self._names))
+        point = self._engine.first_point(before.missing(self._engine.plan, self._names))
         return inf if point is None else point

@@ -85,8 +85,8 @@ class Engines:
 
     All share one numbering of variables, so that what was evaluated under the plan of one engine
     can be joined by another.  What a further version costs depends on what it changes.
-    `processors` makes the join of an engine, where it is not the engine's own.  `lateness` is that
-    of the version that was compiled last.
+    `processors` makes the join of an engine, where it is not the engine's own: for that, statements
+    are compiled in another way.  `lateness` is that of the version that was compiled last.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Engines:
         budget: Budget = DEFAULT_BUDGET,
         pauses: Pauses = tuple,
         spill_directory: Path | None = None,
-        processors: Callable[[], Processor | None] = lambda: None,
+        processors: Callable[[], Processor | None] | None = None,
         limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
     ) -> None:
         self._registry = registry
@@ -108,20 +108,24 @@ class Engines:
         self._processors = processors
         self._limits = limits
         self._numbering = Numbering()
-        self._planned = QuerySet(ClassRegistry(), self._numbering, plans_only=True)
+        self._planned = QuerySet(
+            ClassRegistry(), self._numbering, plans_only=True, shares=processors is None
+        )
         self._planned_at = 0
         self.lateness = Lateness(lateness_us)
         self._engines_at: MutableMapping[Engine, int] = WeakKeyDictionary()
 
     def make(self, registry_version: int) -> Engine:
         """Return an engine, without state, of the queries that were active at a version."""
+        processor = None if self._processors is None else self._processors()
+        assert (processor is None) == (self._processors is None)
         engine = Engine(
             queries_of(self._registry, registry_version, pauses=self._pauses()),
             lateness_us=self._lateness_us,
             numbering=self._numbering,
             budget=self._budget,
             spill_directory=self._spill_directory,
-            processor=self._processors(),
+            processor=processor,
             limits=self._limits,
         )
         self._engines_at[engine] = registry_version

@@ -103,7 +103,7 @@ class Service:
             budget=settings.budget,
             pauses=self._outbox.pauses,
             spill_directory=self._data / "spill",
-            processors=self._streaming.processor,
+            processors=self._streaming.processor if settings.shards > 1 else None,
         )
         self._pausing = Pausing(self._outbox, self._registry)
         self._has_pauses = asyncio.Event()

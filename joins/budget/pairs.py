@@ -7,7 +7,8 @@ one of the class's value joins.  A pair counts if its other instance
     can be joined        has a value under all variables that the class joins on its side
     is near              is held by the use's own window
     is the use's         came after the use's registration point; where the class reads tuples of
-                         operators, they are tuples that the use's query has (`Holders`)
+                         operators, or documents that others want, both are those of the use's query
+                         (`Holders`)
 
 and it counts once, however many values both have in common.  A use also goes over its budget at an
 instance that makes one skewed pair (`skew`) which the use sees.  So the budget is a matter of the
@@ -26,7 +27,7 @@ import numpy as np
 from joins.budget.groups import ClassGroup
 from joins.budget.limits import RunLimits
 from joins.budget.probe import Probe, ValueJoin
-from joins.classes import ClassRegistry, UseKind
+from joins.classes import ClassRegistry, Positions, UseKind
 from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.slots import Ints
 from joins.memory.times import Flags, Pairs
@@ -91,13 +92,16 @@ class PairBudget:
     After the batch they are removed, or the next batch counts for them again.
     """
 
-    def __init__(self, classes: ClassRegistry, bounds: Bounds) -> None:
+    def __init__(
+        self, classes: ClassRegistry, bounds: Bounds, positions: Positions | None = None
+    ) -> None:
         self.pairs_max = bounds.pairs_max
         self.overruns: list[Overrun] = []
         self.skewed: set[SkewedPair] = set()
         self._skewed_from: dict[tuple[int, UseKind], int] = {}
         self._is_part = bounds.is_part
         self._classes = classes
+        self._positions = positions
         self._open: dict[int, list[UseKind]] = {}
         self._limits: dict[int, list[tuple[int, int]]] = {}
 
@@ -202,9 +206,10 @@ class PairBudget:
     def holding(self, number: int, left: Ints, right: Ints) -> Callable[[int], Flags]:
         """Return what says of which of some pairs of a class a holder has both instances."""
         holders = self._classes.holders
-        if holders is None or not any(kind.holder for kind in self._classes.kinds(number)):
+        if holders is None or not self._classes.has_holders(number):
             return lambda holder: np.ones(len(left), np.bool_)
-        return holders.of_pairs(number, left, right)
+        assert self._positions is not None, "parts have no holders"
+        return holders.of_pairs(number, left, right, self._positions)
 
     def _held(
         self,
@@ -219,8 +224,11 @@ class PairBudget:
         if over:
             has = self.holding(number, probe.met.left, probe.met.right)
             for i in over:
-                some = probe.some(has(kinds[i].holder))
-                (counts[i],) = some.count([kinds[i]], is_symmetric=is_symmetric)
+                held = has(kinds[i].holder)
+                counts[i] = held.sum()
+                if counts[i] > self.pairs_max:
+                    some = probe.some(held)
+                    (counts[i],) = some.count([kinds[i]], is_symmetric=is_symmetric)
         return counts
 
     def _of_open(self, number: int, pairs: Pairs, kinds: Sequence[UseKind]) -> Pairs:

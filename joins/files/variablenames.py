@@ -8,13 +8,20 @@ node down.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Set
+import struct
+from collections.abc import Iterator, Set
+from dataclasses import replace
+from functools import partial
 
 from xpath_eval.catalog import Definition, EvaluationPlan
+from xpath_eval.prefilters import Admission, Missing
 
 __all__ = ["NAME_BYTES", "AskedNames", "VariableNames"]
 
 NAME_BYTES = 16
+
+_HALF = NAME_BYTES // 2
+_DOUBLE = struct.Struct(">d")
 
 
 class VariableNames:
@@ -40,18 +47,25 @@ class VariableNames:
 class AskedNames:
     """The edges and values that a plan asks for, by names that hold in every process.
 
-    Witnesses of one plan serve any other plan that asks for no more.
+    So are the constants that its prefilters admit; of inequalities it is the loosest bound, which
+    stands behind half a name.  Witnesses of one plan serve any other plan that asks for no more.
     """
 
     def __init__(self, digests: Set[bytes]) -> None:
         self._digests = frozenset(digests)
+        self._bounds = {each[:_HALF]: each[_HALF:] for each in digests}
         self.id = _digest(*sorted(self._digests)).hex()
 
     @classmethod
     def of(cls, plan: EvaluationPlan, names: VariableNames) -> AskedNames:
         """Return the edges and values that a plan asks for."""
         edges, valued = _asked(plan, names)
-        return cls(edges.keys() | valued.keys())
+        admitted = {
+            digest
+            for variable, admission in plan.admitted
+            for digest in _admitted(names.of(plan)[variable], admission)
+        }
+        return cls(edges.keys() | valued.keys() | admitted)
 
     @classmethod
     def read(cls, content: bytes) -> AskedNames:
@@ -65,15 +79,29 @@ class AskedNames:
         """Return the value as bytes."""
         return b"".join(sorted(self._digests))
 
-    def missing(
-        self, plan: EvaluationPlan, names: VariableNames
-    ) -> tuple[set[tuple[int, int]], set[int]]:
-        """Return the edges and the variables with values that a plan asks for beyond these."""
+    def missing(self, plan: EvaluationPlan, names: VariableNames) -> Missing:
+        """Return what a plan asks for beyond these."""
         edges, valued = _asked(plan, names)
-        return (
+        name = names.of(plan)
+        return Missing(
             {edge for digest, edge in edges.items() if digest not in self._digests},
             {variable for digest, variable in valued.items() if digest not in self._digests},
+            {
+                (variable, admission.prefilter): partial(self._covers, name[variable], admission)
+                for variable, admission in plan.admitted
+            },
         )
+
+    def _covers(self, name: bytes, admission: Admission, constant: str | float) -> bool:
+        """Return whether a constant was admitted to a prefilter of a variable."""
+        if not admission.is_of_bounds:
+            return not self._digests.isdisjoint(
+                [_admitted_digest(name, admission, each) for each in (repr(constant), "")]
+            )
+        bound = self._bounds.get(_half(name, admission))
+        if bound is None:
+            return False
+        return replace(admission, bound=_DOUBLE.unpack(bound)[0]).covers(constant)
 
 
 def _asked(
@@ -84,6 +112,25 @@ def _asked(
     edges = {_digest(b"edge", name[v], name[d]): (v, d) for v, d in plan.edges}
     valued = {_digest(b"value", name[v]): v for v in plan.valued}
     return edges, valued
+
+
+def _admitted(name: bytes, admission: Admission) -> Iterator[bytes]:
+    """Yield a digest for each constant that is admitted; an empty one stands for any."""
+    if admission.is_of_bounds:
+        yield _half(name, admission) + _DOUBLE.pack(admission.bound)
+        return
+    for constant in admission.all:
+        yield _admitted_digest(name, admission, repr(constant))
+    if not admission.all:
+        yield _admitted_digest(name, admission, "")
+
+
+def _admitted_digest(name: bytes, admission: Admission, constant: str) -> bytes:
+    return _digest(b"admits", name, repr(admission.prefilter).encode(), constant.encode())
+
+
+def _half(name: bytes, admission: Admission) -> bytes:
+    return _digest(b"admits", name, repr(admission.prefilter).encode())[:_HALF]
 
 
 def _digest(*parts: bytes) -> bytes:

@@ -51,6 +51,7 @@ import pyarrow as pa
 from joins.budget.pairs import Bounds, Overrun, PairBudget, SkewedPair
 from joins.budget.probe import TIME_COLUMNS, Partners, Probe, ProbeRow, ValueJoin
 from joins.classes import Classified
+from joins.memory.boundnodes import BoundNodes
 from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.instance import Instance
 from joins.memory.ordering import numbered
@@ -98,6 +99,7 @@ class SignatureProcessor(Classified):
         self._candidates = Candidates(
             self.shapes, self._remembered, self._layouts, self.classes, bounds, limits, hashing
         )
+        self._bound_nodes = BoundNodes(self.shapes, self._layouts, self._remembered)
         self._hashing = hashing
         self._evicted = 0
         self._index_sweep: Iterator[None] = iter(())
@@ -108,7 +110,8 @@ class SignatureProcessor(Classified):
         self._batch = self._begin()
 
     def _begin(self) -> Batch:
-        return Batch(self._remembered.next_instance, PairBudget(self.classes, self._bounds))
+        budget = PairBudget(self.classes, self._bounds, self._bound_nodes.positions)
+        return Batch(self._remembered.next_instance, budget)
 
     @property
     def next_instance(self) -> int:
@@ -228,7 +231,7 @@ class SignatureProcessor(Classified):
                 held = span_us <= limits.window[classes]
                 held &= limits.is_symmetric[classes] | pairs.follows[row]
                 for number in classes[held].tolist():
-                    has_holders = any(kind.holder for kind in self.classes.kinds(number))
+                    has_holders = self.classes.has_holders(number)
                     sides = (int(both[0]), int(both[1])) if has_holders else (0, 0)
                     skewed = SkewedPair(number, docid, other, span_us, sides)
                     self._batch.pair_budget.overrun_by(skewed)

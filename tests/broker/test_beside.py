@@ -78,7 +78,7 @@ def broker_of(
         snapshot=Snapshot(directory / "state", limits=LIMITS),
         pipeline_limits=LIMITS,
         budget=budget,
-        processors=lambda: join.processor(tasks),
+        processors=(lambda: join.processor(tasks)) if shards > 1 else None,
     )
 
 

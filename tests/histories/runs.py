@@ -126,7 +126,7 @@ class _Broker:
             self._registry,
             lateness_us=self._lateness_us,
             budget=UNLIMITED,
-            processors=self._processor,
+            processors=self._processor if self._is_spread else None,
             limits=self._limits,
         )
         self._pipeline = Pipeline(
@@ -140,6 +140,10 @@ class _Broker:
             limits=self._pipeline_limits,
         )
         self._pipeline.recover(self._registry.revision())
+
+    @property
+    def _is_spread(self) -> bool:
+        return self._way.engine != DEFAULT_ENGINE or self._way.shards > 1
 
     def _processor(self) -> Processor | None:
         way = self._way

@@ -12,6 +12,7 @@ from broker.documents.segment import documents_as_rows
 from joins.files.variablenames import AskedNames, VariableNames
 from joins.files.witnessfile import WitnessFileError, encode_witnesses, read_header, read_witnesses
 from xpath_eval.catalog import EvaluationPlan, Numbering, PatternCatalog
+from xpath_eval.prefilters import Missing
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 from xscl import parse
@@ -129,14 +130,14 @@ def test_a_plan_that_asks_for_less_misses_nothing_of_one_that_asked_for_more() -
     less = plan_of("S//i->x[./b->y]")
     asked = AskedNames.read(AskedNames.of(more, VariableNames()).written())
     assert asked.id == AskedNames.of(more, VariableNames()).id
-    assert asked.missing(less, VariableNames()) == (set(), set())
+    assert asked.missing(less, VariableNames()) == Missing(set(), set(), {})
 
 
 def test_what_a_plan_asks_for_beyond_another_is_named() -> None:
     more = plan_of("S//i->x[./a->y]", "S//i->x[./b->y]")
-    edges, valued = AskedNames.of(plan_of("S//i->x[./a->y]"), VariableNames()).missing(
+    missing = AskedNames.of(plan_of("S//i->x[./a->y]"), VariableNames()).missing(
         more, VariableNames()
     )
     *_, b = more.valued
-    assert valued == {b}
-    assert {d for _, d in edges} == {b}
+    assert missing.valued == {b}
+    assert {d for _, d in missing.edges} == {b}

@@ -54,7 +54,7 @@ class MatchingBroker:
         limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
         pipeline_limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS,
         budget: Budget = DEFAULT_BUDGET,
-        processors: Callable[[], Processor | None] = lambda: None,
+        processors: Callable[[], Processor | None] | None = None,
     ) -> None:
         self.lateness_us = lateness_us
         self.registry = Registry(directory / "registry.db")

@@ -81,7 +81,7 @@ class StandInEngine:
     def figures(self) -> dict[str, int]:
         return {"documents": sum(map(len, self.seen.values()))}
 
-    def first_point(self, edges: object, valued: object) -> int | None:
+    def first_point(self, missing: object) -> int | None:
         return None
 
     def _match(self, earlier: MatchDocument, later: MatchDocument) -> Match:

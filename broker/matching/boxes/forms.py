@@ -24,6 +24,7 @@ from joins import hash_values, ranges
 from templates.clause import NONE_OF, SPAN, TAKEN, WINDOW, Clause, Number, Place, Solution
 from templates.computed import LARGEST_SOLVED
 from xpath_eval.wordindex import WordIndex
+from xscl.evaluation import values_of_optional
 from xscl.functions import to_double
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES, WORD_TESTS
@@ -47,7 +48,11 @@ class BoundPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The places that boxes of a class test; `words` have a string function each."""
+    """The places that boxes of a class test; `words` have a string function each.
+
+    Texts at places `of_several` stand for several values, of which a test holds for one.  There `=`
+    is of numbers, and one of the functions.
+    """
 
     query_class: int
     equal: tuple[Place, ...]
@@ -55,6 +60,7 @@ class Form:
     taken: tuple[Place, ...]
     bounds: tuple[BoundPlace, ...]
     words: tuple[tuple[Place, str], ...]
+    of_several: frozenset[Place]
 
     @property
     def has_tests(self) -> bool:
@@ -67,7 +73,7 @@ class Form:
         box = clause.box
         return cls(
             query_class,
-            tuple([of_value(test.place) for test in box if test.operator == "="]),
+            tuple([of_value(t.place) for t in box if t.operator == "=" and not t.is_of_several]),
             tuple([of_value(test.place) for test in box if test.operator == "!="]),
             tuple([of_value(test.place) for test in box if test.operator == NONE_OF]),
             tuple(
@@ -81,9 +87,10 @@ class Form:
                 [
                     (of_value(test.place), test.operator)
                     for test in box
-                    if test.operator in WORD_TESTS
+                    if test.operator in WORD_TESTS or (test.operator == "=" and test.is_of_several)
                 ]
             ),
+            frozenset([of_value(test.place) for test in box if test.is_of_several]),
         )
 
 
@@ -94,9 +101,13 @@ def of_value(place: Place | Number) -> Place:
 
 
 class _WordsOfBoxes:
-    """The words that boxes of a form look for at one place, each with how many do."""
+    """The words that boxes of a form look for at one place, each with how many do.
 
-    def __init__(self, function: str) -> None:
+    At a place of several values it is looked in each of them; with `=` the words are numbers.
+    """
+
+    def __init__(self, function: str, *, is_of_several: bool = False) -> None:
+        self._is_of_several = is_of_several
         self._function = function
         self._index = WordIndex[str]()
         self._counts: dict[str, int] = {}
@@ -105,7 +116,7 @@ class _WordsOfBoxes:
         """Look for a word."""
         count = self._counts.get(word, 0)
         self._counts[word] = count + 1
-        if not count:
+        if not count and self._function != "=":
             self._index.add(self._function, word, word)
 
     def remove(self, word: str) -> None:
@@ -113,13 +124,23 @@ class _WordsOfBoxes:
         self._counts[word] -= 1
         if not self._counts[word]:
             del self._counts[word]
-            self._index.remove(self._function, word, word)
+            if self._function != "=":
+                self._index.remove(self._function, word, word)
 
     def found(self, text: str) -> list[str]:
         """Return the words that a text has."""
+        texts = map(str, values_of_optional(text)) if self._is_of_several else (text,)
+        if self._function == "=":
+            return sorted(self._counts.keys() & {_spelled(to_double(each)) for each in texts})
         words: set[str] = set()
-        self._index.find(text, words)
+        for each in texts:
+            self._index.find(each, words)
         return sorted(words)
+
+
+def _spelled(number: float) -> str:
+    """Return a number as a text that equal numbers have in common; zeros of both signs are one."""
+    return repr(number + 0.0)
 
 
 @dataclass(slots=True)
@@ -166,7 +187,10 @@ class Forms:
             self._forms[number] = form
             self._of_class.setdefault(query_class, []).append(number)
             if form.words:
-                self._words[number] = [_WordsOfBoxes(function) for _, function in form.words]
+                self._words[number] = [
+                    _WordsOfBoxes(function, is_of_several=place in form.of_several)
+                    for place, function in form.words
+                ]
             self._changed.add(query_class)
         self._clauses[number] += 1
         known = self._known[query_class, clause] = _Known(number, form)
@@ -240,13 +264,16 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
     words: list[str] = []
     excluded: list[str] = []
     taken: list[str] = []
-    for place, operator, data in clause.box:
+    for test in clause.box:
+        operator, data = test.operator, test.data
         given: Any = values[data.name] if isinstance(data, Parameter) else data
         if operator in INEQUALITIES:
             bound = to_double(given) if isinstance(given, str) else float(given)
             bound = -bound if operator[0] == ">" else bound
-            is_beyond = isinstance(place, Solution) and abs(bound) > LARGEST_SOLVED
+            is_beyond = isinstance(test.place, Solution) and abs(bound) > LARGEST_SOLVED
             bounds.append(LOOSE if is_beyond else bound)
+        elif operator == "=" and test.is_of_several:
+            words.append(_spelled(given))
         elif operator == "=":
             equal.append(str(given))
         elif operator == "!=":
@@ -362,10 +389,19 @@ class _Asking:
 
     def _excluded(self, rows: Ints, which: Ints) -> list[tuple[Flags, Hashes, Hashes]]:
         found: list[tuple[Flags, Hashes, Hashes]] = []
-        for own, at in self._places(rows, which, lambda form: form.excluded):
+        operands = self.points.operands
+        places = self._places(rows, which, lambda form: form.excluded)
+        for k, (own, at) in enumerate(places):
             is_known = np.zeros(len(rows), np.bool_)
             first, other = np.zeros((2, len(rows)), np.uint64)
-            is_known[own], first[own], other[own] = self.points.operands.hashes(at)
+            of_several = [not f.of_several.isdisjoint(f.excluded[k : k + 1]) for f in self.forms]
+            are_several = np.array(of_several, np.bool_)[which[own]]
+            for some, hashes in (
+                (~are_several, operands.hashes),
+                (are_several, operands.only_hashes),
+            ):
+                if some.any():
+                    is_known[own[some]], first[own[some]], other[own[some]] = hashes(at[some])
             found.append((is_known, first, other))
         return found
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from broker.matching.boxes.columns import Doubles, Flags, Hashes, Ints, distinct
 from joins import INSTANCE_SCHEMA, hash_values
+from xscl.evaluation import values_of_optional
 from xscl.functions import to_double
 from xscl.measures import WordSet, sets_of
 from xscl.query import Call
@@ -126,6 +127,18 @@ class Operands:
         strings = self.values.take(pa.array(some))
         known = strings.is_valid().to_numpy(zero_copy_only=False)
         first, other = hash_values(strings.fill_null(""))
+        return known[inverse], first[inverse], other[inverse]
+
+    def only_hashes(self, places: Ints) -> tuple[Flags, Hashes, Hashes]:
+        """Return `hashes` of texts of several values, known only where these are one.
+
+        Of values that differ from one another, one differs from any string.
+        """
+        some, _, inverse = distinct(places)
+        values = [values_of_optional(text or "[]") for text in self.texts(some)]
+        only = [each[0] if each and len(set(each)) == 1 else None for each in values]
+        known = np.array([each is not None for each in only], np.bool_)
+        first, other = hash_values(pa.array([each or "" for each in only], pa.string()))
         return known[inverse], first[inverse], other[inverse]
 
     def doubles(self, places: Ints) -> Doubles:

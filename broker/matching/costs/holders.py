@@ -1,4 +1,4 @@
-"""Which queries have which of the remembered tuples of common streams."""
+"""Which queries have which of the remembered instances that they share with others."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import numpy as np
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.boxes.operands import Operands
 from broker.matching.boxes.points import Rows
+from broker.matching.costs.documentvalues import DocumentValues
 from broker.matching.fanout import FanOut
 from broker.matching.usegroups import GroupColumns, TestedPositions
-from templates.clause import Clause
+from joins import Positions
+from templates.clause import Clause, Place, Test
 
 __all__ = ["StreamHolders"]
 
@@ -23,7 +25,10 @@ Has = Callable[[int], Flags]
 class StreamHolders:
     """Tells by the values that instances carry whose they are; see `joins.Holders`.
 
-    A query has a tuple if it is in the box of one of its uses: the tuple was handed on for it.
+    A query has a tuple of a common stream if it is in the box of one of its uses: the tuple was
+    handed on for it.  It has a document if each of its conditions with a constant that is written
+    out holds of some node there.  All such nodes are there for whoever has the document
+    (`xscl.prefilters`), so this does not depend on who else has it.
     """
 
     def __init__(self, fan_out: FanOut, rows: Rows) -> None:
@@ -31,7 +36,7 @@ class StreamHolders:
         # The join has these holders: it goes with all that it remembers when nobody has the join.
         self._rows = WeakMethod(rows)
 
-    def of_pairs(self, query_class: int, left: Ints, right: Ints) -> Has:
+    def of_pairs(self, query_class: int, left: Ints, right: Ints, positions: Positions) -> Has:
         """Return what says of which of some pairs of instances a query has both."""
         clause = next(use.clause for use in self._fan_out.uses_of(query_class))
         asked = [
@@ -39,12 +44,48 @@ class StreamHolders:
             for source, instances in zip(clause.sources, (left, right), strict=True)
             if source.below is not None and source.below.is_common
         ]
+        if clause.constants:
+            asked.append(self._of_documents(query_class, (left, right), positions))
 
         def has(holder: int) -> Flags:
             held = np.ones(len(left), np.bool_)
             for each in asked:
                 held &= each(holder)
             return held
+
+        return has
+
+    def _of_documents(
+        self, query_class: int, sides: tuple[Ints, Ints], positions: Positions
+    ) -> Has:
+        clauses: dict[int, dict[tuple[Test, ...], None]] = {}
+        tests: dict[Place, dict[Test, None]] = {}
+        row = None
+        for use in self._fan_out.uses_of(query_class):
+            row = use.clause.query_class.row
+            clauses.setdefault(use.holder, {})[use.clause.constants] = None
+            for test in use.clause.constants:
+                assert isinstance(test.place, Place)
+                tests.setdefault(test.place, {})[test] = None
+        rows_of_join = self._rows()
+        assert rows_of_join is not None, "the join asks"
+        assert row is not None, "the class is in use"
+        values = {
+            place: DocumentValues(
+                rows_of_join, row.variables[place.meta], sides[place.side], positions, own
+            )
+            for place, own in tests.items()
+        }
+
+        def has(holder: int) -> Flags:
+            found = np.zeros(len(sides[0]), np.bool_)
+            for own in clauses.get(holder, ()):
+                held = np.ones(len(sides[0]), np.bool_)
+                for test in own:
+                    assert isinstance(test.place, Place)
+                    held &= values[test.place].fulfil(test)
+                found |= held
+            return found
 
         return has
 

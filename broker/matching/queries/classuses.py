@@ -167,7 +167,7 @@ _in_the_join = attrgetter("window_us", "kept_us", "topic.registration_point", "h
 
 def _given(use: Use) -> tuple[int, int, Sequence[float], int]:
     """Return what a use tells the join: its window and point, its thresholds and its holder."""
-    holder = use.holder if use.clause.reads_common else 0
+    holder = use.holder if use.clause.has_holders else 0
     return use.window_us, use.topic.registration_point, use.least, holder
 
 

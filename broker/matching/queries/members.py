@@ -12,6 +12,7 @@ from broker.matching.queries.member import Member, SourceTopics
 from broker.tables.groups import Group
 from broker.tables.users import TableUsers
 from templates.clause import Published
+from xpath_eval.prefilters import Missing
 from xscl.query import INFINITE_US, Query
 
 __all__ = ["Members"]
@@ -160,14 +161,14 @@ class Members:
             needed[name] = min(INFINITE_US, own + later) if is_asked else 0
         return needed[name]
 
-    def first_point(self, edges: Set[tuple[int, int]], valued: Set[int]) -> int | None:
-        """Return the lowest point of the queries that ask for any of these; None if none does."""
+    def first_point(self, missing: Missing) -> int | None:
+        """Return the lowest point of the queries that need any of this; None if none does."""
         points = (
             point
             for member in self._members.values()
             for point, alternatives in member.asking()
             for asked in alternatives
-            if not (edges.isdisjoint(asked.edges) and valued.isdisjoint(asked.valued))
+            if missing.is_needed(asked.edges, asked.valued, asked.admitted)
         )
         return min(points, default=None)
 

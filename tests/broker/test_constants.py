@@ -1,0 +1,278 @@
+"""Numbers and words that are written out in blocks are data, and nobody can tell.
+
+*Agrees*: each statement finds, and is paused for, what it finds and is paused for without the
+others; and finds the same over shards, where such constants are filters.  That both are right says
+the oracle (`tests/joins`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+from support.budget_runs import MINUTE_US, Running, Way
+from support.budgets import UNLIMITED
+from support.examples import size, some
+from support.matching_broker import DAY_US, MatchingBroker
+
+import xscl
+from broker.documents.document import FIRST_WATERMARK_US, Document, DocumentLine
+from broker.matching.costs.budget import Budget
+from broker.matching.engine import Engine, RegisteredQuery
+from broker.pipeline.limits import PipelineLimits
+from broker.pipeline.snapshot import Snapshot
+from broker.registry.queries import QueryState
+
+NUMBERS = ("0", "-0.0", "1", "2.5", "3", "4", "7", "'3'", "'x'", "1000")
+WORDS = ("a", "b", "ab", "ba", "", "c", "abc", "'")
+CONDITIONS = (
+    "[p < %n]",
+    "[p <= %n]",
+    "[p > %n]",
+    "[p >= %n]",
+    "[p = %m]",
+    "[w != %w]",
+    "[contains(w, %w)]",
+    "[starts-with(w, %w)]",
+    "[ends-with(w, %w)]",
+    "[p < %n][contains(w, %w)]",
+    "[p > %n and p < %n]",
+    "[p < %n or contains(w, %w)]",
+    "[not(p < %n)]",
+    "[p < %n][2]",
+    "[2][p < %n]",
+    "[@n < %n]",
+    "[c/p < %n]",
+    "[c[p < %n]/w != %w]",
+    "[.//p > %n]",
+    "[p->v < %n]",
+    "[count(p) < %n]",
+    "[p != %m]",
+    "[. != %w]",
+)
+"""With numbers, numbers that are no strings, and words."""
+
+SHAPES = (
+    "S//i%s->a",
+    "S//r[w != 'q']/i%s->a WHERE a/p < 5",
+    "S//r%s//i->a",
+    "S//i%s->a FOLLOWED BY {a/k = b/k, 9 m} S//i->b",
+    "S//i->a FOLLOWED BY {a/k = b/k, 9 m} S//i%s->b",
+    "S//i%s->a FOLLOWED BY {a/k = b/k, 9 m} S//i%s->b",
+    "S//i%s->a JOIN {a/k = b/k, 9 m} S//i->b",
+    "S//i%s->a JOIN {, 4 m} S//i->b",
+    "(S//i%s->a FOLLOWED BY {a/k = b/k, 9 m} S//i->b) FOLLOWED BY {b/k = c/k, 9 m} S//i%s->c",
+    "S//i%s->a NEXT {a/k = b/k, 9 m} S//i->b",
+    "S//i->a FOLLOWED BY {a/k = b/k, 9 m} S//i->b UNLESS S//i%s WITHIN 9 m",
+    "(S//i%s->a | S//j%s->a) JOIN {a/k = b/k OR a/p < b/p, 9 m} S//i->b",
+)
+BUDGETS = (
+    replace(UNLIMITED, pairs_per_document=4),
+    replace(UNLIMITED, pairs_per_document=9),
+    replace(UNLIMITED, matches_per_1000_documents=12),
+    UNLIMITED,
+)
+
+
+def condition(chance: random.Random) -> str:
+    """Return a condition with constants."""
+    text = chance.choice(CONDITIONS)
+    for sign, constants in (("%n", NUMBERS), ("%m", NUMBERS[:7]), ("%w", WORDS)):
+        while sign in text:
+            constant = chance.choice(constants)
+            text = text.replace(sign, f'"{constant}"' if sign == "%w" else constant, 1)
+    return text
+
+
+def statements(seed: int, count: int) -> dict[str, str]:
+    """Return statements of few shapes, with constants of their own."""
+    chance = random.Random(seed)
+    shapes = [chance.choice(SHAPES) for _ in range(3)]
+    found = {}
+    for number in range(count):
+        shape = chance.choice(shapes)
+        found[f"q{number}"] = shape % tuple(condition(chance) for _ in range(shape.count("%s")))
+    return found
+
+
+def item(chance: random.Random) -> str:
+    """Return an item of several prices, words and keys, some of which are no numbers."""
+    prices = [chance.choice(["0", "1", " 2 ", "3", "3.0", "5", "x", "", "NaN", "INF", "-1e0"])]
+    prices *= chance.choice([0, 1, 1, 1])
+    prices += [str(chance.randrange(6))] * chance.randrange(2)
+    inner = "".join(f"<p>{each}</p>" for each in prices)
+    words = "".join(
+        f"<w>{chance.choice(['a', 'b', 'abc', 'cab', ''])}</w>" for _ in "ab"[: chance.randrange(3)]
+    )
+    deeper = f"<c>{inner}<w>c</w></c>" if chance.random() < 0.2 else ""
+    name, key = chance.choice("iiij"), chance.randrange(3)
+    return f"<{name} n='{chance.randrange(5)}'><k>{key}</k>{inner}{words}{deeper}</{name}>"
+
+
+def documents(seed: int, count: int = 40) -> list[Document]:
+    """Return documents of some items, some of them late."""
+    chance, watermark_us, found = random.Random(seed), FIRST_WATERMARK_US, []
+    for docid in range(1, count + 1):
+        items = "".join(item(chance) for _ in range(chance.choice([1, 1, 1, 2, 4])))
+        xml = f"<r><w>{chance.choice('aq')}</w>{items}</r>"
+        time_us = (docid + chance.randint(-2, 2)) * MINUTE_US
+        times = (time_us, time_us, time_us, watermark_us)
+        found.append(Document(docid, "S", str(docid), *times, xml.encode()))
+        watermark_us = max(watermark_us, time_us)
+    return found
+
+
+def paused(running: Running) -> dict[str, tuple[int, str]]:
+    return {pause.query: (pause.docid, pause.reason) for pause in running.pauses}
+
+
+CASES = [(seed, budget) for seed, budget in product(range(60), BUDGETS)]
+
+
+@pytest.mark.parametrize(("seed", "budget"), some(CASES, 4), ids=str)
+def test_no_statement_minds_the_others(seed: int, budget: Budget) -> None:
+    texts, stream = statements(seed, 24), documents(seed)
+    points = {name: seed % 2 * int(name[1:]) for name in texts}
+    found = Running(texts, budget, points=points).feed(stream, 7)
+    for name, text in some(texts.items(), 6):
+        alone = Running({name: text}, budget, points=points).feed(stream, 40)
+        assert paused(found).get(name) == paused(alone).get(name), text
+        assert found.of(name) == alone.of(name), text
+
+
+@pytest.mark.parametrize("seed", some(range(200), 4))
+def test_over_shards_they_are_filters_and_find_the_same(seed: int) -> None:
+    texts, stream = statements(seed, size(60, 500)), documents(seed)
+    expected = Running(texts, UNLIMITED, Way(shards=2)).feed(stream, 40)
+    found = Running(texts, UNLIMITED).feed(stream, [3, 40][seed % 2])
+    assert sorted(found.lines) == sorted(expected.lines)
+    assert len(found.lines) > 100
+
+
+@pytest.mark.parametrize(("seed", "budget"), some(CASES, 2), ids=str)
+def test_a_restart_changes_nothing(seed: int, budget: Budget) -> None:
+    texts, stream = statements(seed, 24), documents(seed)
+    once = Running(texts, budget).feed(stream, 20)
+    again = Running(texts, budget).feed(stream[:20], 20)
+    again.restart(stream[:20]).feed(stream, 20, 20)
+    assert paused(again) == paused(once)
+    assert sorted(again.lines) == sorted(once.lines)
+
+
+def live(
+    texts: dict[str, str], lines: list[DocumentLine], directory: Path, files: int
+) -> list[str]:
+    """Take documents while statements come and go; restart now and then where there are files."""
+    directory.mkdir()
+
+    def begin() -> MatchingBroker:
+        limits = PipelineLimits(file_documents=files or 1)
+        snapshot = Snapshot(directory / "state", limits=limits) if files else None
+        return MatchingBroker(directory, lateness_us=DAY_US, snapshot=snapshot)
+
+    broker, chance = begin(), random.Random(len(texts))
+    queries = [each for name, text in texts.items() for each in xscl.parse(text, id=name)]
+    chance.shuffle(queries)
+    waiting, present = iter(queries), list[xscl.Query]()
+    for start in range(0, len(lines), 3):
+        for query in [each for each, _ in zip(waiting, range(4), strict=False)]:
+            broker.register(query)
+            present.append(query)
+        if len(present) > 6:
+            gone = present.pop(chance.randrange(len(present)))
+            broker.set_state(gone, QueryState.REMOVED)
+        broker.take(lines[start : start + 3])
+        if files and start % 2:
+            broker.close()
+            broker = begin()
+    found = broker.found()
+    broker.close()
+    return found
+
+
+@pytest.mark.parametrize("seed", some(range(40), 1))
+def test_statements_come_and_go_and_the_broker_restarts(seed: int, tmp_path: Path) -> None:
+    texts = statements(seed, 30)
+    stream = documents(seed, 24)
+    lines = [DocumentLine("S", each.xml, each.end_us) for each in stream]
+    expected = live(texts, lines, tmp_path / "undisturbed", 0)
+    assert expected
+    for files in (1, 4):
+        assert live(texts, lines, tmp_path / str(files), files) == expected
+
+
+def engine(*texts: str) -> Engine:
+    queries = [each for i, text in enumerate(texts) for each in xscl.parse(text, id=f"q{i}")]
+    return Engine(list(map(RegisteredQuery, queries)), lateness_us=0)
+
+
+def seen(running: Engine, *bodies: str) -> Iterator[bool]:
+    """Yield of each document whether evaluation finds anything in it."""
+    for body in bodies:
+        document = replace(documents(1, 1)[0], xml=f"<i>{body}</i>".encode())
+        [nodes] = running.evaluate([document]).column("nodes").to_pylist()
+        yield bool(nodes)
+
+
+def test_they_are_one_class_and_documents_that_none_wants_are_not_seen() -> None:
+    running = engine(
+        *(f"S//i[p < {n}]->a" for n in (3, 7, 5)), *(f"S//i[w = 1][p < {n}]" for n in "39")
+    )
+    assert len(running.queries.fan_out.classes()) == 2
+    assert [*seen(running, "<p>6.9</p>", "<p>7</p>", "<p>x</p>", "", "<p>8</p><w>1</w>")] == [
+        True,
+        False,
+        False,
+        False,
+        True,
+    ]
+    words = engine(*(f"S//i[contains(p, '{word}')]" for word in ("ab", "c")))
+    assert len(words.queries.fan_out.classes()) == 1
+    assert [*seen(words, "<p>xabx</p>", "<p>a b</p>", "<p>c</p>")] == [True, False, True]
+    others = engine("S//i[p != 'x']")
+    assert [*seen(others, "<p>x</p>", "<p>x</p><p>y</p>", "")] == [False, True, False]
+
+
+def test_a_plan_changes_with_what_is_let_through_and_with_nothing_else() -> None:
+    running = engine("S//i[p < 3]")
+    queries, first = running.queries, running.plan
+    [more] = xscl.parse("S//i[p < 2]", id="more")
+    queries.add(RegisteredQuery(more))
+    assert running.plan == first
+    [wide] = xscl.parse("S//i[p < 9]", id="wide")
+    queries.add(RegisteredQuery(wide))
+    assert running.plan.version != first.version
+    assert [*seen(running, "<p>8</p>")] == [True]
+    queries.remove("wide")
+    assert running.plan == first
+    assert running.plan.version == first.version
+    for query_id in ("more", "q0"):
+        queries.remove(query_id)
+    assert running.plan.admitted == ()
+
+
+def test_a_statement_is_not_paused_for_documents_that_another_wants() -> None:
+    """A document meets six others of its language, of which one statement wants two."""
+    prices = (50, 50, 1, 50, 1, 50, 50)
+    stream = [
+        replace(each, xml=f"<i><lang>en</lang><p>{price}</p></i>".encode())
+        for each, price in zip(documents(1), prices, strict=False)
+    ]
+    text = "S//i[p < %s]->a FOLLOWED BY {a/lang = b/lang, 1 d} S//i->b"
+    budget = replace(UNLIMITED, pairs_per_document=4)
+    found = Running({"many": text % 100, "few": text % 10}, budget).feed(stream, 3)
+    alone = Running({"few": text % 10}, budget).feed(stream, 3)
+    assert paused(found).keys() == {"many"}
+    assert found.of("few") == alone.of("few") != []
+
+
+def test_data_of_one_side_leaves_the_other_as_selective_as_it_is() -> None:
+    """What differs on both sides stays a filter on one: most pairs of all would be nobody's."""
+    both = engine(*(f"S//i[p < {n}]->a JOIN {{a/k = b/k, 1 h}} S//i[w < {n}]->b" for n in (3, 7)))
+    assert len(both.queries.fan_out.classes()) == 2
+    one = engine(*(f"S//i[p < {n}]->a JOIN {{a/k = b/k, 1 h}} S//i[w < 3]->b" for n in (3, 7)))
+    assert len(one.queries.fan_out.classes()) == 1

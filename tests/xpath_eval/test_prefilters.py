@@ -1,0 +1,69 @@
+"""What prefilters let through: the constants of all who share a node."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from xpath_eval.prefilters import AdmissionTest, Constants
+from xscl.functions import compare_literal, holds
+from xscl.path import Path
+from xscl.prefilters import Prefilter
+
+OPERATORS = ("<", "<=", ">", ">=", "=", "!=", "contains", "starts-with", "ends-with")
+NUMBERS = (-1.0, 0.0, -0.0, 1.5, 7.0, "3", "x")
+WORDS = ("a", "ab", "b", "", "ba")
+VALUES = ("", "a", "xaby", "ba", "-3", "0", " 1.5 ", "2", "7", "8", "NaN", "INF", "x")
+
+
+def fulfils(value: str, operator: str, constant: str | float) -> bool:
+    """Return whether a value fulfils a condition, as XPath says."""
+    if operator in OPERATORS[:6]:
+        return compare_literal([value], operator, constant)
+    assert isinstance(constant, str)
+    return holds(operator, value, constant, "")
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_some_constant_lets_a_value_through_whichever_come_and_go(operator: str) -> None:
+    prefilter, chance = Prefilter(Path(()), operator), random.Random(operator)
+    kinds = {"!=": WORDS, "=": NUMBERS[:5]}
+    words = kinds.get(operator, NUMBERS if operator[0] in "<>" else WORDS)
+    constants, present, test = Constants.of(prefilter), [chance.choice(words)], None
+    constants.add(present[0])
+    test = AdmissionTest(prefilter)
+    for _ in range(120):
+        if len(present) > 1 and chance.random() < 0.5:
+            constants.remove(present.pop(chance.randrange(len(present))))
+        else:
+            present.append(chance.choice(words))
+            constants.add(present[-1])
+        test.follow(constants.admission)
+        assert all(constants.admission.covers(each) for each in present)
+        for value in VALUES:
+            wanted = any(fulfils(value, operator, each) for each in present)
+            # A word that nobody has any more is let through for a while.
+            assert wanted <= test.holds([value])
+            if operator in OPERATORS[:6]:
+                assert wanted == test.holds([value])
+    test.follow(None)
+    assert not any(test.holds([value]) for value in VALUES)
+    for each in present:
+        constants.remove(each)
+    assert not constants
+
+
+def test_words_that_are_gone_go_when_they_are_most() -> None:
+    constants = Constants.of(Prefilter(Path(()), "contains"))
+    for number in range(10):
+        constants.add(f"word {number}")
+    first = constants.admission
+    for number in range(5):
+        assert not constants.remove(f"word {number}")
+    assert not constants.add("word 3")
+    assert constants.admission is first
+    for number in (3, 5):
+        constants.remove(f"word {number}")
+    assert constants.admission.all == {f"word {number}" for number in range(6, 10)}
+    assert constants.admission != first
