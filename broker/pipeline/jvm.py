@@ -8,6 +8,12 @@ gateway that exists already (`PYSPARK_GATEWAY_PORT`, `PYSPARK_GATEWAY_SECRET`).
 
 Invariants: the JVM ends when this process ends, however it ends (it reads a pipe that we hold and
 exits at its end); nothing that Spark or its workers print reaches the user's terminal.
+
+The JVM and the Python processes of this machine talk through sockets that are files, not ports.
+Over TCP each task waited for 40 ms: the JVM sends what a worker is to do in two pieces; the second
+one goes when the first one is acknowledged (Nagle's algorithm), and the worker's kernel puts that
+off for as long, since it has nothing to send.  Nobody proves who he is at such a socket, so their
+directory is open to this user alone.
 """
 
 from __future__ import annotations
@@ -25,6 +31,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 __all__ = [
     "JAVA_MAJOR_MIN",
@@ -32,6 +39,8 @@ __all__ = [
     "Jvm",
     "JvmError",
     "find_java",
+    "socket_directory",
+    "socket_settings",
     "start_jvm",
     "worker_environment",
 ]
@@ -40,6 +49,11 @@ JAVA_MAJOR_MIN = 17
 """The oldest Java that Spark 4 runs on."""
 
 _GATEWAY_WAIT_S = 180.0
+_PATH_MAX = 100
+"""Bytes of a socket's path: Linux takes 107, macOS 103."""
+
+_NAME_MAX = len("/.00000000-0000-0000-0000-000000000000.sock")
+
 _LOG_BYTES_MAX = "10MB"
 
 # What `spark-class` passes on Java 17 and later, without jdk.incubator.vector (only Spark ML uses
@@ -370,3 +384,20 @@ def _read_gateway(content: bytes) -> tuple[int, str]:
     port = int.from_bytes(content[:4], "big")
     length = int.from_bytes(content[4:8], "big")
     return port, content[8 : 8 + length].decode()
+
+
+def socket_directory() -> TemporaryDirectory[str] | None:
+    """Return a directory for sockets; `None` where their paths would be too long."""
+    directory = TemporaryDirectory(prefix="xscl-", ignore_cleanup_errors=True)
+    if len(directory.name.encode()) + _NAME_MAX <= _PATH_MAX:
+        return directory
+    directory.cleanup()
+    return None
+
+
+def socket_settings(directory: str) -> dict[str, str]:
+    """Return the properties of Spark that have its sockets in a directory."""
+    return {
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": directory,
+    }

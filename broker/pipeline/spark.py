@@ -48,11 +48,18 @@ from pyspark.util import PythonEvalType
 from broker.pipeline.checkpoint import is_ahead
 from broker.pipeline.evaluation import read_witnesses
 from broker.pipeline.inflight import InFlight
-from broker.pipeline.jvm import Java, Jvm, find_java, start_jvm, worker_environment
+from broker.pipeline.jvm import (
+    Java,
+    Jvm,
+    find_java,
+    socket_directory,
+    socket_settings,
+    start_jvm,
+    worker_environment,
+)
 from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.querystart import started
 from broker.pipeline.shards import ShardTask, carry_out
-from broker.pipeline.sockets import socket_directory, socket_settings
 from broker.pipeline.spoolsource import FORMAT, SpoolSource
 from broker.pipeline.store.objects import StorePlace, plainly
 from joins.shards.orders import Answer

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.pipeline.sockets import socket_directory
+from broker.pipeline.jvm import socket_directory
 
 
 def test_nobody_else_gets_to_the_sockets() -> None:
