@@ -18,6 +18,7 @@ directory is open to this user alone.
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import re
@@ -27,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -389,10 +391,14 @@ def _read_gateway(content: bytes) -> tuple[int, str]:
 def socket_directory() -> TemporaryDirectory[str] | None:
     """Return a directory for sockets; `None` where their paths would be too long."""
     directory = TemporaryDirectory(prefix="xscl-", ignore_cleanup_errors=True)
-    if len(directory.name.encode()) + _NAME_MAX <= _PATH_MAX:
-        return directory
-    directory.cleanup()
-    return None
+    if len(directory.name.encode()) + _NAME_MAX > _PATH_MAX:
+        directory.cleanup()
+        return None
+    # A broker may be idle for days: what is locked, systemd-tmpfiles does not take for forgotten.
+    lock = os.open(directory.name, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    weakref.finalize(directory, os.close, lock)
+    return directory
 
 
 def socket_settings(directory: str) -> dict[str, str]:
