@@ -79,8 +79,10 @@ class _Counted(Statements):
         keys = []
         if chooser.integer(0, 1):
             keys.append(key)
-        if left and chooser.integer(0, 2) == 0:
-            keys.append(chooser.choice(self.values(left)))
+        # BY takes values, and no functions.
+        values = [value for value in self.values(left) if "(" not in value] if left else []
+        if values and chooser.integer(0, 2) == 0:
+            keys.append(chooser.choice(values))
         keys = list(dict.fromkeys(keys))
         text = f"SELECT <r>{{count()}}</r> FROM {text}" if chooser.integer(0, 1) else text
         text += f" WINDOW {chooser.choice(['0 s', '0 s', '3 s', '5 s', '$long'])}"
