@@ -22,7 +22,7 @@ from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.queries.registration import SetChange
 from joins.budget.limits import DEFAULT_RUN_LIMITS, RunLimits
-from joins.sequences import repetitions
+from joins.sequences import runevaluations
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.lockstep.batchrows import BatchRows
 from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
@@ -146,7 +146,7 @@ def test_what_is_folded_is_found_in_columns(text: str, monkeypatch: pytest.Monke
     case = case_of_texts(text, random.Random(text))
     one_by_one = lines(run_engine(case, limits=ONE_BY_ONE))
     assert one_by_one == lines(run_oracle(case)) != []
-    monkeypatch.setattr(repetitions, "ChainEvaluation", None)
+    monkeypatch.setattr(runevaluations, "ChainEvaluation", None)
     assert in_columns(case, random.Random(text)) == one_by_one
 
 
@@ -169,7 +169,7 @@ def test_repetitions_behind_next_are_found_in_columns(
     case = case_of_texts(text, random.Random(text))
     expected = lines(run_oracle(case))
     assert expected == lines(run_engine(case, limits=ONE_BY_ONE)) != []
-    monkeypatch.setattr(repetitions, "RunEvaluation", None)
+    monkeypatch.setattr(runevaluations, "RunEvaluation", None)
     assert in_columns(case, random.Random(text)) == expected
 
 

@@ -178,7 +178,7 @@ def test_batches_shards_and_what_is_forgotten_do_not_show(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_one_kind = source.replace("S//b", "S//a")
-    case = asked(f"{of_one_kind} MATCH ANY WINDOW 5 s GRACE 3 s", stream(3, 30))
+    case = asked(f"{of_one_kind} MATCH ANY WINDOW 5 s GRACE 3 s", stream(3, 70))
     expected = lines(run_engine(case))
     assert expected
     join = Join(case.lateness_us, 2)

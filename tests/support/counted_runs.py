@@ -46,7 +46,8 @@ def stream(seed: int, count: int = 16) -> str:
         xml = f"<a>{values[0]}{more}</a>"
         if chance.randrange(9) == 0:
             xml = f"<d>{xml}<a>{values[1]}{more}</a></d>"
-        own.append(f"document {number} S 00:00:{max(second - late, 10)}  {xml}")
+        minutes, seconds = divmod(max(second - late, 10), 60)
+        own.append(f"document {number} S 00:{minutes:02}:{seconds:02}  {xml}")
     return "\n".join([*own, f"tick {count + 1} 10:00:00", "----", ""])
 
 
