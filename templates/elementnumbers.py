@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from xscl.comparison import Call, Operand, VariableValue, term
+from xscl.comparison import Call, Operand, term
 from xscl.functions import to_double
 from xscl.path import Literal
 
-__all__ = ["numbers_of"]
+__all__ = ["calculate", "calculated", "numbers_of"]
 
 Doubles = npt.NDArray[np.float64]
 
@@ -23,18 +23,23 @@ _PLAIN = r"^-?[0-9]+(\.[0-9]+)?$"
 
 def numbers_of(operand: Operand, column_of: Callable[[str], pa.Array]) -> Any:
     """Return the number of an operand of each element, as `xscl.evaluation` says."""
+    return calculate(operand, lambda read: _doubles(column_of(term(read))))
+
+
+def calculate(operand: Operand, read: Callable[[Operand], Doubles]) -> Any:
+    """Return what arithmetic comes to; `read` gives the numbers of what is none."""
     match operand:
         case Literal(value):
-            return float(value)
+            return to_double(value)
         case Call("-", (only,)):
-            return -numbers_of(only, column_of)
+            return -calculate(only, read)
         case Call("+" | "-" | "*" | "div" | "mod" as function, (left, right)):
-            return _calculated(function, numbers_of(left, column_of), numbers_of(right, column_of))
-    assert isinstance(operand, (VariableValue, Call))
-    return _doubles(column_of(term(operand)))
+            return calculated(function, calculate(left, read), calculate(right, read))
+    return read(operand)
 
 
-def _calculated(function: str, left: Any, right: Any) -> Any:
+def calculated(function: str, left: Any, right: Any) -> Any:
+    """Return the arithmetic of XPath on doubles."""
     with np.errstate(all="ignore"):
         match function:
             case "+":

@@ -270,6 +270,7 @@ class Hits:
     def _values_of(self, place: Place | Number, rows: Ints) -> CodedTexts:
         """Return what some tuples have at a place that is no node."""
         points = self.points
+        assert not isinstance(place, Solution), "solved at the root alone"
         if is_made(place):
             numbers, inverse = np.unique(numbers_of(points, place, rows), return_inverse=True)
             return CodedTexts(inverse, list(map(spell, numbers.tolist())))

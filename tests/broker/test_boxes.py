@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 
-from broker.matching.boxes.forms import _WordsOfBoxes
 from broker.matching.boxes.index import Asks, Box, BoxIndex, mixed
+from broker.matching.boxes.soughtwords import SoughtWords
 from joins import hash_values
 
 STRINGS = st.sampled_from(["", "a", "b"])
@@ -177,7 +177,7 @@ def test_a_box_that_excludes_stands_before_many_that_do_not() -> None:
 
 
 def test_a_word_is_looked_for_as_long_as_some_box_has_it() -> None:
-    words = _WordsOfBoxes("contains")
+    words = SoughtWords("contains")
     for word in ("harbour", "harbour", "our"):
         words.add(word)
     for left in (["harbour", "our"], ["our"]):

@@ -18,13 +18,12 @@ import pyarrow as pa
 from broker.matching.boxes.columns import Doubles, Flags, GrowingColumn, Hashes, Ints
 from broker.matching.boxes.hashsets import HashSets
 from broker.matching.boxes.index import LOOSE, Asks, Box, mixed
-from broker.matching.boxes.numbers import is_made, numbers_of
+from broker.matching.boxes.numbers import ends_of, is_made, numbers_of
 from broker.matching.boxes.points import Points
+from broker.matching.boxes.soughtwords import SoughtWords, spelled
 from joins import hash_values, ranges
 from templates.clause import NONE_OF, SPAN, TAKEN, WINDOW, Clause, Number, Place, Solution
 from templates.computed import LARGEST_SOLVED
-from xpath_eval.wordindex import WordIndex
-from xscl.evaluation import values_of_optional
 from xscl.functions import to_double
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES, WORD_TESTS
@@ -36,6 +35,10 @@ _NOT_BARE = -1
 
 NOTHING = -np.inf
 """What a tuple has where its form tests no bound: it passes each one."""
+
+
+_Ends = dict[tuple[int, Solution], tuple[Doubles, Doubles]]
+"""Both ends of solutions, by the form that asks."""
 
 
 class BoundPlace(NamedTuple):
@@ -100,49 +103,6 @@ def of_value(place: Place | Number) -> Place:
     return place
 
 
-class _WordsOfBoxes:
-    """The words that boxes of a form look for at one place, each with how many do.
-
-    At a place of several values it is looked in each of them; with `=` the words are numbers.
-    """
-
-    def __init__(self, function: str, *, is_of_several: bool = False) -> None:
-        self._is_of_several = is_of_several
-        self._function = function
-        self._index = WordIndex[str]()
-        self._counts: dict[str, int] = {}
-
-    def add(self, word: str) -> None:
-        """Look for a word."""
-        count = self._counts.get(word, 0)
-        self._counts[word] = count + 1
-        if not count and self._function != "=":
-            self._index.add(self._function, word, word)
-
-    def remove(self, word: str) -> None:
-        """Undo one `add`."""
-        self._counts[word] -= 1
-        if not self._counts[word]:
-            del self._counts[word]
-            if self._function != "=":
-                self._index.remove(self._function, word, word)
-
-    def found(self, text: str) -> list[str]:
-        """Return the words that a text has."""
-        texts = map(str, values_of_optional(text)) if self._is_of_several else (text,)
-        if self._function == "=":
-            return sorted(self._counts.keys() & {_spelled(to_double(each)) for each in texts})
-        words: set[str] = set()
-        for each in texts:
-            self._index.find(each, words)
-        return sorted(words)
-
-
-def _spelled(number: float) -> str:
-    """Return a number as a text that equal numbers have in common; zeros of both signs are one."""
-    return repr(number + 0.0)
-
-
 @dataclass(slots=True)
 class _Known:
     """The form of a clause, and how many boxes of the clause there are."""
@@ -160,7 +120,7 @@ class Forms:
         self._forms: dict[int, Form] = {}
         self._clauses: Counter[int] = Counter()
         self._of_class: dict[int, list[int]] = {}
-        self._words: dict[int, list[_WordsOfBoxes]] = {}
+        self._words: dict[int, list[SoughtWords]] = {}
         self._free: list[int] = []
         # By class the number of its only form, where that tests nothing.
         self._bare = GrowingColumn(np.int32, _NOT_BARE)
@@ -188,7 +148,7 @@ class Forms:
             self._of_class.setdefault(query_class, []).append(number)
             if form.words:
                 self._words[number] = [
-                    _WordsOfBoxes(function, is_of_several=place in form.of_several)
+                    SoughtWords(function, is_of_several=place in form.of_several)
                     for place, function in form.words
                 ]
             self._changed.add(query_class)
@@ -273,7 +233,7 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
             is_beyond = isinstance(test.place, Solution) and abs(bound) > LARGEST_SOLVED
             bounds.append(LOOSE if is_beyond else bound)
         elif operator == "=" and test.is_of_several:
-            words.append(_spelled(given))
+            words.append(spelled(given))
         elif operator == "=":
             equal.append(str(given))
         elif operator == "!=":
@@ -290,7 +250,7 @@ class _Asking:
     points: Points
     forms: Sequence[Form]
     numbers: Ints
-    words: Sequence[Sequence[_WordsOfBoxes]]
+    words: Sequence[Sequence[SoughtWords]]
 
     def asks(self, rows: Ints, which: Ints) -> Asks:
         """Return what each of some rows asks by one of the forms."""
@@ -371,6 +331,7 @@ class _Asking:
     def _bounds(self, rows: Ints, which: Ints) -> tuple[list[Doubles], list[Flags]]:
         values: list[Doubles] = []
         are_strict: list[Flags] = []
+        ends: _Ends = {}
         places = self._places(rows, which, lambda form: [_read(each) for each in form.bounds])
         for k, (own, at) in enumerate(places):
             bounds = [form.bounds[k] if len(form.bounds) > k else None for form in self.forms]
@@ -380,12 +341,22 @@ class _Asking:
             for i, bound in enumerate(bounds):
                 if bound is not None and is_made(bound.place):
                     of_form = np.flatnonzero(which[own] == i)
-                    doubles[of_form] = numbers_of(self.points, bound.place, rows[own[of_form]])
+                    doubles[of_form] = self._made(bound.place, i, rows[own[of_form]], ends)
             column = np.full(len(rows), NOTHING)
             column[own] = np.where(is_negated[which[own]], -doubles, doubles)
             values.append(column)
             are_strict.append(is_strict[which])
         return values, are_strict
+
+    def _made(self, place: Place | Number, form: int, rows: Ints, ends: _Ends) -> Doubles:
+        """Return numbers of the tuples of a form; both ends of a solution are found together."""
+        if not isinstance(place, Solution):
+            return numbers_of(self.points, place, rows)
+        key = form, place._replace(is_least=True)
+        if key not in ends:
+            ends[key] = ends_of(self.points, place, rows)
+        least, largest = ends[key]
+        return least if place.is_least else largest
 
     def _excluded(self, rows: Ints, which: Ints) -> list[tuple[Flags, Hashes, Hashes]]:
         found: list[tuple[Flags, Hashes, Hashes]] = []

@@ -11,7 +11,7 @@ import numpy as np
 
 from broker.matching.boxes.columns import Doubles, Flags, Ints
 from broker.matching.boxes.points import Points
-from broker.matching.boxes.solutions import are_moderate, calculated, solve
+from broker.matching.boxes.solutions import are_moderate, solve
 from templates.clause import (
     BAR,
     DURATION,
@@ -23,11 +23,10 @@ from templates.clause import (
     Solution,
     Terms,
 )
-from xscl.functions import to_double
-from xscl.path import Literal
+from templates.elementnumbers import calculate
 from xscl.query import Call, Operand, term
 
-__all__ = ["are_solved", "is_made", "numbers_of"]
+__all__ = ["are_solved", "ends_of", "is_made", "numbers_of"]
 
 
 def is_made(place: Place | Number) -> bool:
@@ -35,23 +34,25 @@ def is_made(place: Place | Number) -> bool:
     return not isinstance(place, Place) or place in (BAR, DURATION)
 
 
-def numbers_of(points: Points, place: Place | Number, rows: Ints) -> Doubles:
+def numbers_of(points: Points, place: Place | Measured | Computed, rows: Ints) -> Doubles:
     """Return the numbers of some tuples; NaN where one is none."""
     match place:
         case Measured():
             return points.measured(place, rows)
         case Computed(operand, terms):
             return _NumberColumns.of(points, terms, rows).values(operand)
-        case Solution(steps, operator, other, terms, is_least):
-            columns = _NumberColumns.of(points, terms, rows)
-            operands = [columns.values(step.operand) for step in steps]
-            least, largest = solve(steps, operands, operator, columns.values(other))
-            return least if is_least else largest
     if place == BAR:
         return points.bars[rows]
     assert place == DURATION
     starts, ends = points.intervals(rows)
     return (ends - starts).astype(np.float64)
+
+
+def ends_of(points: Points, solution: Solution, rows: Ints) -> tuple[Doubles, Doubles]:
+    """Return between which numbers data must be for some tuples to pass a comparison."""
+    columns = _NumberColumns.of(points, solution.terms, rows)
+    operands = [columns.values(step.operand) for step in solution.steps]
+    return solve(solution.steps, operands, solution.operator, columns.values(solution.other))
 
 
 def are_solved(points: Points, solution: Solution, rows: Ints) -> Flags:
@@ -76,17 +77,17 @@ class _NumberColumns:
 
     def values(self, operand: Operand) -> Doubles:
         """Return the numbers that an operand comes to."""
+        found = calculate(operand, self._read)
+        return np.broadcast_to(np.asarray(found, np.float64), self._starts.shape)
+
+    def _read(self, operand: Operand) -> Doubles:
         match operand:
-            case Literal(value):
-                return np.full(len(self._starts), to_double(value))
             case Call("start", ()):
                 return self._starts
             case Call("end", ()):
                 return self._ends
             case Call("dur", ()):
                 return self._lengths
-            case Call("+" | "-" | "*" | "div" | "mod", arguments):
-                return calculated(operand.function, *map(self.values, arguments))
         return self._columns[term(operand)]
 
 

@@ -21,8 +21,9 @@ import numpy.typing as npt
 from broker.matching.boxes.columns import Doubles, Flags
 from templates.clause import ArithmeticStep
 from templates.computed import LARGEST_SOLVED
+from templates.elementnumbers import calculated
 
-__all__ = ["are_moderate", "calculated", "solve"]
+__all__ = ["are_moderate", "solve"]
 
 _Keys = npt.NDArray[np.uint64]
 
@@ -37,23 +38,6 @@ _COMPARE: dict[str, Callable[[Doubles, Doubles], Flags]] = {
 
 _BITS = ((32, 8), (512, 4), (1 << 62, 2))
 """Of up to so many tuples, how many halvings are done in one step: a step costs its calls."""
-
-
-def calculated(function: str, left: Doubles, right: Doubles | None = None) -> Doubles:
-    """Return the arithmetic of XPath on doubles; of one operand the negative."""
-    with np.errstate(all="ignore"):
-        if right is None:
-            return -left
-        match function:
-            case "+":
-                return left + right
-            case "-":
-                return left - right
-            case "*":
-                return left * right
-            case "div":
-                return left / right
-        return np.fmod(left, right)
 
 
 def are_moderate(steps: Sequence[ArithmeticStep], operands: Sequence[Doubles]) -> Flags:
