@@ -33,8 +33,9 @@ A query that finds so much that it is paused is compared up to that document.  A
 oracle's nested loops would look at millions of pairs is left out, and counted.
 
 At the end comes a table of the clauses of the language: how many cases each stands in, and in how
-many it decides which matches there are.  That takes many runs of the oracle, so it looks at every
-twentieth case (`--coverage 1` at each, `--coverage 0` at none).
+many it decides which matches there are, with those of sections 12 to 18 where a kind is named; of
+tables there is none.  That takes many runs of the oracle, so it looks at every twentieth case
+(`--coverage 1` at each, `--coverage 0` at none).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -58,7 +59,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from generators.choosers import RandomChooser  # noqa: E402
-from generators.clause_coverage import Coverage  # noqa: E402
+from generators.clause_coverage import ALL_CLAUSES, CLAUSES, Clause, Coverage  # noqa: E402
 from generators.column_cases import (  # noqa: E402
     column_case,
     column_run_case,
@@ -153,6 +154,11 @@ class Run:
     of_kind: Callable[[RandomChooser], str] | None
     coverage_every: int
 
+    @property
+    def clauses(self) -> Sequence[Clause]:
+        """The clauses that its cases are to try."""
+        return CLAUSES if self.of_kind is None else ALL_CLAUSES
+
     def __call__(self, seed: int) -> Outcome:
         try:
             if self.of_kind is rule_case:
@@ -198,9 +204,8 @@ class Run:
         expected = [m for m in matches if m.position < paused.get(m.query, UNBOUNDED)]
         outcome = Outcome.of(seed, how, text, [render(match) for match in expected], found)
         outcome.counts["cases with a pause"] += bool(paused)
-        is_any = self.of_kind is None
-        if self.coverage_every and seed % self.coverage_every == 0 and is_any:
-            outcome.coverage.add(case, matches)
+        if self.coverage_every and seed % self.coverage_every == 0:
+            outcome.coverage.add(case, matches, self.clauses)
         return outcome
 
     def _rules(self, seed: int) -> Outcome:
@@ -372,9 +377,9 @@ def main() -> None:
                     options.keep.mkdir(parents=True, exist_ok=True)
                     (options.keep / f"{outcome.seed}.case").write_text(outcome.text)
     seconds = time.monotonic() - started
-    if run.coverage_every:
+    if run.coverage_every and of_kind is not rule_case:
         decides = [f"{each.name:<50} {clauses[each.name]:>8}" for each in HISTORY_CLAUSES]
-        table = "\n".join(decides) if options.dynamic else coverage.table()
+        table = "\n".join(decides) if options.dynamic else coverage.table(run.clauses)
         print(f"Of every {run.coverage_every}th case:\n\n{table}\n")
     print(", ".join(f"{n} {name}" for name, n in counts.items()) + f", {seconds:.0f} s")
     sys.exit(1 if counts["different"] else 0)

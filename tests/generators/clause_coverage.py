@@ -7,6 +7,7 @@ where a query that has it has a match.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from oracle import described, operators
 from oracle.lines import render
 from oracle.operators import Tuple
 from oracle.output import build_output
+from oracle.runs import Runs
 from support.kit import Case
 from support.query_parts import Part, parts, rewritten
 from support.runners import run_oracle
@@ -25,23 +27,44 @@ from support.runners import run_oracle
 from broker.matching.match import Match
 from generators.case_clauses import CASE_CLAUSES, CaseClause
 from generators.clauses import QUERY_CLAUSES, QueryClause
+from generators.sequence_clauses import SEQUENCE_CLAUSES
 from xscl.query import Query
 
-__all__ = ["CLAUSES", "Clause", "Coverage"]
+__all__ = ["ALL_CLAUSES", "CLAUSES", "Clause", "Coverage"]
 
 Clause = QueryClause | CaseClause | Rule
 
-CLAUSES: Sequence[Clause] = sorted(
-    (*QUERY_CLAUSES, *CASE_CLAUSES, *RULES), key=lambda clause: clause.name.split()[0]
-)
-"""All clauses, by the sections of the semantics."""
 
-Found = Counter[tuple[str, tuple[int, ...], tuple[int, ...]]]
+def _section(clause: Clause) -> tuple[int, ...]:
+    return tuple(map(int, clause.name.split()[0].split(".")))
+
+
+CLAUSES: Sequence[Clause] = sorted((*QUERY_CLAUSES, *CASE_CLAUSES, *RULES), key=_section)
+"""What the cases of joins try, by the sections of the semantics."""
+
+ALL_CLAUSES: Sequence[Clause] = sorted((*CLAUSES, *SEQUENCE_CLAUSES), key=_section)
+"""These, and what else the cases of ordered queries, runs and rows try."""
+
+Found = Counter[tuple[Any, ...]]
 
 
 def _found(matches: Iterable[Match]) -> Found:
-    """Return how many matches there are of each query, documents and block roots."""
-    return Counter((m.query, tuple(d.docid for d in m.documents), m.roots) for m in matches)
+    """Return how many matches there are of each query, documents and block roots.
+
+    Of a match that is decided it counts where, of FOLD and of rows what the values are; a graph is
+    its text.
+    """
+    return Counter(
+        (
+            match.query,
+            tuple(document.docid for document in match.documents),
+            match.roots,
+            match.decided,
+            json.dumps(match.values, sort_keys=True),
+            "" if match.witnesses or match.values else match.output,
+        )
+        for match in matches
+    )
 
 
 @dataclass(slots=True)
@@ -67,19 +90,15 @@ class Coverage:
                     decides = _rules(clause, case, matches)
             self.decides[clause.name] += decides
 
-    def undecided(self) -> list[Clause]:
-        """Return the clauses that have decided nothing so far."""
-        return [clause for clause in CLAUSES if not self.decides[clause.name]]
-
     def update(self, other: Coverage) -> None:
         """Add what another one has counted."""
         self.stands.update(other.stands)
         self.decides.update(other.decides)
 
-    def table(self) -> str:
+    def table(self, clauses: Iterable[Clause] = CLAUSES) -> str:
         """Return the clauses, one a line, with both numbers."""
         lines = [f"{'clause':<50} {'stands':>8} {'decides':>8}"]
-        for clause in CLAUSES:
+        for clause in clauses:
             stands = self.stands[clause.name] if isinstance(clause, QueryClause) else ""
             lines.append(f"{clause.name:<50} {stands:>8} {self.decides[clause.name]:>8}")
         return "\n".join(lines)
@@ -138,6 +157,9 @@ def _lines(matches: Iterable[Match]) -> list[str]:
 TUPLES_MAX = 2_000
 """A case that has more without a clause is left alone: one of them would take a minute."""
 
+LOOKS_MAX = 20_000
+"""So is a case in which so many elements are tried behind runs: a second or so."""
+
 
 class _TooManyError(Exception):
     pass
@@ -146,6 +168,7 @@ class _TooManyError(Exception):
 def _run(case: Case) -> Sequence[Match] | None:
     """Return what the oracle finds, unless that takes too many tuples; without idle outputs."""
     combine, made = operators._combine, 0
+    extended, looks = Runs.extended, 0
 
     def counted(left: Tuple, right: Tuple) -> Tuple:
         nonlocal made
@@ -154,14 +177,23 @@ def _run(case: Case) -> Sequence[Match] | None:
             raise _TooManyError
         return combine(left, right)
 
+    def looked(self: Runs, *arguments: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        if looks > LOOKS_MAX:
+            raise _TooManyError
+        return extended(self, *arguments)
+
     def output(query: Query, *arguments: Any) -> tuple[str, str | None]:
         return ("", None) if query.publish is None else build_output(query, *arguments)
 
     with (
         patch.object(operators, "_combine", counted),
+        patch.object(Runs, "extended", looked),
         patch.object(described, "build_output", output),
     ):
         try:
             return run_oracle(case)
-        except _TooManyError:
+        except (_TooManyError, AssertionError, LookupError, ValueError):
+            # What is left without a clause may be no query that could be written.
             return None

@@ -223,7 +223,7 @@ QUERY_CLAUSES = (
     ),
     QueryClause(
         "4 the bound of a window is closed",
-        a(Window, lambda window: window.length_us < INFINITE_US),
+        a(Window, lambda window: 0 < window.length_us < INFINITE_US),
         lambda window: Window(window.length_us - 1),
     ),
     QueryClause(

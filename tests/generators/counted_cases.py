@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+import re
+
 from generators.choosers import Chooser
 from generators.ordered_cases import Names, Statements, Unit, case_with_reader
 
-__all__ = ["counted_any_case", "counted_case"]
+__all__ = ["counted_any_case", "counted_case", "counted_source"]
+
+
+def _with_parameters(chooser: Chooser, text: str) -> str:
+    """Return a statement in which some constants are parameters, of one in three."""
+    if chooser.integer(0, 2):
+        return text
+    if chooser.integer(0, 2):
+        text = re.sub(r"SAME \((\S+)\)", r"SAME (\1 = $key)", text)
+    if chooser.integer(0, 3) == 0:
+        text = re.sub(r"WITHIN \d+ s", "WITHIN $within", text)
+    if chooser.integer(0, 3) == 0:
+        text = text.replace("[k->", "[k = $key][k->", 1)
+    if chooser.integer(0, 1):
+        text = re.sub(r"HAVING count\(\) >= \d", "HAVING count() >= $least", text)
+    return text
 
 
 class _Counted(Statements):
@@ -28,6 +45,14 @@ class _Counted(Statements):
 
     def statement(self) -> str:
         """Return a whole statement."""
+        text, left, key = self.counted_source()
+        text = self.outcome(text, left, key)
+        if self.chooser.integer(0, 4):
+            text += f" GRACE {self.chooser.choice([0, 1, 2, 4])} s"
+        return _with_parameters(self.chooser, text)
+
+    def counted_source(self) -> tuple[str, list[Unit], str]:
+        """Return a repetition, what stands before it, and a key of its elements."""
         chooser = self.chooser
         text, _, key, number = self.element(self.names)
         left: list[Unit] = []
@@ -66,10 +91,7 @@ class _Counted(Statements):
             text += f" SAME ({chooser.choice(['/*/k', '//k'])})"
         if " JOIN " not in text:
             text += chooser.choice(["", " MATCH ANY"])
-        text = self.outcome(text, left, key)
-        if chooser.integer(0, 4):
-            text += f" GRACE {chooser.choice([0, 1, 2, 4])} s"
-        return text
+        return text, left, key
 
     def outcome(self, text: str, left: list[Unit], key: str) -> str:
         """Return a statement that counts what a source gives, or draws it."""
@@ -129,6 +151,13 @@ class _CountedChains(Statements):
 
     def statement(self) -> str:
         """Return a whole statement."""
+        text = self.outcome(*self.counted_source())
+        if self.chooser.integer(0, 4):
+            text += f" GRACE {self.chooser.choice([0, 1, 2, 4])} s"
+        return _with_parameters(self.chooser, text)
+
+    def counted_source(self) -> tuple[str, list[_Step]]:
+        """Return a chain, and its steps."""
         chooser = self.chooser
         steps: list[_Step] = []
         text = ""
@@ -147,10 +176,7 @@ class _CountedChains(Statements):
             text += f" WITHIN {chooser.choice([5, 9, 15, 15])} s"
         if chooser.integer(0, 2) == 0:
             text += f" SAME ({chooser.choice(['/*/k', '//k'])})"
-        text = self.outcome(f"{text} MATCH ANY", steps)
-        if chooser.integer(0, 4):
-            text += f" GRACE {chooser.choice([0, 1, 2, 4])} s"
-        return text
+        return f"{text} MATCH ANY", steps
 
     def operator(self, left: _Step, right: _Step, *, is_within: bool, is_alike: int) -> str:
         """Return FOLLOWED BY with what is asked of neighbours: of many chains keys alone."""
@@ -204,3 +230,10 @@ class _CountedChains(Statements):
 def counted_any_case(chooser: Chooser) -> str:
     """Return the text of a case: a statement that counts the matches of a chain, and documents."""
     return case_with_reader(chooser, _CountedChains(chooser).statement())
+
+
+def counted_source(chooser: Chooser) -> str:
+    """Return what a statement reads whose matches can be counted: a repetition, or a chain."""
+    maker = chooser.choice([_Counted, _CountedChains])(chooser)
+    text = maker.counted_source()[0]
+    return text.replace("$within", f"{chooser.choice('258')} s").replace("$key", "'x'")

@@ -366,7 +366,13 @@ RULES = (
         },
         _has(Call, "host"),
     ),
-    Rule("6 witnesses have what is compared, no more", matching, "in_order", _all_named),
+    Rule(
+        "6 witnesses have what is compared, no more",
+        matching,
+        "in_order",
+        _all_named,
+        lambda query: query.is_plain,
+    ),
     Rule("6 witnesses are in order", described, "_sort_witnesses", _unsorted),
     *_on(
         matching._Streams,

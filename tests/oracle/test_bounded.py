@@ -28,3 +28,13 @@ def test_what_one_run_looks_at_is_not_counted_in_the_next() -> None:
     for _ in range(2):
         with bounded(9):
             assert run_oracle(case)
+
+
+def test_elements_that_a_run_could_take_are_counted() -> None:
+    documents = "".join(f"document {n} S 12:0{n}  <a/>\n" for n in range(1, 4))
+    case = parse_case(f"query q\n    S//a+ WITHIN 1 h\n{documents}----\n")
+    # Three begin; behind each of the 7 runs all three are tried.
+    with bounded(looks_max=24):
+        assert len(run_oracle(case)) == 7
+    with pytest.raises(TooLargeError), bounded(looks_max=23):
+        run_oracle(case)

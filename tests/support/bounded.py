@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 from unittest.mock import patch
 
 from oracle import operators, sequences
 from oracle.operators import Rules, Tuple
+from oracle.runs import Runs
 
 from xscl.query import Disjunct, Operator
 
@@ -24,10 +26,18 @@ class TooLargeError(Exception):
     """A case is left out: the oracle would look at more pairs than it may."""
 
 
+LOOKS_MAX = 1_000_000
+"""Elements that are tried behind runs in a case: some 30 s."""
+
+
 @contextmanager
-def bounded(pairs_max: int = PAIRS_MAX) -> Iterator[None]:
-    """Let the oracle raise `TooLargeError` where its operators look at more pairs than so many."""
-    pairs = 0
+def bounded(pairs_max: int = PAIRS_MAX, looks_max: int = LOOKS_MAX) -> Iterator[None]:
+    """Let the oracle raise `TooLargeError` where it looks at more than so many pairs, or elements.
+
+    Pairs are those of operators; elements are those that a run could take next.
+    """
+    pairs = looks = 0
+    extended = Runs.extended
 
     def counted(
         operator: Operator,
@@ -42,5 +52,12 @@ def bounded(pairs_max: int = PAIRS_MAX) -> Iterator[None]:
             raise TooLargeError
         return operators.join(operator, disjunct, lefts, rights, rules)
 
-    with patch.object(sequences, "join", counted):
+    def looked(self: Runs, *arguments: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        if looks > looks_max:
+            raise TooLargeError
+        return extended(self, *arguments)
+
+    with patch.object(sequences, "join", counted), patch.object(Runs, "extended", looked):
         yield

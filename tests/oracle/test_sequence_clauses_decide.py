@@ -1,0 +1,47 @@
+"""The generated cases of sequences try sections 12 to 18: each clause decides in one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from generators.choosers import RandomChooser
+from generators.clause_coverage import Coverage
+from generators.column_cases import column_case, column_run_case
+from generators.counted_cases import counted_case
+from generators.ordered_cases import ordered_case
+from generators.outcome_cases import outcome_case
+from generators.run_cases import run_case
+from generators.sequence_clauses import SEQUENCE_CLAUSES
+from support.kit import parse_case
+from support.runners import run_oracle
+
+TELLING: dict[Callable[[RandomChooser], str], tuple[int, ...]] = {
+    column_run_case: (0, 3, 4, 9),
+    column_case: (5, 12, 16, 34, 43, 45, 50, 82, 139),
+    run_case: (3, 18, 28, 55, 140),
+    ordered_case: (5, 12),
+    outcome_case: (2, 18, 23, 62, 73, 76, 79, 220, 284, 288, 303, 527),
+    counted_case: (3, 8, 14, 21, 46),
+}
+"""Seeds of cases in which each clause decides."""
+
+OF_A_WINDOW = """query q
+    S//a FOLLOWED BY {, 9 s} S//b UNLESS {, 1 s} S//c GRACE 0 s
+document 1 S 00:00:10  <a/>
+document 2 S 00:00:12  <c/>
+document 3 S 00:00:15  <b/>
+tick 4 00:10:00
+----
+"""
+"""What is absent stands between, but too far before the right one: that is rare by chance."""
+
+
+def test_every_clause_of_sequences_decides_in_a_generated_case() -> None:
+    coverage = Coverage()
+    undecided = list(SEQUENCE_CLAUSES)
+    generated = [kind(RandomChooser(seed)) for kind, seeds in TELLING.items() for seed in seeds]
+    for text in (OF_A_WINDOW, *generated):
+        case = parse_case(text)
+        coverage.add(case, run_oracle(case), undecided)
+        undecided = [each for each in undecided if not coverage.decides[each.name]]
+    assert [clause.name for clause in undecided] == []
