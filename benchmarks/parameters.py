@@ -111,9 +111,13 @@ WORKLOADS = {
         PAIR % (" AND b/price > a/price * $x", "1 h"), lambda i: {"x": i + 3}
     ),
     "time(b) - time(a) < $w": Workload(PAIR % (" AND time(b) - time(a) < $w", "1 h"), _short),
+    "matches(b/title, $x)": Workload(PAIR % (" AND matches(b/title, $x)", "1 h"), _name),
     "[price < $x]": Workload(f"S//i[price < $x]->a FOLLOWED BY {LINKED} S//i->b", _low),
     "[contains(title, $x)]": Workload(
         f"S//i[contains(title, $x)]->a FOLLOWED BY {LINKED} S//i->b", _name
+    ),
+    "[matches(title, $x)]": Workload(
+        f"S//i[matches(title, $x)]->a FOLLOWED BY {LINKED} S//i->b", _name
     ),
     "[author = $x], first of three": Workload(three("[author = $x]"), _name),
     "[author = $x], middle of three": Workload(three(middle="[author = $x]"), _name),
@@ -137,6 +141,13 @@ WORKLOADS = {
     "[contains(title, 'w')], written out": Workload(
         f"S//i[contains(title, 'matter')]->a FOLLOWED BY {SHORT} S//i->b;"
         f"S//i[contains(title, '%s')]->a FOLLOWED BY {LINKED} S//i->b",
+        _name,
+        most=100_000,
+        is_written_out=True,
+    ),
+    "[matches(title, 'w')], written out": Workload(
+        f"S//i[matches(title, 'matter')]->a FOLLOWED BY {SHORT} S//i->b;"
+        f"S//i[matches(title, '%s|nothing')]->a FOLLOWED BY {LINKED} S//i->b",
         _name,
         most=100_000,
         is_written_out=True,

@@ -24,10 +24,11 @@ from templates.lengths import NO_LENGTH, LongestSum
 from templates.queryclass import QueryClass
 from xscl.evaluation import Condition, compile_condition
 from xscl.path import Parameter
-from xscl.pattern import WORD_TESTS, Constant, TreePattern, TuplePattern, VariablePair
+from xscl.pattern import Constant, TreePattern, TuplePattern, VariablePair
 from xscl.prefilters import Admitted
 from xscl.query import Call, Operand, Residual, Row, SimilarityJoin
 from xscl.table import Action
+from xscl.texttests import TEXT_TESTS
 
 __all__ = [
     "BAR",
@@ -166,7 +167,7 @@ class Test(NamedTuple):
     @property
     def is_of_strings(self) -> bool:
         """Whether a parameter here must be given a string."""
-        return self.place != WINDOW and self.operator in ("=", "!=", NONE_OF, *WORD_TESTS)
+        return self.place != WINDOW and self.operator in ("=", "!=", NONE_OF, *TEXT_TESTS)
 
     @property
     def is_of_numbers(self) -> bool:

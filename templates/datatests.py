@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from templates.derived import as_derived
 from xscl.path import Literal, Parameter
-from xscl.pattern import INEQUALITIES, WORD_TESTS, Constant, DataTest
+from xscl.pattern import INEQUALITIES, Constant, DataTest
 from xscl.positions import TURNED
 from xscl.query import (
     Call,
@@ -19,6 +19,7 @@ from xscl.query import (
     Window,
     operand_parameters,
 )
+from xscl.texttests import text_test
 
 __all__ = ["data_test", "duration_test", "without_data", "without_implied", "word_test"]
 
@@ -76,14 +77,22 @@ def _lasts_at_most(residual: Residual, window: Window | Parameter) -> bool:
 
 
 def word_test(call: Call) -> tuple[Derived, DataTest] | None:
-    """Return a test of words with data as a test of one value; None if it is none."""
+    """Return a test of a text with data as a test of one value; None if it is none."""
     match call:
-        case Call(function, (operand, (Literal(str()) | Parameter()) as data)) if (
-            function in WORD_TESTS
-        ):
+        case Call(function, (operand, (Literal(str()) | Parameter()) as data, *flags)):
             value = as_derived(operand)
+            operator = _operator(function, flags)
             given = data.value if isinstance(data, Literal) else data
-            return None if value is None else (value, DataTest(function, given))
+            return (value, DataTest(operator, given)) if value and operator else None
+    return None
+
+
+def _operator(function: str, flags: Sequence[Operand]) -> str | None:
+    match flags:
+        case []:
+            return text_test(function, "")
+        case [Literal(str() as written)]:
+            return text_test(function, written)
     return None
 
 

@@ -13,16 +13,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from xpath_eval.wordindex import WordIndex
+from xpath_eval.textindex import TextIndex
 from xscl.functions import Atom, to_double
 from xscl.path import PathValue
 from xscl.prefilters import Admitted, Prefilter
+from xscl.texttests import IN_NO_TEXT, TEXT_TESTS
 
 __all__ = ["Admission", "AdmissionTest", "Constants", "Missing"]
-
-_WORD_TESTS = ("contains", "starts-with", "ends-with")
-_IN_NO_TEXT = "\0"
-"""A character that XML has no way to write: who looks for it finds nothing."""
 
 
 def is_of_bounds(prefilter: Prefilter) -> bool:
@@ -64,7 +61,7 @@ class Admission:
     @property
     def all(self) -> frozenset[str | float]:
         """All constants, of words and others."""
-        return self.constants if self.words is None else frozenset(self.words.split(_IN_NO_TEXT))
+        return self.constants if self.words is None else frozenset(self.words.split(IN_NO_TEXT))
 
 
 class Constants:
@@ -79,7 +76,7 @@ class Constants:
     @classmethod
     def of(cls, prefilter: Prefilter) -> Constants:
         """Return none yet, of a prefilter."""
-        return _WordConstants(prefilter) if prefilter.operator in _WORD_TESTS else cls(prefilter)
+        return _WordConstants(prefilter) if prefilter.operator in TEXT_TESTS else cls(prefilter)
 
     def __bool__(self) -> bool:
         return bool(self._counts)
@@ -170,7 +167,7 @@ class _WordConstants(Constants):
     def _made(self) -> Admission:
         if self._more:
             before = () if self._text is None else (self._text,)
-            self._text, self._more = _IN_NO_TEXT.join((*before, *self._more)), []
+            self._text, self._more = IN_NO_TEXT.join((*before, *self._more)), []
         return Admission(self.prefilter, words=self._text, digest=self._digest)
 
 
@@ -218,19 +215,19 @@ class AdmissionTest:
         self._operator = prefilter.operator
         self._admission: Admission | None = None
         self._words: set[str] = set()
-        self._index = WordIndex[str]()
+        self._index = TextIndex[str]()
 
     def follow(self, admission: Admission | None) -> None:
         """Ask for another admission from now on; for None nothing is admitted."""
         before, self._admission = self._admission, admission
-        if self._operator not in _WORD_TESTS or before == admission:
+        if self._operator not in TEXT_TESTS or before == admission:
             return
         old, new = (each.words if each else None for each in (before, admission))
-        if old is not None and new is not None and new.startswith(old + _IN_NO_TEXT):
-            more = {*new[len(old) + 1 :].split(_IN_NO_TEXT)}
+        if old is not None and new is not None and new.startswith(old + IN_NO_TEXT):
+            more = {*new[len(old) + 1 :].split(IN_NO_TEXT)}
             gone = set[str]()
         else:
-            wanted = set[str]() if new is None else {*new.split(_IN_NO_TEXT)}
+            wanted = set[str]() if new is None else {*new.split(IN_NO_TEXT)}
             more, gone = wanted - self._words, self._words - wanted
         for word in gone:
             self._index.remove(self._operator, word, word)
@@ -244,13 +241,8 @@ class AdmissionTest:
         admission, operator = self._admission, self._operator
         if admission is None or not values:
             return False
-        if operator in _WORD_TESTS:
-            found: set[str] = set()
-            for value in values:
-                self._index.find(str(value), found)
-                if found:
-                    return True
-            return False
+        if operator in TEXT_TESTS:
+            return any(self._index.has_any(str(value)) for value in values)
         constants = admission.constants
         if operator == "!=":
             return not constants or any(value not in constants for value in values)

@@ -3,13 +3,13 @@
 Of each filter list one **access test** is taken, a test of a constant that must hold at some node
 for the list to let anything through, the most selective kind there is:
 
-    =  by hash    contains, starts-with, ends-with  by `WordIndex`    < <= > >=  by sorted bounds
+    =  by hash    contains and the like, matches  by `TextIndex`    < <= > >=  by sorted bounds
 
 A disjunction gives a test for each side.  All access tests of equal operands (`title`,
 `lower-case(author)`) are one index: the operand's values are taken once for each node, and one
 look-up yields all variables whose test they pass.  A filter list of one test is decided by that;
-of longer ones, the rest is asked of these variables alone.  What gives no test (`matches`,
-negations, opaque conditions) is asked one by one.
+of longer ones, the rest is asked of these variables alone.  What gives no test (negations,
+opaque conditions) is asked one by one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from xpath_eval.wordindex import WordIndex
+from xpath_eval.textindex import TextIndex
 from xscl.functions import Atom, apply, to_double
 from xscl.path import (
     And,
@@ -34,15 +34,17 @@ from xscl.path import (
     StringTest,
     Value,
 )
+from xscl.requiredliterals import required_literals
+from xscl.texttests import TEXT_TESTS, text_test
 
 __all__ = ["TestIndex", "access_tests"]
 
 Values = Callable[[Value, int], Sequence[Atom]]
 """The values of an operand at a node."""
 
-_WORD_TESTS = ("contains", "starts-with", "ends-with")
-_RANK = {"=": 0, "contains": 1, "starts-with": 1, "ends-with": 1, "!=": 3}
+_RANK = {"=": 0, **dict.fromkeys(TEXT_TESTS, 1), "!=": 3}
 _ORDER_RANK = 2
+_RUN_EACH_RANK = 4
 
 
 class AccessTest(NamedTuple):
@@ -64,6 +66,9 @@ def access_tests(filters: Iterable[Condition]) -> tuple[AccessTest, ...]:
 
 
 def _rank(test: AccessTest) -> int:
+    function, _, flags = test.kind.partition("/")
+    if function == "matches" and not required_literals(str(test.constant), flags):
+        return _RUN_EACH_RANK
     return _RANK.get(test.kind, _ORDER_RANK)
 
 
@@ -71,8 +76,9 @@ def _tests(condition: Condition) -> tuple[AccessTest, ...]:
     match condition:
         case Comparison(operand, operator, Literal(constant)):
             return (AccessTest(operand, operator, constant),)
-        case StringTest(function, operand, Literal(str() as constant)):
-            return (AccessTest(operand, function, constant),) if function in _WORD_TESTS else ()
+        case StringTest(function, operand, Literal(str() as constant), flags):
+            kind = text_test(function, flags)
+            return (AccessTest(operand, kind, constant),) if kind else ()
         case And(conditions):
             return tuple(t._replace(is_all=False) for t in access_tests(conditions))
         case Or(conditions):
@@ -152,7 +158,7 @@ class _Tests:
 
     size: int = 0
     numbers: int = 0
-    words: WordIndex[int] | None = None
+    texts: TextIndex[int] | None = None
     equal: dict[Atom, list[int]] = field(default_factory=lambda: defaultdict(list))
     different: dict[Atom, list[int]] = field(default_factory=lambda: defaultdict(list))
     bounds: dict[str, list[tuple[float, int]]] = field(default_factory=lambda: defaultdict(list))
@@ -160,9 +166,9 @@ class _Tests:
     def add(self, test: AccessTest, variable: int) -> None:
         self.size += 1
         self.numbers += _is_number(test)
-        if test.kind in _WORD_TESTS:
-            self.words = self.words or WordIndex[int]()
-            self.words.add(test.kind, str(test.constant), variable)
+        if test.kind in TEXT_TESTS:
+            self.texts = self.texts or TextIndex[int]()
+            self.texts.add(test.kind, str(test.constant), variable)
         elif test.kind in ("=", "!="):
             self._constants(test.kind)[test.constant].append(variable)
         elif (bound := to_double(test.constant)) == bound:
@@ -171,10 +177,10 @@ class _Tests:
     def remove(self, test: AccessTest, variable: int) -> None:
         self.size -= 1
         self.numbers -= _is_number(test)
-        if test.kind in _WORD_TESTS:
-            assert self.words is not None, "it was added"
-            self.words.remove(test.kind, str(test.constant), variable)
-            self.words = self.words or None
+        if test.kind in TEXT_TESTS:
+            assert self.texts is not None, "it was added"
+            self.texts.remove(test.kind, str(test.constant), variable)
+            self.texts = self.texts or None
         elif test.kind in ("=", "!="):
             constants = self._constants(test.kind)
             constants[test.constant].remove(variable)
@@ -191,8 +197,8 @@ class _Tests:
         found: set[int] = set()
         for value in values:
             text = value if isinstance(value, str) else string(value)
-            if self.words is not None:
-                self.words.find(text, found)
+            if self.texts is not None:
+                self.texts.find(text, found)
             if self.equal:
                 found.update(self.equal.get(text, ()))
             if self.different:

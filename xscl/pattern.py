@@ -54,6 +54,7 @@ from xscl.prefilters import Admitted, Prefilter, Values, ValuesKind
 from xscl.query import Block, Derived, PathFrom, VariableValue, operand_variables
 from xscl.query import Call as DerivedCall
 from xscl.rewriting import strip_variables, without_predicates
+from xscl.texttests import IN_NO_TEXT, text_test
 
 Filters = tuple[Condition, ...]
 
@@ -82,7 +83,6 @@ Constant = str | Parameter
 """A string that a node's value must equal, or the parameter that gives it."""
 
 INEQUALITIES = ("<", "<=", ">", ">=")
-WORD_TESTS = ("contains", "starts-with", "ends-with")
 
 
 class DataTest(NamedTuple):
@@ -412,8 +412,9 @@ class _Builder:
                 return DataTest(operator, given) if name in self.texts else None
             case Comparison(PathValue(), operator, Parameter() as given):
                 return DataTest(operator, given)
-            case StringTest(function, PathValue(), Parameter() as given) if function in WORD_TESTS:
-                return DataTest(function, given)
+            case StringTest(function, PathValue(), Parameter() as given, flags):
+                found = text_test(function, flags)
+                return DataTest(found, given) if found else None
         return None
 
     def _binding_branches(self, predicate: Condition) -> list[Condition]:
@@ -444,8 +445,11 @@ def admitted_constant(predicate: Condition) -> Admitted | None:
             if is_equality and (operator == "!=") != isinstance(constant, str):
                 return None
             return Prefilter(path, operator), constant
-        case StringTest(function, PathValue(path), Literal(str() as constant), ""):
-            return (Prefilter(path, function), constant) if function in WORD_TESTS else None
+        case StringTest(function, PathValue(path), Literal(str() as constant), flags):
+            found = text_test(function, flags)
+            if found is None or IN_NO_TEXT in constant:
+                return None
+            return Prefilter(path, found), constant
     return None
 
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["Pattern", "PatternError", "compile_pattern"]
+__all__ = ["Pattern", "PatternError", "compile_pattern", "without_space"]
 
 
 class PatternError(ValueError):
@@ -76,7 +76,7 @@ def compile_pattern(pattern: str, flags: str = "") -> Pattern:
         if flag not in _FLAGS:
             raise PatternError(f"`{flag}` is not one of the flags s, m, i, x")
     if "x" in flags:
-        pattern = _without_space(pattern)
+        pattern = without_space(pattern)
     if _BACK_REFERENCE.match(pattern):
         raise PatternError("back-references, `\\1`, are not supported: their time has no bound")
     options = re2.Options()
@@ -111,6 +111,6 @@ def _message(error: Exception) -> str:
     return told.decode(errors="replace") if isinstance(told, bytes) else str(told)
 
 
-def _without_space(pattern: str) -> str:
+def without_space(pattern: str) -> str:
     """Return the pattern as flag x reads it: without whitespace outside of classes."""
     return re.sub(r"(\[(?:\\.|[^\]\\])*\]|\\.)|[ \t\r\n]+", lambda m: m[1] or "", pattern)

@@ -11,6 +11,7 @@ from xscl.path import (
     Comparison,
     Condition,
     Exists,
+    Literal,
     Not,
     Opaque,
     Or,
@@ -21,7 +22,8 @@ from xscl.path import (
     binding_paths,
 )
 from xscl.pattern import admitted_constant, conjuncts
-from xscl.query import Constructor, Query
+from xscl.query import Call, Constructor, Query
+from xscl.requiredliterals import required_literals
 from xscl.rewriting import strip_variables
 from xscl.sequence import units_of
 
@@ -57,6 +59,13 @@ def _notes(
         for step in _steps(block.path):
             for predicate in step.predicates:
                 yield from _condition_notes(predicate, is_positive=True)
+    for operator in query.operators():
+        for call in (each for disjunct in operator.disjuncts for each in disjunct.tests):
+            match call:
+                case Call("matches", (_, Literal(str() as pattern))):
+                    yield from _expression_notes(pattern, "")
+                case Call("matches", (_, Literal(str() as pattern), Literal(str() as flags))):
+                    yield from _expression_notes(pattern, flags)
     yield from _constant_notes(query, alternatives)
     if len(alternatives) > 1 and not decisions:
         yield SharingNote(
@@ -89,6 +98,15 @@ def note_on_apart(query: Query) -> SharingNote:
         f"{names}: each assignment has decisions of its own, because these values are needed to"
         " decide, and not only to look up what was decided",
     )
+
+
+def _expression_notes(pattern: str, flags: str) -> Iterator[SharingNote]:
+    if not required_literals(pattern, flags):
+        yield SharingNote(
+            "expression",
+            f"`{pattern}` needs nothing that is written out: it is run on each text, and not only"
+            " where a text may fit it",
+        )
 
 
 def _constant_notes(
@@ -187,6 +205,8 @@ def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[Sha
                 yield _position_note(condition)
         case Position():
             yield _position_note(condition)
+        case StringTest("matches", argument=Literal(str() as pattern), flags=flags):
+            yield from _expression_notes(pattern, flags)
         case Or(conditions):
             if any(map(_compares, conditions)):
                 yield SharingNote(

@@ -35,7 +35,6 @@ from xscl.path import (
     StringTest,
     Value,
 )
-from xscl.pattern import WORD_TESTS
 from xscl.prefilters import Prefilter, Values
 from xscl.query import (
     ROW_VALUE,
@@ -53,6 +52,7 @@ from xscl.query import (
     VariableValue,
 )
 from xscl.query import Call as DerivedCall
+from xscl.texttests import TEXT_TESTS
 
 __all__ = [
     "ParameterNumber",
@@ -306,7 +306,10 @@ def spell_filters(filters: Sequence[Condition]) -> str:
 def spell_prefilter(prefilter: Prefilter) -> str:
     """Return a condition that holds for the constant of some statement, which `?` stands for."""
     path, operator = spell_path(prefilter.path), prefilter.operator
-    return f"{operator}({path}, ?)" if operator in WORD_TESTS else f"{path} {operator} ?"
+    if operator not in TEXT_TESTS:
+        return f"{path} {operator} ?"
+    function, _, flags = operator.partition("/")
+    return f"{function}({path}, ?, '{flags}')" if flags else f"{function}({path}, ?)"
 
 
 def spell_derivation(derivation: Derived | PathFrom | Values, above: str) -> str:

@@ -15,6 +15,7 @@ from hypothesis import given
 from broker.matching.boxes.index import Asks, Box, BoxIndex, mixed
 from broker.matching.boxes.soughtwords import SoughtWords
 from joins import hash_values
+from xscl.evaluation import optional_values
 
 STRINGS = st.sampled_from(["", "a", "b"])
 NUMBERS = st.sampled_from([-np.inf, -1.0, -0.0, 0.0, 0.5, 1.0, np.inf, np.nan])
@@ -185,3 +186,11 @@ def test_a_word_is_looked_for_as_long_as_some_box_has_it() -> None:
         assert words.found("the harbour") == left
     words.remove("our")
     assert words.found("the harbour") == []
+
+
+def test_an_expression_is_looked_for_in_each_of_several_values() -> None:
+    expressions = SoughtWords("matches/i", is_of_several=True)
+    for each in ("^B", "x|y", "[0-9]"):
+        expressions.add(each)
+    assert expressions.found(optional_values(["a", "bY"])) == ["^B", "x|y"]
+    assert expressions.found(optional_values(["3"])) == ["[0-9]"]

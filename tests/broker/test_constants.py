@@ -29,6 +29,7 @@ from broker.registry.queries import QueryState
 
 NUMBERS = ("0", "-0.0", "1", "2.5", "3", "4", "7", "'3'", "'x'", "1000")
 WORDS = ("a", "b", "ab", "ba", "", "c", "abc", "'")
+EXPRESSIONS = ("a", "^A", "b$", "[bc]+", "a|c", "(a|B)c?", ".", "^$", "b.")
 CONDITIONS = (
     "[p < %n]",
     "[p <= %n]",
@@ -39,6 +40,8 @@ CONDITIONS = (
     "[contains(w, %w)]",
     "[starts-with(w, %w)]",
     "[ends-with(w, %w)]",
+    "[matches(w, %e)]",
+    "[matches(w, %e, 'i')][p > %n]",
     "[p < %n][contains(w, %w)]",
     "[p > %n and p < %n]",
     "[p < %n or contains(w, %w)]",
@@ -81,10 +84,11 @@ BUDGETS = (
 def condition(chance: random.Random) -> str:
     """Return a condition with constants."""
     text = chance.choice(CONDITIONS)
-    for sign, constants in (("%n", NUMBERS), ("%m", NUMBERS[:7]), ("%w", WORDS)):
+    signs = {"%n": NUMBERS, "%m": NUMBERS[:7], "%w": WORDS, "%e": EXPRESSIONS}
+    for sign, constants in signs.items():
         while sign in text:
             constant = chance.choice(constants)
-            text = text.replace(sign, f'"{constant}"' if sign == "%w" else constant, 1)
+            text = text.replace(sign, f'"{constant}"' if sign in ("%w", "%e") else constant, 1)
     return text
 
 

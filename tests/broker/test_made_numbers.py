@@ -1,4 +1,4 @@
-"""Arithmetic that is held against data: the ends of what fits, and statements that differ in it."""
+"""Arithmetic and expressions that are held against data: statements that differ in them."""
 
 from __future__ import annotations
 
@@ -135,3 +135,24 @@ def test_statements_that_differ_in_a_number_are_right(has_parameters: bool) -> N
         assert lines(run_engine(case, "signatures")) == expected, number
         found += len(expected)
     assert found > 500
+
+
+EXPRESSIONS = ("1", "^1", "[0-2]$", "e6?", "n.f", "", "(", "INF|none", "-")
+
+
+@pytest.mark.parametrize("flags", ["", ", 'i'"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_statements_that_differ_in_an_expression_are_right(shape: str, flags: str) -> None:
+    parts = ["query q", "    " + shape.format(f"matches(b/p, $x{flags})")]
+    parts += [f'parameters q {{"x": "{each}"}}' for each in EXPRESSIONS]
+    for i, each in enumerate(EXPRESSIONS):
+        if each != "(":
+            parts += [f"query q{i}", "    " + shape.format(f"matches(b/p, '{each}'{flags})")]
+    parts += ["query r", "    S//i[matches(p, $x)]->a FOLLOWED BY {a/k = b/k, 1 h} S//i->b"]
+    parts += [f'parameters r {{"x": "{each}"}}' for each in EXPRESSIONS]
+    for i, price in enumerate(PRICES, 1):
+        parts.append(f"document {i} S 00:00:{i:02}  <i><k>1</k><p>{price}</p></i>")
+    case = parse_case("\n".join([*parts, "----", ""]))
+    expected = lines(run_oracle(case))
+    assert lines(run_engine(case, "signatures")) == expected
+    assert len(expected) > 100

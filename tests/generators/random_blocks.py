@@ -155,7 +155,8 @@ class Blocks:
         """Return a condition with a parameter: a string, a number, or either."""
         mood, path = self._mood, self._path()
         if mood.chance(30):
-            return f"contains({path}, {names.parameter(['x', 'y'])})"
+            function = mood.choice(("contains", "matches"))
+            return f"{function}({path}, {names.parameter(['x', 'y'])})"
         if mood.chance(30):
             return f"{path} {mood.choice(COMPARISONS[2:])} {names.parameter([1, 2])}"
         return f"{path} {mood.choice(('=', '=', '!='))} {names.parameter(['x', 'y'])}"

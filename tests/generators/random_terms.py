@@ -32,6 +32,7 @@ TERMS: Sequence[str] = (
     "ends-with({b}, lower-case({a}))",
     "matches({a}, concat('^', {b}))",
     "contains({a}, {word})",
+    "matches({a}, {word})",
     "exists({n}/c)",
     "empty({n}/t)",
     "exists({n}//c[. = {word}])",

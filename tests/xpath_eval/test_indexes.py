@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from xpath_eval.nodesets import members, node_set
 from xpath_eval.testindex import TestIndex, access_tests
+from xpath_eval.textindex import TextIndex
 from xpath_eval.wordindex import WordIndex
 from xscl.functions import compare_literal, holds
 from xscl.path import And, Comparison, Literal, Not, Or, Path, PathValue, StringTest
@@ -63,6 +64,45 @@ def test_words_that_begin_each_other_are_all_found_and_what_stands_before_them_n
     assert found_in(index, "\0" * 3_000 + "nobody 0") == {0}
 
 
+SOUGHT = st.one_of(
+    st.tuples(st.sampled_from(FUNCTIONS), WORDS),
+    st.tuples(
+        st.sampled_from(["matches", "matches/i", "matches/s", "matches/ix"]),
+        st.sampled_from(["", "a", "^a", "b$", "A|bc", "a.b", "[ab]c", "(", "B +", "x*", "(a|c)b?"]),
+    ),
+)
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), SOUGHT), max_size=30), st.text("abcAB\u212a \n", max_size=8)
+)
+def test_what_is_sought_is_found_as_by_looking_for_each(
+    changes: list[tuple[bool, tuple[str, str]]], text: str
+) -> None:
+    index = TextIndex[int]()
+    there: dict[int, tuple[str, str]] = {}
+    for number, (is_removal, sought) in enumerate(changes):
+        if is_removal and there:
+            index.remove(*there[first := min(there)], first)
+            del there[first]
+        else:
+            index.add(*sought, number)
+            there[number] = sought
+        expected = {
+            n for n, (operator, each) in there.items() if holds(*_read(operator, text, each))
+        }
+        found: set[int] = set()
+        index.find(text, found)
+        assert found == expected
+        assert index.has_any(text) == bool(expected)
+        assert bool(index) == bool(there)
+
+
+def _read(operator: str, text: str, sought: str) -> tuple[str, str, str, str]:
+    function, _, flags = operator.partition("/")
+    return function, text, sought, flags
+
+
 CONSTANTS = st.one_of(
     st.sampled_from(["", "a", "1", "01", "1.0", "x", " 2 ", "INF"]),
     st.sampled_from([0.0, 1.0, 2.0, -1.5]),
@@ -79,6 +119,13 @@ CONDITIONS = st.one_of(
         st.sampled_from(FUNCTIONS),
         st.just(OPERAND),
         st.builds(Literal, st.sampled_from(["", "a", "1"])),
+    ),
+    st.builds(
+        StringTest,
+        st.just("matches"),
+        st.just(OPERAND),
+        st.builds(Literal, st.sampled_from(["", "A", "^[ab]+$", "a|1"])),
+        st.sampled_from(["", "i"]),
     ),
 )
 VALUES = st.lists(
@@ -108,7 +155,8 @@ def _holds(condition: Comparison | StringTest, values: list[str | float]) -> boo
         assert isinstance(condition.right, Literal)
         return compare_literal(values, condition.operator, condition.right.value)
     assert isinstance(condition.argument, Literal)
-    return any(holds(condition.function, value, condition.argument.value) for value in values)
+    sought = condition.argument.value
+    return any(holds(condition.function, value, sought, condition.flags) for value in values)
 
 
 def test_the_most_selective_test_of_a_conjunction_gives_access() -> None:

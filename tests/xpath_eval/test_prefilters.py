@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -11,9 +12,22 @@ from xscl.functions import compare_literal, holds
 from xscl.path import Path
 from xscl.prefilters import Prefilter
 
-OPERATORS = ("<", "<=", ">", ">=", "=", "!=", "contains", "starts-with", "ends-with")
+OPERATORS = (
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "=",
+    "!=",
+    "contains",
+    "starts-with",
+    "ends-with",
+    "matches",
+    "matches/i",
+)
 NUMBERS = (-1.0, 0.0, -0.0, 1.5, 7.0, "3", "x")
 WORDS = ("a", "ab", "b", "", "ba")
+EXPRESSIONS = ("^A", "b$|x", "[0-9]+", "(", "a.?b", "INF")
 VALUES = ("", "a", "xaby", "ba", "-3", "0", " 1.5 ", "2", "7", "8", "NaN", "INF", "x")
 
 
@@ -22,13 +36,15 @@ def fulfils(value: str, operator: str, constant: str | float) -> bool:
     if operator in OPERATORS[:6]:
         return compare_literal([value], operator, constant)
     assert isinstance(constant, str)
-    return holds(operator, value, constant, "")
+    function, _, flags = operator.partition("/")
+    return holds(function, value, constant, flags)
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_some_constant_lets_a_value_through_whichever_come_and_go(operator: str) -> None:
     prefilter, chance = Prefilter(Path(()), operator), random.Random(operator)
-    kinds = {"!=": WORDS, "=": NUMBERS[:5]}
+    kinds: dict[str, Sequence[str | float]] = {"!=": WORDS, "=": NUMBERS[:5]}
+    kinds |= dict.fromkeys(["matches", "matches/i"], EXPRESSIONS)
     words = kinds.get(operator, NUMBERS if operator[0] in "<>" else WORDS)
     constants, present, test = Constants.of(prefilter), [chance.choice(words)], None
     constants.add(present[0])

@@ -26,7 +26,8 @@ from templates.clause import NONE_OF, SPAN, TAKEN, WINDOW, Clause, Number, Place
 from templates.computed import LARGEST_SOLVED
 from xscl.functions import to_double
 from xscl.path import Parameter
-from xscl.pattern import INEQUALITIES, WORD_TESTS
+from xscl.pattern import INEQUALITIES
+from xscl.texttests import TEXT_TESTS
 
 __all__ = ["Form", "Forms", "box_of"]
 
@@ -51,10 +52,10 @@ class BoundPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The places that boxes of a class test; `words` have a string function each.
+    """The places that boxes of a class test; `words` have an operator of `TEXT_TESTS` each.
 
     Texts at places `of_several` stand for several values, of which a test holds for one.  There `=`
-    is of numbers, and one of the functions.
+    is of numbers, and one of the operators.
     """
 
     query_class: int
@@ -90,7 +91,7 @@ class Form:
                 [
                     (of_value(test.place), test.operator)
                     for test in box
-                    if test.operator in WORD_TESTS or (test.operator == "=" and test.is_of_several)
+                    if test.operator in TEXT_TESTS or (test.operator == "=" and test.is_of_several)
                 ]
             ),
             frozenset([of_value(test.place) for test in box if test.is_of_several]),
@@ -148,8 +149,8 @@ class Forms:
             self._of_class.setdefault(query_class, []).append(number)
             if form.words:
                 self._words[number] = [
-                    SoughtWords(function, is_of_several=place in form.of_several)
-                    for place, function in form.words
+                    SoughtWords(operator, is_of_several=place in form.of_several)
+                    for place, operator in form.words
                 ]
             self._changed.add(query_class)
         self._clauses[number] += 1

@@ -1,8 +1,8 @@
-"""The words that boxes look for in texts, and how many boxes look for each."""
+"""What boxes look for in texts, words and regular expressions, and how many look for each."""
 
 from __future__ import annotations
 
-from xpath_eval.wordindex import WordIndex
+from xpath_eval.textindex import TextIndex
 from xscl.evaluation import values_of_optional
 from xscl.functions import to_double
 
@@ -12,34 +12,35 @@ __all__ = ["SoughtWords", "spelled"]
 class SoughtWords:
     """The words that boxes of a form look for at one place, each with how many do.
 
-    At a place of several values it is looked in each of them; with `=` the words are numbers.
+    They are what `operator` looks for in a text, regular expressions too; with `=` they are
+    numbers.  At a place of several values it is looked in each of them.
     """
 
-    def __init__(self, function: str, *, is_of_several: bool = False) -> None:
+    def __init__(self, operator: str, *, is_of_several: bool = False) -> None:
         self._is_of_several = is_of_several
-        self._function = function
-        self._index = WordIndex[str]()
+        self._operator = operator
+        self._index = TextIndex[str]()
         self._counts: dict[str, int] = {}
 
     def add(self, word: str) -> None:
         """Look for a word."""
         count = self._counts.get(word, 0)
         self._counts[word] = count + 1
-        if not count and self._function != "=":
-            self._index.add(self._function, word, word)
+        if not count and self._operator != "=":
+            self._index.add(self._operator, word, word)
 
     def remove(self, word: str) -> None:
         """Undo one `add`."""
         self._counts[word] -= 1
         if not self._counts[word]:
             del self._counts[word]
-            if self._function != "=":
-                self._index.remove(self._function, word, word)
+            if self._operator != "=":
+                self._index.remove(self._operator, word, word)
 
     def found(self, text: str) -> list[str]:
         """Return the words that a text has."""
         texts = map(str, values_of_optional(text)) if self._is_of_several else (text,)
-        if self._function == "=":
+        if self._operator == "=":
             return sorted(self._counts.keys() & {spelled(to_double(each)) for each in texts})
         words: set[str] = set()
         for each in texts:

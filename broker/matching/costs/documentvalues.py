@@ -12,10 +12,11 @@ from broker.matching.boxes.operands import Operands
 from broker.matching.boxes.points import Rows
 from joins import Positions
 from templates.clause import Test
-from xpath_eval.wordindex import WordIndex
+from xpath_eval.textindex import TextIndex
 from xscl.evaluation import values_of_optional
 from xscl.functions import to_double
-from xscl.pattern import INEQUALITIES, WORD_TESTS
+from xscl.pattern import INEQUALITIES
+from xscl.texttests import TEXT_TESTS
 
 __all__ = ["DocumentValues"]
 
@@ -47,10 +48,10 @@ class DocumentValues:
         self._with_words = self._find_words(tests)
 
     def _find_words(self, tests: Collection[Test]) -> Mapping[Test, Sequence[int]]:
-        """Return the documents with the word of each test of words."""
-        index = WordIndex[Test]()
+        """Return the documents with what each test looks for in texts."""
+        index = TextIndex[Test]()
         for test in tests:
-            if test.operator in WORD_TESTS:
+            if test.operator in TEXT_TESTS:
                 index.add(test.operator, str(test.data), test)
         found: dict[Test, list[int]] = {}
         for document, texts in enumerate(self._texts if len(index) else ()):
@@ -74,7 +75,7 @@ class DocumentValues:
         operator, data = test.operator, test.data
         assert isinstance(data, (str, float)), "it is written out"
         held: Flags
-        if operator in WORD_TESTS:
+        if operator in TEXT_TESTS:
             held = np.zeros(len(self._texts), np.bool_)
             held[np.array(self._with_words.get(test, ()), np.int64)] = True
         elif operator in INEQUALITIES:

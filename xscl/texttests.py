@@ -1,0 +1,27 @@
+"""Tests that look for something in a text: words and regular expressions."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+__all__ = ["IN_NO_TEXT", "TEXT_TESTS", "text_test"]
+
+TEXT_TESTS = frozenset(
+    [
+        "contains",
+        "starts-with",
+        "ends-with",
+        "matches",
+        *("matches/" + "".join(f) for n in range(1, 5) for f in combinations("imsx", n)),
+    ]
+)
+"""Their operators; that of `matches` has its flags in it, in order."""
+
+IN_NO_TEXT = "\0"
+"""A character that XML has no way to write: who looks for it finds nothing."""
+
+
+def text_test(function: str, flags: str) -> str | None:
+    """Return the operator of a test by a function of XPath; None if it has none."""
+    operator = f"{function}/{''.join(sorted(set(flags)))}" if flags else function
+    return operator if operator in TEXT_TESTS else None
