@@ -193,9 +193,9 @@ class Collector:
         places = places[operands.are_documents[places]]
         numbers = operands.numbers[places].tolist()
         unread = np.array([number not in self.leaves for number in numbers], np.bool_)
-        read = operands.rows.take(pa.array(places[unread]))
-        for leaf in Leaf.read(operands.numbers[places[unread]].tolist(), read):
-            self.leaves[leaf.instance] = leaf
+        read = Leaf.columns(operands.rows).take(pa.array(places[unread]))
+        numbers = operands.numbers[places[unread]].tolist()
+        self.leaves.update(zip(numbers, Leaf.read(numbers, read), strict=True))
         return begun
 
     def inner(self, characters_max: int) -> Iterator[pa.Table]:

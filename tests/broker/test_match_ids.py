@@ -75,3 +75,19 @@ def test_each_match_is_there_once_in_the_order_of_commits(tmp_path: Path, seed: 
     with sqlite3.connect(tmp_path / "o.db") as db:
         kept = db.execute("SELECT seq FROM match_id ORDER BY seq").fetchall()
     assert kept == [(seq,) for seq in range(1, len(expected) + 1)]
+
+
+@pytest.mark.parametrize("count", [1, 99, 100, 101, 230])
+def test_a_batch_of_any_size_is_there_whole_and_in_order(tmp_path: Path, count: int) -> None:
+    outbox = Outbox(tmp_path / "o.db", now_us=lambda: 7)
+    outbox.add(matches([name(0)]))
+    step = StepResult(
+        [FoundMatch(i, "q", name(count - i), "{}", i - 1, f"{i}") for i in range(count)]
+    )
+    outbox.add(step)
+    kept = outbox.matches.find(after=1)
+    assert [match.seq for match in kept] == list(range(2, count + 2))
+    assert {match.committed_us for match in kept} == {7}
+    columns = ((m.position, m.query, m.id, m.parameters, m.oldest, m.line) for m in kept)
+    assert list(map(FoundMatch._make, columns)) == list(step.matches)
+    outbox.close()

@@ -53,8 +53,11 @@ class GrowingColumn:
         self._fill = fill
 
     def __getitem__(self, rows: Ints) -> npt.NDArray[np.generic]:
-        self._make_room(rows)
-        return self._array[rows]
+        try:
+            return self._array[rows]
+        except IndexError:
+            self._make_room(rows)
+            return self._array[rows]
 
     def write(self, rows: Ints, values: object) -> None:
         """Write values at some rows."""

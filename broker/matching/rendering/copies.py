@@ -174,19 +174,22 @@ class _Copied:
 
     def are_others(self, part: slice | Ints) -> Flags:
         """Return which rows have a document that is not written as it was read."""
-        found = self._are_others[self.places[part]]
-        are_others: Flags = np.logical_or.reduce(found, axis=1)
+        are_others: Flags = np.logical_or.reduce(self._are_others[self._columns(part)])
         return are_others
 
     def nbytes(self, part: slice | Ints) -> Ints:
         """Return how many bytes a match of each row copies, as far as documents have been read."""
-        nbytes: Ints = self._nbytes[self.places[part]].sum(axis=1)
+        nbytes: Ints = self._nbytes[self._columns(part)].sum(axis=0)
         return nbytes
 
     def most(self, part: slice | Ints) -> Ints:
         """Return what such a match costs where nothing has been read before it."""
-        most: Ints = (self._nbytes + self._costs)[self.places[part]].sum(axis=1)
+        most: Ints = (self._nbytes + self._costs)[self._columns(part)].sum(axis=0)
         return most
+
+    def _columns(self, part: slice | Ints) -> Ints:
+        """Return the places of some rows in columns: these are added up faster than short rows."""
+        return np.ascontiguousarray(self.places[part].T)
 
     def price(self, row: int, kept: int) -> Price:
         """Return the price of a row's match of which so much is kept."""
@@ -219,7 +222,8 @@ class _Copied:
     def _in_columns(self, places: Ints) -> _ShownDocuments:
         lines, keys, copies = self._joining
         listed = [f"[{line}]" for line in lines.joined(places)]
-        oldest = self._docids[places].min(axis=1, initial=UNBOUNDED).tolist()
+        columns = np.ascontiguousarray(places.T)
+        oldest = self._docids[columns].min(axis=0, initial=UNBOUNDED).tolist()
         return _ShownDocuments(listed, [*keys.joined(places)], oldest, [*copies.joined(places)])
 
     @cached_property

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 from json.encoder import encode_basestring, encode_basestring_ascii
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
 from broker.matching.rendering.times import render_times
 
 __all__ = ["Leaf"]
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 _READ = ("docid", "depth", "match_id", "stream", "key", "watermark_us", "end_us")
 
@@ -50,10 +53,11 @@ class Leaf(NamedTuple):
             f"[{begun[stream]},{key}]"
             for stream, key in zip(streams, map(encode_basestring_ascii, keys), strict=True)
         ]
-        return map(cls._make, zip(numbers, *columns, lines, ids, strict=True))
+        # `_make` is a call of Python for each.
+        return map(tuple.__new__, repeat(cls), zip(numbers, *columns, lines, ids, strict=True))
 
     @staticmethod
-    def columns(rows: pa.RecordBatch) -> pa.RecordBatch:
+    def columns(rows: Rows) -> Rows:
         """Return rows of `INSTANCE_SCHEMA` with no more than what `read` reads."""
         return rows.select(list(_READ))
 
