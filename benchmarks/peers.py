@@ -5,7 +5,8 @@
 Events of two kinds alternate, 10 ms of event time apart; three fields have values drawn from
 1,000.  Each of N queries is `B FOLLOWED BY {1 to 3 equalities, 1 to 10 s} G`, `SELECT *`.  Events
 per second of processor time, in one process and without Spark: *evaluated* from the document on,
-*joined* from its witnesses to what is committed.  The first batch is left out.  Esper 9 had flat
+*joined* from its witnesses to what is committed, *written* where only the outbox is counted: what
+the rate would be if nothing else took time.  The first batch is left out.  Esper 9 had flat
 events in memory, counted matches in a listener, and used two processors of a machine like ours;
 its figures are of its named windows with `on select`, and are read, not measured here.
 """
@@ -17,7 +18,10 @@ import os
 import random
 import tempfile
 import time
+from itertools import pairwise
+from operator import add
 from pathlib import Path
+from typing import NamedTuple
 
 import xscl
 from broker.documents.document import Document
@@ -51,38 +55,48 @@ def query(random_: random.Random, number: int) -> xscl.Query:
     return xscl.parse(text, id=f"q{number}")[0]
 
 
-def measure(count: int, seconds: float, directory: Path) -> tuple[float, float, float, float]:
-    """Return events a second, evaluated and joined, matches an event, and microseconds a match."""
+class Spent(NamedTuple):
+    """Processor time in seconds for some events, by part."""
+
+    events: int = 0
+    matches: int = 0
+    evaluating: float = 0.0
+    joining: float = 0.0
+    writing: float = 0.0
+
+    def rate(self, seconds: float) -> float:
+        """Return how many events there would be in a second if they took so many."""
+        return self.events / seconds if seconds else float("inf")
+
+
+def measure(count: int, seconds: float, directory: Path) -> Spent:
+    """Return what events cost where there are so many queries."""
     random_ = random.Random(count)
     queries = [query(random_, number) for number in range(count)]
     engine = Engine([RegisteredQuery(each) for each in queries], lateness_us=0)
     outbox = Outbox(directory / "outbox.db")
     recent: dict[int, bytes] = {}
-    evaluating = joining = 0.0
-    events = matches = number = through = 0
-    while evaluating + joining < seconds:
+    spent = Spent()
+    number = through = 0
+    while sum(spent[2:]) < seconds:
         batch = [event(random_, number + i) for i in range(1, BATCH + 1)]
         number += BATCH
         recent.update((each.docid, each.xml) for each in batch)
         for old in [docid for docid in recent if docid <= number - 2 * BATCH]:
             del recent[old]
-        began = time.process_time()
+        times = [time.process_time()]
         witnesses = engine.evaluate(batch)
-        evaluated = time.process_time()
+        times.append(time.process_time())
         step: StepResult = engine.process(witnesses, lambda ids: {i: recent[i] for i in ids})
+        times.append(time.process_time())
         through += 1
         outbox.commit(after=through - 1, through=through, step=step)
-        ended = time.process_time()
+        times.append(time.process_time())
         if through > 1:
-            evaluating, joining = evaluating + evaluated - began, joining + ended - evaluated
-            events, matches = events + BATCH, matches + len(step.matches)
+            own = (BATCH, len(step.matches), *(after - at for at, after in pairwise(times)))
+            spent = Spent(*map(add, spent, own))
     outbox.close()
-    return (
-        events / (evaluating + joining),
-        events / joining,
-        matches / events,
-        joining / max(matches, 1) * 1e6,
-    )
+    return spent
 
 
 def main() -> None:
@@ -91,14 +105,22 @@ def main() -> None:
     arguments = parser.parse_args()
     set_up_process()
     print(f"load {os.getloadavg()[0]:.1f}")
-    print("queries  evaluated/s  joined/s  matches an event  µs a match  Esper/s  joined/Esper")
+    print(
+        "queries  matches an event  µs an event: evaluated  joined  written"
+        "  events/s: evaluated   joined  written   Esper  in Esper's rates"
+    )
     for count, esper in ESPER.items():
         with tempfile.TemporaryDirectory() as directory:
-            found = measure(count, arguments.seconds, Path(directory))
-        evaluated, joined, matches, cost = found
+            spent = measure(count, arguments.seconds, Path(directory))
+        evaluating, joining, writing = (each / spent.events * 1e6 for each in spent[2:])
+        rates = [
+            spent.rate(each)
+            for each in (sum(spent[2:]), spent.joining + spent.writing, spent.writing)
+        ]
         print(
-            f"{count:7,} {evaluated:12,.0f} {joined:9,.0f} {matches:17.2f} {cost:11.1f}"
-            f" {esper:8,} {joined / esper:13.2f}",
+            f"{count:7,} {spent.matches / spent.events:17.2f} {evaluating:23.2f}"
+            f" {joining:7.2f} {writing:8.2f} {rates[0]:20,.0f} {rates[1]:8,.0f} {rates[2]:8,.0f}"
+            f" {esper:7,}  {' '.join(f'{rate / esper:.2f}' for rate in rates)}",
             flush=True,
         )
 
