@@ -294,10 +294,12 @@ COUNTED_CHAINS = {
     "rising, WITHIN": (
         "S//a[v->v] FOLLOWED BY {{v < w}} S//b[v->w] FOLLOWED BY {{w < u}} S//c[v->u] WITHIN {s} s"
     ),
+    "two, WITHIN": "S//a[v->v] FOLLOWED BY {{v < w}} S//b[v->w] WITHIN {s} s",
+    "window of a b+": "S//a FOLLOWED BY {{, {s} s}} S//b+ FOLLOWED BY {{, {s} s}} S//c SAME (//k)",
 }
-"""Chains of three units."""
+"""Chains of two and of three units."""
 
-DRAWN = "rising, WITHIN"
+DRAWN = "window of a b+"
 """The one that is drawn to be counted."""
 
 

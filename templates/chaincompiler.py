@@ -23,7 +23,7 @@ from templates.conjunctions import compared_in
 from templates.elements import RepeatedUnit, of_elements, operand_with_elements
 from templates.optionalpaths import fresh_paths
 from templates.ordered import Chained
-from templates.runcompiler import asked_anywhere, compile_elements, handed_on
+from templates.runcompiler import asked_anywhere, compile_elements, handed_on, tested_behind
 from templates.rundecision import (
     AbsentElement,
     CountedKey,
@@ -166,7 +166,8 @@ def _counting(decisions: Decisions, node: Chained) -> Counting:
         keys.append(CountedKey(asked, is_of_elements=True, block=unit.first))
     visible = tuple((step.block, query.visible_in([step.block])) for step in node.steps)
     has_steps = query.kind is SelectKind.COMPRESSED
-    return Counting(decisions.point, visible, has_steps, tuple(keys))
+    data = tuple(place for place, _ in decisions.same.asked_behind())
+    return Counting(decisions.point, visible, has_steps, tuple(keys), data)
 
 
 def chain_clause(
@@ -242,10 +243,11 @@ def _counted_clause(
     assert isinstance(decision, ChainDecision)
     steps = tuple(HandedOnStep(None, Disjunct(), step.unit.run, ()) for step in node.steps)
     run = node.steps[0].unit.run
+    tested, box = tested_behind(compiler.decisions, (run,))
     return handed_on(
         compiler,
         node.origin,
-        DecidedChains(decision, steps, "", (run,), (), ()),
+        DecidedChains(decision, steps, "", (run,), tested, ()),
         tuple(step.block for step in node.steps),
         built.deciding,
         where,
@@ -253,4 +255,5 @@ def _counted_clause(
         needed_above,
         (),
         run,
+        box,
     )

@@ -8,7 +8,7 @@ units what a join asks of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from templates.elements import RepeatedUnit, operand_with_elements, with_elements
@@ -29,7 +29,6 @@ from xscl.query import (
     PathFrom,
     Query,
     Repetition,
-    Residual,
     Unit,
     VariableValue,
     operand_terms,
@@ -129,7 +128,7 @@ class ChainReading:
             repetition is not None,
             self._handed_on(link, unit),
             self._asked(first, unit, units),
-            _with_literals(self._asked(each, unit, units), unit, keys),
+            self._with_literals(self._asked(each, unit, units), unit, keys),
             tuple((fold.name, *self._fold(fold, unit, units)) for fold in folds),
             self._compared(each, unit),
             tuple(tuple(key.variable(b) for key in keys) for b in unit.blocks),
@@ -186,11 +185,21 @@ class ChainReading:
         return AbsentInChain(
             place,
             unit,
-            _with_literals(asked, unit, keys),
+            self._with_literals(asked, unit, keys),
             self._compared(absence.disjuncts, unit),
             tuple(tuple(key.variable(b) for key in keys) for b in unit.blocks),
             INFINITE_US if absence.window is None else length_us(absence.window),
         )
+
+    def _with_literals(
+        self, disjuncts: Iterable[Disjunct], unit: RepeatedUnit, keys: Sequence[Key]
+    ) -> Disjuncts:
+        """Return what is asked of a unit, with what SAME asks beside that keys are the same."""
+        literals = tuple(
+            replace(each, left=Elements(None, "candidate", each.left))
+            for each in self.same.literals(keys, *unit.blocks)
+        )
+        return tuple(replace(one, residuals=(*one.residuals, *literals)) for one in disjuncts)
 
     def _compared(self, disjuncts: Iterable[Disjunct], unit: RepeatedUnit) -> frozenset[str]:
         """Return the plain units' variables that conditions of elements compare."""
@@ -221,24 +230,6 @@ def _links(node: Node) -> tuple[list[_ChainLink], list[tuple[int, Absence]]]:
 
 def _repeated(node: Node) -> tuple[Node, Repetition | None]:
     return (node.unit, node) if isinstance(node, Repetition) else (node, None)
-
-
-def _with_literals(
-    disjuncts: Iterable[Disjunct], unit: RepeatedUnit, keys: Sequence[Key]
-) -> Disjuncts:
-    """Return what is asked of a unit, with what SAME asks beside that keys are the same."""
-    return tuple(
-        replace(one, residuals=(*one.residuals, *_literals(unit, keys))) for one in disjuncts
-    )
-
-
-def _literals(unit: RepeatedUnit, keys: Sequence[Key]) -> Iterator[Residual]:
-    """Yield what SAME asks of the keys of a unit beside that they are the same."""
-    for key in keys:
-        if key.literal is not None:
-            for block in unit.blocks:
-                own = Elements(None, "candidate", VariableValue(key.variable(block)))
-                yield Residual(own, "=", key.literal)
 
 
 def _sum_of_windows(steps: Sequence[ChainStep]) -> int:

@@ -26,6 +26,7 @@ from templates.decision import (
 )
 from templates.elements import repeated_units
 from templates.factor import Factor
+from templates.keys import SameKeys
 from templates.ordered import (
     Chained,
     Kept,
@@ -111,7 +112,9 @@ class Decisions:
             for variable in operand_variables(operand)
         }
         looked_at = asked | keys | mentioned | set(self.query.visible())
-        self.units = {unit.first: unit for unit in repeated_units(self.query)}
+        units = repeated_units(self.query)
+        self.units = {unit.first: unit for unit in units}
+        self.same = SameKeys(self.query, units)
         self.named = [
             v
             for v in self.query.variables

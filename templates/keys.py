@@ -6,15 +6,20 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from templates.elements import RepeatedUnit
-from xscl.path import Literal, Path
+from xscl.counting import is_counted
+from xscl.path import Literal, Parameter, Path
 from xscl.query import Block, From, Key, Query, Residual, ValueJoin, Variable, VariableValue
 from xscl.sequence import nodes_below, units_of
 
-__all__ = ["SameKeys", "literals_of", "present"]
+__all__ = ["SameKeys", "present"]
 
 
 class SameKeys:
-    """The keys of a query with repeated units."""
+    """The keys of a query with repeated units.
+
+    Where runs are counted, a key that has the value of a parameter is asked behind them: all have
+    one, and what is counted under each is a number of its own.
+    """
 
     def __init__(self, query: Query, units: tuple[RepeatedUnit, ...]) -> None:
         self._query = query
@@ -23,6 +28,23 @@ class SameKeys:
         nodes = nodes_below(query.root)
         keys = [key for node in nodes if isinstance(node, From) for key in node.keys]
         self._numbers = {key: number for number, key in enumerate(keys)}
+        self._are_asked_behind = bool(query.parameters) and is_counted(query)
+
+    def literals(self, keys: Iterable[Key], *blocks: int) -> Iterator[Residual]:
+        """Yield that keys have the values in blocks which are given with them."""
+        for key in keys:
+            if key.literal is not None and not self._is_asked_behind(key):
+                for block in blocks:
+                    yield Residual(VariableValue(key.variable(block)), "=", key.literal)
+
+    def asked_behind(self) -> Iterator[tuple[int, Parameter]]:
+        """Yield the places of keys that are asked of what is counted, each with what it must be."""
+        for key, number in self._numbers.items():
+            if self._is_asked_behind(key) and isinstance(key.literal, Parameter):
+                yield number, key.literal
+
+    def _is_asked_behind(self, key: Key) -> bool:
+        return self._are_asked_behind and isinstance(key.literal, Parameter)
 
     def variable(self, key: Key, block: int) -> str:
         """Return the variable of a key in a block; of a run it is the value that it carries."""
@@ -57,14 +79,6 @@ class SameKeys:
         for unit in self._units:
             names = (unit.run, *(unit.key(number) for number in self._numbers.values()))
             yield from (Variable(name, unit.first, name) for name in names)
-
-
-def literals_of(keys: Iterable[Key], *blocks: int) -> Iterator[Residual]:
-    """Yield that keys have the values in blocks which are given with them."""
-    for key in keys:
-        if key.literal is not None:
-            for block in blocks:
-                yield Residual(VariableValue(key.variable(block)), "=", key.literal)
 
 
 def present(keys: Iterable[Key], block: int) -> tuple[Residual, ...]:

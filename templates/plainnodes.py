@@ -13,7 +13,7 @@ from templates.decision import DecisionKind
 from templates.elements import (
     repeated_units,
 )
-from templates.keys import SameKeys, literals_of, present
+from templates.keys import SameKeys, present
 from templates.optionalpaths import fresh_paths, with_optional
 from templates.ordered import (
     AbsentUnit,
@@ -139,7 +139,7 @@ class PlainNodes:
         raise AssertionError(f"not run yet: {node}")
 
     def _block(self, block: int, around: Around) -> PlainPart:
-        literals = tuple(literals_of(around.keys, block))
+        literals = tuple(self.keys.literals(around.keys, block))
         return PlainPart(block, block, block, (Disjunct(residuals=literals),))
 
     def _operator(self, operator: Operator, around: Around) -> PlainPart:

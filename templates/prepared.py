@@ -49,7 +49,7 @@ def may_be_prepared(query: Query) -> bool:
     if query.is_plain:
         return True
     if is_counted(query):
-        return False  # a graph of runs stands for all that begin, whatever their data are
+        return not any(map(_is_length, nodes_below(query.root)))
     if query.learns or (query.is_lossy and any(_lengths_of_factors(query))):
         return False
     return not (
@@ -76,6 +76,14 @@ def is_decided_alone(query: Query) -> bool:
         or query.is_lossy
         or any(map(decides, nodes_below(query.root)))
     )
+
+
+def _is_length(node: Node) -> bool:
+    """Return whether a parameter is a length of a node."""
+    match node:
+        case Operator(window=length) | Repetition(gap=length) | From(within=length):
+            return isinstance(length, Parameter)
+    return False
 
 
 def _is_length_of_more(query: Query, source: From) -> bool:

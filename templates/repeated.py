@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from templates.elements import RepeatedUnit, operand_with_elements, with_elements
-from templates.keys import SameKeys, literals_of
+from templates.keys import SameKeys
 from templates.ordered import AbsentInChain, PlainNode, Repeated, length_us
 from templates.predicates import BoundVariables, Disjuncts, all_of
 from xscl.path import Parameter
@@ -75,7 +75,7 @@ class RepetitionReading:
         within_us, innermost = within
         literals = tuple(
             replace(each, left=Elements(None, "candidate", each.left))
-            for each in literals_of(keys, *unit.blocks)
+            for each in self.same.literals(keys, *unit.blocks)
         )
         each = all_of(self._of_step(node.disjuncts, unit), (Disjunct(residuals=literals),))
         begin: Disjuncts = (Disjunct(),)

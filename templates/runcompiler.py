@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from templates.built import Built
 from templates.chaindecision import DecidedChains
-from templates.clause import Clause, ClauseSource, Test
+from templates.clause import Clause, ClauseSource, Test, place_at, terms_tested
 from templates.conjunctions import compared_in, elements_behind, split
 from templates.elements import of_candidate
 from templates.joingraph import GraphNode, JoinGraph
@@ -53,7 +53,14 @@ if TYPE_CHECKING:
     from templates.clausecompiler import Compiler
     from templates.decisioncompiler import DecisionCompiler, Decisions
 
-__all__ = ["asked_anywhere", "build_runs", "compile_elements", "handed_on", "runs_clause"]
+__all__ = [
+    "asked_anywhere",
+    "build_runs",
+    "compile_elements",
+    "handed_on",
+    "runs_clause",
+    "tested_behind",
+]
 
 
 def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) -> Built:
@@ -130,7 +137,18 @@ def _counting(decisions: Decisions, statement: Query) -> Counting:
         of_elements = any(isinstance(each, Elements) for each in operands_below(key))
         keys.append(CountedKey(of_candidate(key) if of_elements else key, of_elements))
     has_steps = query.kind is SelectKind.COMPRESSED
-    return Counting(decisions.point, visible, has_steps, tuple(keys))
+    data = tuple(place for place, _ in decisions.same.asked_behind())
+    return Counting(decisions.point, visible, has_steps, tuple(keys), data)
+
+
+def tested_behind(
+    decisions: Decisions, carried: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[Test, ...]]:
+    """Return the terms of counted runs that are held against data, and how; they stand last."""
+    asked = [parameter for _, parameter in decisions.same.asked_behind()]
+    first = 1 + len(carried)
+    tests = [Test(place_at(0, -1, first + i), "=", each) for i, each in enumerate(asked)]
+    return terms_tested([test.place for test in tests]), tuple(tests)
 
 
 def asked_anywhere(decisions: Decisions) -> list[Operand]:
@@ -187,9 +205,12 @@ def runs_clause(
     carried = tuple(
         sorted({unit.run, *node.run_keys, *(t for each in below for t in each.carried)})
     )
+    tested = below[0].tested_terms if below else ()
+    # What is tested of the left operand stands behind the terms of the run.
+    box = tuple(t for each in below for t in tested_below(replace(each, carried=carried), 0))
     if decision.counting is not None:
         carried = (unit.run,)
-    tested = below[0].tested_terms if below else ()
+        tested, box = tested_behind(decisions, carried)
     runs = DecidedRuns(decision, left, first, "", carried, tested, (), unit.run, node.run_keys)
     plain_keys = {key for key in node.left_keys if key[0] != "+"}
     steps_compared = [compared_in(each) for each in (first, where, *node.each_step())]
@@ -200,8 +221,6 @@ def runs_clause(
     read = (*below, *built.deciding)
     counts = "" if decision.counting is None else unit.run
     similar = () if decision.counting is not None else in_text(below or (None,), first)
-    # What is tested of the left operand stands behind the terms of the run.
-    box = [test for each in below for test in tested_below(replace(each, carried=carried), 0)]
     return handed_on(
         compiler,
         node.origin,
@@ -213,7 +232,7 @@ def runs_clause(
         needed_above,
         similar,
         counts,
-        tuple(box),
+        box,
     )
 
 

@@ -123,13 +123,19 @@ class Counting:
 
     They are of documents behind `point`.  `visible` are for each block the variables that a match
     shows, that of the root first.  With `has_steps` they are handed on as graphs, one for each key
-    of SAME, else as numbers, told apart by `keys`.
+    of SAME, else as numbers, told apart by `keys`.  By some keys of SAME, those at the places
+    `data`, they are told apart besides: these are held against data.
     """
 
     point: int
     visible: tuple[tuple[int, tuple[str, ...]], ...]
     has_steps: bool
     keys: tuple[CountedKey, ...] = ()
+    data: tuple[int, ...] = ()
+
+    def data_of(self, same: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the values of SAME that are held against data, of all values of SAME."""
+        return tuple([same[place] for place in self.data])
 
 
 @dataclass(frozen=True, slots=True)

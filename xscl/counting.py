@@ -7,7 +7,7 @@ graph itself.
 
 So are the matches of a whole chain, with MATCH ANY written out, whose conditions speak of an
 element and of the one before it, in the same step or in the last one.  A source of two units or
-more and a repetition behind them is such a chain.
+more and a repetition behind them is such a chain without the clause, too.
 """
 
 from __future__ import annotations
@@ -162,20 +162,23 @@ def _is_longer(query: Query) -> bool:
 
 
 def _are_of_chain(query: Query) -> bool:
-    """Return whether matches of a chain can be told apart as the rows of a statement ask.
-
-    Subscriptions that differ in data share what is joined.
-    """
+    """Return whether matches of a chain can be told apart as the rows of a statement ask."""
     keys = () if query.rows is None else query.rows.keys
-    if query.parameters:
-        return False
     return len(keys) <= 1 and all(_is_of_block(query, key) for key in keys)
 
 
 def _is_open(root: Node) -> bool:
-    """Return whether a source is a chain of two steps or more, with MATCH ANY written out."""
-    is_any = isinstance(root, From) and root.strategy is Strategy.ANY
-    return is_any and len(chain_steps(root)) > 1
+    """Return whether a source is a chain of two steps or more, with MATCH ANY written out.
+
+    Without the clause it may be one of three or more, of which the last alone is repeated: as
+    joins it would list what stands before.
+    """
+    strategy = root.strategy if isinstance(root, From) else None
+    steps = chain_steps(root)
+    if strategy is None:
+        repeated = [isinstance(each, Repetition) for each in steps]
+        return len(steps) > 2 and repeated[-1] and not any(repeated[:-1])
+    return strategy is Strategy.ANY and len(steps) > 1
 
 
 def _not_chain(query: Query) -> str | None:

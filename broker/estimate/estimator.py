@@ -150,10 +150,17 @@ class _Estimator:
             tuple(operators),
             self._interval_per_day(matches),
             self.sample.refusal,
-            (
-                *([f"it would be paused: {paused}"] if paused else []),
-                *filter(None, [self._grace()]),
-                *warnings(self.view, operators, matches, self.sample, unseen, late, self.budget),
+            # Two operators may say the same.
+            tuple(
+                dict.fromkeys(
+                    [
+                        *([f"it would be paused: {paused}"] if paused else []),
+                        *filter(None, [self._grace()]),
+                        *warnings(
+                            self.view, operators, matches, self.sample, unseen, late, self.budget
+                        ),
+                    ]
+                )
             ),
         )
 

@@ -20,7 +20,7 @@ def render_estimate(found: QueryEstimate) -> str:
             role = "anchor" if join.text == one.anchor else "join  "
             lines.append(f"    {role}  {join.text}: {_pairs(join.pairs_per_day, join.partners)}")
         if one.grace_us is not None:
-            lines.append(f"    an answer waits {render_duration(one.grace_us)} for late documents")
+            lines.append(f"    {_waits(one.grace_us)}")
         elif not one.joins:
             lines.append(f"    no value join: {_pairs(one.pairs_per_day, one.partners)}")
     lines += [f"  warning: {text}" for text in found.warnings]
@@ -34,6 +34,12 @@ def _matches(found: QueryEstimate) -> str:
     if found.matches_per_day is None:
         return f"matches not estimated {sample}"
     return f"{spell_interval(found.matches_per_day)} matches a day {sample}"
+
+
+def _waits(grace_us: int) -> str:
+    if not grace_us:
+        return "an answer waits for no late documents"
+    return f"an answer waits {render_duration(grace_us)} for late documents"
 
 
 def spell_interval(found: Interval) -> str:

@@ -23,7 +23,8 @@ END_SIZE = size_of_count((1 << 64) - 1)
 
 def is_plain_end(one: FoundGraph) -> bool:
     """Return whether runs are a number alone, of documents from outside."""
-    return one.documents is not None and not any(part.match_id for part in one.parts)
+    is_number = one.documents is not None and not one.runs.keys
+    return is_number and not any(part.match_id for part in one.parts)
 
 
 @dataclass(frozen=True)

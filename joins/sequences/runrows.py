@@ -193,6 +193,7 @@ class GraphRows(FoundRows[FoundGraph]):
     ) -> None:
         super().__init__(number, runs)
         (self._run,) = runs.carried
+        self._tested = runs.tested_terms
         self._documents = documents
 
     def terms(self, one: FoundGraph, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
@@ -200,7 +201,8 @@ class GraphRows(FoundRows[FoundGraph]):
         number = identity((id(one),))
         if one.documents is not None:
             self._documents[number] = one.documents
-        yield {self._run: TermNode(number, one.runs.spell())}
+        tested = {term: TermNode(0, v) for term, v in zip(self._tested, one.data, strict=True)}
+        yield {self._run: TermNode(number, one.runs.spell()), **tested}
 
     def _extent(self, one: FoundGraph) -> Extent:
         if len(one.parts) > 1:

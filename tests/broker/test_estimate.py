@@ -462,7 +462,7 @@ def test_runs_are_counted_in_a_sample_and_said_what_they_wait_for(end: str) -> N
     found = of(text, documents)
     assert found.matches_per_day is not None
     assert found.matches_per_day.low <= 8 <= found.matches_per_day.high
-    assert "an answer waits 0 seconds" in render_estimate(found)
+    assert "an answer waits for no late documents" in render_estimate(found)
 
 
 def test_of_runs_that_explode_it_is_said_that_they_would_be_paused() -> None:

@@ -17,7 +17,8 @@
     chainreading  what is read of such elements, one by one or in columns
     chaincolumns  those that come in order, rows of the join until they are numbers
     chainpaths its paths that are matches
-    chainways  how many of them end with an element, as numbers (`chainsums`)
+    chainways  how many of them end with an element, as numbers (`chainsums`, `chaintriples`)
+    chainkeys  by what value of the last element they are told apart
     chains     one such chain, batch by batch
 
 Invariant: each match is counted once, with the last of its places that enters.

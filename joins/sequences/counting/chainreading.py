@@ -8,7 +8,7 @@ of terms, of which it has one each.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import pairwise, repeat
 from math import nan
 from typing import cast
 
@@ -89,6 +89,15 @@ class NodeReading:
         have_keys = [each.has_keys for each in self.neighbours[1:]]
         is_one = not any(have_keys) or (all(have_keys) and not any(are_repeated))
         return is_one and all(first) and all(further)
+
+    @property
+    def has_one_term_each(self) -> bool:
+        """Whether what an element has in common with both sides is the same of it."""
+        pairs = [each.key_terms for each in self.neighbours[1:]]
+        return all(
+            {own for _, own in before} == {own for own, _ in behind}
+            for before, behind in pairwise(pairs)
+        )
 
     # -- one element ---------------------------------------------------------------------------
 

@@ -19,10 +19,12 @@ import pyarrow as pa
 
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
+from joins.sequences.absentunits import Key
 from joins.sequences.chained.chainelements import ChainElements
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.counting.chaincolumns import NodesInOrder, WaitingNodes
 from joins.sequences.counting.chaingraph import ChainEdges, ChainGraph, ChainNode, edges_from
+from joins.sequences.counting.chainkeys import end_key
 from joins.sequences.counting.chainpaths import paths_to
 from joins.sequences.counting.chainreading import NodeReading
 from joins.sequences.counting.chainways import chain_ways
@@ -51,9 +53,12 @@ class CountedChainEvaluation(ChainElements):
         self._serial = count()
         self._reading = NodeReading(decision, lateness_us)
         self._graph = ChainGraph(self._reading.neighbours)
-        self._ways = chain_ways(decision, self._reading, self._graph)
+        self._end_key = end_key(decision, self._reading.neighbours)
+        self._ways = None
+        if not self._keys or self._end_key is not None:
+            self._ways = chain_ways(decision, self._reading, self._graph)
         self._columns: WaitingNodes | None = None
-        if self._ways is not None and self._reading.takes_columns:
+        if self._ways is not None and not self._keys and self._reading.takes_columns:
             point = self._counting.point
             self._columns = WaitingNodes(decision, self._reading, point, lateness_us)
         self._newest = -1
@@ -112,7 +117,9 @@ class CountedChainEvaluation(ChainElements):
         some = [at for at, total in enumerate(totals) if total]
         ends = entering.take(some)
         numbers = RunTotals.of([totals[at] for at in some])
-        found = EndsInOrder(ends.nodes, numbers, ends.entered, ends.stand, self._documents_to)
+        found = EndsInOrder(
+            ends.nodes, numbers, ends.entered, ends.stand, self._documents_to, self._data
+        )
         most = self._limits.bits
         for at, total in zip(some, numbers.exact(range(len(some))), strict=True):
             if total.bit_length() > most:
@@ -165,12 +172,29 @@ class CountedChainEvaluation(ChainElements):
             node.serial = next(self._serial)
             self._newest = max(self._newest, node.part.docid)
             self._are_outside &= not (node.part.match_id or node.part.depth)
-        ends = None if self._ways is None else self._ways.enter(nodes)
-        if ends is None:
-            yield from self._through(docid, nodes)
-        else:
-            for end_us, total in ends:
-                yield self._counted(docid, nodes[0], end_us, total)
+        # What is held against data tells matches with the same documents apart.
+        of_data: dict[Key, list[ChainNode]] = {}
+        for node in nodes:
+            of_data.setdefault(self._data(node), []).append(node)
+        for alike in of_data.values():
+            node = alike[0]
+            ends = None if self._ways is None else self._ways.enter(alike)
+            if ends is None or (self._keys and any(end_us > node.end_us for end_us, _ in ends)):
+                yield from self._through(docid, alike)
+            else:
+                for end_us, total in ends:
+                    for keys in self._keys_of(node):
+                        yield self._counted(docid, node, end_us, total, keys)
+
+    def _keys_of(self, node: ChainNode) -> list[Key]:
+        """Return what the matches that end with an element are told apart by."""
+        if self._end_key is None:
+            return [()]
+        return [(value,) for value in sorted(self._end_key(node.part))]
+
+    def _data(self, node: ChainNode) -> Key:
+        """Return the values of SAME that are held against data, which all of a match have."""
+        return self._counting.data_of(node.same)
 
     # -- what is complete ----------------------------------------------------------------------
 
@@ -242,9 +266,11 @@ class CountedChainEvaluation(ChainElements):
             for keys, graph in self._by_keys(same if has_steps else (), drawn):
                 runs = graph.deterministic()
                 if runs.first:
-                    yield self._found(docid, end_us, keys, drawn, runs)
+                    yield self._found(docid, end_us, keys, drawn, runs, self._data(own[0]))
 
-    def _counted(self, docid: int, own: ChainNode, end_us: int, total: int) -> FoundGraph:
+    def _counted(
+        self, docid: int, own: ChainNode, end_us: int, total: int, keys: Key
+    ) -> FoundGraph:
         """Return how many matches through an element end at a time, as they are handed on.
 
         They stand where the newest of their documents says.
@@ -257,8 +283,9 @@ class CountedChainEvaluation(ChainElements):
             parts = tuple([node.part for node in self._on_paths(own, end_us)])
 
         documents = partial(self._documents, own, end_us)
-        runs = CountedRuns(total, ())
-        return FoundGraph(docid, parts, parts[-1].leaves, runs, end_us, end_us, documents)
+        runs = CountedRuns(total, keys)
+        data, leaves = self._data(own), parts[-1].leaves
+        return FoundGraph(docid, parts, leaves, runs, end_us, end_us, documents, data)
 
     def _documents(self, own: ChainNode, end_us: int) -> list[int]:
         """Return the documents of the matches through an element that end at a time."""
@@ -292,10 +319,13 @@ class CountedChainEvaluation(ChainElements):
         keys: tuple[str, ...],
         drawn: Drawing,
         runs: PathGraph[Label],
+        data: Key,
     ) -> FoundGraph:
         """Return matches as they are handed on."""
         has_steps = self._counting.has_steps
-        found = FoundGraph.of_drawing(docid, end_us, keys, drawn, runs, has_steps=has_steps)
+        found = FoundGraph.of_drawing(
+            docid, end_us, keys, drawn, runs, has_steps=has_steps, data=data
+        )
         self._drawn += found.steps
         if self._drawn > self._limits.steps:
             self.limit = docid

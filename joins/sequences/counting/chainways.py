@@ -29,6 +29,7 @@ from joins.sequences.counting.chaingraph import (
 )
 from joins.sequences.counting.chainreading import NodeReading
 from joins.sequences.counting.chainsums import PlaceSums, StepWindow
+from joins.sequences.counting.chaintriples import WaysOfThree
 from templates.chaindecision import ChainDecision
 
 __all__ = ["ChainWays", "chain_ways"]
@@ -60,13 +61,19 @@ def chain_ways(
     """Return what counts the matches of a chain, None where all of them are drawn."""
     counting, links = decision.counting, decision.links
     assert counting is not None
-    if counting.has_steps or counting.keys:
+    if counting.has_steps:
         return None
     within_us = decision.within_us
     windows = [link.window_us for link in links[1:]]
     windows += [link.gap_us for link in links if link.is_repeated]
     if within_us < UNBOUNDED and min(windows, default=UNBOUNDED) >= within_us:
-        return WaysBySteps(decision) if reading.is_of_one_key else None
+        of_three = WaysOfThree.of(decision, reading)
+        if reading.is_of_one_key and (of_three is None or reading.has_one_term_each):
+            return WaysBySteps(decision)
+        if len(links) == 2 and not any(link.is_repeated for link in links):
+            # Two elements are next to each other: WITHIN is a window of theirs.
+            return WaysByElements(decision, reading, graph, within_us)
+        return of_three
     # What bounds a match as a whole, or all of a repetition from what stands before it.
     reach_us = UNBOUNDED if links[0].is_repeated else sum(link.window_us for link in links[1:])
     is_bounded = within_us < min(reach_us, UNBOUNDED)

@@ -210,7 +210,8 @@ class CountedRunEvaluation(RunEvaluation):
                 pass
             else:
                 self._plain_size += 1
-                return [self._counted_runs(docid, each) for each in found]
+                data = self._counting.data_of(keys[0])
+                return [self._counted_runs(docid, each, data) for each in found]
         for key in keys:
             for part in plain.leave(key):
                 if part not in parts:
@@ -218,14 +219,16 @@ class CountedRunEvaluation(RunEvaluation):
                         self._add(lane, part)
         return None
 
-    def _counted_runs(self, docid: int, found: FoundWays) -> FoundGraph:
+    def _counted_runs(self, docid: int, found: FoundWays, data: tuple[str, ...]) -> FoundGraph:
         """Return runs that are only counted, as they are handed on: where the last one stands."""
         if found.total.bit_length() > self._limits.bits:
             self.limit = docid
         last = found.parts[-1]
         runs = CountedRuns(found.total, ())
         end_us = found.end_us
-        return FoundGraph(docid, found.parts, last.leaves, runs, end_us, end_us, found.documents)
+        return FoundGraph(
+            docid, found.parts, last.leaves, runs, end_us, end_us, found.documents, data
+        )
 
     def _enter_lefts(self, docid: int, parts: Sequence[Part]) -> Iterator[FoundGraph]:
         """Yield the graphs of the runs behind tuples with one label."""

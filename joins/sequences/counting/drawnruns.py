@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
 from joins.memory.durations import UNBOUNDED
+from joins.sequences.absentunits import Key
 from joins.sequences.counting.drawing import Drawing, Label, labels_of
 from joins.sequences.counting.found import FoundGraph
 from joins.sequences.counting.lanes import LaneNode, Start, Steps
@@ -45,6 +46,10 @@ class DrawnRuns:
         terms = self._conditions.keys[part.blocks[0]]
         return tuple(part.element.value(term) for term in terms)
 
+    def data(self, part: Part) -> Key:
+        """Return the values of SAME that are held against data, of an element."""
+        return self._counting.data_of(self.same(part)) if self._counting.data else ()
+
     # -- numbers -------------------------------------------------------------------------------
 
     def are_matches(self, ways: WaysBack) -> bool:
@@ -74,6 +79,7 @@ class DrawnRuns:
             CountedRuns(ways.total, (), tuple([(e.block, e.nodes[0]) for e in labels])),
             min([node.part.start_us for node in ways.begun]),
             nodes[-1].part.end_us,
+            data=self.data(nodes[-1].part),
         )
 
     def _place_of(self, node: LaneNode) -> tuple[object, ...]:
@@ -84,11 +90,11 @@ class DrawnRuns:
 
     def graphs(self, docid: int, end_us: int, steps: Steps, begun: Begun) -> Iterator[FoundGraph]:
         """Yield the graphs of runs, by what they are told apart by."""
-        by_keys: dict[tuple[str, ...], list[tuple[Start, LaneNode]]] = {}
+        by_keys: dict[tuple[Key, Key], list[tuple[Start, LaneNode]]] = {}
         for start, node in begun:
             for keys in self._keys_of(start, node):
-                by_keys.setdefault(keys, []).append((start, node))
-        for keys, own in by_keys.items():
+                by_keys.setdefault((self.data(node.part), keys), []).append((start, node))
+        for (data, keys), own in by_keys.items():
             drawn = Drawing(self._visible)
             for some, allowed in self._remembered(steps, own):
                 drawn.draw(some, allowed)
@@ -102,6 +108,7 @@ class DrawnRuns:
                         drawn,
                         runs,
                         has_steps=self._counting.has_steps,
+                        data=data,
                     )
 
     def _keys_of(self, start: Start, node: LaneNode) -> Iterable[tuple[str, ...]]:

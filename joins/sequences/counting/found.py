@@ -25,7 +25,8 @@ class FoundGraph:
     It never changes, once made.
 
     `leaves` are their documents, in the order of `runs.places`.  Where `documents` are given, these
-    are their documents, and `parts` and `leaves` only say where the matches stand.
+    are their documents, and `parts` and `leaves` only say where the matches stand.  `data` are the
+    values of SAME that are held against data.
     """
 
     docid: int
@@ -35,6 +36,7 @@ class FoundGraph:
     start_us: int
     end_us: int
     documents: Callable[[], Sequence[int]] | None = None
+    data: tuple[str, ...] = ()
 
     @classmethod
     def of_drawing(
@@ -46,6 +48,7 @@ class FoundGraph:
         runs: PathGraph[Label],
         *,
         has_steps: bool,
+        data: tuple[str, ...] = (),
     ) -> FoundGraph:
         """Return the paths `runs` of a drawing; with `has_steps` the graph is handed on, too."""
         labels = sorted(set(runs.labels), key=drawn.place_of)
@@ -64,6 +67,7 @@ class FoundGraph:
             CountedRuns(runs.count(), keys, places, graph),
             min(drawn.part_of(runs.labels[node]).start_us for node in runs.first),
             end_us,
+            data=data,
         )
 
     @property
@@ -97,11 +101,16 @@ class _Ending(Protocol):
 E = TypeVar("E", bound=_Ending)
 
 
+def _no_data(_: object) -> tuple[str, ...]:
+    return ()
+
+
 @dataclass(frozen=True)
 class EndsInOrder(Generic[E]):
     """Ends of runs, each with an element that ended last: how many runs, where it entered.
 
-    `documents_to` gives the documents of the runs that end with an element.
+    `documents_to` gives the documents of the runs that end with an element, `data_of` the values
+    of SAME that are held against data.
     """
 
     elements: Sequence[E]
@@ -109,6 +118,7 @@ class EndsInOrder(Generic[E]):
     entered: Ints
     stand: EndPlaces
     documents_to: Callable[[E], list[int]]
+    data_of: Callable[[E], tuple[str, ...]] = _no_data
 
     def __len__(self) -> int:
         return len(self.totals)
@@ -136,8 +146,10 @@ class EndsInOrder(Generic[E]):
         for own, total, docid in zip(self.elements, totals, self.entered.tolist(), strict=True):
             runs, documents = CountedRuns(total, ()), partial(self.documents_to, own)
             part = own.part
-            end_us = part.end_us
-            found.append(FoundGraph(docid, (part,), part.leaves, runs, end_us, end_us, documents))
+            end_us, data = part.end_us, self.data_of(own)
+            found.append(
+                FoundGraph(docid, (part,), part.leaves, runs, end_us, end_us, documents, data)
+            )
         return found
 
     def places(self, grace_us: int) -> Ints:
