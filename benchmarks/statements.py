@@ -3,16 +3,17 @@
     python -m benchmarks statements [--only WORD] [--counts 1 100 1000] [--different 1000 10000]
                                     [--apart 1]
 
-Statements that are equal, or differ in data alone (windows, WITHIN, constants of a block, words of
-a condition), over one pattern of two or three blocks; statements with NEXT and UNLESS; and queries
-that have nothing in common but the documents (`different`): chains of three and four blocks rooted
-at three levels, with one to three equalities at each operator, over documents of 37 elements with
-20,000 values that come `--apart` seconds after each other: windows are 10 to 100 minutes, so that
-says how many matches there are.  The join and what becomes of its tuples are in the figure; the
-evaluation of documents and the first batch are not.  *One more* is a statement that is added behind
-all, with the document behind it: taken in, evaluated and joined.  Each figure is of a process of
-its own, set up as the broker's are, that has had one statement before, so what any process takes
-once (some 5 MB) is in none of them.  Loops that are compiled have been compiled before.
+Statements that are equal, or differ in data alone (windows, WITHIN, constants of a block, numbers
+and words of a condition), over one pattern of two or three blocks; statements with NEXT and UNLESS;
+and queries that have nothing in common but the documents (`different`): chains of three and four
+blocks rooted at three levels, with one to three equalities at each operator, over documents of 37
+elements with 20,000 values that come `--apart` seconds after each other: windows are 10 to 100
+minutes, so that says how many matches there are.  The join and what becomes of its tuples are in
+the figure; the evaluation of documents and the first batch are not.  *One more* is a statement that
+is added behind all, with the document behind it: taken in, evaluated and joined.  Each figure is of
+a process of its own, set up as the broker's are, that has had one statement before, so what any
+process takes once (some 5 MB) is in none of them.  Loops that are compiled have been compiled
+before.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ KEYS = 500
 
 THREE = (
     "(S//i%s->a FOLLOWED BY {a/next = b/link, %s} S//i->b) FOLLOWED BY {%s = c/link, 1 h} S//i->c"
+)
+INNER = (
+    "(S//i->a FOLLOWED BY {a/next = b/link AND %s, 1 h} S//i->b)"
+    " FOLLOWED BY {b/author = c/link, 1 h} S//i->c"
 )
 ORDERED = {
     "NEXT": "S//b[k->x] NEXT {x = y, 1 h} S//g[k->y] GRACE 0 s",
@@ -139,6 +144,16 @@ WORKLOADS = {
             f" WHERE contains(b/author, 'nobody {i}')"
         ),
         item,
+    ),
+    "bounds of an inner operator": Workload(lambda i: INNER % f"b/price < {9_000 + i}", item),
+    "differences of an inner operator": Workload(
+        lambda i: INNER % f"b/price - a/price < {i + 2}", item
+    ),
+    "words of an inner operator": Workload(
+        lambda i: INNER % f"contains(b/author, 'author {i % 97}')", item
+    ),
+    "rare words of an inner operator": Workload(
+        lambda i: INNER % f"contains(b/author, 'nobody {i}')", item
     ),
     "constants of the first block": Workload(
         lambda i: THREE % (f"[author = 'nobody {i}']", "1 h", "b/author"), item

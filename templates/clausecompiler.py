@@ -185,7 +185,8 @@ class Compiler:
 
     def clause(self, node: PlainNode, needed_above: frozenset[str]) -> Clause:
         """Compile an operator after those below it; `needed_above` are terms to be handed on."""
-        build = partial(self.build, is_root=node is self.query.root)
+        has_words = node is self.query.root or self.has_one_box(node)
+        build = partial(self.build, is_root=node is self.query.root, has_words=has_words)
         sharing = self.sharing(node)
         if isinstance(node, int):
             sides = [self.block_side(node, needed_above, sharing)]
@@ -251,8 +252,15 @@ class Compiler:
         blocks = set(blocks_of(node))
         needed_here = frozenset(t for t in needed if self.block(t) in blocks)
         below = self.clause(node, needed_here)
-        self._give_stream(below)
+        self._give_stream(below, has_one_box=self.has_one_box(node))
         return below
+
+    def has_one_box(self, node: PlainNode) -> bool:
+        """Return whether numbers and words of a node that is no root may be data in a box.
+
+        Of an operator with alternatives a query counts the tuples of each by itself.
+        """
+        return isinstance(node, Operator) and len(node.disjuncts) == 1
 
     def _side(self, node: PlainNode, needed: frozenset[str], sharing: int | None) -> Side:
         if isinstance(node, int):
@@ -330,11 +338,15 @@ class Compiler:
         needed_above: frozenset[str],
         *,
         is_root: bool,
+        has_words: bool,
     ) -> Clause:
-        """Return the clause of an operator, or of a block alone, under one conjunction."""
+        """Return the clause of an operator, or of a block alone, under one conjunction.
+
+        Words that are written out are residuals, unless it `has_words` as data.
+        """
         where = {t: (s, i) for s, side in enumerate(sides) for t, i in side.node_of.items()}
         tested = [((s, i), test) for s, side in enumerate(sides) for i, test in side.tests]
-        edges, others, tests = self._split(disjunct, where, tested, is_root=is_root)
+        edges, others, tests = self._split(disjunct, where, tested, is_root, has_words)
         lasting = [found for each in others if is_root and (found := duration_test(each))]
         others = [each for each in others if not (is_root and duration_test(each))]
         measured, others = split_measured(disjunct, others)
@@ -415,13 +427,13 @@ class Compiler:
         disjunct: Disjunct,
         where: Mapping[str, NodeRef],
         tested: list[tuple[NodeRef, DataTest]],
-        *,
         is_root: bool,
+        has_words: bool,
     ) -> tuple[list[ResidualEdge], list[Residual], list[Call]]:
         """Return the residuals that the join can test, and the other residuals and tests.
 
         A comparison of one value with data is added to `tested`.  A word that is written out is
-        data at the root alone: below it, statements share the tuples that have the word.
+        data if the clause `has_words`, and below the root if a variable has the text.
         """
         edges: list[ResidualEdge] = []
         others: list[Residual] = []
@@ -438,12 +450,13 @@ class Compiler:
                 edges.append(ResidualEdge(where[term(left)], residual.operator, where[term(right)]))
         tests: list[Call] = []
         for call in disjunct.tests:
-            found = word_test(call)
-            if found is not None and (is_root or isinstance(found[1].data, Parameter)):
+            if (found := word_test(call)) is not None:
                 one, test = found
-                tested.append((where[term(one)], test))
-            else:
-                tests.append(call)
+                is_in_box = has_words and (is_root or isinstance(one, VariableValue))
+                if is_in_box or isinstance(test.data, Parameter):
+                    tested.append((where[term(one)], test))
+                    continue
+            tests.append(call)
         return edges, others, tests
 
     def _want(self, query_class: QueryClass, sides: list[Side]) -> None:
@@ -459,10 +472,10 @@ class Compiler:
             elif i not in parents:
                 self.edges.append((variables[i], variables[i]))
 
-    def _give_stream(self, clause: Clause) -> None:
+    def _give_stream(self, clause: Clause, *, has_one_box: bool) -> None:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
         tested: tuple[Place | Number, ...] = ()
-        is_common = self.shares and may_be_common(clause)
+        is_common = self.shares and may_be_common(clause, has_one_box=has_one_box)
         if self.query.parameters or is_common:
             tested = tuple(dict.fromkeys([*(test.place for test in clause.box), SPAN]))
         owner = None if is_common else self._owner()

@@ -222,6 +222,10 @@ class DecisionCompiler(Compiler):
             once(self.clauses), tuple(self.patterns), tuple(self.edges), tuple(self.valued)
         )
 
+    def has_one_box(self, node: PlainNode) -> bool:
+        """Return whether numbers and words of a node that is no root may be data in a box."""
+        return False  # what is decided has streams by data
+
     def visible(self) -> tuple[str, ...]:
         """Return the visible variables of the alternative."""
         units = self.decisions.units.values()

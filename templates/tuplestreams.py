@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from hashlib import blake2b
 
-from templates.clause import SPAN, Clause, Number, Place, Test, place_at
+from templates.clause import SPAN, Clause, Computed, Instant, Number, Place, Test, place_at
+from xscl.path import Parameter
+from xscl.pattern import INEQUALITIES
 from xscl.query import INFINITE_US
+from xscl.texttests import TEXT_TESTS
 
 __all__ = ["may_be_common", "stream_name", "tested_below"]
 
@@ -45,17 +48,52 @@ class _Text(str):
         return str(self)
 
 
-def may_be_common(clause: Clause) -> bool:
+def may_be_common(clause: Clause, *, has_one_box: bool) -> bool:
     """Return whether statements with other data may read the tuples of an operator.
 
-    They may where it tests but equalities and windows: then the tuples of one statement are as many
-    as if they were its own.
+    They may where the tuples of one statement are as many as if they were its own: what it tests
+    but strings must be the same in all tuples with the same carried nodes, and a query must have
+    one box of such tests there (`has_one_box`).
     """
     below = [source.below for source in clause.sources]
+    if not all(each is None or each.is_common for each in below):
+        return False
     inherited = [test for s, each in enumerate(below) for test in tested_below(each, s)]
-    return all(each is None or each.is_common for each in below) and all(
-        test.operator == "=" for test in clause.box[len(inherited) :]
-    )
+    others = [test for test in clause.box[len(inherited) :] if test.operator != "="]
+    if not others:
+        return True
+    carried = _carried_places(clause)
+    return has_one_box and all(_is_of_nodes(test, carried) for test in others)
+
+
+def _is_of_nodes(test: Test, carried: Collection[Place]) -> bool:
+    """Return whether what a test says of a tuple is a matter of its carried nodes alone."""
+    if test.operator in TEXT_TESTS:
+        # Several assignments of a query may have different words, and one tuple.
+        return test.place in carried and not isinstance(test.data, Parameter)
+    if test.operator not in INEQUALITIES:
+        return False
+    match test.place:
+        case Place():
+            return test.place in carried
+        case Computed(_, terms):
+            return all(isinstance(place, Instant) or place in carried for _, place in terms)
+    return False
+
+
+def _carried_places(clause: Clause) -> set[Place]:
+    """Return where the nodes are that a clause hands on."""
+    left_size = clause.query_class.template.left_size
+    found = {
+        place_at(int(meta >= left_size), meta)
+        for name, meta in clause.places.items()
+        if name in clause.carried
+    }
+    for side, source in enumerate(clause.sources):
+        if source.below is not None:
+            handed_on = enumerate(source.below.carried, 1)
+            found |= {place_at(side, -1, i) for i, name in handed_on if name in clause.carried}
+    return found
 
 
 def tested_below(below: Clause | None, side: int) -> Iterator[Test]:

@@ -267,8 +267,9 @@ class BlockRows:
         weights = np.zeros((len(rows), 3), np.int64)
         weights[:, 0], weights[:, 2] = 1, found.nbytes[own]
         nothing = np.zeros((len(rows), 0), np.int64)
-        where = found.points.docids[rows], found.points.docids_max[rows]
-        self._accounts.hand_on(Counted(group.stream, group.columns, nothing, *where, weights))
+        where = found.points.docids[rows], found.points.docids_max[rows], weights
+        step = self._accounts.step
+        self._accounts.hand_on(Counted(group.stream, group.columns, nothing, *where, step))
 
     def tables(self, characters_max: int) -> Iterator[pa.Table]:
         """Yield rows of `UNNUMBERED`; a table has so many characters."""

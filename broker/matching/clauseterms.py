@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker.matching.boxes.columns import Ints
-from broker.matching.boxes.forms import of_value
+from broker.matching.boxes.forms import BoundPlace, of_value
 from broker.matching.boxes.lists import GrowingLists
 from broker.matching.rendering.form import MatchForm, MatchForms
 from templates.clause import (
@@ -25,13 +25,17 @@ from templates.clause import (
 from templates.factor import Factor
 from xscl.pattern import INEQUALITIES
 from xscl.query import Query, Variable, term
+from xscl.texttests import TEXT_TESTS
 
-__all__ = ["NODE", "ClauseFacts", "ClauseTerms", "TermTable"]
+__all__ = ["NODE", "SPANNED", "ClauseFacts", "ClauseTerms", "TermTable"]
 
 _MADE = frozenset((SPAN, WINDOW, BAR, TAKEN))
 
 NODE = -1
 """Stands for a tested place that is a node's."""
+
+SPANNED = -2
+"""Stands for a tested place that is the span of an operator below."""
 
 _SPARE = 100
 """Clauses that may be gone, beside as many as are there, before a table is made anew."""
@@ -103,6 +107,11 @@ class ClauseTerms:
         )
 
     @property
+    def has_words(self) -> bool:
+        """Whether the box looks for words in texts."""
+        return any(test.operator in TEXT_TESTS for test in self.clause.box)
+
+    @property
     def factors(self) -> tuple[Factor, ...]:
         """The factors of a root's confidence."""
         return self.clause.factors
@@ -154,10 +163,11 @@ class TermTable:
     """The terms of clauses, which get numbers, and in columns what is read of many clauses at once.
 
     Where statements differ, each tuple that is handed on is of a clause of its own: what is read of
-    it is no loop over clauses.  A row of `places`, `equal` and `below` is a place, one of `joined`
-    two: `below` are those of bounds that groups are held against (`Hits.bounds`).  A row of
-    `tested`, whose values boxes of clauses above test, is a place, and which of `made` it is where
-    the value is no node's, but made of the tuple.  No number of a clause is given twice.
+    it is no loop over clauses.  A row of `places` and `equal` is a place, one of `joined` two.
+    A row of `tested`, whose values boxes of clauses above test, is a place, and which of `made` it
+    is where the value is no node's, but made of the tuple; so is one of `bounds`, which groups are
+    held against (`Hits.bounds`), and says besides whether it is from below, and strict.  No number
+    of a clause is given twice.
     """
 
     def __init__(self) -> None:
@@ -166,8 +176,8 @@ class TermTable:
         self._next = 0
         self._streams: dict[str, int] = {}
         self.streams: list[str] = []
-        self.places, self.equal, self.below = (GrowingLists(3) for _ in range(3))
-        self.joined, self.tested = GrowingLists(6), GrowingLists(4)
+        self.places, self.equal = GrowingLists(3), GrowingLists(3)
+        self.joined, self.tested, self.bounds = GrowingLists(6), GrowingLists(4), GrowingLists(6)
         self.carried = GrowingLists(1)
         self._facts = GrowingLists(len(ClauseFacts._fields))
         self._kinds: dict[Place | Number, int] = {}
@@ -193,7 +203,10 @@ class TermTable:
             self.streams.append(clause.stream)
         self.places.append(terms.places)
         self.equal.append([of_value(test.place) for test in terms.equal])
-        self.below.append(_below(clause))
+        bounds = map(BoundPlace.of, _bounds(clause))
+        self.bounds.append(
+            [(*_read(place), self._bound_kind(clause, place), *how) for place, *how in bounds]
+        )
         self.tested.append([(*_read(place), self._kind(place)) for place in clause.tested])
         self.joined.append([(*one, *other) for one, other in terms.joined])
         self.carried.append(terms.carried)
@@ -209,6 +222,11 @@ class TermTable:
         if kind == len(self.made):
             self.made.append(place)
         return kind
+
+    def _bound_kind(self, clause: Clause, place: Place | Number) -> int:
+        """Return what `_kind` does, but `SPANNED` for the span of an operator below."""
+        is_span = isinstance(place, Place) and _is_span(clause, place)
+        return SPANNED if is_span else self._kind(place)
 
     def forget(self, clause: Clause) -> None:
         """Forget a clause."""
@@ -227,11 +245,18 @@ class TermTable:
         return ClauseFacts(*columns)
 
 
-def _below(clause: Clause) -> list[Place]:
-    """Return the places of bounds of a clause of a common stream."""
-    if not clause.is_common:
-        return []
-    return [of_value(test.place) for test in clause.box if test.operator in INEQUALITIES]
+def _bounds(clause: Clause) -> list[Test]:
+    """Return what a clause of a common stream tests against bounds."""
+    return [test for test in clause.box if clause.is_common and test.operator in INEQUALITIES]
+
+
+def _is_span(clause: Clause, place: Place) -> bool:
+    """Return whether what an operator below has handed on at a place is a span."""
+    below = clause.sources[place.side].below if place.side >= 0 else None
+    if below is None or (k := place.position - 1 - len(below.carried)) < 0:
+        return False
+    tested = below.tested[k]
+    return tested == SPAN or (isinstance(tested, Place) and _is_span(below, tested))
 
 
 def _read(place: Place | Number) -> Place:

@@ -136,7 +136,7 @@ class Collector:
         for rows, group in pairs.others:
             own, uses = place[rows[held[rows]]], group.columns
             if len(own):
-                where = hits.docids[own], hits.docids_max[own], weights[own]
+                where = hits.docids[own], hits.docids_max[own], weights[own], self._accounts.step
                 counted = Counted(group.stream, uses, _own(bounds[own], uses), *where)
                 self._accounts.hand_on(counted)
 

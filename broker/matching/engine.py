@@ -346,6 +346,7 @@ class Engine:
             held_pairs=self._limits.held_pairs,
             plain_tuples=self._limits.plain_tuples,
         )
+        accounts.begin_tuples(stratum)
         fan_out, most = self._queries.fan_out, self._limits.tuples
         found = self._processor.ends(stratum, fan_out.uses_of_ends)
         of_classes = (EndHits.of(ends, fan_out.uses_of_ends(number)) for number, ends in found)
@@ -365,6 +366,7 @@ class Engine:
         accounts.stop_overrun()
         accounts.close()
         absorption.rows(collector.inner(self._limits.characters))
+        accounts.begin_matches(stratum)
         build = partial(self._build, batch)
         self._keep(build(collector.matches, collector.leaves), batch)
         for made in batch.acting.run(stratum, build):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence, Set
+from itertools import product
 from typing import Protocol
 
 import numpy as np
@@ -196,10 +197,25 @@ class FanOut:
             if before is not None:
                 self._leave([number], [before])
 
-    def group_of(self, stream: str, key: Hashable) -> UseGroup | None:
-        """Return the group of a common stream that asks for some strings."""
-        found = self._groups.get(stream, {}).get(key)
-        return found if found is None or isinstance(found, UseGroup) else self._grouped(found)
+    def groups_of(
+        self, stream: str, strings: Sequence[str | None], texts: Sequence[str | None]
+    ) -> Iterator[UseGroup]:
+        """Yield the groups of a common stream that ask for some strings, and for words in texts."""
+        self._settle()
+        groups = self._groups.get(stream, {})
+        if not groups:
+            return
+        first = next(iter(groups.values()))
+        use = first.first if isinstance(first, UseGroup) else first
+        sought = self._forms.sought(use.query_class, use.clause) if texts else ()
+        words = [
+            each.found(text) if text is not None else ()
+            for each, text in zip(sought, texts, strict=True)
+        ]
+        for found in product(*words):
+            group = groups.get((*strings, *found))
+            if group is not None:
+                yield group if isinstance(group, UseGroup) else self._grouped(group)
 
     def remove(self, uses: Sequence[Use]) -> None:
         """Undo one `add` for each of some uses."""

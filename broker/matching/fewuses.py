@@ -18,10 +18,10 @@ from broker.matching.boxes.columns import Flags, Ints, distinct
 from broker.matching.costs.accounting import Accounting
 from broker.matching.costs.charges import FoundCharges, HandedOnCharges
 from broker.matching.hits import Hits
-from broker.matching.usegroups import CommonUse, UseGroup, UseRow
+from broker.matching.usegroups import UseGroup, UseRow, common_use, group_of
 from joins import UNBOUNDED, ranges
 
-__all__ = ["HeldPairs", "distinct_rows", "group_of"]
+__all__ = ["HeldPairs", "distinct_rows"]
 
 _NUMBERS = 1 << 62
 """Rows that can be told apart by one number."""
@@ -101,17 +101,6 @@ class HeldPairs:
         (which, *where), inverse = distinct_rows([column[first] for column in own])
         given = (self.queries, which, where[0], where[1], hits.table.streams, where[2])
         accounts.charge(HandedOnCharges(*given, np.bincount(inverse)))
-
-
-def common_use(use: object) -> CommonUse:
-    """Return a use that stands for a group as that."""
-    assert isinstance(use, CommonUse)
-    return use
-
-
-def group_of(use: object) -> UseGroup:
-    """Return the group that a use stands for."""
-    return common_use(use).group
 
 
 def _apart(

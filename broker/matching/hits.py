@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from broker.matching.boxes.columns import Flags, Ints, distinct
+from broker.matching.boxes.columns import Doubles, Flags, Ints, distinct
+from broker.matching.boxes.doublekeys import as_keys, next_above
 from broker.matching.boxes.lists import GrowingLists
 from broker.matching.boxes.numbers import are_solved, is_made, numbers_of
 from broker.matching.boxes.operands import CodedTexts
 from broker.matching.boxes.points import Points
-from broker.matching.clauseterms import NODE, ClauseFacts, ClauseTerms, TermTable
+from broker.matching.clauseterms import NODE, SPANNED, ClauseFacts, ClauseTerms, TermTable
 from broker.matching.likenesses import spell_likenesses
 from broker.matching.uses import Use
 from joins import ranges
@@ -282,14 +283,32 @@ class Hits:
     def bounds(self) -> Ints:
         """Return what groups hold tuples against (`GroupColumns`).
 
-        A clause with fewer operators below it has the smallest numbers behind its own.
+        A clause that holds fewer numbers has the smallest ones behind its own.
         """
-        own, k, at = self._places(self.table.below)
+        own, k, (*places, kinds, negated, strict) = self.table.bounds.taken(self._of_hits)
+        rows = self.rows[own]
         found = np.full((len(self), 3 + int(k.max(initial=-1))), np.iinfo(np.int64).min)
         found[:, 0] = self.points.spans[self.rows]
         found[:, 1] = -self.points.docids_min[self.rows]
-        found[own, 2 + k] = np.array(self.points.operands.texts(at), np.dtype("U")).astype(np.int64)
+        numbers = np.empty(len(own))
+        for kind in np.unique(kinds).tolist():
+            some = np.flatnonzero(kinds == kind)
+            read = rows[some], *(column[some] for column in places)
+            numbers[some] = self._bound_numbers(kind, *read)
+        keys = as_keys(np.where(negated, -numbers, numbers))
+        found[own, 2 + k] = next_above(keys, strict > 0)
         return found
+
+    def _bound_numbers(self, kind: int, rows: Ints, *places: Ints) -> Doubles:
+        """Return the numbers of some tuples at places of a kind."""
+        if kind not in (NODE, SPANNED):
+            made = self.table.made[kind]
+            assert not isinstance(made, Solution), "solved at the root alone"
+            return numbers_of(self.points, made, rows)
+        operands, at = self.points.operands, self.points.values_at(rows, *places)
+        if kind == NODE:
+            return operands.doubles(at)
+        return np.array(operands.texts(at), np.dtype("U")).astype(np.float64)
 
     @cached_property
     def leaves(self) -> tuple[Ints, Ints]:

@@ -17,6 +17,7 @@ from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.boxes.operands import CodedTexts
 from broker.matching.hits import Hits
 from broker.matching.instances import UNNUMBERED
+from broker.matching.usegroups import UseGroup, group_of
 from joins import ranges
 from templates.clause import Clause
 
@@ -26,7 +27,10 @@ _NO_TEXT = -1
 """The number of the text of a node without a value."""
 
 _QUERIES = 1 << 31
-"""A tuple that a query has found is a number: that of the tuple times this, and the query's."""
+"""A tuple that a query has found is a number: that of the tuple times this, and the query's.
+
+So it is with a group.
+"""
 
 _WHOLE = ("docid", "depth", "docid_min", "docid_max", "start_us", "end_us", "watermark_us", "shape")
 """The columns of whole numbers of `UNNUMBERED`."""
@@ -48,16 +52,24 @@ class InnerTuples:
         self._queries: dict[str, int] = {}
         self._found: set[int] = set()
         self._of_groups: list[Ints] = []
+        self._groups: dict[UseGroup, int] = {}
+        self._in_groups: set[int] = set()
 
     def add_to_groups(self, hits: Hits) -> Flags:
-        """Add hits of groups; return which of them no earlier one has the tuple of."""
+        """Add hits of groups; return which of them no earlier one of the group has the tuple of."""
         if not len(hits):
             return np.zeros(0, np.bool_)
-        known = len(self._numbers)
-        numbers, first = np.unique(self._number(hits), return_index=True)
+        known, numbers = len(self._numbers), self._number(hits)
+        distinct, first = np.unique(numbers, return_index=True)
         are_new = np.zeros(len(hits), np.bool_)
-        are_new[first[numbers >= known]] = True
-        self._of_groups.append(numbers)
+        are_new[first[distinct >= known]] = True
+        self._of_groups.append(distinct)
+        some = np.flatnonzero(hits.by_clause(terms.has_words for terms in hits.clauses))
+        if len(some):
+            # Of one text several groups ask for words, and each has the tuple.
+            groups = [self._groups.setdefault(group_of(u), len(self._groups)) for u in hits.uses]
+            found = numbers[some] * _QUERIES + np.array(groups, np.int64)[hits.which[some]]
+            are_new[some] = _are_first(found, self._in_groups)
         return are_new
 
     def add(self, hits: Hits) -> Flags:
@@ -66,12 +78,7 @@ class InnerTuples:
             self._queries.setdefault(use.topic.query.id, len(self._queries)) for use in hits.uses
         ]
         found = self._number(hits) * _QUERIES + np.array(queries, np.int64)[hits.which]
-        distinct, first = np.unique(found, return_index=True)
-        is_first = [each not in self._found for each in distinct.tolist()]
-        self._found.update(distinct.tolist())
-        are_new = np.zeros(len(hits), np.bool_)
-        are_new[first[np.array(is_first, np.bool_)]] = True
-        return are_new
+        return _are_first(found, self._found)
 
     def _number(self, hits: Hits) -> Ints:
         """Return the number of the tuple of each hit; what is new gets a row."""
@@ -157,6 +164,16 @@ class InnerTuples:
             return
         for part in in_sub_batches(range(len(rows)), sizes.__getitem__, characters_max):
             yield rows.take(np.array(part)).table(texts, self._streams)
+
+
+def _are_first(found: Ints, known: set[int]) -> Flags:
+    """Return where each number stands first that is not known yet, and know it."""
+    distinct, first = np.unique(found, return_index=True)
+    is_first = [each not in known for each in distinct.tolist()]
+    known.update(distinct.tolist())
+    are_first = np.zeros(len(found), np.bool_)
+    are_first[first[np.array(is_first, np.bool_)]] = True
+    return are_first
 
 
 class _Lists(NamedTuple):

@@ -1,10 +1,11 @@
 """Whose the tuples of inner operators are: uses that differ in bounds at most, in columns.
 
-A common stream has the tuples of all statements with one operator, whatever their windows, strings
-and registration points (`Clause.is_common`).  The uses that ask for the same strings are a
+A common stream has the tuples of all statements with one operator, whatever their windows, data and
+registration points (`Clause.is_common`).  The uses that ask for the same strings and words are a
 **group**: the fan-out knows it by one box, with the loosest of each bound.  A tuple has one group
-at most, and is handed on if some use of the group has it.  How many tuples each use has is counted
-for all uses at once: where one bound tells them apart, by a look at sorted tuples.
+for each choice of words in it, and is handed on if some use of the group has it.  How many tuples
+each use has is counted for all uses at once: where one bound tells them apart, by a look at sorted
+tuples.
 
 Of another stream the uses of statements with the same box are a group, which has no bounds: they
 have the same tuples.
@@ -19,13 +20,25 @@ from functools import cached_property
 import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.boxes.doublekeys import as_doubles, as_keys
+from broker.matching.boxes.forms import BoundPlace
 from broker.matching.boxes.index import Box
 from broker.matching.uses import Use
 from joins import UNBOUNDED
 from templates.clause import SPAN, Clause
 from xscl.pattern import INEQUALITIES
+from xscl.texttests import TEXT_TESTS
 
-__all__ = ["CommonUse", "GroupColumns", "TestedPositions", "UseGroup", "UseRow", "group_key"]
+__all__ = [
+    "CommonUse",
+    "GroupColumns",
+    "TestedPositions",
+    "UseGroup",
+    "UseRow",
+    "common_use",
+    "group_key",
+    "group_of",
+]
 
 UseRow = tuple[int, str, Sequence[int]]
 """A use of a group: the number and the name of its query, and its bounds (`GroupColumns`)."""
@@ -51,13 +64,15 @@ def group_key(use: Use) -> Hashable | None:
 class TestedPositions:
     """Where an instance of a common stream has the values that boxes test.
 
-    They are the strings in the order of `Box.equal`, its span, and the spans of the operators
-    below, in the order of `Box.bounds`.
+    They are the strings in the order of `Box.equal`, the texts in which words are sought, its span,
+    and what is held against `Box.bounds`, with how.
     """
 
     strings: tuple[int, ...]
+    texts: tuple[int, ...]
     span: int
-    below: tuple[int, ...]
+    numbers: tuple[int, ...]
+    bounds: tuple[BoundPlace, ...]
 
     @classmethod
     def of(cls, clause: Clause) -> TestedPositions:
@@ -65,16 +80,19 @@ class TestedPositions:
         first = 1 + len(clause.carried)
         at = {place: first + i for i, place in enumerate(clause.tested)}
         equal = [at[test.place] for test in clause.box if test.operator == "="]
-        below = [at[test.place] for test in clause.box if test.operator in INEQUALITIES]
-        return cls(tuple(equal), at[SPAN], tuple(below))
+        texts = [at[test.place] for test in clause.box if test.operator in TEXT_TESTS]
+        bounds = [test for test in clause.box if test.operator in INEQUALITIES]
+        numbers = [at[test.place] for test in bounds]
+        how = map(BoundPlace.of, bounds)
+        return cls(tuple(equal), tuple(texts), at[SPAN], tuple(numbers), tuple(how))
 
 
 @dataclass(frozen=True)
 class GroupColumns:
     """The uses of a group: the number and the name of each one's query, and its bounds.
 
-    A tuple is held against bounds by its span, its smallest docid, negated, and the spans of the
-    operators below: it has a use if none of them is above that of the use.
+    A tuple is held against bounds by its span, its smallest docid, negated, and the keys of numbers
+    (`doublekeys`): it has a use if none of them is above that of the use.
     """
 
     holders: Ints
@@ -226,11 +244,11 @@ class UseGroup:
 
     def _in_columns(self) -> GroupColumns:
         uses = self._uses()
-        bounds = [_bounds(use.asked) if use.clause.is_common else [] for use in uses]
+        boxes = [use.asked for use in uses if use.clause.is_common]
         return GroupColumns(
             np.array([use.holder for use in uses], np.int64),
             [use.topic.query.id for use in uses],
-            np.array(bounds, np.int64),
+            _bounds(boxes) if boxes else np.zeros((len(uses), 0), np.int64),
         )
 
     @property
@@ -258,8 +276,9 @@ class UseGroup:
         if len(self) == 1 or not first.clause.is_common:
             # Nothing is made that nobody reads.
             return first.asked
-        span, docid, *below = self.columns.bounds.max(axis=0).tolist()
-        bounds = tuple(map(float, below))
+        loosest = self.columns.bounds.max(axis=0)
+        span, docid = loosest[:2].tolist()
+        bounds = tuple(as_doubles(loosest[2:]).tolist())
         return first.asked._replace(window_us=span, point=-docid - 1, bounds=bounds)
 
 
@@ -271,15 +290,29 @@ class CommonUse(Use):
     only: UseRow | None = field(kw_only=True)
 
 
+def common_use(use: Use) -> CommonUse:
+    """Return a use that stands for a group as that."""
+    assert isinstance(use, CommonUse)
+    return use
+
+
+def group_of(use: Use) -> UseGroup:
+    """Return the group that a use stands for."""
+    return common_use(use).group
+
+
 def _all_within(tuples: Ints, bounds: Ints) -> Flags:
     within: Flags = np.all(tuples <= bounds, axis=1)
     return within
 
 
 def _row(use: Use) -> UseRow:
-    bounds = _bounds(use.asked) if use.clause.is_common else []
+    bounds = _bounds([use.asked])[0].tolist() if use.clause.is_common else []
     return use.holder, use.topic.query.id, bounds
 
 
-def _bounds(box: Box) -> list[int]:
-    return [box.window_us, -box.point - 1, *map(int, box.bounds)]
+def _bounds(boxes: Sequence[Box]) -> Ints:
+    """Return the bounds of boxes, a row for each."""
+    times = np.array([(box.window_us, -box.point - 1) for box in boxes], np.int64)
+    numbers = np.array([box.bounds for box in boxes], np.float64)
+    return np.concatenate([times, as_keys(numbers)], axis=1)

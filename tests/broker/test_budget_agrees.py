@@ -102,6 +102,16 @@ def test_other_queries_do_not_move_a_pause_nor_change_what_is_said_of_it(way: Wa
         assert all_.of(name) == alone.of(name)
 
 
+def test_what_is_said_of_a_pause_does_not_depend_on_what_a_batch_has() -> None:
+    """Inner tuples that count may be of batches before; and one document breaks two bounds."""
+    stream, text = documents(6), {"late": QUERIES["late"], "nested": QUERIES["nested"]}
+    for pairs in (0, 5):
+        budget = replace(UNLIMITED, matches_per_1000_documents=24, pairs_per_document=pairs)
+        found = [paused(Running(text, budget).feed(stream, batch)) for batch in (1, 7, 40)]
+        assert found[0] == found[1] == found[2]
+        assert any("those of inner operators" in reason for _, reason in found[0].values())
+
+
 def test_documents_before_a_registration_do_not_count() -> None:
     stream, budget = documents(4), replace(UNLIMITED, pairs_per_document=6)
     texts = {"early": QUERIES["bomb"], "late": QUERIES["bomb"]}

@@ -82,7 +82,8 @@ def spent(seed: int, *, are_told: bool) -> Result:
     for batch in range(chance.randint(1, 3)):
         first = 960 + 40 * batch
         spending = Spending(BUDGETS[seed % len(BUDGETS)], lambda query: 1, behind.begun)
-        for _ in range(chance.randint(1, 10)):
+        for step in range(chance.randint(1, 10)):
+            spending.begin(step // 2)
             if chance.random() < 0.4:
                 counted = shared(chance, first)
                 for query in counted.uses.queries if are_told else ():

@@ -30,8 +30,37 @@ ABOVE = (
     "(%s) FOLLOWED BY {b/lang = c/lang, %s} S//i->c",
     "(%s) FOLLOWED BY {b/lang = c/lang OR a/n = c/n, %s} S//i->c",
     "((%s) FOLLOWED BY {b/n = c/n, 20 m} S//i->c) FOLLOWED BY {c/lang = d/lang, %s} S//i->d",
+    "((%s) FOLLOWED BY {b/lang = c/lang AND c/p < 6, 20 m} S//i->c)"
+    " FOLLOWED BY {c/n = d/n, %s} S//i->d",
     "(%s) JOIN {a/n = c/n AND a/t != c/t, %s} S//i->c",
 )
+WITH_STRINGS = ("", "", " AND b/lang = 'en'", " AND b/n != 'x'")
+WITH_NUMBERS = (
+    " AND b/p < 5",
+    " AND b/p <= 5",
+    " AND b/p > 2",
+    " AND b/p < 7 AND b/p > 1",
+    " AND b/p - a/p < 3",
+    " AND b/p - a/p < 1",
+    " AND b/p = 3",
+    " AND time(b) - time(a) < 300",
+    " AND (b/p < 3 OR b/p < 6)",
+    " AND a/p + b/p * 2 > 4",
+)
+WITH_WORDS = (
+    " AND contains(b/w, 'x')",
+    " AND contains(b/w, 'y')",
+    " AND starts-with(b/w, 'x')",
+    " AND ends-with(b/w, 'z')",
+    " AND contains(b/w, 'x') AND contains(b/w, 'y')",
+    " AND contains(b/w, 'z') AND b/p < 5",
+    " AND (contains(b/w, 'x') OR contains(b/w, 'y'))",
+    " AND contains(a/w, 'x')",
+    " AND matches(b/w, 'x.*z')",
+    " AND matches(b/w, 'X', 'i')",
+)
+PRICES = ("1", "3", "3.0", "5", "-0", "INF", "cheap")
+WORDS = ("x", "y", "z", "xy", "X", "")
 BUDGETS = [
     replace(UNLIMITED, pairs_per_document=4),
     replace(UNLIMITED, pairs_per_document=9),
@@ -40,6 +69,15 @@ BUDGETS = [
     replace(UNLIMITED, bytes_per_document=4_000),
     replace(UNLIMITED, output_bytes_per_1000_documents=2_000),
     UNLIMITED,
+    Budget(
+        pairs_per_document=6,
+        matches_per_document=4,
+        matches_per_1000_documents=15,
+        bytes_per_document=8_000,
+        output_bytes_per_1000_documents=4_000,
+        remembered_documents=0,
+    ),
+    replace(UNLIMITED, pairs_per_document=6, matches_per_document=4, bytes_per_document=4_000),
 ]
 
 
@@ -47,9 +85,10 @@ def statements(seed: int, count: int = 8) -> dict[str, str]:
     """Return statements over few operators, with windows and constants of their own."""
     chance = random.Random(seed)
     found = {}
+    asked = [WITH_STRINGS, WITH_NUMBERS, WITH_WORDS, (*WITH_NUMBERS, *WITH_WORDS)][seed % 4]
     for number in range(count):
         constant = chance.choice(["", "", "[lang = 'en']", "[lang = 'de']"])
-        also = chance.choice(["", "", " AND b/lang = 'en'", " AND b/n != 'x'"])
+        also = chance.choice(asked)
         window, above = (chance.choice(["3 m", "9 m", "30 m", "1 d"]) for _ in "ab")
         found[f"q{number}"] = chance.choice(ABOVE) % (INNER % (constant, also, window), above)
     return found
@@ -61,7 +100,9 @@ def documents(seed: int, count: int = 40) -> list[Document]:
     for docid in range(1, count + 1):
         lang = chance.choice(["", "de", *["en"] * 4])
         names = "".join(f"<n>{chance.randrange(9)}</n>" for _ in range(chance.randrange(3)))
-        xml = f"<i><lang>{lang}</lang>{names}<t>{chance.randrange(12)}</t></i>"
+        price = "".join(f"<p>{chance.choice(PRICES)}</p>" for _ in range(chance.randrange(3)))
+        words = " ".join(chance.choice(WORDS) for _ in range(3))
+        xml = f"<i><lang>{lang}</lang>{names}<t>{chance.randrange(12)}</t>{price}<w>{words}</w></i>"
         time_us = (docid + chance.randint(-3, 3)) * MINUTE_US
         times = (time_us, time_us, time_us, watermark_us)
         found.append(Document(docid, "S", str(docid), *times, xml.encode()))

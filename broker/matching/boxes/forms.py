@@ -22,14 +22,14 @@ from broker.matching.boxes.numbers import ends_of, is_made, numbers_of
 from broker.matching.boxes.points import Points
 from broker.matching.boxes.soughtwords import SoughtWords, spelled
 from joins import hash_values, ranges
-from templates.clause import NONE_OF, SPAN, TAKEN, WINDOW, Clause, Number, Place, Solution
+from templates.clause import NONE_OF, SPAN, TAKEN, WINDOW, Clause, Number, Place, Solution, Test
 from templates.computed import LARGEST_SOLVED
 from xscl.functions import to_double
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES
 from xscl.texttests import TEXT_TESTS
 
-__all__ = ["Form", "Forms", "box_of"]
+__all__ = ["BoundPlace", "Form", "Forms", "box_of"]
 
 _NOT_BARE = -1
 """Stands for the only form of a class that has several, or one that tests something."""
@@ -48,6 +48,11 @@ class BoundPlace(NamedTuple):
     place: Place | Number
     is_from_below: bool
     is_strict: bool
+
+    @classmethod
+    def of(cls, test: Test) -> BoundPlace:
+        """Return how a test holds what is at its place against data."""
+        return cls(test.place, test.operator[0] == ">", len(test.operator) == 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +85,7 @@ class Form:
             tuple([of_value(t.place) for t in box if t.operator == "=" and not t.is_of_several]),
             tuple([of_value(test.place) for test in box if test.operator == "!="]),
             tuple([of_value(test.place) for test in box if test.operator == NONE_OF]),
-            tuple(
-                [
-                    BoundPlace(test.place, test.operator[0] == ">", len(test.operator) == 1)
-                    for test in box
-                    if test.operator in INEQUALITIES
-                ]
-            ),
+            tuple([BoundPlace.of(test) for test in box if test.operator in INEQUALITIES]),
             tuple(
                 [
                     (of_value(test.place), test.operator)
@@ -180,6 +179,10 @@ class Forms:
                 del self._of_class[form.query_class]
             self._free.append(number)
             self._changed.add(form.query_class)
+
+    def sought(self, query_class: int, clause: Clause) -> Sequence[SoughtWords]:
+        """Return the words that boxes of a clause's form look for."""
+        return self._words.get(self._known[query_class, clause].number, ())
 
     def _bare_of(self, classes: Ints) -> Ints:
         """Return the only form of each class where that tests nothing, else `_NOT_BARE`."""

@@ -20,6 +20,10 @@ class Accounting(Protocol):
         """Whether the matches of the batch are known."""
 
     @property
+    def step(self) -> int:
+        """The step in which what comes is counted (`Tally`)."""
+
+    @property
     def bytes_max(self) -> int:
         """The bytes that the matches of one document may read and write."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from broker.matching.costs.balances import Balances
-from broker.matching.costs.budget import Spent, Tally, bound_of
+from broker.matching.costs.budget import Broken, Spent, Tally, bound_of
 from broker.matching.costs.charges import Charges
 from broker.matching.costs.commoncounts import Counted
 from broker.matching.costs.spending import Spending
@@ -32,9 +32,26 @@ class Accounts:
         self._budget = balances.budget
         self._queries = balances.queries
         self._processor = balances.processor
-        self._spending = Spending(balances.budget, balances.queries.revision, balances.begun)
+        queries = balances.queries
+        self._spending = Spending(
+            balances.budget, queries.revision, balances.begun, queries.has_inner
+        )
         self._overruns = 0
         self._closed: Mapping[str, int] = {}
+
+    @property
+    def step(self) -> int:
+        """The step that has begun."""
+        return self._spending.step
+
+    def begin_tuples(self, stratum: int) -> None:
+        """Have tuples of a stratum counted from now on."""
+        self._spending.begin(2 * stratum)
+        self.close()
+
+    def begin_matches(self, stratum: int) -> None:
+        """Have the matches that are made of a stratum's tuples counted from now on."""
+        self._spending.begin(2 * stratum + 1)
 
     def of(self, query: str) -> Tally:
         """Return a query's tally in this batch."""
@@ -81,7 +98,8 @@ class Accounts:
             for use in self._queries.fan_out.uses_of(query_class):
                 query, found = use.topic.query.id, by_kind.get(use.kind)
                 if found and (not self.is_known or self._queries.hands_on(query)):
-                    self.of(query).stop(found.docid, self._why_overrun(found, use))
+                    bound = Broken.SKEW if found.is_skewed else Broken.PAIRS
+                    self.of(query).stop(found.docid, self._why_overrun(found, use), bound)
         self._overruns = len(overruns)
 
     def _why_overrun(self, overrun: Overrun, use: Use) -> str:
@@ -135,8 +153,8 @@ class Accounts:
         self.of(stopped).stop(limit, reason)
 
     def close(self) -> None:
-        """Limit the classes that only stopped queries use to the documents before these stop."""
-        stopped = self.stopped()
+        """Limit the classes that only stopped queries use to the documents that count for these."""
+        stopped = {tally.query: tally.closed_from for tally in self._spending if tally.is_over}
         if stopped == self._closed:
             return
         self._closed = stopped

@@ -1,4 +1,8 @@
-"""Counts in blocks of 1,000 documents: by where tuples stand, and by what is newest behind them."""
+"""Counts in blocks of 1,000 documents: by where tuples stand, and by what is newest behind them.
+
+In a document they are counted by **step** as well: tuples of one stratum after the other, each
+before the matches that are made of them.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,33 @@ from typing import NamedTuple
 import numpy as np
 
 from broker.matching.boxes.columns import Ints
+from joins import UNBOUNDED
 
-__all__ = ["BLOCK_DOCUMENTS", "Account", "BlockCounts", "block_of", "blocks_of"]
+__all__ = [
+    "BLOCK_DOCUMENTS",
+    "NO_PLACE",
+    "Account",
+    "BlockCounts",
+    "CountPlace",
+    "block_of",
+    "blocks_of",
+]
 
 BLOCK_DOCUMENTS = 1_000
 
 _BLOCKS = 1 << 31
 """A pair of blocks is a number: that of the first times this, and that of the second."""
+
+
+class CountPlace(NamedTuple):
+    """Where something is counted: at a document, in a step."""
+
+    docid: int
+    step: int
+
+
+NO_PLACE = CountPlace(UNBOUNDED, 0)
+"""Behind all places."""
 
 
 def block_of(docid: int) -> int:
@@ -48,7 +72,7 @@ class Account(NamedTuple):
 
 
 class BlockCounts:
-    """A count in blocks of documents, kept by position, before the limit of a query.
+    """A count in blocks of documents, kept by place, before the limit of a query.
 
     A block is a pair: that of the positions, and that of the newest documents.  `at_limit` is the
     count at the limit.
@@ -58,20 +82,19 @@ class BlockCounts:
         self.most = most
         self.by_block = Counter(begun)
         self.at_limit: Counter[tuple[int, int]] = Counter()
-        self._by_docid: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+        self._by_place: dict[tuple[int, int], Counter[CountPlace]] = defaultdict(Counter)
 
-    def add(self, account: Account, count: int) -> int | None:
-        """Count more; return the position with which its block goes over the bound."""
-        block = account.blocks
-        by_docid = self._by_docid[block]
-        by_docid[account.docid] += count
+    def add(self, account: Account, step: int, count: int) -> CountPlace | None:
+        """Count more; return the place with which its block goes over the bound."""
+        block, last = account.blocks, CountPlace(account.docid, step)
+        by_place = self._by_place[block]
+        by_place[last] += count
         self.by_block[block] += count
         over = self.by_block[block] - self.most
         if over <= 0:
             return None
-        last = account.docid
-        for last in sorted(by_docid, reverse=True):
-            over -= by_docid[last]
+        for last in sorted(by_place, reverse=True):
+            over -= by_place[last]
             if over <= 0:
                 break
         return last
@@ -84,39 +107,39 @@ class BlockCounts:
             for block, total in zip(blocks, totals, strict=True)
         )
 
-    def add_all(self, docids: Ints, newest: Ints, counts: Ints) -> None:
-        """Count more, for which there is room."""
+    def add_all(self, docids: Ints, newest: Ints, step: int, counts: Ints) -> None:
+        """Count more in a step, for which there is room."""
         blocks, totals, which = _by_block(docids, newest, counts)
         for block, total in zip(blocks, totals, strict=True):
             self.by_block[block] += total
-        by_docid = [self._by_docid[block] for block in blocks]
+        by_place = [self._by_place[block] for block in blocks]
         rows = zip(*map(np.ndarray.tolist, (which, docids, counts)), strict=True)
         for block, docid, count in rows:
-            by_docid[block][docid] += count
+            by_place[block][CountPlace(docid, step)] += count
 
     def copy(self) -> BlockCounts:
         """Return counts as they are now, which go on by themselves."""
         copied = BlockCounts(self.most, self.by_block)
         copied.at_limit = self.at_limit.copy()
-        for block, by_docid in self._by_docid.items():
-            copied._by_docid[block] = by_docid.copy()
+        for block, by_place in self._by_place.items():
+            copied._by_place[block] = by_place.copy()
         return copied
 
-    def drop_from(self, docid: int) -> None:
-        """Take a document as the limit: from it on nothing counts."""
+    def drop_from(self, place: CountPlace) -> None:
+        """Take a place as the limit: from it on nothing counts."""
         self.at_limit = Counter()
-        for block, by_docid in self._by_docid.items():
-            self.at_limit[block] = by_docid[docid]
-            for each in [each for each in by_docid if each >= docid]:
-                self.by_block[block] -= by_docid.pop(each)
+        for block, by_place in self._by_place.items():
+            self.at_limit[block] = by_place[place]
+            for each in [each for each in by_place if each >= place]:
+                self.by_block[block] -= by_place.pop(each)
 
-    def over(self, limit: int) -> tuple[int, int] | None:
+    def over(self, limit: CountPlace) -> tuple[int, int] | None:
         """Return the first block over the bound with what stands at the limit."""
         blocks = {*self.by_block, *self.at_limit}
         found = [
             block
             for block in blocks
-            if block[0] == block_of(limit)
+            if block[0] == block_of(limit.docid)
             and self.by_block[block] + self.at_limit[block] > self.most
         ]
         return min(found, default=None)

@@ -13,6 +13,11 @@ position (`Account`), so that a position stops a query by what has been found up
 Tuples of inner operators are state, and other operators join them.  One document may make as many
 tuples of each operator as it may have matches, and in a block they count like matches.
 
+Of several bounds that one document breaks, the reason names the one that is broken in the first
+**step** there: tuples are found stratum by stratum, and matches are made of those of a stratum
+before the next.  In one step it is the first in the order of `Broken`.  So the reason is a matter
+of the query and the documents, too.
+
 Work is counted in bytes, by document: its matches read and write bytes, and work that does neither
 counts as many bytes as could be written in its time.  Output and compared values stay in memory
 until they are committed, so their bytes are counted in blocks too, at their positions: a tick's are
@@ -23,20 +28,29 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 
 from broker.matching.boxes.columns import Ints
-from broker.matching.costs.blocks import BLOCK_DOCUMENTS, Account, BlockCounts, block_of
+from broker.matching.costs.blocks import (
+    BLOCK_DOCUMENTS,
+    NO_PLACE,
+    Account,
+    BlockCounts,
+    CountPlace,
+    block_of,
+)
 from joins import UNBOUNDED
 
 __all__ = [
     "DEFAULT_BUDGET",
     "PUBLISHED_COST",
     "TUPLE_COST",
+    "Broken",
     "Budget",
     "Pause",
     "Spent",
@@ -119,20 +133,47 @@ def bound_of(value: int) -> int:
     return value or UNBOUNDED
 
 
+class Broken(IntEnum):
+    """Which bound of a budget is broken, in the order in which one of several is named.
+
+    A bound stands behind those that may keep it from being noticed: of too many pairs none is
+    compared, what is skewed has no tuples, and of too many tuples not all are found.
+    """
+
+    PAIRS = 0
+    SKEW = 1
+    BYTES = 2
+    WITNESSES = 3
+    INNER = 4
+    MATCHES = 5
+    BLOCK = 6
+
+
 class Tally:
     """What one query has found in the batch in hand, and in the block that it began in.
 
-    `limit` is the first document over the budget so far.
+    `limit` is the first document over the budget so far, `step` the one in which it counts now.
+    The query `has_inner` operators, or not.
     """
 
     def __init__(
-        self, query: str, revision: int, budget: Budget, begun: Iterable[Spent] = ()
+        self,
+        query: str,
+        revision: int,
+        budget: Budget,
+        begun: Iterable[Spent] = (),
+        *,
+        has_inner: bool = False,
     ) -> None:
         self.query = query
         self.revision = revision
-        self.limit = UNBOUNDED
+        self.step = 0
+        self._limit = NO_PLACE
+        self._has_inner = has_inner
         self._budget = budget
-        self._cause = ""
+        # The first in order that is broken at the limit, the newest document there, and words.
+        self._why: tuple[Broken, int, str] = Broken.BLOCK, 0, ""
+        self._is_explained = False
         held = {(one.block, one.newest_block): one for one in begun}
         matches = {block: one.matches for block, one in held.items()}
         nbytes = {block: one.nbytes for block, one in held.items()}
@@ -147,9 +188,22 @@ class Tally:
         self._read: set[tuple[Account, int]] = set()
 
     @property
+    def limit(self) -> int:
+        """The first document over the budget so far."""
+        return self._limit.docid
+
+    @property
     def is_over(self) -> bool:
         """Whether the query is over its budget."""
         return self.limit < UNBOUNDED
+
+    @property
+    def closed_from(self) -> int:
+        """The first document of which tuples need not be found in this step.
+
+        Those at the limit are needed, to know why it is over, until no more of them can tell.
+        """
+        return self.limit + (self._limit.step == self.step and not self._is_explained)
 
     def looks_at(self, newest: int) -> bool:
         """Return whether tuples at the limit still count, matches or not, in an account there."""
@@ -205,8 +259,8 @@ class Tally:
             return
         for counted, total in zip(dicts, totals, strict=True):
             counted.update(zip(accounts, total, strict=True))
-        self._kept.add_all(docids, docids, nbytes)
-        self._counted.add_all(docids, newest, matches)
+        self._kept.add_all(docids, docids, self.step, nbytes)
+        self._counted.add_all(docids, newest, self.step, matches)
 
     def find(self, account: Account, tuples: int, nbytes: int, matches: int) -> None:
         """Count tuples of nodes, whatever they are for, of which a match may have many.
@@ -215,30 +269,26 @@ class Tally:
         """
         self._found[account] = self._found.get(account, 0) + tuples
         if self._has_many(account):
-            self.stop(account.docid)
+            self._break(Broken.WITNESSES, account)
         self.pay(account, tuples * TUPLE_COST + nbytes, nbytes)
         if matches:
             self._matches[account] = self._matches.get(account, 0) + matches
             self._count(self._counted, account, matches)
-            if account.docid < self.limit and self._is_full(account):
-                self.stop(account.docid)
+            if self._is_full(account):
+                self._break(Broken.MATCHES, account)
 
     def hand_on(self, operator: str, account: Account, tuples: int) -> None:
         """Count tuples of an inner operator."""
         self._inner[operator, account] += tuples
         self._count(self._counted, account, tuples)
         if self._inner[operator, account] > self._most_matches:
-            self.stop(
-                account.docid,
-                f"an inner operator has more than {_matches(self._budget)} at document"
-                f" {account.newest}; {_HINT}",
-            )
+            self._break(Broken.INNER, account)
 
     def pay(self, account: Account, spent: int, kept: int) -> None:
         """Count what tuples and matches cost, in bytes, and what of it stays until the commit."""
         total = self._bytes[account] = self._bytes.get(account, 0) + spent
-        if total > self._most_bytes and account.docid < self.limit:
-            self.stop(account.docid)
+        if total > self._most_bytes:
+            self._break(Broken.BYTES, account)
         if kept:
             self._count(self._kept, Account(account.docid, account.docid), kept)
 
@@ -257,22 +307,32 @@ class Tally:
         return len(self._read) > before
 
     def _count(self, blocks: BlockCounts, account: Account, count: int) -> None:
-        """Count in the block of an account, up to the position at the limit."""
-        if account.docid == self.limit:
+        """Count in the block of an account, up to the limit."""
+        place = CountPlace(account.docid, self.step)
+        if place == self._limit:
             blocks.at_limit[account.blocks] += count
-        elif account.docid < self.limit and (over := blocks.add(account, count)) is not None:
-            self.stop(over)
+        elif place < self._limit and (over := blocks.add(account, self.step, count)) is not None:
+            # What the block has too much of, matches or bytes, is asked at the end.
+            self._stop(over, (Broken.BLOCK, 0, ""))
 
-    def stop(self, docid: int, cause: str = "") -> None:
-        """Count nothing from a document on; `cause` says why, unless a count does."""
-        if docid > self.limit:
+    def _break(self, bound: Broken, account: Account) -> None:
+        """Count nothing from a document on whose account is over a bound."""
+        self._stop(CountPlace(account.docid, self.step), (bound, account.newest, ""))
+
+    def stop(self, docid: int, cause: str, bound: Broken = Broken.PAIRS) -> None:
+        """Count nothing from a document on; `cause` says why."""
+        self._stop(CountPlace(docid, self.step), (bound, 0, cause))
+
+    def _stop(self, place: CountPlace, why: tuple[Broken, int, str]) -> None:
+        if place > self._limit:
             return
-        if docid == self.limit:
-            self._cause = min(filter(None, (self._cause, cause)), default="")
-            return
-        for blocks in (self._counted, self._kept):
-            blocks.drop_from(docid)
-        self.limit, self._cause = docid, cause
+        if place < self._limit:
+            for blocks in (self._counted, self._kept):
+                blocks.drop_from(place)
+            self._limit, self._why, self._is_explained = place, why, False
+        self._why = min(self._why, why)
+        most = Broken.BYTES if self._budget.bytes_per_document else Broken.WITNESSES
+        self._is_explained |= why[0] <= most
 
     def spent_in(self, block: int) -> list[Spent]:
         """Return the query's counts in a block of positions, zeros left out."""
@@ -289,25 +349,30 @@ class Tally:
 
     def reason(self) -> str:
         """Return why the query went over its budget at `limit`."""
-        if self._cause:
-            return self._cause
-        budget = self._budget
-        if (at := self._first(self._bytes, self._has_spent)) is not None:
-            return (
-                f"the matches of document {at} read and write more than"
-                f" {budget.bytes_per_document:,} bytes (budget.bytes_per_document); select less of"
-                f" its documents, or {_HINT}"
-            )
-        if (at := self._first(self._matches, self._is_full)) is not None:
-            return f"document {at} alone has more than {_matches(budget)}; {_HINT}"
-        if (at := self._first(self._found, self._has_many)) is not None:
-            return (
-                f"document {at} has more than {budget.pairs_per_document:,}"
-                " witness tuples (budget.pairs_per_document): many nodes have the same value;"
-                f" {_HINT}"
-            )
-        if (block := self._counted.over(self.limit)) is not None:
-            inner = ", those of inner operators included" if self._inner else ""
+        budget, (bound, at, cause) = self._budget, self._why
+        if cause:
+            return cause
+        match bound:
+            case Broken.BYTES:
+                return (
+                    f"the matches of document {at} read and write more than"
+                    f" {budget.bytes_per_document:,} bytes (budget.bytes_per_document); select less"
+                    f" of its documents, or {_HINT}"
+                )
+            case Broken.WITNESSES:
+                return (
+                    f"document {at} has more than {budget.pairs_per_document:,}"
+                    " witness tuples (budget.pairs_per_document): many nodes have the same value;"
+                    f" {_HINT}"
+                )
+            case Broken.INNER:
+                return (
+                    f"an inner operator has more than {_matches(budget)} at document {at}; {_HINT}"
+                )
+            case Broken.MATCHES:
+                return f"document {at} alone has more than {_matches(budget)}; {_HINT}"
+        if (block := self._counted.over(self._limit)) is not None:
+            inner = ", those of inner operators included" if self._has_inner else ""
             return (
                 f"{self._stretch(block)} have more than"
                 f" {budget.matches_per_1000_documents:,} matches{inner}"
@@ -318,11 +383,6 @@ class Tally:
             f" {budget.output_bytes_per_1000_documents:,} bytes of output and compared values"
             f" (budget.output_bytes_per_1000_documents); select less of each, or {_HINT}"
         )
-
-    def _first(self, counts: Iterable[Account], is_over: Callable[[Account], bool]) -> int | None:
-        """Return the first document whose account at the limit is over a bound."""
-        found = (each.newest for each in counts if each.docid == self.limit and is_over(each))
-        return min(found, default=None)
 
     def _stretch(self, block: tuple[int, int]) -> str:
         """Return which documents a block at the limit is about."""

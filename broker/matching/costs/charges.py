@@ -6,7 +6,7 @@ in all.  While these stay within the bounds of the budget no document and no blo
 so nobody has to look at a charge by itself.
 
 Invariants: sums are never below what the tally would have counted, so a query that is not told is
-within its budget; one that is told is told every charge, in the order in which they were made.
+within its budget; one that is told is told every charge, step by step.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.costs.begun import Begun, Key
 from broker.matching.costs.blocks import Account, blocks_of
 from broker.matching.costs.budget import TUPLE_COST, Budget, Tally, bound_of
-from broker.matching.costs.commoncounts import Counted
+from broker.matching.costs.commoncounts import Counted, DueCount
 from broker.matching.costs.payments import PaymentColumns, Payments
 from broker.matching.costs.sharedcounts import SharedCounts
 
@@ -190,7 +190,8 @@ class _Sorted:
 class _Entered:
     """Charges as they have come, and the number of the query of each, -1 where it was told.
 
-    `numbers` are those of the queries in `by_query`, as they stand there, and in `order`.
+    `numbers` are those of the queries in `by_query`, as they stand there, and in `order`; `step` is
+    that in which they have come.
     """
 
     charges: Charges
@@ -198,19 +199,21 @@ class _Entered:
     of_row: Ints
     numbers: Ints
     order: Ints
+    step: int
 
     @classmethod
-    def of(cls, charges: Charges, by_query: _Sorted, numbers: Ints) -> _Entered:
+    def of(cls, charges: Charges, by_query: _Sorted, numbers: Ints, step: int) -> _Entered:
         """Return charges of queries that have numbers."""
         of_row = np.empty(len(charges.which), np.int64)
         of_row[by_query.order] = np.repeat(numbers, np.diff(by_query.bounds))
-        return cls(charges, by_query, of_row, numbers, np.argsort(numbers))
+        return cls(charges, by_query, of_row, numbers, np.argsort(numbers), step)
 
-    def tell(self, number: int, tally: Tally) -> None:
-        """Charge the tally of a query that has a number."""
+    def due(self, number: int) -> Iterator[DueCount]:
+        """Yield what the tally of a query that has a number is charged with."""
         place = int(np.searchsorted(self.numbers, number, sorter=self.order))
         if place < len(self.order) and self.numbers[k := int(self.order[place])] == number:
-            self.charges.tell(tally, self.by_query.rows(k))
+            rows = self.by_query.rows(k)
+            yield DueCount(self.step, lambda tally: self.charges.tell(tally, rows))
 
 
 @dataclass
@@ -253,8 +256,8 @@ class Ledger:
         )
         self._bounds = np.array(bounds, np.int64)
 
-    def enter(self, charges: Charges, tallies: Mapping[str, Tally]) -> list[str]:
-        """Take charges; return the queries whose tallies have to be told.
+    def enter(self, charges: Charges, tallies: Mapping[str, Tally], step: int) -> list[str]:
+        """Take charges of a step; return the queries whose tallies have to be told.
 
         A query that is in `tallies` has its tally told at once.
         """
@@ -270,7 +273,7 @@ class Ledger:
                 charges.tell(tallies[names[k]], by_query.rows(k))
         else:
             numbers = self._numbers(names)
-        self._untold.charges.append(_Entered.of(charges, by_query, numbers))
+        self._untold.charges.append(_Entered.of(charges, by_query, numbers, step))
         are_untold = np.flatnonzero(numbers >= 0)
         near = self._add(numbers[are_untold], by_query.sums[are_untold])
         return [names[k] for k in are_untold[near].tolist()]
@@ -348,14 +351,14 @@ class Ledger:
             for counted in self.shared.leave(name):
                 untold.sums[number] += counted.whole_sums
 
-    def tell(self, name: str, tally: Tally) -> None:
-        """Tell a query's tally all its charges, and forget them."""
+    def due(self, name: str) -> Iterator[DueCount]:
+        """Yield all charges of a query, and forget them."""
         untold = self._untold
         number = untold.numbers.get(name)
         if number is not None and number not in untold.told:
             untold.told.add(number)
             for entered in untold.charges:
-                entered.tell(number, tally)
+                yield from entered.due(number)
 
     def in_block(self, block: int) -> Mapping[str, dict[int, tuple[int, int]]]:
         """Return what queries that have not been told have in a block of positions.

@@ -8,9 +8,10 @@ which its tuples are counted, and a query whose sum is within a bound is within 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,14 +21,21 @@ from broker.matching.costs.blocks import Account, blocks_of
 from broker.matching.costs.budget import TUPLE_COST, Tally
 from broker.matching.usegroups import GroupColumns
 
-__all__ = ["CommonCounts", "Counted"]
+__all__ = ["CommonCounts", "Counted", "DueCount"]
 
 _HITS, _HANDED_ON, _NBYTES = range(3)
 
 
+class DueCount(NamedTuple):
+    """What a tally has not been told yet, and the step in which it was counted."""
+
+    step: int
+    tell: Callable[[Tally], None]
+
+
 @dataclass(frozen=True)
 class Counted:
-    """Tuples of a group: their bounds, positions, newest documents, and weights.
+    """Tuples of a group: their bounds, positions, newest documents, weights, and their step.
 
     The weights are 1 for each tuple of nodes, 1 for the first of what is handed on, and the bytes
     of the values.
@@ -39,6 +47,11 @@ class Counted:
     docids: Ints
     newest: Ints
     weights: Ints
+    step: int = 0
+
+    def due(self, some: Flags) -> DueCount:
+        """Return what a tally is charged with for some tuples."""
+        return DueCount(self.step, lambda tally: self.tell(tally, some))
 
     def tell(self, tally: Tally, some: Flags) -> None:
         """Charge a tally with some tuples, account by account."""
@@ -99,13 +112,13 @@ class CommonCounts:
         columns = (hits, spent, np.zeros_like(hits), handed_on, own[:, _HANDED_ON], own[:, _NBYTES])
         return counted.uses.queries, np.stack(columns, axis=1)
 
-    def tell(self, query: str, tally: Tally) -> None:
-        """Charge a query's tally with all that it has, and forget it."""
+    def due(self, query: str) -> Iterator[DueCount]:
+        """Yield all that a query is charged with, and forget it."""
         for counted, are_untold in self._counted:
             for use in counted.uses.of_query.get(query, ()):
                 if are_untold[use]:
                     are_untold[use] = False
-                    counted.tell(tally, counted.uses.has(use, counted.tuples))
+                    yield counted.due(counted.uses.has(use, counted.tuples))
 
     def in_block(self, block: int) -> Iterator[tuple[Sequence[str], Columns]]:
         """Yield what queries have in a block of positions: tuples handed on, and bytes.

@@ -8,6 +8,7 @@ from weakref import WeakMethod
 import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.boxes.doublekeys import as_keys, next_above
 from broker.matching.boxes.operands import Operands
 from broker.matching.boxes.points import Rows
 from broker.matching.costs.documentvalues import DocumentValues
@@ -95,20 +96,23 @@ class StreamHolders:
         assert rows_of_join is not None, "the join asks"
         operands = Operands.of(rows_of_join(distinct.tolist()))
         at = TestedPositions.of(clause)
-        spans, *below = (
-            np.array(operands.texts(operands.starts + k)).astype(np.int64)
-            for k in (at.span, *at.below)
-        )
-        tuples = np.stack([spans, -operands.column("docid_min"), *below], axis=1)
-        strings = [operands.texts(operands.starts + k) for k in at.strings]
-        keys = list(zip(*strings, strict=True)) if strings else [()] * len(distinct)
+        spans = np.array(operands.texts(operands.starts + at.span)).astype(np.int64)
+        columns_of_bounds = [spans, -operands.column("docid_min")]
+        for k, bound in zip(at.numbers, at.bounds, strict=True):
+            numbers = operands.doubles(operands.starts + k)
+            keys = as_keys(-numbers if bound.is_from_below else numbers)
+            strict = np.full(len(keys), bound.is_strict)
+            columns_of_bounds.append(next_above(keys, strict))
+        tuples = np.stack(columns_of_bounds, axis=1)
+        asked = [operands.texts(operands.starts + k) for k in (*at.strings, *at.texts)]
+        values = list(zip(*asked, strict=True)) if asked else [()] * len(distinct)
         rows_of: dict[tuple[str | None, ...], list[int]] = {}
-        for row, key in enumerate(keys):
-            rows_of.setdefault(key, []).append(row)
+        for row, own in enumerate(values):
+            rows_of.setdefault(own, []).append(row)
         held: dict[int, list[tuple[Ints, GroupColumns, int]]] = {}
-        for key, rows in rows_of.items():
-            group = self._fan_out.group_of(clause.stream, key)
-            if group is not None:
+        for own, rows in rows_of.items():
+            strings, texts = own[: len(at.strings)], own[len(at.strings) :]
+            for group in self._fan_out.groups_of(clause.stream, strings, texts):
                 some, columns = np.array(rows), group.columns
                 for use, holder in enumerate(columns.holders.tolist()):
                     held.setdefault(holder, []).append((some, columns, use))

@@ -17,8 +17,7 @@ import numpy as np
 from broker.matching.boxes.columns import Ints
 from broker.matching.costs.begun import InBlock, Key
 from broker.matching.costs.blocks import blocks_of
-from broker.matching.costs.budget import Tally
-from broker.matching.costs.commoncounts import Counted
+from broker.matching.costs.commoncounts import Counted, DueCount
 
 __all__ = ["SharedCounts", "SharedTuples"]
 
@@ -93,13 +92,13 @@ class SharedCounts:
         shared.apart.append(query)
         return shared.counted
 
-    def tell(self, query: str, tally: Tally) -> None:
-        """Charge a query's tally with what it has, each once."""
+    def due(self, query: str) -> Iterator[DueCount]:
+        """Yield what a query is charged with, each once."""
         for shared in self._of_query.get(query, ()):
             first = shared.told.get(query, 0)
             shared.told[query] = len(shared.counted)
             for counted in shared.counted[first:]:
-                counted.tell(tally, np.ones(len(counted.docids), np.bool_))
+                yield counted.due(np.ones(len(counted.docids), np.bool_))
 
     def in_block(self, block: int) -> Iterator[tuple[Sequence[Key], InBlock]]:
         """Yield what queries that were not told have in a block of positions, if anything."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import compress
+from itertools import chain, compress
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -31,15 +32,22 @@ class Carried(NamedTuple):
 class Spending:
     """The tallies of an engine's queries in one batch, in a block that may have `begun` before it.
 
-    `revision_of` returns the revision of a query.  A query has a tally when somebody asks for it,
-    or when its charges might be over the budget (`charges`).
+    `revision_of` returns the revision of a query, `has_inner` whether it has inner operators.  A
+    query has a tally when somebody asks for it, or when its charges might be over the budget
+    (`charges`).
     """
 
     def __init__(
-        self, budget: Budget, revision_of: Callable[[str], int], begun: Begun | None = None
+        self,
+        budget: Budget,
+        revision_of: Callable[[str], int],
+        begun: Begun | None = None,
+        has_inner: Callable[[str], bool] = lambda query: False,
     ) -> None:
+        self.step = 0
         self._budget = budget
         self._revision_of = revision_of
+        self._has_inner = has_inner
         # Batches are many: none is to leave a cycle, which would keep its queries for long.
         self._begun = Begun() if begun is None else begun
         self._tallies: dict[str, Tally] = {}
@@ -51,12 +59,23 @@ class Spending:
         tally = self._tallies.get(query)
         if tally is None:
             key = query, self._revision_of(query)
-            tally = Tally(*key, self._budget, self._begun.of(key))
+            begun, has_inner = self._begun.of(key), self._has_inner(query)
+            tally = Tally(*key, self._budget, begun, has_inner=has_inner)
+            tally.step = self.step
             self._tallies[query] = tally
-        self._ledger.tell(query, tally)
-        self._common.tell(query, tally)
-        self._ledger.shared.tell(query, tally)
+        counts = self._ledger, self._common, self._ledger.shared
+        due = [*chain.from_iterable(each.due(query) for each in counts)]
+        for each in sorted(due, key=attrgetter("step")):
+            tally.step = each.step
+            each.tell(tally)
+        tally.step = self.step
         return tally
+
+    def begin(self, step: int) -> None:
+        """Have what comes counted in a step, which is behind those before it."""
+        self.step = step
+        for tally in self._tallies.values():
+            tally.step = step
 
     def opened(self, query: str) -> Tally | None:
         """Return a query's tally if it has one already."""
@@ -69,7 +88,7 @@ class Spending:
 
     def charge(self, charges: Charges) -> None:
         """Charge queries with what they have found, or with matches made of it."""
-        for query in self._ledger.enter(charges, self._tallies):
+        for query in self._ledger.enter(charges, self._tallies, self.step):
             self.of(query)
 
     def admits(self, charges: Sequence[Charges]) -> bool:
@@ -98,6 +117,7 @@ class Spending:
 
     def put_back(self, tally: Tally) -> None:
         """Take a tally in the place of the query's present one."""
+        tally.step = self.step
         self._tallies[tally.query] = tally
 
     def over(self) -> list[Tally]:

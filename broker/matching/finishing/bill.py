@@ -62,6 +62,7 @@ class Bill:
     """The accounts of queries that nobody stops: what they are charged with is noted."""
 
     is_known = False
+    step = 0
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max

@@ -137,6 +137,14 @@ class Member:
         """Return whether an operator of the query reads another one's tuples."""
         return any(len(alternative.clauses) > 1 for alternative in self.alternatives)
 
+    def has_inner(self) -> bool:
+        """Return whether an operator of the query reads tuples of others, and not blocks alone."""
+        return any(
+            len(clause.sources) > 1 or clause.deciding
+            for alternative in self.alternatives
+            for clause in alternative.clauses[:-1]
+        )
+
     def asking(self) -> Iterator[tuple[int, list[Alternative]]]:
         """Yield the alternatives to be evaluated, each with the point from which on they are."""
         if self.prepared is not None and self.uses:

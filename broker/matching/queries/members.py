@@ -88,6 +88,10 @@ class Members:
         member = self._members[query_id]
         return member.query.publish is not None or member.hands_on()
 
+    def has_inner(self, query_id: str) -> bool:
+        """Return whether a query has operators whose tuples are handed on to others of it."""
+        return self._members[query_id].has_inner()
+
     def classes_of(self, query_id: str) -> set[int]:
         """Return the numbers of a query's classes."""
         return {use.query_class for use in self._members[query_id].all_uses()}
