@@ -1,6 +1,6 @@
 """The peers' workload, with every match written to the outbox, beside what Esper reached on it.
 
-    python -m benchmarks peers [--seconds 10]
+    python -m benchmarks peers [--seconds 10] [--batch 2000]
 
 Events of two kinds alternate, 10 ms of event time apart; three fields have values drawn from
 1,000.  Each of N queries is `B FOLLOWED BY {1 to 3 equalities, 1 to 10 s} G`, `SELECT *`.  Events
@@ -30,11 +30,12 @@ from broker.matching.stepresult import StepResult
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.thisprocess import set_up_process
 
-BATCH = 2_000
 FIELDS = ("author", "title", "cat")
 VALUES = 1_000
 ESPER = {1: 392_000, 10: 220_000, 100: 34_000, 1_000: 2_561}
 STEP_US = 10_000
+KEPT = 2_000
+"""Events that windows of 10 s reach back to, and more."""
 
 
 def event(random_: random.Random, number: int) -> Document:
@@ -69,8 +70,8 @@ class Spent(NamedTuple):
         return self.events / seconds if seconds else float("inf")
 
 
-def measure(count: int, seconds: float, directory: Path) -> Spent:
-    """Return what events cost where there are so many queries."""
+def measure(count: int, seconds: float, directory: Path, size: int) -> Spent:
+    """Return what events cost where there are so many queries, in batches of a size."""
     random_ = random.Random(count)
     queries = [query(random_, number) for number in range(count)]
     engine = Engine([RegisteredQuery(each) for each in queries], lateness_us=0)
@@ -79,10 +80,10 @@ def measure(count: int, seconds: float, directory: Path) -> Spent:
     spent = Spent()
     number = through = 0
     while sum(spent[2:]) < seconds:
-        batch = [event(random_, number + i) for i in range(1, BATCH + 1)]
-        number += BATCH
+        batch = [event(random_, number + i) for i in range(1, size + 1)]
+        number += size
         recent.update((each.docid, each.xml) for each in batch)
-        for old in [docid for docid in recent if docid <= number - 2 * BATCH]:
+        for old in [docid for docid in recent if docid <= number - size - KEPT]:
             del recent[old]
         times = [time.process_time()]
         witnesses = engine.evaluate(batch)
@@ -93,7 +94,7 @@ def measure(count: int, seconds: float, directory: Path) -> Spent:
         outbox.commit(after=through - 1, through=through, step=step)
         times.append(time.process_time())
         if through > 1:
-            own = (BATCH, len(step.matches), *(after - at for at, after in pairwise(times)))
+            own = (size, len(step.matches), *(after - at for at, after in pairwise(times)))
             spent = Spent(*map(add, spent, own))
     outbox.close()
     return spent
@@ -102,6 +103,7 @@ def measure(count: int, seconds: float, directory: Path) -> Spent:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--batch", type=int, default=2_000, help="events in a batch")
     arguments = parser.parse_args()
     set_up_process()
     print(f"load {os.getloadavg()[0]:.1f}")
@@ -111,7 +113,7 @@ def main() -> None:
     )
     for count, esper in ESPER.items():
         with tempfile.TemporaryDirectory() as directory:
-            spent = measure(count, arguments.seconds, Path(directory))
+            spent = measure(count, arguments.seconds, Path(directory), arguments.batch)
         evaluating, joining, writing = (each / spent.events * 1e6 for each in spent[2:])
         rates = [
             spent.rate(each)

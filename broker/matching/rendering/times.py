@@ -22,6 +22,7 @@ def render_times(times_us: Ints) -> list[str]:
     seconds, fractions = np.divmod(times_us, 1_000_000)
     spelled = pa.array(seconds).cast(pa.timestamp("s")).cast(pa.string())
     texts = pc.replace_substring(spelled, " ", "T", max_replacements=1).to_pylist()
-    for i in np.flatnonzero(fractions).tolist():
-        texts[i] = f"{texts[i]}.{fractions[i]:06}"
+    some = np.flatnonzero(fractions)
+    for i, fraction in zip(some.tolist(), fractions[some].tolist(), strict=True):
+        texts[i] = f"{texts[i]}.{fraction:06}"
     return [f"{text}Z" for text in texts]
