@@ -36,6 +36,7 @@ from templates.queryclass import QueryClass
 from templates.template import template_of
 from templates.tuplestreams import may_be_common, stream_name, tested_below
 from xscl.comparison import INSTANTS, REVISION
+from xscl.constants import breadth_of_constants
 from xscl.evaluation import compile_condition
 from xscl.path import Parameter
 from xscl.pattern import (
@@ -43,7 +44,6 @@ from xscl.pattern import (
     TreePattern,
     TuplePattern,
     VariablePair,
-    breadth_of_constants,
     tree_pattern,
 )
 from xscl.prefilters import Admitted, Values

@@ -27,11 +27,12 @@ __all__ = ["detail_of"]
 def detail_of(node: PatternNode) -> Detail:
     """Return how much of a structure a node's step, filters and values can tell apart."""
     asked = [*node.filters]
-    asked += [Exists(prefilter.path) for prefilter in node.prefilters]
+    operands = [each for prefilter in node.prefilters for each in prefilter.operands]
     if isinstance(node.derivation, PathFrom):
         asked.append(Exists(node.derivation.path))
     elif isinstance(node.derivation, Values):
-        asked.append(Exists(node.derivation.operand.path))
+        operands += node.derivation.operands
+    asked += [Exists(path) for operand in operands for path in value_paths(operand)]
     return max(
         _step_detail(node.axis, node.test, node.is_deep),
         max(map(_condition_detail, asked), default=Detail.NAMES),

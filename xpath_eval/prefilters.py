@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from math import inf
 
 from xpath_eval.textindex import TextIndex
-from xscl.functions import Atom, to_double
-from xscl.path import PathValue
-from xscl.prefilters import Admitted, Prefilter
+from xscl.functions import spell, to_double
+from xscl.prefilters import Admitted, Prefilter, Read, values_of
 from xscl.texttests import IN_NO_TEXT, TEXT_TESTS
 
 __all__ = ["Admission", "AdmissionTest", "Constants", "Missing"]
@@ -211,7 +210,7 @@ class AdmissionTest:
     """Tells whether values fulfil an admission, which may change."""
 
     def __init__(self, prefilter: Prefilter) -> None:
-        self.operand = PathValue(prefilter.path)
+        self._prefilter = prefilter
         self._operator = prefilter.operator
         self._admission: Admission | None = None
         self._words: set[str] = set()
@@ -236,16 +235,23 @@ class AdmissionTest:
         self._words -= gone
         self._words |= more
 
-    def holds(self, values: Sequence[Atom]) -> bool:
-        """Return whether some of the values fulfil it."""
+    def holds(self, read: Read) -> bool:
+        """Return whether some of the values that operands have fulfil it."""
         admission, operator = self._admission, self._operator
+        values = values_of(self._prefilter.operands, read)
         if admission is None or not values:
             return False
         if operator in TEXT_TESTS:
-            return any(self._index.has_any(str(value)) for value in values)
+            for value in values:
+                if self._index.has_any(value if isinstance(value, str) else spell(value)):
+                    return True
+            return False
         constants = admission.constants
+        if self._prefilter.is_of_numbers:
+            numbers = map(to_double, values)
+            return any(each == each and each not in constants for each in numbers)
         if operator == "!=":
-            return not constants or any(value not in constants for value in values)
+            return not constants or any(spell(value) not in constants for value in values)
         if operator == "=":
             return any(to_double(value) in constants for value in values)
         bound = admission.bound

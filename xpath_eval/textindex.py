@@ -89,10 +89,16 @@ class TextIndex(Generic[T]):
 
     def has_any(self, text: str) -> bool:
         """Return whether the text has anything that somebody looks for."""
-        found: set[T] = set()
         if len(self._words):
+            found: set[T] = set()
             self._words.find(text, found)
-        return bool(found) or any(each.fits(text) for each in self._candidates(text))
+            if found:
+                return True
+        if self._expressions:
+            for expression in self._candidates(text):
+                if expression.fits(text):
+                    return True
+        return False
 
     def _candidates(self, text: str) -> set[_Expression[T]]:
         """Return the expressions that may fit a text."""

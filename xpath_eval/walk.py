@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from xpath_eval.conditions import Conditions, Selected
 from xpath_eval.nodesets import NodeSets, members, node_set
@@ -277,7 +278,7 @@ class Asker(Conditions):
         """Yield the variables whose prefilters hold in the document, with their nodes."""
         for variable in group.prefiltered.values():
             if variable.is_walked and all(
-                any(test.holds(self.values(test.operand, node)) for node in question.places)
+                any(test.holds(partial(self.values, node=node)) for node in question.places)
                 for test in variable.prefilters.values()
             ):
                 nodes = question.nodes
@@ -305,7 +306,7 @@ class Asker(Conditions):
         self, derivation: Derived | PathFrom | Values, node: int
     ) -> tuple[str, ...]:
         if isinstance(derivation, Values):
-            return derivation.of([str(each) for each in self.values(derivation.operand, node)])
+            return derivation.of(partial(self.values, node=node))
         if isinstance(derivation, PathFrom):
             selected = self.select(derivation.path, node)
             return (optional_values(map(self.value, selected)),)

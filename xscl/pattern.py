@@ -30,6 +30,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple, TypeGuard
 
+from xscl.constants import admitted_constant, conjuncts
+from xscl.functions import to_double
 from xscl.path import (
     ANY,
     And,
@@ -46,15 +48,16 @@ from xscl.path import (
     Step,
     StringTest,
     Value,
+    binding_paths,
     condition_parameters,
     counts_positions,
     value_paths,
 )
-from xscl.prefilters import Admitted, Prefilter, Values, ValuesKind
+from xscl.prefilters import Admitted, Prefilter, Values, ValuesKind, spell_number
 from xscl.query import Block, Derived, PathFrom, VariableValue, operand_variables
 from xscl.query import Call as DerivedCall
 from xscl.rewriting import strip_variables, without_predicates
-from xscl.texttests import IN_NO_TEXT, text_test
+from xscl.texttests import text_test
 
 Filters = tuple[Condition, ...]
 
@@ -68,9 +71,6 @@ __all__ = [
     "TuplePattern",
     "Values",
     "VariablePair",
-    "admitted_constant",
-    "breadth_of_constants",
-    "conjuncts",
     "derivation",
     "term_variable",
     "tree_pattern",
@@ -264,7 +264,9 @@ class _Node:
         tests: dict[Values, list[DataTest]] = {}
         for prefilter, constant in sorted(self.admitted, key=repr):
             values = prefilter.values
-            test = DataTest(prefilter.operator, constant, values.kind is ValuesKind.ALL)
+            is_only = values.kind is ValuesKind.ONLY
+            data = spell_number(to_double(constant)) if is_only else constant
+            test = DataTest(prefilter.operator, data, values.kind is ValuesKind.ALL)
             tests.setdefault(values, []).append(test)
         for values, own in tests.items():
             distinct = tuple(dict.fromkeys(own))
@@ -392,16 +394,12 @@ class _Builder:
 
     def _admitted(self, predicate: Condition) -> Admitted | None:
         """Return a predicate as a condition with a constant that is data; None if it is none."""
-        found = admitted_constant(predicate)
-        if found is None:
-            return None
-        prefilter, constant = found
-        stripped = strip_variables(Exists(prefilter.path))
-        assert isinstance(stripped, Exists)
+        stripped = strip_variables(predicate)
+        found = admitted_constant(stripped)
         # A path that binds something has a node of its own for what it selects.
-        if self._binds(prefilter.path) or any(condition_parameters(stripped)):
+        if found is None or any(map(self._binds, binding_paths(predicate))):
             return None
-        return Prefilter(stripped.path, prefilter.operator), constant
+        return None if any(condition_parameters(stripped)) else found
 
     def _test(self, predicate: Condition) -> DataTest | None:
         """Return a predicate as a test of the node that its path selects; None if it is none."""
@@ -433,55 +431,12 @@ class _Builder:
         return False
 
 
-def admitted_constant(predicate: Condition) -> Admitted | None:
-    """Return a predicate as a condition with a constant that may be data; None if it is none.
-
-    A string that a value must equal is data of the value itself, and `!=` with a number has no
-    place among the tests.
-    """
-    match predicate:
-        case Comparison(PathValue(path), operator, Literal(constant)):
-            is_equality = operator in ("=", "!=")
-            if is_equality and (operator == "!=") != isinstance(constant, str):
-                return None
-            return Prefilter(path, operator), constant
-        case StringTest(function, PathValue(path), Literal(str() as constant), flags):
-            found = text_test(function, flags)
-            if found is None or IN_NO_TEXT in constant:
-                return None
-            return Prefilter(path, found), constant
-    return None
-
-
-def breadth_of_constants(path: Path) -> int:
-    """Return how broad the conditions of a path's steps are that may be data; 0 without any.
-
-    A text has few words; half of the bounds hold of a number.
-    """
-    found = [
-        2 if admitted[0].operator[0] in "<>!" else 1
-        for step in path.steps
-        for predicate in conjuncts(step.predicates)
-        if (admitted := admitted_constant(predicate)) is not None
-    ]
-    return max(found, default=0)
-
-
 def _tested_path(predicate: Condition) -> Path:
     """Return the path of a predicate that is a test."""
     match predicate:
         case Comparison(PathValue(path)) | StringTest(value=PathValue(path)):
             return path
     raise AssertionError(predicate)
-
-
-def conjuncts(predicates: Iterable[Condition]) -> Iterator[Condition]:
-    """Yield the predicates of a step one by one, those that `and` joins too."""
-    for predicate in predicates:
-        if isinstance(predicate, And) and not counts_positions(predicate):
-            yield from conjuncts(predicate.conditions)
-        else:
-            yield predicate
 
 
 def _positive_paths(condition: Condition) -> Iterator[Path]:

@@ -8,16 +8,36 @@ is, each one's box says, of the node's `Values`.  docs/tuples.md has the theory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from xscl.evaluation import optional_values
-from xscl.functions import to_double
-from xscl.path import Path, PathValue
+from xscl.functions import Atom, spell, to_double
+from xscl.path import Value
 
-__all__ = ["Admitted", "Prefilter", "Values", "ValuesKind"]
+__all__ = ["Admitted", "Prefilter", "Values", "ValuesKind", "spell_number", "tag"]
+
+Read = Callable[[Value], Sequence[Atom]]
+"""Gives the values of an operand."""
+
+
+def tag(place: int) -> str:
+    """Return what stands before the values of the operand at a place, where there are several.
+
+    No text of a document has such a character.
+    """
+    return chr(place + 1)
+
+
+OPERANDS_MAX = 8
+"""So many operands have characters of their own."""
+
+
+def spell_number(number: float) -> str:
+    """Return a number as a text that equal numbers have in common; zeros of both signs are one."""
+    return repr(number + 0.0)
 
 
 class ValuesKind(Enum):
@@ -26,43 +46,60 @@ class ValuesKind(Enum):
     ALL = "all"
     LEAST = "least"
     GREATEST = "greatest"
+    ONLY = "only"
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The values that a path has at a node, as one: all of them, or a number by its text.
+    """The values that operands have at a node, as one: all of them, or a number by its text.
 
-    The number is the least of them, or the greatest.  Where there is nothing, there is no value.
+    The number is the least of them, the greatest, or the only one: where there are several, this is
+    a text that is none.  Where there is nothing, there is no value.
     """
 
-    operand: PathValue
+    operands: tuple[Value, ...]
     kind: ValuesKind
 
-    def of(self, values: Sequence[str]) -> tuple[str, ...]:
-        """Return what several values come to."""
+    def of(self, read: Read) -> tuple[str, ...]:
+        """Return what the values of the operands come to."""
+        values = values_of(self.operands, read)
         if self.kind is ValuesKind.ALL:
-            return (optional_values(values),) if values else ()
+            return (optional_values(map(spell, values)),) if values else ()
         numbers = [(number, value) for value in values if (number := to_double(value)) == number]
         if not numbers:
             return ()
-        return ((min if self.kind is ValuesKind.LEAST else max)(numbers)[1],)
+        if self.kind is ValuesKind.ONLY:
+            several = {number for number, _ in numbers}
+            return (spell_number(numbers[0][0]) if len(several) == 1 else "several",)
+        return (spell((min if self.kind is ValuesKind.LEAST else max)(numbers)[1]),)
+
+
+def values_of(operands: Sequence[Value], read: Read) -> Sequence[Atom]:
+    """Return the values of some operands; of several, each with the `tag` of its operand."""
+    if len(operands) == 1:
+        return read(operands[0])
+    return [tag(i) + spell(each) for i, operand in enumerate(operands) for each in read(operand)]
 
 
 class Prefilter(NamedTuple):
-    """A condition `path operator constant` of a node, for the constants of all who share the node.
+    """A condition `operand operator constant` of a node, for the constants of all who share it.
 
     Documents in which no node fulfils it for any of them have no such node.  In all others it lets
-    through all nodes: what a statement is charged for then does not depend on who shares it.
+    through all nodes: what a statement is charged for then does not depend on who shares it.  It
+    `is_of_numbers` where `!=` compares numbers.
     """
 
-    path: Path
+    operands: tuple[Value, ...]
     operator: str
+    is_of_numbers: bool = False
 
     @property
     def values(self) -> Values:
         """The values that are held against a constant."""
         kind = {"<": ValuesKind.LEAST, ">": ValuesKind.GREATEST}.get(self.operator[0])
-        return Values(PathValue(self.path), kind or ValuesKind.ALL)
+        if self.is_of_numbers:
+            kind = ValuesKind.ONLY
+        return Values(self.operands, kind or ValuesKind.ALL)
 
 
 Admitted = tuple[Prefilter, str | float]

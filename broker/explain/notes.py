@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from broker.explain.model import ClauseView, DecisionView, SharingNote
 from broker.explain.spelling import spell_condition, spell_selected
+from xscl.constants import admitted_constant, conjuncts
 from xscl.path import (
     And,
     Comparison,
@@ -21,7 +22,6 @@ from xscl.path import (
     StringTest,
     binding_paths,
 )
-from xscl.pattern import admitted_constant, conjuncts
 from xscl.query import Call, Constructor, Query
 from xscl.requiredliterals import required_literals
 from xscl.rewriting import strip_variables
@@ -208,7 +208,7 @@ def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[Sha
         case StringTest("matches", argument=Literal(str() as pattern), flags=flags):
             yield from _expression_notes(pattern, flags)
         case Or(conditions):
-            if any(map(_compares, conditions)):
+            if any(map(_compares, conditions)) and admitted_constant(condition) is None:
                 yield SharingNote(
                     "or",
                     f"`{spell_condition(condition)}` may hold in several ways: its outcome is part"

@@ -305,17 +305,22 @@ def spell_filters(filters: Sequence[Condition]) -> str:
 
 def spell_prefilter(prefilter: Prefilter) -> str:
     """Return a condition that holds for the constant of some statement, which `?` stands for."""
-    path, operator = spell_path(prefilter.path), prefilter.operator
+    operand, operator = _spell_operands(prefilter.operands), prefilter.operator
     if operator not in TEXT_TESTS:
-        return f"{path} {operator} ?"
+        return f"{operand} {operator} ?"
     function, _, flags = operator.partition("/")
-    return f"{function}({path}, ?, '{flags}')" if flags else f"{function}({path}, ?)"
+    return f"{function}({operand}, ?, '{flags}')" if flags else f"{function}({operand}, ?)"
+
+
+def _spell_operands(operands: Sequence[Value]) -> str:
+    spelled = " | ".join(map(spell_value, operands))
+    return f"({spelled})" if len(operands) > 1 else spelled
 
 
 def spell_derivation(derivation: Derived | PathFrom | Values, above: str) -> str:
     """Return what a node without a step stands for, below a node that is called so."""
     if isinstance(derivation, Values):
-        return f"{derivation.kind.value}({spell_path(derivation.operand.path)})"
+        return f"{derivation.kind.value}({_spell_operands(derivation.operands)})"
     return spell_operand(derivation, {".": above})
 
 

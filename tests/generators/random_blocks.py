@@ -30,6 +30,7 @@ CONDITIONS: Sequence[tuple[str, Sequence[str]]] = (
     ("lower-case({}) = 'x'", ("X", "y")),
     ("normalize-space({}) = 'x'", (" x", "y")),
     ("{} = 'x' or @k", ("x", "y")),
+    ("{} = 'x' or contains(c, 'y') or starts-with(t, 'x')", ("x", "y")),
     ("{} = 'x' and .//t", ("x", "y")),
     ("not({} = 'x' or @k)", ("x", "y")),
     ("not({} != 'x')", ("x", "y")),

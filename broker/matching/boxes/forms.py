@@ -20,13 +20,14 @@ from broker.matching.boxes.hashsets import HashSets
 from broker.matching.boxes.index import LOOSE, Asks, Box, mixed
 from broker.matching.boxes.numbers import ends_of, is_made, numbers_of
 from broker.matching.boxes.points import Points
-from broker.matching.boxes.soughtwords import SoughtWords, spelled
+from broker.matching.boxes.soughtwords import SoughtWords
 from joins import hash_values, ranges
 from templates.clause import NONE_OF, SPAN, TAKEN, WINDOW, Clause, Number, Place, Solution, Test
 from templates.computed import LARGEST_SOLVED
 from xscl.functions import to_double
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES
+from xscl.prefilters import spell_number
 from xscl.texttests import TEXT_TESTS
 
 __all__ = ["BoundPlace", "Form", "Forms", "box_of"]
@@ -237,7 +238,7 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
             is_beyond = isinstance(test.place, Solution) and abs(bound) > LARGEST_SOLVED
             bounds.append(LOOSE if is_beyond else bound)
         elif operator == "=" and test.is_of_several:
-            words.append(spelled(given))
+            words.append(spell_number(given))
         elif operator == "=":
             equal.append(str(given))
         elif operator == "!=":

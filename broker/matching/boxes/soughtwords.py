@@ -5,8 +5,9 @@ from __future__ import annotations
 from xpath_eval.textindex import TextIndex
 from xscl.evaluation import values_of_optional
 from xscl.functions import to_double
+from xscl.prefilters import spell_number
 
-__all__ = ["SoughtWords", "spelled"]
+__all__ = ["SoughtWords"]
 
 
 class SoughtWords:
@@ -41,13 +42,8 @@ class SoughtWords:
         """Return the words that a text has."""
         texts = map(str, values_of_optional(text)) if self._is_of_several else (text,)
         if self._operator == "=":
-            return sorted(self._counts.keys() & {spelled(to_double(each)) for each in texts})
+            return sorted(self._counts.keys() & {spell_number(to_double(each)) for each in texts})
         words: set[str] = set()
         for each in texts:
             self._index.find(each, words)
         return sorted(words)
-
-
-def spelled(number: float) -> str:
-    """Return a number as a text that equal numbers have in common; zeros of both signs are one."""
-    return repr(number + 0.0)

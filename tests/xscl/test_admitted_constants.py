@@ -1,0 +1,102 @@
+"""Conditions with constants that are data say what they said."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+from xscl.constants import admitted_constant
+from xscl.functions import compare_literal, holds
+from xscl.path import (
+    ANY,
+    Axis,
+    Comparison,
+    Condition,
+    FunctionValue,
+    Literal,
+    NodeTest,
+    Not,
+    Or,
+    Path,
+    PathValue,
+    Step,
+    StringTest,
+)
+from xscl.prefilters import ValuesKind, spell_number, values_of
+
+OPERANDS = [PathValue(Path(())), PathValue(Path((Step(Axis.CHILD, NodeTest(ANY)),)))]
+FUNCTION = FunctionValue("lower-case", (OPERANDS[0],))
+WORDS = st.text("ab.^$\\|[(?-\n\x01", max_size=3)
+TESTS = st.one_of(
+    st.builds(Comparison, st.sampled_from([*OPERANDS, FUNCTION]), st.just("="), WORDS.map(Literal)),
+    st.builds(
+        StringTest,
+        st.sampled_from(["contains", "starts-with", "ends-with"]),
+        st.sampled_from([*OPERANDS, FUNCTION]),
+        WORDS.map(Literal),
+    ),
+    st.builds(
+        StringTest,
+        st.just("matches"),
+        st.just(OPERANDS[0]),
+        st.sampled_from(["a|b", "^a", "b$", ".", ""]).map(Literal),
+    ),
+)
+TEXTS = st.lists(st.text("abAB.^$\\|[(?-\n", max_size=4), max_size=2)
+
+
+def is_true(condition: Condition, values: dict[object, list[str]]) -> bool:
+    match condition:
+        case Or(conditions):
+            return any(is_true(each, values) for each in conditions)
+        case Comparison(operand, operator, Literal(constant)):
+            return compare_literal(values[operand], operator, constant)
+        case StringTest(function, operand, Literal(constant)):
+            return any(holds(function, each, constant) for each in values[operand])
+    raise AssertionError(condition)
+
+
+@given(st.lists(TESTS, min_size=2, max_size=4), TEXTS, TEXTS)
+def test_what_is_asked_of_texts_with_or_is_one_expression(
+    conditions: list[Condition], own: list[str], below: list[str]
+) -> None:
+    values: dict[object, list[str]] = {OPERANDS[0]: own, OPERANDS[1]: below}
+    values[FUNCTION] = [each.lower() for each in own]
+    asked = Or(tuple(conditions))
+    found = admitted_constant(asked)
+    if found is None:
+        assert any(getattr(each, "function", "") == "matches" for each in conditions)
+        return
+    prefilter, expression = found
+    function, _, flags = prefilter.operator.partition("/")
+    texts = values_of(prefilter.operands, values.__getitem__)
+    fits = any(holds(function, each, expression, flags) for each in texts)
+    assert fits == is_true(asked, values)
+
+
+NUMBERS = st.lists(
+    st.sampled_from(["0", "-0", " 1.0", "1", "2", "x", "", "NaN", "INF"]), max_size=3
+)
+
+
+@given(NUMBERS, st.sampled_from([0.0, -0.0, 1.0, 2.0]))
+def test_a_number_differs_from_the_only_one_or_there_are_several(
+    texts: list[str], number: float
+) -> None:
+    found = admitted_constant(Comparison(OPERANDS[0], "!=", Literal(number)))
+    assert found is not None
+    values = found[0].values
+    assert values.kind is ValuesKind.ONLY
+    only = values.of(lambda _: texts)
+    assert any(each != spell_number(number) for each in only) == compare_literal(
+        texts, "!=", number
+    )
+
+
+def test_what_is_asked_otherwise_is_a_filter() -> None:
+    contains = StringTest("contains", OPERANDS[0], Literal("a"))
+    matches = StringTest("matches", OPERANDS[1], Literal("a"))
+    less = Comparison(OPERANDS[0], "<", Literal(1.0))
+    null = StringTest("matches", OPERANDS[0], Literal("[\0a]"))
+    for each in (Not(contains), Or((contains, less)), Or((contains, matches)), null):
+        assert admitted_constant(each) is None

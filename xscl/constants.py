@@ -1,0 +1,116 @@
+"""Conditions of steps whose constants may be data: numbers, words and regular expressions.
+
+What is asked of texts with `or` is one regular expression: `[c = 'a' or contains(c, 'b')]` is
+`[matches(c, '^a$|b')]`.  Of several operands each value has a character in front that says whose it
+is, and the expression asks for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from xscl.path import (
+    And,
+    Comparison,
+    Condition,
+    Literal,
+    Or,
+    Path,
+    PathValue,
+    StringTest,
+    Value,
+    counts_positions,
+)
+from xscl.prefilters import OPERANDS_MAX, Admitted, Prefilter, tag
+from xscl.texttests import IN_NO_TEXT, text_test
+
+__all__ = ["admitted_constant", "breadth_of_constants", "conjuncts"]
+
+
+def conjuncts(predicates: Iterable[Condition]) -> Iterator[Condition]:
+    """Yield the predicates of a step one by one, those that `and` joins too."""
+    for predicate in predicates:
+        if isinstance(predicate, And) and not counts_positions(predicate):
+            yield from conjuncts(predicate.conditions)
+        else:
+            yield predicate
+
+
+def admitted_constant(predicate: Condition) -> Admitted | None:
+    """Return a predicate as a condition with a constant that may be data; None if it is none.
+
+    A string that the value of a path must equal is data of the value itself.
+    """
+    match predicate:
+        case Comparison(PathValue(), "=", Literal(str())):
+            return None
+        case Comparison(operand, operator, Literal(float() as number)):
+            return Prefilter((operand,), operator, operator == "!="), number
+        case Comparison(operand, operator, Literal(text)) if operator != "=":
+            return Prefilter((operand,), operator), text
+        case StringTest(function, operand, Literal(str() as text), flags):
+            found = text_test(function, flags)
+            return (
+                (Prefilter((operand,), found), text) if found and IN_NO_TEXT not in text else None
+            )
+        case Comparison():
+            return _choice((predicate,))
+        case Or(conditions):
+            return _choice(conditions)
+    return None
+
+
+def breadth_of_constants(path: Path) -> int:
+    """Return how broad the conditions of a path's steps are that may be data; 0 without any.
+
+    A text has few words; half of the bounds hold of a number.
+    """
+    found = [
+        2 if admitted[0].operator[0] in "<>!" else 1
+        for step in path.steps
+        for predicate in conjuncts(step.predicates)
+        if (admitted := admitted_constant(predicate)) is not None
+    ]
+    return max(found, default=0)
+
+
+def _choice(conditions: Sequence[Condition]) -> Admitted | None:
+    """Return tests of texts, one of which must hold, as one expression; None with others."""
+    tests = [_text_test(each) for each in conditions]
+    operands = tuple(sorted({test[0] for test in tests if test is not None}, key=repr))
+    parts: list[str] = []
+    for test in tests:
+        if test is None or len(operands) > OPERANDS_MAX:
+            return None
+        operand, function, text = test
+        if function == "matches" and len(operands) > 1:
+            return None
+        in_front = tag(operands.index(operand)) if len(operands) > 1 else ""
+        parts.append(_expression(function, text, in_front))
+    # With flag s a dot is any character.
+    operator = "matches/s" if len(operands) > 1 else "matches"
+    return Prefilter(operands, operator), "|".join(sorted(set(parts)))
+
+
+def _text_test(condition: Condition) -> tuple[Value, str, str] | None:
+    """Return the operand, function and text of a test of texts without flags."""
+    match condition:
+        case Comparison(operand, "=", Literal(str() as text)):
+            function = "="
+        case StringTest(function, operand, Literal(str() as text), ""):
+            pass
+        case _:
+            return None
+    return None if IN_NO_TEXT in text else (operand, function, text)
+
+
+def _expression(function: str, text: str, in_front: str) -> str:
+    """Return an expression that fits what passes a test, with something in front."""
+    if function == "matches":
+        return f"(?:{text})"
+    literal = re.sub(r"[\\|.?*+{}()\[\]^$]", r"\\\g<0>", text)
+    start = f"^{in_front}" if in_front or function in ("=", "starts-with") else ""
+    between = ".*" if in_front and function in ("contains", "ends-with") else ""
+    end = "$" if function in ("=", "ends-with") else ""
+    return start + between + literal + end
