@@ -75,6 +75,49 @@ class ClassChanges:
         return taken
 
 
+class _Kinds:
+    """How often a class is used in each way; where statements differ that is one, once."""
+
+    __slots__ = ("_kind", "_several", "_times")
+
+    def __init__(self) -> None:
+        self._kind: UseKind | None = None
+        self._times = 0
+        self._several: Counter[UseKind] | None = None
+
+    def __iter__(self) -> Iterator[UseKind]:
+        if self._several is not None:
+            yield from self._several
+        elif self._kind is not None:
+            yield self._kind
+
+    def add(self, kind: UseKind, times: int) -> int:
+        """Count so many uses; return how many there were."""
+        if self._several is None:
+            if self._kind in (None, kind):
+                before = self._times
+                self._kind, self._times = kind, before + times
+                return before
+            assert self._kind is not None
+            self._several = Counter({self._kind: self._times})
+        before = self._several[kind]
+        self._several[kind] = before + times
+        return before
+
+    def remove(self, kind: UseKind, times: int) -> int:
+        """Count so many uses less; return how many there are."""
+        if self._several is None:
+            self._times -= times
+            if not self._times:
+                self._kind = None
+            return self._times
+        self._several[kind] -= times
+        rest = self._several[kind]
+        if not rest:
+            del self._several[kind]
+        return rest
+
+
 class ClassRegistry:
     """The classes in use, by number, and how often with which window and registration point.
 
@@ -93,7 +136,7 @@ class ClassRegistry:
         self._thresholds: dict[int, list[Largest[float]]] = defaultdict(list)
         self._retained_for: dict[int, Durations] = defaultdict(Durations)
         self.retention = Retention(Shapes() if shapes is None else shapes)
-        self._kinds: dict[int, Counter[UseKind]] = defaultdict(Counter)
+        self._kinds: dict[int, _Kinds] = defaultdict(_Kinds)
         self._strata: Counter[int] = Counter()
         self._compared: Counter[int] = Counter()
         self._watchers: list[ClassChanges] = []
@@ -135,9 +178,7 @@ class ClassRegistry:
             number = self._enter(query_class)
         has_changed = bool(least) and self._lower(number, least, times)
         kind = UseKind(window_us, point, holder)
-        kinds = self._kinds[number]
-        before = kinds.get(kind, 0)
-        kinds[kind] = before + times
+        before = self._kinds[number].add(kind, times)
         if before and not has_changed:
             return number
         windows = self._windows[number]
@@ -209,9 +250,7 @@ class ClassRegistry:
         query_class = self.by_number[number]
         has_changed = self._raise(number, least, times)
         kinds, kind = self._kinds[number], UseKind(window_us, point, holder)
-        kinds[kind] -= times
-        if not kinds[kind]:
-            del kinds[kind]
+        if not kinds.remove(kind, times):
             windows = self._windows[number]
             before_us = windows.longest
             windows.remove(window_us)

@@ -52,6 +52,7 @@ __all__ = [
     "Terms",
     "Test",
     "place_at",
+    "source_of_block",
     "terms_tested",
 ]
 
@@ -204,6 +205,14 @@ class ClauseSource:
     instants: tuple[Call, ...] = ()
 
 
+@lru_cache(maxsize=4_096)
+def source_of_block(
+    block: int, stratum: int, retention_us: int, instants: tuple[Call, ...]
+) -> ClauseSource:
+    """Return a block as an operand; equal ones are one object, in many clauses."""
+    return ClauseSource(block, None, stratum, retention_us, instants)
+
+
 @dataclass(frozen=True, slots=True)
 class Published:
     """A published stream: the stratum in which it is read, how far its documents reach back.
@@ -254,7 +263,7 @@ class Clause:
     residuals: tuple[Residual, ...]
     tests: tuple[Call, ...]
     condition: Condition
-    compared: frozenset[str]
+    compared: tuple[str, ...]
     carried: tuple[str, ...]
     tested: tuple[Place | Number, ...] = ()
     stream: str = ""

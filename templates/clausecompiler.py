@@ -24,11 +24,13 @@ from templates.clause import (
     Published,
     Test,
     place_at,
+    source_of_block,
     terms_tested,
 )
-from templates.computed import number_tests, numbered
+from templates.computed import NO_NUMBERS, number_tests, numbered
 from templates.datatests import data_test, duration_test, without_implied, word_test
 from templates.derived import as_derived
+from templates.heldonce import held_once
 from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
 from templates.measured import in_text, similar_pairs, split_measured, test_of
 from templates.ordered import PlainNode, blocks_of
@@ -81,6 +83,9 @@ class Catalog(Protocol):
         """Ask for pairs of variables and for the values of variables."""
 
 
+_FROM_OUTSIDE = Published(0, 0)
+
+
 def _blocks(source: ClauseSource) -> tuple[int, ...]:
     if source.below is not None:
         return source.below.blocks
@@ -88,7 +93,7 @@ def _blocks(source: ClauseSource) -> tuple[int, ...]:
     return (source.block,)
 
 
-@dataclass
+@dataclass(slots=True)
 class Side:
     """One operand as a graph: its nodes, and where the terms are."""
 
@@ -96,7 +101,7 @@ class Side:
     nodes: list[GraphNode]
     node_of: dict[str, int]
     tests: list[tuple[int, DataTest]]
-    values: frozenset[int] = frozenset()
+    values: set[int] = field(default_factory=set)
     """The nodes of `Values`."""
 
 
@@ -163,6 +168,9 @@ class Compiler:
             if variable in self.block_of
         }
         self.needed = self.compared | set(self.visible())
+        self._needed_of: dict[int, set[str]] = {}
+        for name in self.needed & self.block_of.keys():
+            self._needed_of.setdefault(self.block_of[name], set()).add(name)
         self.dropped = {
             v.name for v in self.query.variables if v.is_path and v.name not in self.needed
         }
@@ -283,8 +291,7 @@ class Compiler:
         """
         of_term = self.block_of_term
         derived = {t: d for t, d in self.derived.items() if of_term[t] == block}
-        variables = {v for v in self.needed if self.block_of[v] == block}
-        shares = block == sharing
+        variables, shares = self._needed_of.get(block, set()), block == sharing
         return self.side_of(
             block, needed, variables, derived, self.dropped, shares_constants=shares
         )
@@ -310,24 +317,31 @@ class Compiler:
         )
         self.patterns.append(pattern)
         ids = self.catalog.add(pattern)
-        for i, node in zip(ids, pattern.nodes, strict=True):
-            self.admitted += [(i, each) for each in node.admitted]
         of_term = self.block_of_term
         kept = {t for t in needed if of_term[t] == block}
-        nodes = [
-            GraphNode(i, node.parent, bool(node.tests) or not kept.isdisjoint(node.terms))
-            for i, node in zip(ids, pattern.nodes, strict=True)
-        ]
-        node_of = {t: i for i, node in enumerate(pattern.nodes) for t in node.terms}
-        tests = [(i, test) for i, node in enumerate(pattern.nodes) for test in node.tests]
-        compared = {i for t, i in node_of.items() if t in self.compared or t in self.derived}
-        compared.update([i for i, _ in tests])
-        self.valued += [ids[i] for i in sorted(compared)]
-        read = self.published.get(self.query.blocks[block].stream, Published(0, 0))
-        instants = tuple(self.instants[t] for t in sorted(kept & self.instants.keys()))
-        source = ClauseSource(block, None, read.stratum, read.retention_us, instants)
-        values = [i for i, n in enumerate(pattern.nodes) if isinstance(n.derivation, Values)]
-        return Side(source, nodes, node_of, tests, frozenset(values))
+        side = Side(self._source(block, kept), [], {}, [])
+        for i, (variable, node) in enumerate(zip(ids, pattern.nodes, strict=True)):
+            is_kept = is_compared = bool(node.tests)
+            for name in node.terms:
+                side.node_of[name] = i
+                is_kept |= name in kept
+                is_compared |= name in self.compared or name in self.derived
+            side.nodes.append(GraphNode(variable, node.parent, is_kept))
+            if is_compared:
+                self.valued.append(variable)
+            if node.tests:
+                side.tests += [(i, test) for test in node.tests]
+            if node.admitted:
+                self.admitted += [(variable, each) for each in node.admitted]
+            if isinstance(node.derivation, Values):
+                side.values.add(i)
+        return side
+
+    def _source(self, block: int, kept: set[str]) -> ClauseSource:
+        """Return a block as an operand of which some terms are read."""
+        read = self.published.get(self.query.blocks[block].stream, _FROM_OUTSIDE)
+        instants = tuple([self.instants[t] for t in sorted(kept & self.instants.keys())])
+        return source_of_block(block, read.stratum, read.retention_us, instants)
 
     def build(
         self,
@@ -347,12 +361,16 @@ class Compiler:
         where = {t: (s, i) for s, side in enumerate(sides) for t, i in side.node_of.items()}
         tested = [((s, i), test) for s, side in enumerate(sides) for i, test in side.tests]
         edges, others, tests = self._split(disjunct, where, tested, is_root, has_words)
-        lasting = [found for each in others if is_root and (found := duration_test(each))]
-        others = [each for each in others if not (is_root and duration_test(each))]
-        measured, others = split_measured(disjunct, others)
-        numbers = [number_tests(each, self.texts) for each in others]
-        tested += [(where[term(one)], test) for one, some in filter(None, numbers) for test in some]
-        others = [each for each, found in zip(others, numbers, strict=True) if not found]
+        lasting: list[DataTest] = []
+        measured: list[Residual] = []
+        if others or disjunct.similarity_joins:
+            lasting = [found for each in others if is_root and (found := duration_test(each))]
+            others = [each for each in others if not (is_root and duration_test(each))]
+            measured, others = split_measured(disjunct, others)
+            numbers = [number_tests(each, self.texts) for each in others]
+            for one, some in filter(None, numbers):
+                tested += [(where[term(one)], test) for test in some]
+            others = [each for each, found in zip(others, numbers, strict=True) if not found]
         for (s, i), _ in tested:
             if sides[s].source.below is None:
                 sides[s].nodes[i] = sides[s].nodes[i]._replace(is_kept=True)
@@ -384,42 +402,41 @@ class Compiler:
             side = next(s for s, each in enumerate(sides) if call in each.source.instants)
             return Instant(side, call.function != "start")
 
-        made = numbered(others, self.texts, place_at_or_when, is_root=is_root)
+        made = NO_NUMBERS
+        if others:
+            made = numbered(others, self.texts, place_at_or_when, is_root=is_root)
         below = [side.source.below for side in sides]
-        compared = self.read(disjunct).compared.union(
-            *[each.compared for each in below if each is not None]
+        read_here = self.read(disjunct).compared
+        compared = tuple(
+            sorted(read_here.union(*[each.compared for each in below if each is not None]))
         )
+        carried = tuple(sorted(needed_above.union(compared)))
+        residuals = (*made.solved, *made.others)
+        places = {
+            t: meta(ref)
+            for t, ref in where.items()
+            if sides[ref[0]].source.block is not None and ref[1] in moved[ref[0]]
+        }
+        box = [test for s, each in enumerate(below) if each for test in tested_below(each, s)]
+        box += [Test(place_of(ref), *test) for ref, test in tested]
+        box += [Test(DURATION, *test) for test in lasting]
+        box += [test_of(each, lambda name: place_of(where[name])) for each in measured]
+        constants = [(ref, test) for ref, test in tested if ref[1] in sides[ref[0]].values]
         return Clause(
             query_class=query_class,
-            blocks=tuple(block for side in sides for block in _blocks(side.source)),
+            blocks=held_once(tuple([b for side in sides for b in _blocks(side.source)])),
             window_us=window_us,
-            sources=tuple(side.source for side in sides),
-            places={
-                t: meta(ref)
-                for t, ref in where.items()
-                if sides[ref[0]].source.block is not None and ref[1] in moved[ref[0]]
-            },
-            box=(
-                *[test for s, each in enumerate(below) for test in tested_below(each, s)],
-                *[Test(place_of(ref), *test) for ref, test in tested],
-                *[Test(DURATION, *test) for test in lasting],
-                *[test_of(each, lambda name: place_of(where[name])) for each in measured],
-                *made.tests,
-            ),
-            residuals=(*made.solved, *made.others),
+            sources=tuple([side.source for side in sides]),
+            places=places,
+            box=(*box, *made.tests),
+            residuals=residuals,
             tests=tuple(tests),
-            condition=compile_condition((*made.solved, *made.others), tests),
+            condition=compile_condition(residuals, tests),
             solved=len(made.solved),
-            compared=compared,
-            carried=tuple(sorted(needed_above | compared)),
+            compared=carried if carried == compared else compared,
+            carried=carried,
             similar=in_text(below, disjunct),
-            constants=tuple(
-                [
-                    Test(place_of(ref), *test)
-                    for ref, test in tested
-                    if ref[1] in sides[ref[0]].values
-                ]
-            ),
+            constants=tuple([Test(place_of(ref), *test) for ref, test in constants]),
         )
 
     def _split(
@@ -468,9 +485,9 @@ class Compiler:
             if sides[side].source.block is None:
                 continue
             if parent >= 0:
-                self.edges.append((variables[parent], variables[i]))
+                self.edges.append(held_once((variables[parent], variables[i])))
             elif i not in parents:
-                self.edges.append((variables[i], variables[i]))
+                self.edges.append(held_once((variables[i], variables[i])))
 
     def _give_stream(self, clause: Clause, *, has_one_box: bool) -> None:
         """Give the clause a stream for its tuples, with a variable for each carried term."""

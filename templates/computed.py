@@ -18,7 +18,7 @@ from xscl.pattern import INEQUALITIES, DataTest
 from xscl.positions import TURNED
 from xscl.query import Call, Operand, Residual, VariableValue, operand_terms, term
 
-__all__ = ["LARGEST_SOLVED", "Numbered", "number_tests", "numbered"]
+__all__ = ["LARGEST_SOLVED", "NO_NUMBERS", "Numbered", "number_tests", "numbered"]
 
 LARGEST_SOLVED = 1e50
 """Up to how much, from 0, data and what they are calculated with may be for a `Solution`."""
@@ -41,6 +41,10 @@ class Numbered:
     tests: tuple[Test, ...]
     solved: tuple[Residual, ...]
     others: tuple[Residual, ...]
+
+
+NO_NUMBERS = Numbered((), (), ())
+"""Those of a conjunction without residuals."""
 
 
 def numbered(

@@ -176,7 +176,7 @@ def pairs_clause(
         residuals=residuals,
         tests=tests,
         condition=compile_condition(residuals, tests),
-        compared=compared,
+        compared=tuple(sorted(compared)),
         carried=tuple(sorted(needed_above | compared)),
         similar=in_text(below, fit),
         deciding=built.deciding,

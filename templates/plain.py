@@ -60,7 +60,7 @@ from xscl.query import (
     Strategy,
     Unit,
 )
-from xscl.sequence import blocks_below, decides, nodes_below
+from xscl.sequence import blocks_below, is_of_joins, nodes_below
 from xscl.table import Action, DeleteRow, SetCell
 
 __all__ = ["plain_statements"]
@@ -73,12 +73,9 @@ def plain_statements(query: Query) -> tuple[Query, ...]:
     variables are theirs.
     """
     query = _with_strategy(query)
-    nodes = list(nodes_below(query.root))
-    is_plain = not any(
-        isinstance(node, (From, Unit, Repetition)) or decides(node) for node in nodes
-    )
-    if is_plain and not query.is_settled:
+    if is_of_joins(query.root) and not query.is_settled:
         return (query,)
+    nodes = list(nodes_below(query.root))
     absent = [node.absent for node in nodes if isinstance(node, Absence)]
     repeated = [node.unit for node in nodes if isinstance(node, Repetition)]
     apart = {block for unit in absent for block in blocks_below(unit)}

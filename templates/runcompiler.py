@@ -272,7 +272,7 @@ def handed_on(
         residuals=residuals,
         tests=tests,
         condition=compile_condition(residuals, tests),
-        compared=frozenset(name for name in compared if name[0] != "+"),
+        compared=tuple(sorted(name for name in compared if name[0] != "+")),
         carried=decided.carried,
         similar=similar,
         stream=stream,
@@ -288,7 +288,7 @@ def handed_on(
         tuple_variables=(),
         sources=(ClauseSource(None, clause, stratum, 0),),
         box=box,
-        carried=tuple(sorted(needed_above | clause.compared)),
+        carried=tuple(sorted(needed_above.union(clause.compared))),
         guard=guard,
     )
     compiler.clauses.append(tuples)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from hashlib import blake2b
 
 from templates.clause import SPAN, Clause, Computed, Instant, Number, Place, Test, place_at
@@ -105,4 +106,10 @@ def tested_below(below: Clause | None, side: int) -> Iterator[Test]:
     for test in below.box:
         yield Test(place_at(side, -1, position[test.place]), test.operator, test.data)
     if below.window_us != INFINITE_US:
-        yield Test(place_at(side, -1, position[SPAN]), "<=", below.window_us)
+        yield _window_test(side, position[SPAN], below.window_us)
+
+
+@lru_cache(maxsize=4_096)
+def _window_test(side: int, position: int, window_us: int | Parameter) -> Test:
+    """Return the test of a window; equal ones are one object, in many clauses."""
+    return Test(place_at(side, -1, position), "<=", window_us)

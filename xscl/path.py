@@ -61,6 +61,9 @@ class Axis(enum.Enum):
     ATTRIBUTE = "attribute"
     SELF = "self"
 
+    # Members are equal to themselves alone, and are looked up for each node of each pattern.
+    __hash__ = object.__hash__
+
 
 @dataclass(frozen=True, slots=True)
 class NodeTest:

@@ -230,6 +230,14 @@ def _alone(variable: str) -> tuple[str, ...]:
     return (variable,)
 
 
+@lru_cache(maxsize=16_384)
+def _bare_node(
+    parent: int, axis: Axis, test: NodeTest, is_deep: bool, terms: tuple[str, ...]
+) -> PatternNode:
+    """Return a node of which nothing is asked; equal ones are one object, in many patterns."""
+    return PatternNode(parent, axis, test, is_deep, terms=terms)
+
+
 @dataclass(slots=True)
 class _Node:
     """A node of a pattern that is being built."""
@@ -242,21 +250,22 @@ class _Node:
     terms: tuple[str, ...] = ()
     tests: tuple[DataTest, ...] = ()
     derivation: Derived | PathFrom | Values | None = None
-    admitted: list[Admitted] = field(default_factory=list)
+    admitted: tuple[Admitted, ...] = ()
 
     def made(self) -> PatternNode:
         """Return the node as it is now."""
+        own = self.parent, self.axis, self.test, self.is_deep
+        if not (self.filters or self.tests or self.derivation or self.admitted):
+            return _bare_node(*own, self.terms)
+        prefilters = {prefilter for prefilter, _ in self.admitted} if self.admitted else ()
         return PatternNode(
-            self.parent,
-            self.axis,
-            self.test,
-            self.is_deep,
+            *own,
             self.filters,
             self.terms,
             self.tests,
             self.derivation,
-            tuple(sorted({prefilter for prefilter, _ in self.admitted}, key=repr)),
-            tuple(self.admitted),
+            tuple(sorted(prefilters, key=repr)),
+            self.admitted,
         )
 
     def values(self, index: int) -> Iterator[_Node]:
@@ -286,10 +295,16 @@ class _Builder:
 
     def pattern_nodes(self) -> tuple[PatternNode, ...]:
         """Return the nodes as they are now, those of tested values last."""
-        values = [each for i, node in enumerate(self.nodes) for each in node.values(i)]
-        return tuple([node.made() for node in [*self.nodes, *values]])
+        nodes = self.nodes
+        if self.shares_constants:
+            nodes = [*nodes, *(each for i, node in enumerate(nodes) for each in node.values(i))]
+        return tuple([node.made() for node in nodes])
 
     def add_path(self, parent: int, path: Path) -> int:
+        if not self.shares_constants:
+            for step in path.steps:
+                parent = self.add_step(parent, step, shares_constants=False)
+            return parent
         # What stands above a node that a tuple shows is one node, unless `//` is between them.
         are_one: list[bool] = []
         is_above = False
@@ -298,14 +313,12 @@ class _Builder:
             are_one.append(is_one)
             is_above = is_one and not step.is_deep
         for step, is_one in zip(path.steps, reversed(are_one), strict=True):
-            parent = self.add_step(parent, step, is_one=is_one)
+            parent = self.add_step(parent, step, shares_constants=is_one)
         return parent
 
-    def add_step(self, parent: int, step: Step, *, is_one: bool) -> int:
-        """Add a step; with `is_one` a tuple has one node of it."""
-        filters, branches, tests, admitted = self.split(
-            step, shares_constants=self.shares_constants and is_one
-        )
+    def add_step(self, parent: int, step: Step, *, shares_constants: bool) -> int:
+        """Add a step; constants of its node are data only if a tuple has one such node."""
+        filters, branches, tests, admitted = self.split(step, shares_constants=shares_constants)
         if step.axis is Axis.SELF and not step.is_deep and parent != DOCUMENT:
             index = self._refine(parent, filters)
         else:
@@ -314,7 +327,8 @@ class _Builder:
         if step.variable in self.wanted:
             self._bind(index, step.variable)
         self._add_tests(index, tests)
-        self.nodes[index].admitted += admitted
+        if admitted:
+            self.nodes[index].admitted += tuple(admitted)
         for branch in branches:
             self._add_branch(index, branch)
         return index
@@ -367,13 +381,19 @@ class _Builder:
         if not step.predicates:
             return (), (), (), []
         predicates = tuple(conjuncts(step.predicates))
-        counting = max([i + 1 for i, p in enumerate(predicates) if counts_positions(p)], default=0)
+        counting = 0
+        for i, predicate in enumerate(predicates, 1):
+            if counts_positions(predicate):
+                counting = i
         counted = [strip_variables(p) for p in predicates[:counting]]
         branches = [b for p in predicates[:counting] for b in self._binding_branches(p)]
         uncounted: list[Condition] = []
         tests: list[DataTest] = []
         admitted: list[Admitted] = []
         for predicate in predicates[counting:]:
+            if isinstance(predicate, Exists) and self._binds(predicate.path):
+                branches.append(predicate)
+                continue
             test = self._test(predicate)
             if shares_constants and (found := self._admitted(predicate)) is not None:
                 admitted.append(found)

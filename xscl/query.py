@@ -56,6 +56,7 @@ from xscl.sequence import (
     Window,
     decides,
     is_chain,
+    is_of_joins,
     is_open_chain,
     nodes_below,
     operators_below,
@@ -325,6 +326,8 @@ class Query:
     @property
     def is_plain(self) -> bool:
         """Whether it is joins alone: nothing is decided, and nothing repeated."""
+        if is_of_joins(self.root):
+            return not (self.is_settled or self.is_lossy)
         return not self.is_ordered and not self.has_runs and not self.has_chains
 
     @property

@@ -45,6 +45,7 @@ __all__ = [
     "decides",
     "documents_of",
     "is_chain",
+    "is_of_joins",
     "is_open_chain",
     "nodes_below",
     "operators_below",
@@ -213,6 +214,18 @@ def nodes_below(node: Node) -> Iterator[Node]:
     for child in children(node):
         yield from nodes_below(child)
     yield node
+
+
+def is_of_joins(node: Node) -> bool:
+    """Return whether a node is blocks that FOLLOWED BY and JOIN put together, as most are."""
+    pending = [node]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, Operator) and each.kind is not OperatorKind.NEXT:
+            pending += (each.left, each.right)
+        elif not isinstance(each, int):
+            return False
+    return True
 
 
 def documents_of(node: Node) -> int:

@@ -47,6 +47,46 @@ class UseListener(Protocol):
         """Hear of uses that are to go."""
 
 
+class _Numbers:
+    """The uses of a class, each with its number; where statements differ there is one."""
+
+    __slots__ = ("_number", "_several", "_use")
+
+    def __init__(self) -> None:
+        self._use: Use | None = None
+        self._number = UNKNOWN
+        self._several: dict[Use, int] | None = None
+
+    def __len__(self) -> int:
+        return int(self._use is not None) if self._several is None else len(self._several)
+
+    def __iter__(self) -> Iterator[Use]:
+        if self._several is not None:
+            yield from self._several
+        elif self._use is not None:
+            yield self._use
+
+    def of(self, use: Use) -> int:
+        """Return the number of a use."""
+        return self._number if self._several is None else self._several[use]
+
+    def add(self, uses: Sequence[Use], numbers: Sequence[int]) -> None:
+        """Take uses with their numbers, or give uses that are there others."""
+        if self._several is None:
+            if len(uses) == 1 and self._use in (None, uses[0]):
+                self._use, self._number = uses[0], numbers[0]
+                return
+            self._several = {} if self._use is None else {self._use: self._number}
+        self._several.update(zip(uses, numbers, strict=True))
+
+    def pop(self, use: Use) -> int:
+        """Take a use away; return its number."""
+        if self._several is not None:
+            return self._several.pop(use)
+        self._use = None
+        return self._number
+
+
 class FanOut:
     """All uses of classes, by their boxes, of which so many are listed, or wait, at a time.
 
@@ -60,7 +100,7 @@ class FanOut:
         self._index = BoxIndex(limits.boxes, limits.waiting_boxes)
         self._forms = Forms()
         self._uses: list[Use | UseGroup | None] = []
-        self._by_class: dict[int, dict[Use, int]] = {}
+        self._by_class: dict[int, _Numbers] = {}
         # Of a million strings each has its group: one use alone is no group before it is hit.
         self._groups: dict[str, dict[Hashable, Use | UseGroup]] = {}
         self._changed: dict[UseGroup, None] = {}
@@ -119,7 +159,10 @@ class FanOut:
     def _note(self, uses: Sequence[Use], numbers: Sequence[int]) -> None:
         """Take uses of one clause under their numbers."""
         query_class, clause = uses[0].query_class, uses[0].clause
-        self._by_class.setdefault(query_class, {}).update(zip(uses, numbers, strict=True))
+        of_class = self._by_class.get(query_class)
+        if of_class is None:
+            of_class = self._by_class[query_class] = _Numbers()
+        of_class.add(uses, numbers)
         self._clauses[clause] += len(uses)
         self.changes += 1
 
@@ -166,8 +209,8 @@ class FanOut:
         group = self._groups[use.clause.stream][key] = UseGroup(use.clause, key)
         group.add(use)
         of_class = self._by_class[use.query_class]
-        group.number, group.entered = of_class[use], use
-        of_class[use] = GROUPED
+        group.number, group.entered = of_class.of(use), use
+        of_class.add([use], [GROUPED])
         self._uses[group.number] = group
         return group
 
@@ -223,7 +266,7 @@ class FanOut:
         if (listener := self._listener()) is not None:
             listener.went(uses)
         for use in uses:
-            if use.topic.source or self._by_class[use.query_class][use] == GROUPED:
+            if use.topic.source or self._by_class[use.query_class].of(use) == GROUPED:
                 self._remove(use)
                 continue
             if use.clause.is_common:
@@ -300,9 +343,9 @@ class FanOut:
             self._of_ends = self.changes, of_class = self.changes, {}
         found = of_class.get(query_class)
         if found is None:
-            uses = self._by_class.get(query_class, {})
-            found = [use for use, number in uses.items() if number != FOLLOWS]
-            if not all(map(takes_all_ends, uses)):
+            numbers = self._by_class.get(query_class, _Numbers())
+            found = [use for use in numbers if numbers.of(use) != FOLLOWS]
+            if not all(map(takes_all_ends, numbers)):
                 found = []
             of_class[query_class] = found
         return found

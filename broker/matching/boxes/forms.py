@@ -39,6 +39,8 @@ NOTHING = -np.inf
 """What a tuple has where its form tests no bound: it passes each one."""
 
 
+_NOWHERE: frozenset[Place] = frozenset()
+
 _Ends = dict[tuple[int, Solution], tuple[Doubles, Doubles]]
 """Both ends of solutions, by the form that asks."""
 
@@ -94,7 +96,7 @@ class Form:
                     if test.operator in TEXT_TESTS or (test.operator == "=" and test.is_of_several)
                 ]
             ),
-            frozenset([of_value(test.place) for test in box if test.is_of_several]),
+            frozenset([of_value(test.place) for test in box if test.is_of_several]) or _NOWHERE,
         )
 
 
@@ -120,7 +122,7 @@ class Forms:
         self._numbers: dict[Form, int] = {}
         self._forms: dict[int, Form] = {}
         self._clauses: Counter[int] = Counter()
-        self._of_class: dict[int, list[int]] = {}
+        self._of_class: dict[int, tuple[int, ...]] = {}
         self._words: dict[int, list[SoughtWords]] = {}
         self._free: list[int] = []
         # By class the number of its only form, where that tests nothing.
@@ -146,7 +148,7 @@ class Forms:
         if number is None:
             number = self._numbers[form] = self._free.pop() if self._free else len(self._forms)
             self._forms[number] = form
-            self._of_class.setdefault(query_class, []).append(number)
+            self._of_class[query_class] = (*self._of_class.get(query_class, ()), number)
             if form.words:
                 self._words[number] = [
                     SoughtWords(operator, is_of_several=place in form.of_several)
@@ -174,10 +176,10 @@ class Forms:
         if not self._clauses[number]:
             del self._clauses[number], self._forms[number], self._numbers[form]
             self._words.pop(number, None)
-            of_class = self._of_class[form.query_class]
-            of_class.remove(number)
-            if not of_class:
-                del self._of_class[form.query_class]
+            own = form.query_class
+            self._of_class[own] = tuple([n for n in self._of_class[own] if n != number])
+            if not self._of_class[own]:
+                del self._of_class[own]
             self._free.append(number)
             self._changed.add(form.query_class)
 
@@ -188,7 +190,7 @@ class Forms:
     def _bare_of(self, classes: Ints) -> Ints:
         """Return the only form of each class where that tests nothing, else `_NOT_BARE`."""
         if self._changed:
-            found = [self._only_bare(self._of_class.get(each, [])) for each in self._changed]
+            found = [self._only_bare(self._of_class.get(each, ())) for each in self._changed]
             changed = np.fromiter(self._changed, np.int64, len(self._changed))
             self._bare.write(changed, found)
             self._changed.clear()
@@ -207,7 +209,7 @@ class Forms:
             where = points.spans, points.docids_min
             return Asks(np.arange(len(points)), bare, keys, keys, *where, [], [], [], [])
         distinct, inverse = np.unique(points.classes, return_inverse=True)
-        numbers = [self._of_class.get(number, []) for number in distinct.tolist()]
+        numbers = [self._of_class.get(number, ()) for number in distinct.tolist()]
         counts = np.array([len(each) for each in numbers], np.int64)
         starts = np.cumsum(counts) - counts
         rows = np.repeat(np.arange(len(points)), counts[inverse])

@@ -178,7 +178,8 @@ def _kept(uses: Sequence[Use]) -> Iterator[tuple[int, int, int]]:
     # A graph has matches that end as far behind another as that reaches back.
     factor = 2 if uses[0].topic.query.kind is SelectKind.COMPRESSED else 1
     for (member, kept_us), alike in groupby(uses, attrgetter("holder", "kept_us")):
-        yield member, factor * kept_us, sum(1 for _ in alike)
+        # The product would be a number of its own, which is kept.
+        yield member, kept_us if factor == 1 else factor * kept_us, sum(1 for _ in alike)
 
 
 def _lengths(uses: Sequence[Use]) -> Iterator[tuple[int, int, int]]:

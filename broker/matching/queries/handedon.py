@@ -9,9 +9,9 @@ cost it what their different strings do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import isnan
-from typing import Any
+from typing import Any, Protocol
 
 from broker.matching.boxes.forms import box_of
 from broker.matching.boxes.index import Box
@@ -24,7 +24,19 @@ __all__ = ["HandedOn"]
 
 _NO_VALUES: Mapping[str, Any] = {}
 
-Enter = Callable[[Clause, int, Topic, int, Box | Strings], Use]
+Asked = Box | Strings
+
+
+class UsesOfClasses(Protocol):
+    """Where uses of inner operators come and go."""
+
+    def enter(
+        self, member: int, clause: Clause, window_us: int, topic: Topic, kept_us: int, box: Asked
+    ) -> Use:
+        """Return a use of a class by a member of the set, which has a number."""
+
+    def leave(self, uses: Sequence[Use]) -> None:
+        """Undo one `enter` for each of some uses."""
 
 
 class _Loosest:
@@ -89,20 +101,32 @@ class _Shared:
 
 
 class HandedOn:
-    """The uses of a query's inner operators; `enter` makes a use, `leave` takes some away.
+    """The uses of a query's inner operators; the query is the member of a number.
 
     Assignments come and go by `add` and `remove`, many at a time; behind them stands one `settle`.
     The first with some strings is a use at once, and nothing more while there is no other.
     """
 
-    def __init__(self, query: Query, enter: Enter, leave: Callable[[Sequence[Use]], None]) -> None:
+    __slots__ = (
+        "_changed",
+        "_classes",
+        "_kept_us",
+        "_leaving",
+        "_member",
+        "_query",
+        "_shared",
+        "_topic",
+    )
+
+    def __init__(self, query: Query, member: int, classes: UsesOfClasses) -> None:
         self._query = query
-        self._enter = enter
-        self._leave = leave
+        self._member = member
+        self._classes = classes
         # By what boxes ask but strings, and by these.
         self._shared: dict[Hashable, dict[tuple[str, ...], Use | _Shared]] = {}
-        self._changed: dict[_Shared, None] = {}
-        self._leaving: list[Use] = []
+        # None where nothing waits, as mostly.
+        self._changed: dict[_Shared, None] | None = None
+        self._leaving: list[Use] | None = None
         # Of a million strings the uses mostly begin at one point, and keep for one time.
         self._topic: Topic | None = None
         self._kept_us = 0
@@ -126,7 +150,7 @@ class HandedOn:
         if not isinstance(found, _Shared):
             found = by_strings[box.equal] = _Shared(found)
         found.add(_row(box, kept_us))
-        self._changed[found] = None
+        self._note(found)
 
     def remove(self, clause: Clause, values: Mapping[str, Any], point: int, above_us: int) -> None:
         """Undo one `add`."""
@@ -138,10 +162,12 @@ class HandedOn:
         found = by_strings[box.equal]
         if isinstance(found, _Shared):
             found.remove(_row(box, _kept_us(box, above_us)))
-            self._changed[found] = None
+            self._note(found)
             if found:
                 return
         else:
+            if self._leaving is None:
+                self._leaving = []
             self._leaving.append(found)
         del by_strings[box.equal]
         if not by_strings:
@@ -149,18 +175,26 @@ class HandedOn:
 
     def clear(self) -> list[Use]:
         """Forget all assignments; return the uses that are to be taken away."""
-        uses = [*self.uses(), *(shared.use for shared in self._changed), *self._leaving]
-        self._shared, self._changed, self._leaving = {}, {}, []
+        changed, leaving = self._changed or {}, self._leaving or []
+        uses = [*self.uses(), *(shared.use for shared in changed), *leaving]
+        self._shared, self._changed, self._leaving = {}, None, None
         return list(dict.fromkeys(uses))
+
+    def _note(self, changed: _Shared) -> None:
+        if self._changed is None:
+            self._changed = {}
+        self._changed[changed] = None
 
     def settle(self) -> None:
         """Have the uses that all assignments come to by now.
 
         What is asked for again, by others, has been asked for all the while.
         """
-        changed, self._changed = self._changed, {}
-        leaving, self._leaving = self._leaving, []
-        for shared in changed:
+        if self._changed is None and self._leaving is None:
+            return
+        changed, self._changed = self._changed, None
+        leaving, self._leaving = self._leaving or [], None
+        for shared in changed or ():
             if not shared:
                 leaving.append(shared.use)
                 continue
@@ -170,7 +204,7 @@ class HandedOn:
                 shared.use = self._use(shared.clause, box, kept_us)
                 leaving.append(before)
         if leaving:
-            self._leave(leaving)
+            self._classes.leave(leaving)
 
     def _use(self, clause: Clause, box: Box, kept_us: int) -> Use:
         if self._topic is None or self._topic.registration_point != box.point:
@@ -181,7 +215,8 @@ class HandedOn:
         # The window and the point are the use's.
         asks_more = box.bounds or box.excluded or box.taken
         asked = box if asks_more else box.equal
-        return self._enter(clause, box.window_us, self._topic, kept_us, asked)
+        window_us, topic = box.window_us, self._topic
+        return self._classes.enter(self._member, clause, window_us, topic, kept_us, asked)
 
 
 def _key(clause: Clause, box: Box) -> Hashable:

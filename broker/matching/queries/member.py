@@ -275,7 +275,7 @@ def matching_parameters(query: Query) -> frozenset[str]:
     What is asked of its rows has no part in that, nor has what they show.
     """
     if not query.parameters:
-        return frozenset()
+        return _NO_NAMES
     rows = query.rows
     asked = None if rows is None else (rows.keys, rows.aggregates)
     behind = (query.limit, query.kind) if rows is None else asked

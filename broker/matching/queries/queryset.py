@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.mrules import MRule
@@ -109,7 +108,7 @@ class QuerySet(Members):
             registered.registration_point,
             registered.revision,
             registered.paused_through,
-            HandedOn(query, partial(self.uses.enter, self._last_number), self.uses.leave),
+            HandedOn(query, self._last_number, self.uses),
             self._last_number,
         )
         self._enter(member)
@@ -215,12 +214,7 @@ class QuerySet(Members):
         source = member.source(values, point) if member.has_sources else ""
         alternatives = self._prepared(member, values) or self._shared(member, values, point)
         if alternatives is None:
-            found_by = member.found_by(values, point)
-            alternatives = member.sources.get(found_by)
-            if alternatives is None:
-                plain = substitute(member.query, values)
-                alternatives = member.sources[found_by] = self._compiled(member, plain, point)
-            member.compiled[name] = alternatives
+            alternatives = member.compiled[name] = self._apart(member, values, point)
         elif self._plans_only and member.prepared is not None:
             return
         uses: list[Use] = []
@@ -238,6 +232,17 @@ class QuerySet(Members):
         read = self._streams.get(member.query.publish or "")
         if read is not None and max(map(retention_of, uses), default=0) > read.retention_us:
             self._settle(member.query.publish)
+
+    def _apart(self, member: Member, values: Assignment, point: int) -> list[Alternative]:
+        """Return the alternatives of an assignment, and of others that find the same."""
+        if not member.query.parameters:
+            return self._compiled(member, member.query, point)
+        found_by = member.found_by(values, point)
+        alternatives = member.sources.get(found_by)
+        if alternatives is None:
+            plain = substitute(member.query, values)
+            alternatives = member.sources[found_by] = self._compiled(member, plain, point)
+        return alternatives
 
     def unassign(self, query_id: str, values: Assignment) -> None:
         """Remove an assignment; one that is not there changes nothing."""
