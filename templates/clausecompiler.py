@@ -31,11 +31,11 @@ from templates.computed import NO_NUMBERS, number_tests, numbered
 from templates.datatests import data_test, duration_test, without_implied, word_test
 from templates.derived import as_derived
 from templates.heldonce import held_once
-from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
+from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge
 from templates.measured import in_text, similar_pairs, split_measured, test_of
 from templates.ordered import PlainNode, blocks_of
 from templates.queryclass import QueryClass
-from templates.template import template_of
+from templates.template import reduced_template
 from templates.tuplestreams import may_be_common, stream_name, tested_below
 from xscl.comparison import INSTANTS, REVISION
 from xscl.constants import breadth_of_constants
@@ -378,22 +378,18 @@ class Compiler:
             [(where[term(j.left)][1], where[term(j.right)][1]) for j in disjunct.value_joins]
         )
         graph = JoinGraph(tuple(tuple(side.nodes) for side in sides), joins, tuple(edges))
-        minor, moved = reduce(graph)
-        template, row, place = template_of(minor)
+        template, row, place = reduced_template(graph)
         stratum = max([side.source.stratum for side in sides])
         variables = {t: sides[s].nodes[i].variable for t, (s, i) in where.items()}
         similar = () if joins else similar_pairs(disjunct, variables)
         query_class = QueryClass(template, row, is_symmetric, stratum, similar=similar)
         self._want(query_class, sides)
 
-        def meta(ref: NodeRef) -> int:
-            return place[ref[0], moved[ref[0]][ref[1]]]
-
         def place_of(ref: NodeRef) -> Place:
             side, i = ref
             # Of a tuple that an operator hands on, node `i` is at position `i`.
             below = sides[side].source.below
-            return place_at(side, meta(ref)) if below is None else place_at(side, -1, i)
+            return place_at(side, place[ref]) if below is None else place_at(side, -1, i)
 
         def place_at_or_when(name: str) -> Place | Instant:
             if name in where:
@@ -413,9 +409,9 @@ class Compiler:
         carried = tuple(sorted(needed_above.union(compared)))
         residuals = (*made.solved, *made.others)
         places = {
-            t: meta(ref)
+            t: place[ref]
             for t, ref in where.items()
-            if sides[ref[0]].source.block is not None and ref[1] in moved[ref[0]]
+            if ref in place and sides[ref[0]].source.block is not None
         }
         box = [test for s, each in enumerate(below) if each for test in tested_below(each, s)]
         box += [Test(place_of(ref), *test) for ref, test in tested]

@@ -44,6 +44,9 @@ class LongestSum:
 
     def plus(self, length: int | Parameter) -> LongestSum:
         """Return each of the sums with one more length."""
+        if self.always is not None and len(self.sums) == 1 and not isinstance(length, Parameter):
+            [(names, own)] = self.sums
+            return _one_of(((names, own + length),))
         names = (length.name,) if isinstance(length, Parameter) else ()
         length_us = 0 if isinstance(length, Parameter) else length
         return _one_of(

@@ -17,14 +17,15 @@ that differ in variables only are not searched again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from templates.joingraph import LEFT, GraphNode, JoinGraph, NodeRef, ResidualEdge
+from templates.heldonce import held_once
+from templates.joingraph import LEFT, GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
 
-__all__ = ["Template", "TemplateRow", "spelled", "template_of"]
+__all__ = ["Template", "TemplateRow", "reduced_template", "spelled", "template_of"]
 
 TRIED_NODES_MAX = 20_000
 """Nodes in all trials of one form together: six interchangeable value joins make 720 trials of 14
@@ -75,6 +76,25 @@ class TemplateRow:
     variables: tuple[int, ...]
 
 
+def reduced_template(graph: JoinGraph) -> tuple[Template, TemplateRow, Mapping[NodeRef, int]]:
+    """Return the template and the row of a join graph's minor.
+
+    The last is the meta-variable of each node of the graph that is in the minor.
+    """
+    forms = tuple([tuple([(n.parent, n.is_kept) for n in side]) for side in graph.sides])
+    form = _reduced_form(forms, graph.value_joins, graph.residuals)
+    if form is None:
+        minor, moved = reduce(graph)
+        template, row, place = template_of(minor)
+        found = ((s, old, new) for s, side in enumerate(moved) for old, new in side.items())
+        return template, row, {(s, old): place[s, new] for s, old, new in found}
+    template, orders = form
+    each = [_variables(graph, order) for order in orders]
+    least = min(each)
+    order = orders[each.index(least)]
+    return template, TemplateRow(least), dict(zip(order, range(len(order)), strict=True))
+
+
 def template_of(graph: JoinGraph) -> tuple[Template, TemplateRow, Mapping[NodeRef, int]]:
     """Return a minor's template, its row, and the meta-variable of each of its nodes."""
     parents = tuple([tuple([node.parent for node in side]) for side in graph.sides])
@@ -87,7 +107,7 @@ def template_of(graph: JoinGraph) -> tuple[Template, TemplateRow, Mapping[NodeRe
     return form.template, TemplateRow(least), form.places[each.index(least)]
 
 
-def _variables(graph: JoinGraph, order: list[NodeRef]) -> tuple[int, ...]:
+def _variables(graph: JoinGraph, order: Sequence[NodeRef]) -> tuple[int, ...]:
     """Return the variables of the nodes in an order."""
     sides = graph.sides
     return tuple([sides[s][i].variable for s, i in order])
@@ -99,6 +119,25 @@ class _CanonicalForm(NamedTuple):
     template: Template
     orders: tuple[list[NodeRef], ...]
     places: tuple[Mapping[NodeRef, int], ...]
+
+
+@lru_cache(maxsize=4 * _FORMS_KEPT)
+def _reduced_form(
+    forms: tuple[tuple[tuple[int, bool], ...], ...],
+    value_joins: tuple[tuple[int, int], ...],
+    residuals: tuple[ResidualEdge, ...],
+) -> tuple[Template, tuple[tuple[NodeRef, ...], ...]] | None:
+    """Return the template of a minor, and every order that gives it of the nodes as they were."""
+    sides = tuple(tuple(GraphNode(0, *each) for each in side) for side in forms)
+    minor, moved = reduce(JoinGraph(sides, value_joins, residuals))
+    parents = tuple(tuple(node.parent for node in side) for side in minor.sides)
+    form = _canonical_form(parents, minor.value_joins, minor.residuals)
+    if form is None:
+        return None
+    before = {
+        (s, new): held_once((s, old)) for s, side in enumerate(moved) for old, new in side.items()
+    }
+    return form.template, tuple(tuple([before[node] for node in own]) for own in form.orders)
 
 
 @lru_cache(maxsize=_FORMS_KEPT)

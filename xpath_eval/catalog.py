@@ -39,6 +39,9 @@ __all__ = ["ANY_STREAM", "Definition", "EvaluationPlan", "Numbering", "PatternCa
 
 ANY_STREAM = "*"
 
+_NODES_KEPT = 16_384
+"""Nodes of patterns whose steps are known without a look at what they ask."""
+
 _T = TypeVar("_T")
 
 
@@ -115,6 +118,8 @@ class Numbering:
         self._tuples: dict[str, int] = {}
         self._next = 0
         self._steps: dict[tuple[object, ...], _Step] = {}
+        # Nodes that many patterns have are one object, which is kept so that no other has its id.
+        self._by_node: dict[int, tuple[PatternNode, _Step]] = {}
         self._lock = Lock()
 
     def number(self, key: tuple[object, ...]) -> int:
@@ -137,6 +142,16 @@ class Numbering:
 
     def step(self, node: PatternNode) -> _Step:
         """Return what a node has in common with all that have an equal step."""
+        known = self._by_node.get(id(node))
+        if known is not None:
+            return known[1]
+        step = self._step(node)
+        if len(self._by_node) >= _NODES_KEPT:
+            self._by_node.clear()
+        self._by_node[id(node)] = node, step
+        return step
+
+    def _step(self, node: PatternNode) -> _Step:
         asked = node.step_definition
         step = self._steps.get(asked)
         if step is None:
@@ -182,9 +197,16 @@ class PatternCatalog:
             return self._add_tuples(pattern)
         root = self._use(DOCUMENT, pattern.stream, None)
         variables: list[int] = []
+        ids, uses, step_of = self._ids, self._uses, self.numbering.step
         for node in pattern.nodes:
             parent = root if node.parent == DOCUMENT else variables[node.parent]
-            variable = self._use(parent, pattern.stream, self.numbering.step(node))
+            step = step_of(node)
+            known = ids.get((parent, step.number))
+            if known is None:
+                variable = self._use(parent, pattern.stream, step)
+            else:
+                variable = known
+                uses[variable] += 1
             variables.append(variable)
             if node.terms:
                 self.names.setdefault(variable, node.terms[0])

@@ -47,7 +47,7 @@ class UseListener(Protocol):
         """Hear of uses that are to go."""
 
 
-class _Numbers:
+class _NumberedUses:
     """The uses of a class, each with its number; where statements differ there is one."""
 
     __slots__ = ("_number", "_several", "_use")
@@ -100,7 +100,7 @@ class FanOut:
         self._index = BoxIndex(limits.boxes, limits.waiting_boxes)
         self._forms = Forms()
         self._uses: list[Use | UseGroup | None] = []
-        self._by_class: dict[int, _Numbers] = {}
+        self._by_class: dict[int, _NumberedUses] = {}
         # Of a million strings each has its group: one use alone is no group before it is hit.
         self._groups: dict[str, dict[Hashable, Use | UseGroup]] = {}
         self._changed: dict[UseGroup, None] = {}
@@ -161,7 +161,7 @@ class FanOut:
         query_class, clause = uses[0].query_class, uses[0].clause
         of_class = self._by_class.get(query_class)
         if of_class is None:
-            of_class = self._by_class[query_class] = _Numbers()
+            of_class = self._by_class[query_class] = _NumberedUses()
         of_class.add(uses, numbers)
         self._clauses[clause] += len(uses)
         self.changes += 1
@@ -343,7 +343,7 @@ class FanOut:
             self._of_ends = self.changes, of_class = self.changes, {}
         found = of_class.get(query_class)
         if found is None:
-            numbers = self._by_class.get(query_class, _Numbers())
+            numbers = self._by_class.get(query_class, _NumberedUses())
             found = [use for use in numbers if numbers.of(use) != FOLLOWS]
             if not all(map(takes_all_ends, numbers)):
                 found = []

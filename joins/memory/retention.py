@@ -23,7 +23,7 @@ __all__ = ["LayoutRetention", "Retention"]
 
 Variables = frozenset[int]
 
-_Asked = tuple[int, ...]
+_InOrder = tuple[int, ...]
 """Variables in order: they take a quarter of the memory of a set."""
 
 _VARIABLE_BITS = 32
@@ -45,7 +45,7 @@ class Retention:
 
     def __init__(self, shapes: Shapes) -> None:
         # What a shape must bind, under one of its variables, with the durations of all who ask.
-        self._asked: dict[int, dict[_Asked, Durations]] = defaultdict(dict)
+        self._asked: dict[int, dict[_InOrder, Durations]] = defaultdict(dict)
         self._shapes = shapes
         self._by_shape: dict[int, int] = {}
         self._bound = _Bound()
@@ -188,7 +188,7 @@ class Retention:
         return {shape: self.of(shape) for shape in self._shapes}
 
 
-def _in_order(variables: Variables) -> _Asked:
+def _in_order(variables: Variables) -> _InOrder:
     return tuple(variables) if len(variables) == 1 else tuple(sorted(variables))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from templates.conjunctive import conjunctive_query, view_query
-from templates.joingraph import GraphNode, JoinGraph, reduce
-from templates.template import template_of
+from templates.joingraph import GraphNode, JoinGraph, ResidualEdge, reduce
+from templates.template import reduced_template, template_of
 
 
 def side(parents: tuple[int, ...], first: int = 1) -> tuple[GraphNode, ...]:
@@ -55,6 +57,32 @@ def test_alike_nodes_stand_in_the_order_of_their_variables_within_the_bound_and_
     )
     _, row, _ = template_of(JoinGraph((descending, side(star, 100)), pairs))
     assert row.variables[: joins + 1] == tuple(range(1, joins + 2))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_graph_has_the_template_of_its_minor(seed: int) -> None:
+    # 8 equal joins have more orders than are tried.
+    chance, joins = random.Random(seed), 8 if seed == 0 else 2
+    sizes = [chance.randint(joins + 1, joins + 4) for _ in range(2)]
+    variables = iter(chance.sample(range(100), sum(sizes)))
+    flat = joins == 8
+    sides = tuple(
+        tuple(
+            GraphNode(
+                next(variables),
+                -1 if not i else 0 if flat else chance.randrange(i),
+                chance.random() < 0.3,
+            )
+            for i in range(size)
+        )
+        for size in sizes
+    )
+    pairs = tuple((i, i) if flat else (chance.randrange(sizes[0]), i) for i in range(1, joins + 1))
+    graph = JoinGraph(sides, pairs, (ResidualEdge((0, 0), "!=", (1, sizes[1] - 1)),))
+    minor, moved = reduce(graph)
+    template, row, place = template_of(minor)
+    found = {(s, old): place[s, new] for s, own in enumerate(moved) for old, new in own.items()}
+    assert reduced_template(graph) == (template, row, found)
 
 
 def test_the_conjunctive_query_of_figure_6_7() -> None:
