@@ -7,7 +7,8 @@ is joined (`tuplestreams`: what it hands on), and `decisioncompiler` for what is
 a join graph, whose minor (`joingraph`) has a form, the template (`template`); engines evaluate that
 as conjunctive queries (`conjunctive`).  The sets of words that a class compares are made of many
 texts at once (`wordcolumns`), with the extra `fast` by compiled loops (`wordkernels`);
-`compiling` says how loops are compiled, also those of `joins`, and `compilation` by whom.
+`compiling` says how loops are compiled, also those of `joins`, and `compilation` by whom.  What
+clauses have in common is one object (`heldonce`).
 
 Invariant: what is compiled depends on the query, its registration point, the variables of the
 catalog, and the streams that are published; on no other query.
