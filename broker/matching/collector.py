@@ -110,8 +110,8 @@ class Collector:
 
     def _take_groups(self, hits: Hits) -> None:
         """Add tuples to the instances of streams of groups, each counted for whoever has it."""
-        bounds = hits.bounds()
-        pairs = HeldPairs.of(hits, bounds, self._accounts, self._held_pairs)
+        pairs = HeldPairs.of(hits, self._accounts, self._held_pairs)
+        bounds = hits.bounds if pairs.others else np.zeros((len(hits), 0), np.int64)
         held = np.zeros(len(hits), np.bool_)
         held[pairs.hits] = True
         stopped = self._accounts.stopped()

@@ -41,10 +41,11 @@ class HeldPairs:
     others: Sequence[tuple[Ints, UseGroup]]
 
     @classmethod
-    def of(cls, hits: Hits, bounds: Ints, accounts: Accounting, held_pairs: int) -> HeldPairs:
-        """Return who has hits, which are held against `bounds` (`Hits.bounds`).
+    def of(cls, hits: Hits, accounts: Accounting, held_pairs: int) -> HeldPairs:
+        """Return who has hits.
 
-        Listed are groups of one use, and those with at most so many `held_pairs`.
+        Listed are groups of one use, whose box has said already that it has them, and those with at
+        most so many `held_pairs`.
         """
         groups = list(map(group_of, hits.uses))
         sizes = np.array([*map(len, groups)], np.int64)
@@ -63,8 +64,12 @@ class HeldPairs:
         starts = np.cumsum(sizes) - sizes
         counts = sizes[hits.which]
         own, use = np.repeat(np.arange(len(hits)), counts), ranges(starts[hits.which], counts)
-        held = np.all(bounds[own] <= _most(limits, bounds)[use], axis=1)
-        own, use = own[held], use[held]
+        several = np.flatnonzero(counts[own] > 1)
+        if len(several):
+            bounds, held = hits.bounds, np.ones(len(own), np.bool_)
+            most = _most(limits, bounds)[use[several]]
+            held[several] = np.all(bounds[own[several]] <= most, axis=1)
+            own, use = own[held], use[held]
         _, first, of_use = np.unique(
             np.array(holders, np.int64), return_index=True, return_inverse=True
         )

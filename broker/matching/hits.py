@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -274,14 +275,15 @@ class Hits:
         assert not isinstance(place, Solution), "solved at the root alone"
         if is_made(place):
             numbers, inverse = np.unique(numbers_of(points, place, rows), return_inverse=True)
-            return CodedTexts(inverse, list(map(spell, numbers.tolist())))
+            return CodedTexts(inverse, [_spelled(number) for number in numbers.tolist()])
         if place == TAKEN:
             return CodedTexts.of(pa.array(points.tuples.taken_or_none()[rows], pa.string()))
         spans, inverse = np.unique(points.spans[rows], return_inverse=True)
         return CodedTexts(inverse, list(map(str, spans.tolist())))
 
+    @cached_property
     def bounds(self) -> Ints:
-        """Return what groups hold tuples against (`GroupColumns`).
+        """What groups hold tuples against (`GroupColumns`).
 
         A clause that holds fewer numbers has the smallest ones behind its own.
         """
@@ -374,6 +376,11 @@ class Hits:
             terms, parameters = self.terms[use], self.uses[use].topic.parameters
             values = dict(zip(terms.names, texts[first:last], strict=True))
             yield hit, terms, TupleReading(values, start_us, end_us, parameters)
+
+
+def _spelled(number: float) -> str:
+    """Return a number as boxes above read it: Python is quicker with those that are finite."""
+    return repr(number) if isfinite(number) else spell(number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,7 +284,10 @@ class UseGroup:
 
 @dataclass(slots=True, eq=False)
 class CommonUse(Use):
-    """A use that stands for all uses of a group; `only` is the row of the one that is alone."""
+    """A use that stands for all uses of a group; `only` is the row of the one that is alone.
+
+    It has no bounds: the box of the group is that of the use.
+    """
 
     group: UseGroup = field(kw_only=True)
     only: UseRow | None = field(kw_only=True)
@@ -307,8 +310,7 @@ def _all_within(tuples: Ints, bounds: Ints) -> Flags:
 
 
 def _row(use: Use) -> UseRow:
-    bounds = _bounds([use.asked])[0].tolist() if use.clause.is_common else []
-    return use.holder, use.topic.query.id, bounds
+    return use.holder, use.topic.query.id, ()
 
 
 def _bounds(boxes: Sequence[Box]) -> Ints:
