@@ -59,10 +59,36 @@ SEARCHES = (
         5_000,
         "benchmarks/oracle_run.py --shared --cases {cases} --seed {seed} --processes 2",
     ),
+    # Of five cases two are repetitions, and three chains: under NEXT, PARTITION, STRICT, ANY.
     Search(
-        "random queries with runs and documents against the oracle",
-        5_000,
+        "random queries with runs and chains and documents against the oracle",
+        9_000,
         "benchmarks/oracle_run.py --repeated --cases {cases} --seed {seed} --processes 2",
+    ),
+    Search(
+        "random chains that are stepped in columns, and documents against the oracle",
+        5_000,
+        "benchmarks/oracle_run.py --chains --cases {cases} --seed {seed} --processes 2",
+    ),
+    Search(
+        "random repetitions behind NEXT that are, and documents against the oracle",
+        2_000,
+        "benchmarks/oracle_run.py --runs-behind-next --cases {cases} --seed {seed} --processes 2",
+    ),
+    Search(
+        "random rows of such chains, and documents against the oracle",
+        2_000,
+        "benchmarks/oracle_run.py --rows-of-chains --cases {cases} --seed {seed} --processes 2",
+    ),
+    Search(
+        "random runs that are counted or drawn, and documents against the oracle",
+        5_000,
+        "benchmarks/oracle_run.py --counted --cases {cases} --seed {seed} --processes 2",
+    ),
+    Search(
+        "random chains under ANY that are counted or drawn, and documents against the oracle",
+        5_000,
+        "benchmarks/oracle_run.py --counted-any --cases {cases} --seed {seed} --processes 2",
     ),
     Search(
         "random queries with rows and limits and documents against the oracle",
