@@ -295,11 +295,15 @@ COUNTED_CHAINS = {
         "S//a[v->v] FOLLOWED BY {{v < w}} S//b[v->w] FOLLOWED BY {{w < u}} S//c[v->u] WITHIN {s} s"
     ),
     "two, WITHIN": "S//a[v->v] FOLLOWED BY {{v < w}} S//b[v->w] WITHIN {s} s",
-    "window of a b+": "S//a FOLLOWED BY {{, {s} s}} S//b+ FOLLOWED BY {{, {s} s}} S//c SAME (//k)",
+    "b+, windows": "S//a FOLLOWED BY {{, {s} s}} S//b+ FOLLOWED BY {{, {s} s}} S//c SAME (//k)",
+    "rising b+, windows": (
+        "S//a FOLLOWED BY {{, {s} s}} S//b[v->v]+ {{v > prev(v)}} FOLLOWED BY {{, {s} s}} S//c"
+        " SAME (//k)"
+    ),
 }
 """Chains of two and of three units."""
 
-DRAWN = "window of a b+"
+DRAWN = "rising b+, windows"
 """The one that is drawn to be counted."""
 
 

@@ -15,6 +15,7 @@ from templates.elements import RepeatedUnit, operand_with_elements, with_element
 from templates.keys import SameKeys
 from templates.ordered import AbsentInChain, Chained, ChainStep, length_us
 from templates.predicates import Disjuncts
+from xscl.counting import counts_chain
 from xscl.query import (
     INFINITE_US,
     Absence,
@@ -85,6 +86,9 @@ class ChainReading:
         steps = [
             self._step(link, unit, units, keys) for link, unit in zip(links, units, strict=True)
         ]
+        if counts_chain(self.query):
+            # A number of matches is handed on once, whichever disjuncts they fit.
+            steps = [replace(step, begin=_ALWAYS) for step in steps]
         own_us = _sum_of_windows(steps)
         return Chained(
             origin,

@@ -45,7 +45,7 @@ from templates.predicates import (
     Disjuncts,
 )
 from xscl.comparison import UNBOUND
-from xscl.counting import counts_chain, is_counted
+from xscl.counting import counted_form, is_counted
 from xscl.query import (
     INFINITE_US,
     Absence,
@@ -57,7 +57,6 @@ from xscl.query import (
     Query,
     Repetition,
     Row,
-    Strategy,
     Unit,
 )
 from xscl.sequence import blocks_below, is_of_joins, nodes_below
@@ -72,7 +71,7 @@ def plain_statements(query: Query) -> tuple[Query, ...]:
     Each has all of the query's blocks; blocks that stand in its `root` are asked for, and its
     variables are theirs.
     """
-    query = _with_strategy(query)
+    query = counted_form(query)
     if is_of_joins(query.root) and not query.is_settled:
         return (query,)
     nodes = list(nodes_below(query.root))
@@ -101,14 +100,6 @@ def plain_statements(query: Query) -> tuple[Query, ...]:
                 )
             )
     return tuple(statements)
-
-
-def _with_strategy(query: Query) -> Query:
-    """Return a query in which a chain that is counted says that it is one."""
-    if not counts_chain(query):
-        return query
-    root = query.root if isinstance(query.root, From) else From(query.root)
-    return replace(query, root=replace(root, strategy=Strategy.ANY))
 
 
 class _Statement:

@@ -13,6 +13,7 @@ more and a repetition behind them is such a chain without the clause, too.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from xscl.comparison import (
     Call,
@@ -24,6 +25,7 @@ from xscl.comparison import (
     operand_variables,
     operands_below,
 )
+from xscl.insidewhere import with_where_inside
 from xscl.query import Query, SelectKind
 from xscl.sequence import (
     From,
@@ -38,7 +40,7 @@ from xscl.sequence import (
     operators_below,
 )
 
-__all__ = ["counts_chain", "is_counted", "not_drawn"]
+__all__ = ["counted_form", "counts_chain", "is_counted", "not_drawn"]
 
 _OF_RUNS = frozenset({"first", "last", "count", "sum", "avg", "min", "max"})
 """Functions of all elements so far."""
@@ -63,6 +65,7 @@ def is_counted(query: Query) -> bool:
         or not all(each == Call("count", ()) for each in rows.aggregates)
     ):
         return False
+    query = with_where_inside(query)
     if _not_runs(query) is None and not _is_longer(query):
         return _are_told_apart(query, rows.keys)
     return _not_chain(query) is None and _are_of_chain(query)
@@ -70,11 +73,24 @@ def is_counted(query: Query) -> bool:
 
 def counts_chain(query: Query) -> bool:
     """Return whether what a statement counts are matches of a whole chain."""
+    query = with_where_inside(query)
     return (_not_runs(query) is not None or _is_longer(query)) and is_counted(query)
+
+
+def counted_form(query: Query) -> Query:
+    """Return a statement that counts as it is compiled: a chain says that it is one."""
+    if not is_counted(query):
+        return query
+    inside = with_where_inside(query)
+    if not counts_chain(query):
+        return inside
+    root = inside.root if isinstance(inside.root, From) else From(inside.root)
+    return replace(inside, root=replace(root, strategy=Strategy.ANY))
 
 
 def not_drawn(query: Query) -> str | None:
     """Return what of a statement stands against its runs being paths of a graph, if anything."""
+    query = with_where_inside(query)
     reason = _not_runs(query)
     if reason is None or not _is_open(query.root):
         return reason
@@ -189,8 +205,6 @@ def _not_chain(query: Query) -> str | None:
     if isinstance(root, From) and root.where is not None:
         return "WHERE"
     steps, operators = chain_steps(root), list(operators_below(root))
-    if any(len(each.disjuncts) > 1 for each in operators):
-        return "OR in the braces of an operator"
     repeated = [each for each in steps if isinstance(each, Repetition)]
     if any(each.folds for each in repeated):
         return "FOLD"

@@ -176,7 +176,20 @@ class _CountedChains(Statements):
             text += f" WITHIN {chooser.choice([5, 9, 15, 15])} s"
         if chooser.integer(0, 2) == 0:
             text += f" SAME ({chooser.choice(['/*/k', '//k'])})"
-        return f"{text} MATCH ANY", steps
+        text += " MATCH ANY"
+        plain = [at for at, step in enumerate(steps[1:]) if not step.is_repeated]
+        if plain and chooser.integer(0, 3) == 0:
+            text += f" WHERE {self.where_of(steps, chooser.choice(plain))}"
+        return text, steps
+
+    def where_of(self, steps: list[_Step], at: int) -> str:
+        """Return a condition of a step, and of the unit behind it."""
+        chooser = self.chooser
+        one, other = steps[at], steps[at + 1]
+        asked = [f"{chooser.choice(one.values)} {chooser.choice(['=', '!=', '<='])} {other.number}"]
+        asked.append(f"{chooser.choice(one.values)} {chooser.choice(['=', '!='])} 'x'")
+        asked.append(f"{other.number} >= 2")
+        return " AND ".join(asked[: chooser.choice([1, 1, 2, 3])])
 
     def operator(self, left: _Step, right: _Step, *, is_within: bool, is_alike: int) -> str:
         """Return FOLLOWED BY with what is asked of neighbours: of many chains keys alone."""
@@ -194,7 +207,7 @@ class _CountedChains(Statements):
         window = f", {chooser.choice([3, 8, 12, 12])} s"
         if is_within and chooser.integer(0, 2):
             window = ""
-        asked = " AND ".join(terms)
+        asked = chooser.choice([" AND ", " AND ", " AND ", " OR "]).join(terms)
         return f" FOLLOWED BY {{{asked}{window}}} " if asked or window else " FOLLOWED BY "
 
     def repetition(self, own: _Step) -> str:

@@ -31,6 +31,9 @@ BY_ELEMENTS = [
     "S/*[v->v]+ {v >= prev(v), 3 s} FOLLOWED BY {last(v) < w, 5 s} S/*[v->w]",
     "S//a[k->x] FOLLOWED BY {x = y, 9 s} S/*[k->y][v->v] FOLLOWED BY {v != 2, 9 s} S/*[v->w]",
     "S/*[v->v] FOLLOWED BY {v <= w} S/*[v->w] WITHIN 9 s",
+    "S//a FOLLOWED BY {, 6 s} S/*+ FOLLOWED BY {, 8 s} S/*",
+    "S//a FOLLOWED BY {, 9 s} S/*[v->v]+ {v > 0} FOLLOWED BY {, 5 s} S//b+ SAME (//k)",
+    "S/*[v->v] FOLLOWED BY {v <= w, 6 s} S/*[v->w] FOLLOWED BY {, 7 s} S/*+ WITHIN 13 s",
 ]
 BY_STEPS = [
     "S//a FOLLOWED BY S/* FOLLOWED BY S//b WITHIN 15 s",
@@ -51,10 +54,10 @@ DRAWN = [
     "S/*[v->v] FOLLOWED BY {v <= w} S/*[v->w] FOLLOWED BY {w <= u} S/*[v->u] FOLLOWED BY S//a"
     " WITHIN 15 s",
     "S/*[v->v] FOLLOWED BY {v <= w} S/*[v->w] FOLLOWED BY {2 * w <= u} S/*[v->u] WITHIN 15 s",
-    "S//a FOLLOWED BY {, 6 s} S/*+ FOLLOWED BY {, 8 s} S/*",
     "S//a FOLLOWED BY {, 9 s} S//b+ FOLLOWED BY {, 9 s} S/*+ {, 2 s}",
     "S/*+ FOLLOWED BY {, 5 s} S//a+ WITHIN 9 s",
     "S//a[v->v] FOLLOWED BY {v <= w, 9 s} S/*[v->w] FOLLOWED BY {, 9 s} S/*+ {, 5 s}",
+    "S//a[k->x] FOLLOWED BY {x = y, 9 s} S/*[k->y]+ FOLLOWED BY {, 9 s} S/*",
 ]
 NOT_WRITTEN = [
     "S//a FOLLOWED BY S//b FOLLOWED BY S/*+ WITHIN 12 s SAME (//k)",
@@ -74,6 +77,14 @@ OF_NEIGHBOURS = [
     "S//a FOLLOWED BY {revision(b) = 0} S//b->b FOLLOWED BY {contains(c, w)} S//c[k->w]->c"
     " WITHIN 1 h",
     "S//a->a FOLLOWED BY {exists(a/k)} S//b->b FOLLOWED BY {b/k = c/k} S//c->c WITHIN 1 h",
+    "S//a[k->u] FOLLOWED BY {u = v OR u = 2} S//b[k->v] FOLLOWED BY S//c WITHIN 1 h",
+    "S//a->a FOLLOWED BY {a/k = b/m OR time(b) > 3} S//b->b+ FOLLOWED BY S//c WITHIN 1 h",
+]
+WHERE = [
+    ("S//a[k->u] FOLLOWED BY S//b[k->v] FOLLOWED BY S//c[k->w] WITHIN 1 h", "w = v AND u >= 2"),
+    ("S//a[k->u] FOLLOWED BY {u = v OR u > v} S//b[k->v] WITHIN 1 h", "v != 'x' AND u > v"),
+    ("S//a FOLLOWED BY S//b[k->v]+ FOLLOWED BY S//c[k->w] WITHIN 1 h", "last(v) > w AND w = 0"),
+    ("S//b[k->v]+ FOLLOWED BY S//c->c WITHIN 1 h", "last(v) > 0 AND c/k < 1"),
 ]
 OF_MORE = [
     "S//a[k->u] FOLLOWED BY S//b FOLLOWED BY {u = w} S//c[k->w] WITHIN 1 h MATCH ANY",
@@ -83,8 +94,10 @@ OF_MORE = [
     "S//a FOLLOWED BY S//b[k->v]+ {v > first(v)} FOLLOWED BY S//c WITHIN 1 h MATCH ANY",
     "S//a FOLLOWED BY {dur() > 3 s} S//b FOLLOWED BY S//c WITHIN 1 h MATCH ANY",
     "S//a FOLLOWED BY (S//b | S//c) FOLLOWED BY S//c WITHIN 1 h MATCH ANY",
-    "S//a[k->u] FOLLOWED BY {u = v OR u = 1} S//b[k->v] FOLLOWED BY S//c WITHIN 1 h MATCH ANY",
     "S//a[k->u] FOLLOWED BY S//b FOLLOWED BY S//c[k->w] WITHIN 1 h MATCH ANY WHERE u = w",
+    "S//a FOLLOWED BY S//b FOLLOWED BY S//c[k->w]+ WITHIN 1 h MATCH ANY WHERE w = 2",
+    "S//a FOLLOWED BY S//b[k->v] FOLLOWED BY S//c WITHIN 1 h MATCH ANY WHERE dur() > 3 s",
+    "S//a[k->u] FOLLOWED BY S//b[k->v] FOLLOWED BY S//c WITHIN 1 h MATCH ANY WHERE u = 1 OR v = 2",
     "S//a FOLLOWED BY S//b FOLLOWED BY S//c WITHIN 1 h",
     "S//a FOLLOWED BY S//b+ FOLLOWED BY S//c WITHIN 1 h",
 ]
@@ -101,6 +114,23 @@ def test_a_chain_is_counted_whose_conditions_speak_of_neighbours(source: str) ->
     )
     assert counts_chain(case.queries[0])
     assert lines(run_engine(case)) == lines(run_oracle(case))
+
+
+@pytest.mark.parametrize(("source", "where"), WHERE)
+def test_where_is_asked_where_two_elements_meet(source: str, where: str) -> None:
+    documents = "".join(
+        f"document {n} S 00:00:{5 * n:02}  <{kind}><k>{key}</k></{kind}>\n"
+        for n, (kind, key) in enumerate(zip("abcbbc", "222010", strict=True), 1)
+    )
+    found = []
+    for own in (f" WHERE {where}", ""):
+        text = f"SELECT <n>{{count()}}</n> FROM {source} MATCH ANY{own} WINDOW 0 s GRACE 0 s"
+        case = asked(text, f"{documents}tick 7 01:00:00\n----\n")
+        assert counts_chain(case.queries[0])
+        found.append(lines(run_engine(case)))
+        assert found[-1] == lines(run_oracle(case))
+    assert found[0]
+    assert found[0] != found[1]
 
 
 @pytest.mark.parametrize("source", NOT_WRITTEN)

@@ -40,6 +40,7 @@ class Neighbours:
 
     `is_further` says of which.  `is_all` says that nothing else is asked of any element of the
     step, but for times.  `key_terms` are the terms of each equality of both, None of what is none.
+    With `asks_alike` a first element is asked alone what a further one is.
     """
 
     def __init__(self, decision: ChainDecision, number: int) -> None:
@@ -85,6 +86,8 @@ class Neighbours:
         ]
         self._compared = compared[0] if self._before is not None else None, compared[1]
         self._own = _tests(of_first.own, of_each.own), _tests(of_further.own)
+        owns = [each for each in (of_first.own, of_each.own) if each != NOTHING_ASKED]
+        self.asks_alike = owns == [each for each in (of_further.own,) if each != NOTHING_ASKED]
 
     def longest_us(self, *, is_further: bool) -> int:
         """Return how far apart both may end."""

@@ -90,6 +90,15 @@ class NodeReading:
         is_one = not any(have_keys) or (all(have_keys) and not any(are_repeated))
         return is_one and all(first) and all(further)
 
+    def takes_any(self, step: int) -> bool:
+        """Return whether elements of a repetition may all stand behind each other.
+
+        What comes before them, too: nothing is asked but SAME, and of each element alone.
+        """
+        own, link = self.neighbours[step], self._links[step]
+        are_free = all(own.is_looked_up(is_further=each) for each in (False, True))
+        return are_free and own.asks_alike and not own.has_keys and link.gap_us >= link.window_us
+
     @property
     def has_one_term_each(self) -> bool:
         """Whether what an element has in common with both sides is the same of it."""

@@ -53,6 +53,8 @@ class CountedChainEvaluation(ChainElements):
         self._serial = count()
         self._reading = NodeReading(decision, lateness_us)
         self._graph = ChainGraph(self._reading.neighbours)
+        links = decision.links[1:]
+        self._has_bounds = any(e.is_repeated and e.window_us < UNBOUNDED for e in links)
         self._end_key = end_key(decision, self._reading.neighbours)
         self._ways = None
         if not self._keys or self._end_key is not None:
@@ -221,7 +223,13 @@ class CountedChainEvaluation(ChainElements):
         behind = self._leading(onward, end_us)
         before = self._led_to(back, [own], end_us - min(self.decision.within_us, UNBOUNDED))
         edges = {**before, **behind}
-        found = edges_from((node for node in before if node.begins), edges.__getitem__)
+        begun = [node for node in before if node.begins]
+        found = edges_from(begun, edges.__getitem__)
+        if self._has_bounds:
+            # Not all that stands next to each other is within the window before a repetition.
+            paths = paths_to(self.decision, end_us, self._lateness_us, begun, found)
+            on_paths = {id(each.part) for each in paths.steps}
+            return sorted((n for n in found if id(n.part) in on_paths), key=self._place_of)
         return sorted(found, key=self._place_of)
 
     def _place_of(self, node: ChainNode) -> tuple[object, ...]:

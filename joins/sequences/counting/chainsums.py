@@ -11,7 +11,7 @@ from joins.memory.durations import UNBOUNDED
 from joins.sequences.counting.chaingraph import ChainNode
 from joins.sequences.counting.sums import SumByKey, asked_of
 
-__all__ = ["PlaceSums", "StepWindow"]
+__all__ = ["PlaceSums", "RunSums", "StepWindow"]
 
 
 class PlaceSums:
@@ -114,6 +114,73 @@ class PlaceSums:
         else:
             self._begin_at(0)
         return bool(self._nodes)
+
+
+class RunSums:
+    """The ways to elements of a repetition, all of which end within a time of what stands before.
+
+    Behind what stands before a run has any of the elements that come, of one time at most one: the
+    ways are multiplied by one more than there are.  Those that end last, together, are apart.
+    """
+
+    __slots__ = (
+        "_last_count",
+        "_last_left",
+        "_last_us",
+        "_lefts",
+        "_product",
+        "_times",
+        "_total",
+        "_window_us",
+    )
+
+    def __init__(self, window_us: int) -> None:
+        self._window_us = window_us
+        # What stands before, by end, with the ways to it; and the factors that came behind the
+        # first of these, with their product.
+        self._lefts: deque[tuple[int, int]] = deque()
+        self._times: deque[tuple[int, int]] = deque()
+        self._product = 1
+        self._total = 0
+        self._last_us = -UNBOUNDED
+        self._last_left = self._last_count = 0
+
+    @property
+    def last_us(self) -> int:
+        """When the last of all ended."""
+        return self._last_us
+
+    def ways_to(self, end_us: int) -> int:
+        """Return the ways to an element that ends last."""
+        self._pass_to(end_us)
+        return self._total
+
+    def add_left(self, end_us: int, ways: int) -> None:
+        """Add what may stand before, and ends last."""
+        self._pass_to(end_us)
+        self._last_left += ways
+
+    def add_element(self, end_us: int) -> None:
+        """Add an element that ends last."""
+        self._pass_to(end_us)
+        self._last_count += 1
+
+    def _pass_to(self, end_us: int) -> None:
+        if end_us <= self._last_us:
+            return
+        if self._last_count and self._lefts:
+            factor = 1 + self._last_count
+            self._total *= factor
+            self._product *= factor
+            self._times.append((self._last_us, factor))
+        if self._last_left:
+            self._lefts.append((self._last_us, self._last_left))
+            self._total += self._last_left
+        self._last_us, self._last_left, self._last_count = end_us, 0, 0
+        while self._lefts and self._lefts[0][0] < end_us - self._window_us:
+            self._total -= self._lefts.popleft()[1] * self._product
+            while self._times and (not self._lefts or self._times[0][0] <= self._lefts[0][0]):
+                self._product //= self._times.popleft()[1]
 
 
 @dataclass(slots=True, order=True)

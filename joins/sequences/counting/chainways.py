@@ -15,7 +15,7 @@ Elements that end behind all others, or with them, are taken many at a time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import Protocol
 
@@ -28,7 +28,7 @@ from joins.sequences.counting.chaingraph import (
     edges_from,
 )
 from joins.sequences.counting.chainreading import NodeReading
-from joins.sequences.counting.chainsums import PlaceSums, StepWindow
+from joins.sequences.counting.chainsums import PlaceSums, RunSums, StepWindow
 from joins.sequences.counting.chaintriples import WaysOfThree
 from templates.chaindecision import ChainDecision
 
@@ -77,17 +77,29 @@ def chain_ways(
     # What bounds a match as a whole, or all of a repetition from what stands before it.
     reach_us = UNBOUNDED if links[0].is_repeated else sum(link.window_us for link in links[1:])
     is_bounded = within_us < min(reach_us, UNBOUNDED)
-    has_bound = any(link.is_repeated and link.window_us < UNBOUNDED for link in links[1:])
-    if is_bounded or has_bound:
+    bounded = {
+        step
+        for step, link in enumerate(links)
+        if step and link.is_repeated and link.window_us < UNBOUNDED
+    }
+    if is_bounded or not all(map(reading.takes_any, bounded)):
         return None
-    return WaysByElements(decision, reading, graph, reach_us)
+    return WaysByElements(decision, reading, graph, reach_us, bounded)
 
 
 class WaysByElements:
-    """A number for each element: how many ways lead to it."""
+    """A number for each element: how many ways lead to it.
+
+    `bounded` are the steps of repetitions with a window before them.
+    """
 
     def __init__(
-        self, decision: ChainDecision, reading: NodeReading, graph: ChainGraph, reach_us: int
+        self,
+        decision: ChainDecision,
+        reading: NodeReading,
+        graph: ChainGraph,
+        reach_us: int,
+        bounded: Collection[int] = (),
     ) -> None:
         self._reading = reading
         self._graph = graph
@@ -96,14 +108,20 @@ class WaysByElements:
         self._apart_us = self._newest_us = -UNBOUNDED
         # The ways to what may stand before an element.
         self._sums: dict[Place, PlaceSums] = {}
+        self._runs: dict[tuple[int, Key], RunSums] = {}
+        self._windows_us = {step: decision.links[step].window_us for step in bounded}
 
     def enter(self, nodes: Sequence[ChainNode]) -> Ends | None:
         """Take elements with one label; a late one changes the ways to all that come behind it."""
         found: Ends = []
         end_us = nodes[0].end_us
-        if len(nodes) > 1 or not nodes[0].is_in_time:
+        is_apart = len(nodes) > 1 or not nodes[0].is_in_time
+        if self._windows_us:
+            # What has a window before it is no sum of single elements, to which one could be added.
+            is_apart |= end_us < self._newest_us or nodes[0].part.start_us < end_us
+        if is_apart:
             self._apart_us = max(self._apart_us, end_us + self._reach_us)
-        for node in nodes:
+        for node in [] if is_apart and self._windows_us else nodes:
             node.ways = self._ways_to(node)
             self._add(node)
             if not node.ways:
@@ -123,7 +141,9 @@ class WaysByElements:
         found: list[int] = []
         for node in nodes:
             ways, end_us = int(node.begins), node.end_us
-            for place, asked in node.asks:
+            if node.step in self._windows_us:
+                ways = self._ways_to_run(node)
+            for place, asked in () if node.step in self._windows_us else node.asks:
                 own = sums.get(place)
                 if own is not None:
                     ways += own.ways_to(end_us, end_us, asked)
@@ -135,6 +155,8 @@ class WaysByElements:
 
     def _ways_to(self, node: ChainNode) -> int:
         """Return how many ways lead to a node, of the ways to those that may stand before it."""
+        if node.step in self._windows_us:
+            return self._ways_to_run(node)
         total, rest = int(node.begins), [*node.asks]
         for is_further in (False, True):
             own = [each for each in node.asks if each[0][1] is is_further]
@@ -148,9 +170,26 @@ class WaysByElements:
                 total += self._sums[place].ways_to(node.end_us, start_us, asked)
         return total + sum([each.ways for each in self._graph.before(node, rest)] if rest else [])
 
+    def _ways_to_run(self, node: ChainNode) -> int:
+        """Return how many ways lead to an element of a repetition with a window before it."""
+        return self._run(node.step, node.same).ways_to(node.end_us) if node.asks else 0
+
+    def _run(self, step: int, same: Key) -> RunSums:
+        run = self._runs.get((step, same))
+        if run is None:
+            run = self._runs[step, same] = RunSums(self._windows_us[step])
+        return run
+
     def _add(self, node: ChainNode) -> None:
         sums = self._sums
         for place, given in node.gives:
+            step, is_further, _ = place
+            if step in self._windows_us:
+                if not is_further:
+                    self._run(step, node.same).add_left(node.end_us, node.ways)
+                elif node.asks:
+                    self._run(step, node.same).add_element(node.end_us)
+                continue
             own = sums.get(place)
             if own is None:
                 own = sums[place] = self._sums_at(place)
@@ -184,6 +223,7 @@ class WaysByElements:
         for place, own in list(self._sums.items()):
             if not own.forget(before_us):
                 del self._sums[place]
+        self._runs = {key: each for key, each in self._runs.items() if each.last_us >= before_us}
 
 
 _END = attrgetter("end_us")
