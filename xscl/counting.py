@@ -73,8 +73,10 @@ def is_counted(query: Query) -> bool:
 
 def counts_chain(query: Query) -> bool:
     """Return whether what a statement counts are matches of a whole chain."""
+    if not is_counted(query):
+        return False
     query = with_where_inside(query)
-    return (_not_runs(query) is not None or _is_longer(query)) and is_counted(query)
+    return _not_runs(query) is not None or _is_longer(query)
 
 
 def counted_form(query: Query) -> Query:
