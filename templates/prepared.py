@@ -266,8 +266,12 @@ def _takes_in_one_way(
 
 
 def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]) -> bool:
-    """Return whether a parameter is held against more than what runs begin behind, or with."""
-    begins = {stream.name for stream in runs.begins()}
+    """Return whether a parameter is held against more than what runs begin behind, or with.
+
+    What runs that are counted begin with is not known of their number.
+    """
+    is_counted = runs.decision.counting is not None
+    begins = set() if is_counted else {stream.name for stream in runs.begins()}
     return any(_have_parameters(each.operands()) for each in runs.conditions()) or any(
         _data(each) for each in read if each.stream not in begins
     )

@@ -19,6 +19,7 @@ from templates.ordered import Chained, Ordered, Repeated, ordered_nodes
 from templates.plain import plain_statements
 from templates.plainnodes import decided_nodes
 from templates.rundecision import RunDecision
+from xscl.counting import counted_form
 from xscl.durations import render_duration
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Disjunct, Query
@@ -106,6 +107,7 @@ def decision_views(
     users: Mapping[AnyDecision, Sequence[str]],
 ) -> Iterator[DecisionView]:
     """Yield the decisions of a query; `users` are the queries that have each."""
+    query = counted_form(query)
     every = (node for each in plain_statements(query) for node in ordered_nodes(each.root))
     plain = list(every)
     numbers = decision_numbers(alternatives)

@@ -7,17 +7,19 @@ from pathlib import Path
 
 import oracle
 import pytest
+from click.testing import CliRunner
 from histories.history import history_matches, parse_history
 from histories.runs import Way, run_history
 from support.counted_runs import asked
-from support.kit import document, us
-from support.runners import run_engine
+from support.kit import document, parse_case, us
+from support.runners import lines, run_engine, run_oracle
 
 import xscl
+from broker.cli import main
 from broker.estimate.decided import matches_of
 from broker.matching.costs.budget import DEFAULT_BUDGET
 from broker.whynot import Surroundings, why_not
-from xscl.counting import counts_chain
+from xscl.counting import counts_chain, is_counted
 
 BY_ELEMENTS = (
     "{s}//a[v->x] FOLLOWED BY {{x < y, 9 s}} S//b[v->y] FOLLOWED BY {{y <= z, 9 s}} S/*[v->z]"
@@ -116,3 +118,47 @@ def test_as_many_rows_are_estimated_as_there_are(source: str) -> None:
     assert not paused
     assert matches is not None
     assert matches.expected == len(rows_found) > 1
+
+
+WITH_A_FILTER = """
+lateness 100 s
+query q
+    {statement}
+parameters q {{"least": 3}}
+parameters q {{"least": 2}}
+document 1 S 00:00:10  <a><p>1</p></a>
+document 2 S 00:00:11  <a><p>2</p></a>
+document 3 S 00:00:12  <b><p>1</p></b>
+document 4 S 00:00:13  <b><p>2</p></b>
+document 5 S 00:00:14  <c/>
+tick 6 10:00:00
+----
+"""
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT COMPRESSED FROM S//a[p < $least] FOLLOWED BY {, 1 h} S//b+ GRACE 0 s",
+        "S//a[p < $least] FOLLOWED BY {, 1 h} S//b+ {, 1 h} WINDOW 0 s GRACE 0 s",
+        "S//a[p < $least] FOLLOWED BY S//b FOLLOWED BY S//c WITHIN 1 h MATCH ANY WINDOW 0 s",
+        "S//a[p->p] FOLLOWED BY {p < $least} S//b FOLLOWED BY S//c WITHIN 1 h MATCH ANY WINDOW 0 s",
+        "S//a FOLLOWED BY S//b+ WITHIN 1 h MATCH ANY WINDOW 0 s HAVING count() > $least",
+    ],
+)
+def test_what_is_asked_of_a_parameter_is_asked_for_each_of_its_values(statement: str) -> None:
+    case = parse_case(WITH_A_FILTER.format(statement=statement).lstrip())
+    assert is_counted(case.queries[0])
+    expected = lines(run_oracle(case))
+    assert expected
+    assert lines(run_engine(case, batch_size=2)) == expected
+
+
+def test_it_is_said_that_a_chain_is_counted_which_does_not_say_that_it_is_one(
+    tmp_path: Path,
+) -> None:
+    source = "S//a FOLLOWED BY {, 1 h} S//b FOLLOWED BY {, 1 h} S//c+ {, 1 h}"
+    (tmp_path / "q.xscl").write_text(f"{source} WINDOW 0 s GRACE 0 s")
+    said = CliRunner().invoke(main, ["explain", str(tmp_path / "q.xscl")])
+    assert said.exit_code == 0
+    assert "they are counted, and none is listed" in said.stdout
