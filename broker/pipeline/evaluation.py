@@ -252,25 +252,39 @@ def evaluate_documents(
 ) -> Iterator[pa.Table]:
     """Yield the witnesses of documents `first` to `last`, some at a time.
 
-    Each table spells its shapes out.  Segments may be merged with others meanwhile, or deleted; it
-    goes on with what is still there.
+    Each table spells its shapes out.  Small segments are in one table: a live stream has some
+    twenty documents in each, and who takes a table does a thousand things whatever is in it.
+    Segments may be merged with others meanwhile, or deleted; it goes on with what is still there.
     """
     while first <= last:
-        segment = spool.segment_of(first)
-        if segment is None:  # deleted meanwhile
+        slices = _slices_of(spool, first, last, limits.evaluated_documents)
+        if not slices:  # deleted meanwhile
             first = spool.all_segments()[0].first_docid
             continue
-        start = first - segment.first_docid
-        stop = min(segment.documents, last + 1 - segment.first_docid)
         try:
-            rows = Slice(str(spool.directory / segment.name), start, stop)
-            batches = evaluate_slices(plan_of, [rows], limits)
+            batches = evaluate_slices(plan_of, slices, limits)
             witnesses = _first_part(batches, limits.sub_batch_bytes)
         except FileNotFoundError:  # merged with others meanwhile
             spool.refresh()
             continue
         yield witnesses
         first += witnesses.num_rows
+
+
+def _slices_of(spool: Spool, first: int, last: int, documents_min: int) -> list[Slice]:
+    """Return the documents from `first` on, as slices of segments, until they are so many."""
+    slices: list[Slice] = []
+    documents = 0
+    while first <= last and documents < documents_min:
+        segment = spool.segment_of(first)
+        if segment is None:
+            break
+        start = first - segment.first_docid
+        stop = min(segment.documents, last + 1 - segment.first_docid)
+        slices.append(Slice(str(spool.directory / segment.name), start, stop))
+        documents += stop - start
+        first += stop - start
+    return slices
 
 
 def _first_part(batches: Iterable[pa.RecordBatch], bytes_max: int) -> pa.Table:

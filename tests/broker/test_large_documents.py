@@ -23,7 +23,13 @@ import xpath_eval.walk
 import xscl
 from broker.documents.document import DocumentLine
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
-from broker.pipeline.evaluation import are_evaluated, evaluated_slices, read_witnesses
+from broker.pipeline.evaluation import (
+    PlanStore,
+    are_evaluated,
+    evaluate_documents,
+    evaluated_slices,
+    read_witnesses,
+)
 from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.lookback.replay import replay
 from broker.pipeline.shards import Join
@@ -131,6 +137,26 @@ def test_a_task_leaves_out_what_does_not_fit_and_sends_the_numbers_of_the_docume
     witnesses = read_witnesses(found)
     assert witnesses.column("docid").to_pylist() == list(range(1, 9))
     assert are_evaluated(witnesses).tolist() == [True, False, False, False] * 2
+
+
+def test_small_segments_are_evaluated_together_up_to_a_number_of_documents(tmp_path: Path) -> None:
+    stand = MatchingBroker(tmp_path)
+    stand.register(query())
+    for first in range(0, 24, 3):
+        stand.take([nested(n) for n in range(first, first + 3)])
+    plan = PlanStore(tmp_path / "plans").get(stand.registry.revision())
+    limits = PipelineLimits(evaluated_documents=7)
+
+    def found(first: int, last: int, limits: PipelineLimits) -> list[list[dict[str, object]]]:
+        tables = evaluate_documents(stand.writer, lambda version: plan, first, last, limits)
+        return [table.drop_columns(["edges"]).to_pylist() for table in tables]
+
+    one_by_one = [row for docid in range(1, 25) for [row] in found(docid, docid, limits)]
+    assert [*chain.from_iterable(found(2, 23, limits))] == one_by_one[1:23]
+    assert list(map(len, found(1, 24, limits))) == [9, 9, 6]
+    assert list(map(len, found(2, 23, limits))) == [8, 9, 5]
+    assert list(map(len, found(1, 24, DEFAULT_PIPELINE_LIMITS))) == [24]
+    stand.close()
 
 
 def test_a_batch_has_one_segment_at_least_and_then_as_many_bytes_as_fit(tmp_path: Path) -> None:
