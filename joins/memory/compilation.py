@@ -6,6 +6,7 @@ python -m joins.memory.compilation
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,12 +23,33 @@ def _are_missing() -> bool:
     return lacks_code(share_values) or lacks_code(values_under)
 
 
+_WORTH_READING = 50
+"""To look up so many times `compiled_values` takes array operations as long as it takes to read the
+loops, which are faster for a few hundred values, too."""
+
 _LOOPS = Loops("joins.memory.compilation", "look up values", "array operations do it", _are_missing)
 
 
+@dataclass(slots=True)
+class _LookedUp:
+    """How many values array operations have looked up in this process."""
+
+    values: int = 0
+
+
+_looked_up = _LookedUp()
+
+
 def are_compiled(values: int, limits: MemoryLimits) -> bool:
-    """Return whether compiled loops look so many values up."""
-    return values >= limits.compiled_values and _LOOPS.are_ready()
+    """Return whether compiled loops look so many values up.
+
+    They do where these are many, and where so many have come that to read the loops has paid.
+    """
+    has_paid = _looked_up.values >= _WORTH_READING * limits.compiled_values
+    if values < limits.compiled_values and not has_paid:
+        _looked_up.values += values
+        return False
+    return _LOOPS.are_ready()
 
 
 def compile_loops() -> None:

@@ -71,7 +71,8 @@ class MemoryLimits:
 
     compiled_values: int = 20_000
     """Values that are looked up at once from which on compiled loops do it, where they can: array
-    operations take some 10 ms for as many, and to read the loops takes half a second, once."""
+    operations take some 10 ms for as many, and to read the loops takes half a second, once.  Where
+    fewer come at a time, loops look them up when fifty times as many have come."""
 
     listed_pairs: int = 1 << 14
     """Pairs of contenders that are listed at once, about: behind each portion a left that is done

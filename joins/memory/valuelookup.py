@@ -138,6 +138,21 @@ def _searched(run: IndexRun, look_ups: LookUps, values: tuple[Ints, Hashes, Ints
     return which[found], look_ups.rows[at[found]], EntryHits(run, found, firsts, entries)
 
 
+class _Listed(NamedTuple):
+    """Look-ups with their entries: `entries[i]` of `owners` are those of value `which[i]`."""
+
+    which: Ints
+    rows: Ints
+    entries: Ints
+    owners: Ints
+
+    def found(self) -> _Found:
+        """Return the values, the look-up of each, and where they are."""
+        ends = np.cumsum(self.entries)
+        hits = EntryHits(FoundEntries.of(self.owners), ends, ends - self.entries, self.entries)
+        return self.which, self.rows, hits
+
+
 def find_compiled(
     runs: Sequence[IndexRun], hashes: Hashes, variables: Ints, oldest: Ints, look_ups: LookUps
 ) -> tuple[Ints, Ints, list[EntryHits]]:
@@ -152,16 +167,17 @@ def find_compiled(
     starts, counts = look_ups.of_values(variables)
     table = look_ups.table.columns
     least = oldest.min(initial=np.iinfo(np.int64).max)
+    listed: list[_Listed] = []
     found: list[_Found] = []
     for run in (run for run in runs if run.last >= least):
-        which, rows, entries, owners, many = values_under(
-            hashes, variables, counts, oldest, run.columns, table, _FEW
-        )
-        ends = np.cumsum(entries)
-        hits = EntryHits(FoundEntries.of(owners), ends, ends - entries, entries)
-        found.append((which, rows, hits))
+        *own, many = values_under(hashes, variables, counts, oldest, run.columns, table, _FEW)
+        listed.append(_Listed(*own))
         if len(many):
             found.append(_searched(run, look_ups, (many, hashes, starts, counts)))
+    if len(listed) > 1 and sum(len(each.owners) for each in listed) <= _GONE_THROUGH:
+        # What is done with the hits of each run costs by the run, where they are few.
+        listed = [_Listed(*map(np.concatenate, zip(*listed, strict=True)))]
+    found += [each.found() for each in listed]
     which, rows, hits_of_all = _together(found)
     return which if order is None else order[which], rows, hits_of_all
 

@@ -45,14 +45,15 @@ def indexed(
     return indexes
 
 
-@pytest.fixture(params=["arrays", "loops", "loops in order"])
+@pytest.fixture(params=["arrays", "loops", "loops in order, runs apart"])
 def compiled_values(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Return how many values are looked up by compiled loops: any, or hardly any."""
     if request.param == "arrays":
         return 1 << 20
     needs_kernels()
-    if request.param == "loops in order":
+    if request.param == "loops in order, runs apart":
         monkeypatch.setattr(valuelookup, "_LARGE", 1)
+        monkeypatch.setattr(valuelookup, "_GONE_THROUGH", 1)
     return 0
 
 
