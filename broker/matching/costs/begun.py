@@ -74,11 +74,20 @@ class _Each(_Row):
 
     def of(self, key: Key) -> InBlock:
         """Return the counts of a query."""
-        if not self._places:
-            self._places = {own: place for place, own in enumerate(self.keys)}
-        place = self._places[key]
+        [place] = self._at([key])
         found = {newest: tuple(counts[place].tolist()) for newest, counts in self.each.items()}
         return {newest: counts for newest, counts in sorted(found.items()) if any(counts)}
+
+    def _at(self, keys: Sequence[Key]) -> list[int]:
+        """Return the places of some of the queries."""
+        if not self._places:
+            self._places = {own: place for place, own in enumerate(self.keys)}
+        return [self._places[key] for key in keys]
+
+    def taken(self, keys: Sequence[Key]) -> Columns:
+        """Return the counts of some of the queries in columns."""
+        places = self._at(keys)
+        return {newest: counts[places] for newest, counts in self.each.items()}
 
     def add(self, found: InBlock) -> None:
         """Add to what each query has."""
@@ -139,6 +148,9 @@ class Begun:
         for rows in filter(None, self._blocks.values()):
             if alike := self._row_of_all(rows, keys):
                 own = alike.sums()
+            elif isinstance(rows.get(keys[0]), _Each):
+                nothing = np.zeros((len(keys), 2), np.int64)
+                own = sum(_columns_of(rows, keys).values(), nothing)
             else:
                 found = [rows[key].of(key) if key in rows else _NOTHING for key in keys]
                 own = np.array([_sum(counts) for counts in found], np.int64).reshape(-1, 2)
@@ -204,11 +216,12 @@ class Begun:
             each.add_each(found)
             rows.update(dict.fromkeys(keys, each))
         else:
-            listed = {newest: counts.tolist() for newest, counts in found.items()}
-            for i, key in enumerate(keys):
-                own = {newest: (counts[i][0], counts[i][1]) for newest, counts in listed.items()}
-                if has := {newest: counts for newest, counts in own.items() if any(counts)}:
-                    self._add(rows, key, has)
+            # One more of them has come, or some spend elsewhere as well.
+            each = _Each(_columns_of(rows, keys), keys)
+            for row, own in _by_row(rows, keys):
+                row.number -= len(own)
+            each.add_each(found)
+            rows.update(dict.fromkeys(keys, each))
 
     def spent(self, block: int, keys: Collection[Key]) -> list[Spent]:
         """Return what each of some queries has spent in a block, in any order."""
@@ -247,6 +260,34 @@ class Begun:
             before.number -= 1
         had = _NOTHING if before is None else before.of(key)
         rows[key] = _Row(_with(had, found), (key,))
+
+
+def _by_row(rows: Mapping[Key, _Row], keys: Sequence[Key]) -> Iterable[tuple[_Row, Sequence[int]]]:
+    """Return the different rows of some queries, each with the places of those that have it."""
+    found: dict[int, tuple[_Row, list[int]]] = {}
+    for i, key in enumerate(keys):
+        if (row := rows.get(key)) is not None:
+            found.setdefault(id(row), (row, []))[1].append(i)
+    return found.values()
+
+
+def _columns_of(rows: Mapping[Key, _Row], keys: Sequence[Key]) -> Columns:
+    """Return in columns what each of some queries has."""
+    found: dict[int, Ints] = {}
+    # Of queries that have rows of their own there may be many: they are written together.
+    alike: dict[int, tuple[list[int], list[tuple[int, int]]]] = {}
+    for row, own in _by_row(rows, keys):
+        if isinstance(row, _Each):
+            for newest, each in row.taken([keys[i] for i in own]).items():
+                found.setdefault(newest, np.zeros((len(keys), 2), np.int64))[own] = each
+            continue
+        for newest, counts in row.counts.items():
+            places, values = alike.setdefault(newest, ([], []))
+            places += own
+            values += [counts] * len(own)
+    for newest, (places, values) in alike.items():
+        found.setdefault(newest, np.zeros((len(keys), 2), np.int64))[places] = values
+    return found
 
 
 def _sum(counts: InBlock) -> tuple[int, int]:
