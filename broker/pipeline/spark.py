@@ -290,7 +290,8 @@ class Spark:
         """Carry out tasks of shards, each as a task of one Spark job."""
         if not tasks:
             return []
-        by_shard = {task.order.shard: task for task in tasks}
+        # Each task gets all of them, and makes an object of its own alone.
+        by_shard = {task.order.shard: pickle.dumps(task) for task in tasks}
         shards = tasks[0].join.shards
         if shards not in self._places:
             context = self._session.sparkContext
@@ -299,7 +300,8 @@ class Spark:
         def work(shard: int, partition: Iterable[int]) -> Iterator[bytes]:
             # Without a look at the partition it would not be cached.
             for _ in partition:
-                yield pickle.dumps(carry_out(by_shard[shard]), pickle.HIGHEST_PROTOCOL)
+                task: ShardTask = pickle.loads(by_shard[shard])
+                yield pickle.dumps(carry_out(task), pickle.HIGHEST_PROTOCOL)
 
         job = self._places[shards].mapPartitionsWithIndex(work)
         context = self._session.sparkContext
