@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from math import inf
 
 from xpath_eval.textindex import TextIndex
-from xscl.functions import spell, to_double
+from xscl.functions import Atom, spell, to_double
 from xscl.prefilters import Admitted, Prefilter, Read, values_of
 from xscl.texttests import IN_NO_TEXT, TEXT_TESTS
 
@@ -31,7 +31,8 @@ class Admission:
     """A condition that holds where `prefilter` does for some constant.
 
     Of an inequality `bound` is the loosest of its numbers.  Of other operators `constants` are all
-    there are; of `!=` with several, which every value fulfils, there are none.  `words` are all of
+    there are; of `!=` with several, which every value fulfils, there are none.  With several words,
+    a negated one holds everywhere.  `words` are all of
     them in one text, which costs little to send, with a character between them that no text has.
     `digest` is a hash of all.
     """
@@ -50,6 +51,8 @@ class Admission:
     def covers(self, constant: str | float) -> bool:
         """Return whether it holds wherever the prefilter does for a constant."""
         operator = self.prefilter.operator
+        if self.prefilter.is_negated and len(self.all) > 1:
+            return True
         if self.is_of_bounds:
             number = to_double(constant)
             if number != number:
@@ -239,13 +242,14 @@ class AdmissionTest:
         """Return whether some of the values that operands have fulfil it."""
         admission, operator = self._admission, self._operator
         values = values_of(self._prefilter.operands, read)
-        if admission is None or not values:
+        if admission is None:
+            return False
+        if self._prefilter.is_negated:
+            return len(self._words) > 1 or not self._have_any(values)
+        if not values:
             return False
         if operator in TEXT_TESTS:
-            for value in values:
-                if self._index.has_any(value if isinstance(value, str) else spell(value)):
-                    return True
-            return False
+            return self._have_any(values)
         constants = admission.constants
         if self._prefilter.is_of_numbers:
             numbers = map(to_double, values)
@@ -263,3 +267,9 @@ class AdmissionTest:
         if operator == ">":
             return any(to_double(value) > bound for value in values)
         return any(to_double(value) >= bound for value in values)
+
+    def _have_any(self, values: Sequence[Atom]) -> bool:
+        for value in values:
+            if self._index.has_any(value if isinstance(value, str) else spell(value)):
+                return True
+        return False

@@ -15,6 +15,7 @@ from xscl.path import (
     Comparison,
     Condition,
     Literal,
+    Not,
     Or,
     Path,
     PathValue,
@@ -58,21 +59,41 @@ def admitted_constant(predicate: Condition) -> Admitted | None:
             return _choice((predicate,))
         case Or(conditions):
             return _choice(conditions)
+        case Not(inner):
+            return _negated(inner)
     return None
+
+
+def _negated(condition: Condition) -> Admitted | None:
+    """Return that a test of texts holds for no value; None of another condition."""
+    is_word = isinstance(condition, StringTest)
+    found = admitted_constant(condition) if is_word else _choice(_disjuncts(condition))
+    return None if found is None else (found[0]._replace(is_negated=True), found[1])
+
+
+def _disjuncts(condition: Condition) -> Sequence[Condition]:
+    return condition.conditions if isinstance(condition, Or) else (condition,)
 
 
 def breadth_of_constants(path: Path) -> int:
     """Return how broad the conditions of a path's steps are that may be data; 0 without any.
 
-    A text has few words; half of the bounds hold of a number.
+    A text has few words; half of the bounds hold of a number.  What must not be there comes last:
+    it holds nearly always, and statements mostly differ in what else they ask.
     """
     found = [
-        2 if admitted[0].operator[0] in "<>!" else 1
+        _breadth(admitted[0])
         for step in path.steps
         for predicate in conjuncts(step.predicates)
         if (admitted := admitted_constant(predicate)) is not None
     ]
     return max(found, default=0)
+
+
+def _breadth(prefilter: Prefilter) -> int:
+    if prefilter.is_negated:
+        return 1
+    return 3 if prefilter.operator[0] in "<>!" else 2
 
 
 def _choice(conditions: Sequence[Condition]) -> Admitted | None:

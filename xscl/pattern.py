@@ -57,7 +57,7 @@ from xscl.prefilters import Admitted, Prefilter, Values, ValuesKind, spell_numbe
 from xscl.query import Block, Derived, PathFrom, VariableValue, operand_variables
 from xscl.query import Call as DerivedCall
 from xscl.rewriting import strip_variables, without_predicates
-from xscl.texttests import text_test
+from xscl.texttests import NEGATED, text_test
 
 Filters = tuple[Condition, ...]
 
@@ -275,7 +275,9 @@ class _Node:
             values = prefilter.values
             is_only = values.kind is ValuesKind.ONLY
             data = spell_number(to_double(constant)) if is_only else constant
-            test = DataTest(prefilter.operator, data, values.kind is ValuesKind.ALL)
+            operator = (NEGATED if prefilter.is_negated else "") + prefilter.operator
+            is_of_several = values.kind in (ValuesKind.ALL, ValuesKind.EVEN_NONE)
+            test = DataTest(operator, data, is_of_several)
             tests.setdefault(values, []).append(test)
         for values, own in tests.items():
             distinct = tuple(dict.fromkeys(own))

@@ -47,6 +47,7 @@ class ValuesKind(Enum):
     LEAST = "least"
     GREATEST = "greatest"
     ONLY = "only"
+    EVEN_NONE = "values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ class Values:
     """The values that operands have at a node, as one: all of them, or a number by its text.
 
     The number is the least of them, the greatest, or the only one: where there are several, this is
-    a text that is none.  Where there is nothing, there is no value.
+    a text that is none.  Where there is nothing, there is no value, but for `EVEN_NONE`, which is
+    all of them otherwise.
     """
 
     operands: tuple[Value, ...]
@@ -65,6 +67,8 @@ class Values:
         values = values_of(self.operands, read)
         if self.kind is ValuesKind.ALL:
             return (optional_values(map(spell, values)),) if values else ()
+        if self.kind is ValuesKind.EVEN_NONE:
+            return (optional_values(map(spell, values)),)
         numbers = [(number, value) for value in values if (number := to_double(value)) == number]
         if not numbers:
             return ()
@@ -86,12 +90,14 @@ class Prefilter(NamedTuple):
 
     Documents in which no node fulfils it for any of them have no such node.  In all others it lets
     through all nodes: what a statement is charged for then does not depend on who shares it.  It
-    `is_of_numbers` where `!=` compares numbers.
+    `is_of_numbers` where `!=` compares numbers.  One that `is_negated` holds where a test of texts
+    does for no value.
     """
 
     operands: tuple[Value, ...]
     operator: str
     is_of_numbers: bool = False
+    is_negated: bool = False
 
     @property
     def values(self) -> Values:
@@ -99,6 +105,8 @@ class Prefilter(NamedTuple):
         kind = {"<": ValuesKind.LEAST, ">": ValuesKind.GREATEST}.get(self.operator[0])
         if self.is_of_numbers:
             kind = ValuesKind.ONLY
+        if self.is_negated:
+            kind = ValuesKind.EVEN_NONE
         return Values(self.operands, kind or ValuesKind.ALL)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-__all__ = ["IN_NO_TEXT", "TEXT_TESTS", "text_test"]
+__all__ = ["IN_NO_TEXT", "NEGATED", "TEXT_TESTS", "text_test"]
 
 TEXT_TESTS = frozenset(
     [
@@ -16,6 +16,9 @@ TEXT_TESTS = frozenset(
     ]
 )
 """Their operators; that of `matches` has its flags in it, in order."""
+
+NEGATED = "not "
+"""Before an operator, that it holds for none of several values."""
 
 IN_NO_TEXT = "\0"
 """A character that XML has no way to write: who looks for it finds nothing."""

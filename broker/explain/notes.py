@@ -217,7 +217,7 @@ def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[Sha
             for each in conditions:
                 yield from _condition_notes(each, is_positive=False)
         case Not(inner):
-            if _compares(inner):
+            if _compares(inner) and admitted_constant(condition) is None:
                 yield SharingNote(
                     "not",
                     f"`{spell_condition(condition)}`: its outcome is part of the shape, its"

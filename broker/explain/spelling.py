@@ -305,6 +305,8 @@ def spell_filters(filters: Sequence[Condition]) -> str:
 
 def spell_prefilter(prefilter: Prefilter) -> str:
     """Return a condition that holds for the constant of some statement, which `?` stands for."""
+    if prefilter.is_negated:
+        return f"not({spell_prefilter(prefilter._replace(is_negated=False))})"
     operand, operator = _spell_operands(prefilter.operands), prefilter.operator
     if operator not in TEXT_TESTS:
         return f"{operand} {operator} ?"

@@ -95,3 +95,19 @@ def test_words_that_are_gone_go_when_they_are_most() -> None:
         constants.remove(f"word {number}")
     assert constants.admission.all == {f"word {number}" for number in range(6, 10)}
     assert constants.admission != first
+
+
+def test_a_negated_one_is_let_through_where_a_word_is_not_and_with_two_words_everywhere() -> None:
+    prefilter = Prefilter((OPERAND,), "contains", is_negated=True)
+    constants, test = Constants.of(prefilter), AdmissionTest(prefilter)
+    constants.add("a")
+    test.follow(constants.admission)
+    holds_of = [test.holds(lambda _, texts=texts: texts) for texts in ([], ["b"], ["b", "ca"])]
+    assert holds_of == [True, True, False]
+    assert not constants.admission.covers("b")
+    constants.add("b")
+    test.follow(constants.admission)
+    assert test.holds(lambda _: ["a"])
+    assert constants.admission.covers("anything")
+    test.follow(None)
+    assert not test.holds(lambda _: [])

@@ -6,7 +6,8 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from xscl.constants import admitted_constant
-from xscl.functions import compare_literal, holds
+from xscl.evaluation import optional_values
+from xscl.functions import compare_literal, holds, spell
 from xscl.path import (
     ANY,
     Axis,
@@ -72,6 +73,9 @@ def test_what_is_asked_of_texts_with_or_is_one_expression(
     texts = values_of(prefilter.operands, values.__getitem__)
     fits = any(holds(function, each, expression, flags) for each in texts)
     assert fits == is_true(asked, values)
+    negated = admitted_constant(Not(asked))
+    assert negated == (prefilter._replace(is_negated=True), expression)
+    assert negated[0].values.of(values.__getitem__) == (optional_values(map(spell, texts)),)
 
 
 NUMBERS = st.lists(
@@ -98,5 +102,11 @@ def test_what_is_asked_otherwise_is_a_filter() -> None:
     matches = StringTest("matches", OPERANDS[1], Literal("a"))
     less = Comparison(OPERANDS[0], "<", Literal(1.0))
     null = StringTest("matches", OPERANDS[0], Literal("[\0a]"))
-    for each in (Not(contains), Or((contains, less)), Or((contains, matches)), null):
+    for each in (
+        Not(less),
+        Not(Not(contains)),
+        Or((contains, less)),
+        Or((contains, matches)),
+        null,
+    ):
         assert admitted_constant(each) is None

@@ -28,7 +28,7 @@ from xscl.functions import to_double
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES
 from xscl.prefilters import spell_number
-from xscl.texttests import TEXT_TESTS
+from xscl.texttests import NEGATED, TEXT_TESTS
 
 __all__ = ["BoundPlace", "Form", "Forms", "box_of"]
 
@@ -62,6 +62,8 @@ class BoundPlace(NamedTuple):
 class Form:
     """The places that boxes of a class test; `words` have an operator of `TEXT_TESTS` each.
 
+    So have `unwanted`, whose places must have none of them.
+
     Texts at places `of_several` stand for several values, of which a test holds for one.  There `=`
     is of numbers, and one of the operators.
     """
@@ -72,12 +74,23 @@ class Form:
     taken: tuple[Place, ...]
     bounds: tuple[BoundPlace, ...]
     words: tuple[tuple[Place, str], ...]
+    unwanted: tuple[tuple[Place, str], ...]
     of_several: frozenset[Place]
 
     @property
     def has_tests(self) -> bool:
         """Whether boxes test something but windows and registration points."""
-        return bool(self.equal or self.excluded or self.taken or self.bounds or self.words)
+        without = self.excluded or self.taken or self.unwanted
+        return bool(self.equal or without or self.bounds or self.words)
+
+    @property
+    def sought(self) -> tuple[tuple[Place, str], ...]:
+        """What is looked for in texts: what must be there, then what must not."""
+        return (*self.words, *self.unwanted)
+
+    def sought_by(self, box: Box) -> tuple[str, ...]:
+        """Return what a box looks for, in the same order."""
+        return (*box.equal[len(self.equal) :], *box.taken[len(self.taken) :])
 
     @classmethod
     def of(cls, query_class: int, clause: Clause) -> Form:
@@ -94,6 +107,13 @@ class Form:
                     (of_value(test.place), test.operator)
                     for test in box
                     if test.operator in TEXT_TESTS or (test.operator == "=" and test.is_of_several)
+                ]
+            ),
+            tuple(
+                [
+                    (of_value(test.place), test.operator.removeprefix(NEGATED))
+                    for test in box
+                    if test.operator.startswith(NEGATED)
                 ]
             ),
             frozenset([of_value(test.place) for test in box if test.is_of_several]) or _NOWHERE,
@@ -138,7 +158,7 @@ class Forms:
         number = known.number
         if found := self._words.get(number):
             for box in boxes:
-                for word, words in zip(box.equal[len(known.form.equal) :], found, strict=True):
+                for word, words in zip(known.form.sought_by(box), found, strict=True):
                     words.add(word)
         return number
 
@@ -149,10 +169,10 @@ class Forms:
             number = self._numbers[form] = self._free.pop() if self._free else len(self._forms)
             self._forms[number] = form
             self._of_class[query_class] = (*self._of_class.get(query_class, ()), number)
-            if form.words:
+            if form.sought:
                 self._words[number] = [
                     SoughtWords(operator, is_of_several=place in form.of_several)
-                    for place, operator in form.words
+                    for place, operator in form.sought
                 ]
             self._changed.add(query_class)
         self._clauses[number] += 1
@@ -166,7 +186,7 @@ class Forms:
         known = self._known[query_class, clause]
         number, form = known.number, known.form
         for box in boxes() if number in self._words else ():
-            for word, words in zip(box.equal[len(form.equal) :], self._words[number], strict=True):
+            for word, words in zip(form.sought_by(box), self._words[number], strict=True):
                 words.remove(word)
         known.uses -= count
         if known.uses:
@@ -225,12 +245,16 @@ def _read(bound: BoundPlace) -> Place:
 
 
 def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int) -> Box:
-    """Return the box of a clause under an assignment, its words behind what must be equal."""
+    """Return the box of a clause under an assignment.
+
+    Its words stand behind what must be equal, unwanted ones behind what must not be taken.
+    """
     equal: list[str] = []
     bounds: list[float] = []
     words: list[str] = []
     excluded: list[str] = []
     taken: list[str] = []
+    unwanted: list[str] = []
     for test in clause.box:
         operator, data = test.operator, test.data
         given: Any = values[data.name] if isinstance(data, Parameter) else data
@@ -245,9 +269,12 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
             equal.append(str(given))
         elif operator == "!=":
             excluded.append(str(given))
+        elif operator.startswith(NEGATED):
+            unwanted.append(str(given))
         else:
             (taken if operator == NONE_OF else words).append(str(given))
-    return Box((*equal, *words), tuple(excluded), tuple(bounds), window_us, point, tuple(taken))
+    sets = (*taken, *unwanted)
+    return Box((*equal, *words), tuple(excluded), tuple(bounds), window_us, point, sets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,17 +342,10 @@ class _Asking:
         """Return a row for each word that is found at the place of the forms' words `k`."""
         counts = np.ones(len(rows), np.int64)
         found: list[str] = []
-        known: dict[tuple[int, int], list[str]] = {}
         of_forms = [[place for place, _ in form.words] for form in self.forms]
         own, at = self._place(k, of_forms, rows, which)
-        texts = self.points.operands.texts(at)
-        for row, form, place, text in zip(
-            own.tolist(), which[own].tolist(), at.tolist(), texts, strict=True
-        ):
-            words = known.get((form, place))
-            if words is None:
-                words = [] if text is None else self.words[form][k].found(text)
-                known[form, place] = words
+        places = [k] * len(self.forms)
+        for row, words in zip(own.tolist(), self._found(places, which[own], at), strict=True):
             counts[row] = len(words)
             found += words
         index = np.repeat(np.arange(len(rows)), counts)
@@ -334,6 +354,17 @@ class _Asking:
         first, other = hash_values(pa.array(found, pa.string()))
         keys[own], others[own] = mixed(keys[own], first), mixed(others[own], other)
         return rows, which, keys, others
+
+    def _found(self, places: Sequence[int], which: Ints, at: Ints) -> Iterator[list[str]]:
+        """Yield what is found of what a form looks for at one of its places, by form, in texts."""
+        known: dict[tuple[int, int], list[str]] = {}
+        texts = self.points.operands.texts(at)
+        for form, place, text in zip(which.tolist(), at.tolist(), texts, strict=True):
+            words = known.get((form, place))
+            if words is None:
+                words = [] if text is None else self.words[form][places[form]].found(text)
+                known[form, place] = words
+            yield words
 
     def _bounds(self, rows: Ints, which: Ints) -> tuple[list[Doubles], list[Flags]]:
         values: list[Doubles] = []
@@ -384,11 +415,20 @@ class _Asking:
         return found
 
     def _taken(self, rows: Ints, which: Ints) -> Iterator[HashSets]:
-        """Yield, for each place of values that are taken, the sets that rows have there."""
-        of_forms = [form.taken for form in self.forms]
-        for k, (own, at) in enumerate(self._places(rows, which, lambda form: form.taken)):
+        """Yield, for each place of values that are taken or unwanted, the sets that rows have."""
+        of_forms = [(*f.taken, *(place for place, _ in f.unwanted)) for f in self.forms]
+        for k in range(max(map(len, of_forms), default=0)):
+            own, at = self._place(k, of_forms, rows, which)
             is_here = [places[k : k + 1] == (TAKEN,) for places in of_forms]
             texts = np.array(self.points.operands.texts(at), np.object_)
             here = np.flatnonzero(np.array(is_here, np.bool_)[which[own]])
             texts[here] = self.points.tuples.taken_or_none()[rows[own[here]]]
-            yield HashSets.of(own, texts.tolist())
+            are_unwanted = np.array([len(f.taken) <= k for f in self.forms], np.bool_)
+            some = np.flatnonzero(are_unwanted[which[own]])
+            texts[some] = None
+            places = [len(f.words) + k - len(f.taken) for f in self.forms]
+            found = list(self._found(places, which[own[some]], at[some]))
+            of_found = np.repeat(own[some], np.fromiter(map(len, found), np.int64, len(found)))
+            words = [word for each in found for word in each]
+            members = of_found, *hash_values(pa.array(words, pa.string()))
+            yield HashSets.of(own, texts.tolist(), members)

@@ -23,10 +23,15 @@ class HashSets:
     others: Hashes
 
     @classmethod
-    def of(cls, rows: Ints, texts: Sequence[str | None]) -> HashSets:
-        """Return the sets of some rows as they are spelled; the others have empty ones."""
-        nothing = np.zeros(0, np.uint64)
-        keys, others = [nothing], [nothing]
+    def of(
+        cls, rows: Ints, texts: Sequence[str | None], members: tuple[Ints, Hashes, Hashes]
+    ) -> HashSets:
+        """Return the sets of some rows as they are spelled; the others have empty ones.
+
+        Those of other rows have `members`, given with the row of each.
+        """
+        of_members, first_of_members, other_of_members = members
+        keys, others = [first_of_members + _salts(of_members)], [other_of_members]
         for salt, text in zip(_salts(rows), texts, strict=True):
             if text:
                 first, other = hashes_in(text)

@@ -16,7 +16,7 @@ from xpath_eval.textindex import TextIndex
 from xscl.evaluation import values_of_optional
 from xscl.functions import to_double
 from xscl.pattern import INEQUALITIES
-from xscl.texttests import TEXT_TESTS
+from xscl.texttests import NEGATED, TEXT_TESTS
 
 __all__ = ["DocumentValues"]
 
@@ -38,27 +38,36 @@ class DocumentValues:
         distinct, self._inverse = np.unique(documents, return_inverse=True)
         operands = Operands.of(rows(distinct.tolist()))
         index, at = positions(variable, distinct)
-        self._texts: list[list[str]] = [[] for _ in distinct]
+        self._nodes: list[list[list[str]]] = [[] for _ in distinct]
         is_of_several = any(test.is_of_several for test in tests)
         for document, text in zip(
             index.tolist(), operands.texts(operands.starts[index] + at), strict=True
         ):
             if text is not None:
-                self._texts[document] += values_of_optional(text) if is_of_several else [text]
+                texts = list(values_of_optional(text)) if is_of_several else [text]
+                self._nodes[document].append(texts)
+        self._texts = [[text for texts in nodes for text in texts] for nodes in self._nodes]
         self._with_words = self._find_words(tests)
 
     def _find_words(self, tests: Collection[Test]) -> Mapping[Test, Sequence[int]]:
         """Return the documents with what each test looks for in texts."""
         index = TextIndex[Test]()
+        negated: set[Test] = set()
         for test in tests:
-            if test.operator in TEXT_TESTS:
-                index.add(test.operator, str(test.data), test)
+            operator = test.operator.removeprefix(NEGATED)
+            if operator in TEXT_TESTS:
+                index.add(operator, str(test.data), test)
+                if operator != test.operator:
+                    negated.add(test)
         found: dict[Test, list[int]] = {}
-        for document, texts in enumerate(self._texts if len(index) else ()):
-            tests_found: set[Test] = set()
-            for text in texts:
-                index.find(text, tests_found)
-            for test in tests_found:
+        for document, nodes in enumerate(self._nodes if len(index) else ()):
+            fulfilled: set[Test] = set()
+            for texts in nodes:
+                tests_found: set[Test] = set()
+                for text in texts:
+                    index.find(text, tests_found)
+                fulfilled |= tests_found ^ negated
+            for test in fulfilled:
                 found.setdefault(test, []).append(document)
         return found
 
@@ -75,7 +84,7 @@ class DocumentValues:
         operator, data = test.operator, test.data
         assert isinstance(data, (str, float)), "it is written out"
         held: Flags
-        if operator in TEXT_TESTS:
+        if operator.removeprefix(NEGATED) in TEXT_TESTS:
             held = np.zeros(len(self._texts), np.bool_)
             held[np.array(self._with_words.get(test, ()), np.int64)] = True
         elif operator in INEQUALITIES:
