@@ -3,6 +3,9 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := broker feeds joins templates xpath_eval xscl
+LOOPS_OF := joins.sequences.lockstep joins.sequences.counting joins.similarity joins.memory \
+	joins.signature
+LOOPS := $(shell grep -rl --include='*.py' 'templates.compil' joins templates)
 FIND_PYTHON := for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
 	command -v $$python >/dev/null 2>&1 || continue; \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
@@ -20,7 +23,7 @@ install: $(VENV)/.runtime ## set up .venv with the broker in it
 demo: $(VENV)/.runtime ## show the whole broker at work on example feeds (one to two minutes)
 	@$(BIN)/xscl demo
 
-test: $(VENV)/.dev $(VENV)/java-classes ## run all tests
+test: $(VENV)/.dev $(VENV)/java-classes $(VENV)/compiled-loops ## run all tests
 	@# Once, and not by each process that runs tests.
 	@$(BIN)/python -m compileall -q $(PACKAGES)
 	@$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
@@ -68,6 +71,11 @@ $(VENV)/.runtime: pyproject.toml | $(VENV)/bin/python
 $(VENV)/java-classes: $(VENV)/.dev broker/pipeline/jvm.py tests/support/class_archive.py
 	@rm -f $@
 	@PYTHONPATH=. $(BIN)/python tests/support/class_archive.py $@ || true
+
+# Processes that run tests would each compile what is not in files yet.
+$(VENV)/compiled-loops: $(VENV)/.dev $(LOOPS)
+	@printf '%s\n' $(LOOPS_OF) | xargs -P 2 -I module $(BIN)/python -m module.compilation
+	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing into $(VENV). Once, and it takes a few minutes: PySpark alone is 450 MB." >&2

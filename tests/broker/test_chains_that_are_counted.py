@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from histories.history import history_matches, parse_history
 from histories.runs import Way, run_history
 from support.counted_runs import asked
+from support.examples import some
 from support.kit import document, parse_case, us
 from support.runners import lines, run_engine, run_oracle
 
@@ -62,7 +63,8 @@ def _documents() -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("source", "stream"), [(BY_ELEMENTS, "S"), (BY_ELEMENTS, "P"), (BY_STEPS, "S"), (DRAWN, "P")]
+    ("source", "stream"),
+    some([(BY_ELEMENTS, "P"), (BY_ELEMENTS, "S"), (BY_STEPS, "S"), (DRAWN, "P")], 2),
 )
 def test_statements_come_go_pause_and_look_back(source: str, stream: str) -> None:
     query = f"SELECT <n>{{count()}}</n> FROM {source.format(s=stream)} MATCH ANY"

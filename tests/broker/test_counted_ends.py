@@ -6,13 +6,14 @@ import json
 import random
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 
 import pytest
 from support.budget_runs import Way, run, stream
 from support.budgets import UNLIMITED
 from support.counted_runs import asked
 from support.counted_runs import stream as events
-from support.examples import examples
+from support.examples import examples, some
 from support.runners import lines, run_engine
 
 import xscl
@@ -37,8 +38,7 @@ def test_the_size_of_a_number_of_runs_is_that_of_its_text(count: int) -> None:
     assert told_apart.size == len(told_apart.spell())
 
 
-@pytest.mark.parametrize("batch", [1, 7, 60])
-@pytest.mark.parametrize("most", [5, 17])
+@pytest.mark.parametrize(("batch", "most"), some(product([1, 7, 60], [5, 17]), 3))
 def test_an_end_counts_as_a_match_whatever_the_batch(batch: int, most: int) -> None:
     text = ROWS.format(within=9, long="0 s", least=3)
     free = run({"counts": text}, UNLIMITED, OWN, 1)
@@ -50,8 +50,7 @@ def test_an_end_counts_as_a_match_whatever_the_batch(batch: int, most: int) -> N
     assert few.of("counts") == free.of("counts", pause.docid)
 
 
-@pytest.mark.parametrize("batch", [1, 7, 60])
-@pytest.mark.parametrize("long", ["0 s", "2 h"])
+@pytest.mark.parametrize(("batch", "long"), some(product([1, 7, 60], ["0 s", "2 h"]), 3))
 def test_subscriptions_to_counted_runs_have_the_rows_of_their_numbers(
     batch: int, long: str
 ) -> None:
@@ -73,8 +72,11 @@ def test_subscriptions_to_counted_runs_have_the_rows_of_their_numbers(
     assert len(found) == len(expected)
 
 
-@pytest.mark.parametrize("having", ["", "HAVING count() >= 3", "HAVING 2 != count()"])
-@pytest.mark.parametrize("more", ["GRACE 0 s", "GRACE 2 s", "GRACE 0 s LIMIT 2 PER 9 s"])
+HAVING = ("", "HAVING count() >= 3", "HAVING 2 != count()")
+MORE = ("GRACE 0 s", "GRACE 2 s", "GRACE 0 s LIMIT 2 PER 9 s")
+
+
+@pytest.mark.parametrize(("having", "more"), some(product(HAVING, MORE), 4))
 def test_ends_in_order_have_the_rows_that_others_have(
     having: str, more: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from support.examples import size
+from support.examples import size, some
 
 import xscl
 from broker.documents.document import Document
@@ -83,7 +83,7 @@ def rows(
     return lines
 
 
-@pytest.mark.parametrize("having", HAVING)
+@pytest.mark.parametrize("having", some(HAVING, 6))
 def test_rows_of_many_lengths_are_those_of_few(
     having: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

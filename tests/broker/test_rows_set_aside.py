@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from support.examples import size
+from support.examples import size, some
 
 import xscl
 from broker.documents.document import Document
@@ -70,7 +70,7 @@ def lines(queries: list[RegisteredQuery], found: list[Document], batch: int) -> 
     return sorted(rows)
 
 
-@pytest.mark.parametrize("name", STATEMENTS)
+@pytest.mark.parametrize("name", some(STATEMENTS, 5))
 def test_rows_are_those_of_matches_that_are_all_made(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

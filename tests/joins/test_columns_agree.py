@@ -71,7 +71,7 @@ def test_cases_of_runs_are_found_alike(name: str) -> None:
 
 def test_chains_over_numbers_are_found_alike() -> None:
     wrong: list[int] = []
-    for seed in range(examples(12)):
+    for seed in range(examples(7)):
         case = parse_case(column_case(RandomChooser(seed)))
         found = in_columns(case, random.Random(seed))
         if found != lines(run_engine(case, limits=ONE_BY_ONE)):
@@ -141,7 +141,7 @@ FOLDED = (
 )
 
 
-@pytest.mark.parametrize("text", FOLDED)
+@pytest.mark.parametrize("text", some(FOLDED, 2))
 def test_what_is_folded_is_found_in_columns(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = case_of_texts(text, random.Random(text))
     one_by_one = lines(run_engine(case, limits=ONE_BY_ONE))
@@ -162,7 +162,7 @@ BEHIND_NEXT = (
 )
 
 
-@pytest.mark.parametrize("text", BEHIND_NEXT)
+@pytest.mark.parametrize("text", some(BEHIND_NEXT, 3))
 def test_repetitions_behind_next_are_found_in_columns(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,7 +190,7 @@ def test_what_stands_before_next_may_be_too_many_runs(in_columns: bool) -> None:
     assert pauses == [3]
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", some(TEXTS, 4))
 def test_texts_that_are_compared_are_those_that_the_oracle_compares(text: str) -> None:
     chance = random.Random(text)
     case = case_of_texts(text, chance)

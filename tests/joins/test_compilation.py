@@ -16,7 +16,7 @@ COLD = """
 import logging
 from pathlib import Path
 
-from joins.similarity.compilation import LOOPS
+from joins.signature import compilation
 from support.kit import cases, check
 from support.runners import run_engine
 from support.tiny_limits import matching
@@ -24,16 +24,17 @@ from support.tiny_limits import matching
 logging.basicConfig(format="%(message)s", level=logging.INFO)
 
 def check_some():
-    texts = [text for name, text in cases() if name.startswith("similarity:")]
-    for text in texts[:4]:
-        check(text, lambda case: run_engine(case, limits=matching(compiled_sets=0)))
+    limits = matching(few_pairs=0, compiled_pairs=0)
+    for _, text in list(cases())[:4]:
+        check(text, lambda case: run_engine(case, limits=limits))
 
 check_some()
-LOOPS._process.wait()
+compilation._LOOPS._process.wait()
 kept = sorted(Path(CACHE).rglob("*.nbc"))
 assert kept
 logging.info("compiled")
 check_some()
+assert compilation._LOOPS.are_ready()
 # All that is called has been compiled before.
 assert sorted(Path(CACHE).rglob("*.nbc")) == kept
 """
@@ -45,9 +46,8 @@ def test_array_operations_join_until_loops_are_compiled(tmp_path: Path) -> None:
     ran = run(COLD.replace("CACHE", repr(str(tmp_path))), NUMBA_CACHE_DIR=str(tmp_path))
     assert ran.returncode == 0, ran.stderr
     said = ran.stderr.splitlines()
-    assert "a process of its own compiles the loops that join by similarity" in said[0]
-    assert said[1] == "compiled"
-    assert set(said[2:]) == {"compiled loops join by similarity from now on"}
+    assert "a process of its own compiles the loops that compare pairs" in said[0]
+    assert said[1:] == ["compiled"]
 
 
 FAILING = """
