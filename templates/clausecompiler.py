@@ -481,9 +481,9 @@ class Compiler:
             if sides[side].source.block is None:
                 continue
             if parent >= 0:
-                self.edges.append(held_once((variables[parent], variables[i])))
+                self.edges.append((variables[parent], variables[i]))
             elif i not in parents:
-                self.edges.append(held_once((variables[i], variables[i])))
+                self.edges.append((variables[i], variables[i]))
 
     def _give_stream(self, clause: Clause, *, has_one_box: bool) -> None:
         """Give the clause a stream for its tuples, with a variable for each carried term."""

@@ -17,9 +17,10 @@ that differ in variables only are not searched again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from templates.heldonce import held_once
@@ -89,10 +90,11 @@ def reduced_template(graph: JoinGraph) -> tuple[Template, TemplateRow, Mapping[N
         found = ((s, old, new) for s, side in enumerate(moved) for old, new in side.items())
         return template, row, {(s, old): place[s, new] for s, old, new in found}
     template, orders = form
-    each = [_variables(graph, order) for order in orders]
+    variables = [node.variable for side in graph.sides for node in side]
+    each = [order.variables(variables) for order in orders]
     least = min(each)
-    order = orders[each.index(least)]
-    return template, TemplateRow(least), dict(zip(order, range(len(order)), strict=True))
+    nodes = orders[each.index(least)].nodes
+    return template, TemplateRow(least), dict(zip(nodes, range(len(nodes)), strict=True))
 
 
 def template_of(graph: JoinGraph) -> tuple[Template, TemplateRow, Mapping[NodeRef, int]]:
@@ -126,7 +128,7 @@ def _reduced_form(
     forms: tuple[tuple[tuple[int, bool], ...], ...],
     value_joins: tuple[tuple[int, int], ...],
     residuals: tuple[ResidualEdge, ...],
-) -> tuple[Template, tuple[tuple[NodeRef, ...], ...]] | None:
+) -> tuple[Template, tuple[_Order, ...]] | None:
     """Return the template of a minor, and every order that gives it of the nodes as they were."""
     sides = tuple(tuple(GraphNode(0, *each) for each in side) for side in forms)
     minor, moved = reduce(JoinGraph(sides, value_joins, residuals))
@@ -137,7 +139,27 @@ def _reduced_form(
     before = {
         (s, new): held_once((s, old)) for s, side in enumerate(moved) for old, new in side.items()
     }
-    return form.template, tuple(tuple([before[node] for node in own]) for own in form.orders)
+    size = len(forms[LEFT])
+    orders: list[_Order] = []
+    for own in form.orders:
+        nodes = tuple([before[node] for node in own])
+        places = [i if side == LEFT else size + i for side, i in nodes]
+        orders.append(_Order(nodes, _taken(places)))
+    return form.template, tuple(orders)
+
+
+class _Order(NamedTuple):
+    """An order of some nodes; `variables` takes theirs out of those of all nodes, side by side."""
+
+    nodes: tuple[NodeRef, ...]
+    variables: Callable[[Sequence[int]], tuple[int, ...]]
+
+
+def _taken(places: Sequence[int]) -> Callable[[Sequence[int]], tuple[int, ...]]:
+    if len(places) == 1:
+        [place] = places
+        return lambda variables: (variables[place],)
+    return itemgetter(*places)
 
 
 @lru_cache(maxsize=_FORMS_KEPT)

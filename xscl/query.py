@@ -395,7 +395,7 @@ class Query:
 
     def visible_in(self, blocks: Iterable[int]) -> tuple[str, ...]:
         """Return the visible variables of a tuple of some blocks."""
-        roots = tuple(self.blocks[block].root for block in blocks)
+        roots = tuple([self.blocks[block].root for block in blocks])
         if isinstance(self.select, SelectAll):
             return roots
         bound = {variable.name for variable in self.variables}
