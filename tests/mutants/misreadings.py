@@ -51,6 +51,8 @@ def residuals_inside(query: Query) -> set[Residual]:
         )
         for residual in (r for d in operator.disjuncts for r in d.residuals):
             names = variables_of(residual)
+            if not names <= block_of.keys():
+                continue  # a value of FOLD is of no block
             if len(names) > 1 and len({block_of[name] in lefts for name in names}) == 1:
                 found.add(residual)
     return found

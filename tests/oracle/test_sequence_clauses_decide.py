@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from generators.choosers import RandomChooser
-from generators.clause_coverage import Coverage
+from generators.clause_coverage import CLAUSES, Coverage
 from generators.column_cases import column_case, column_run_case
 from generators.counted_cases import counted_case
 from generators.ordered_cases import ordered_case
@@ -45,3 +45,11 @@ def test_every_clause_of_sequences_decides_in_a_generated_case() -> None:
         coverage.add(case, run_oracle(case), undecided)
         undecided = [each for each in undecided if not coverage.decides[each.name]]
     assert [clause.name for clause in undecided] == []
+
+
+def test_a_value_of_fold_stands_in_no_operand() -> None:
+    coverage = Coverage()
+    case = parse_case(column_case(RandomChooser(44)))
+    inside = [each for each in CLAUSES if each.name == "4 residual: inside one operand"]
+    coverage.add(case, run_oracle(case), inside)
+    assert not coverage.decides.total()
