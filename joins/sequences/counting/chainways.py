@@ -137,16 +137,17 @@ class WaysByElements:
         """Take elements that end last: of each a sum is asked, and each is added to some."""
         if nodes[0].end_us <= max(self._apart_us, self._newest_us - 1):
             return None
-        sums, last = self._sums, self._last
+        sums, last, bounded = self._sums, self._last, self._windows_us
         found: list[int] = []
         for node in nodes:
             ways, end_us = int(node.begins), node.end_us
-            if node.step in self._windows_us:
+            if bounded and node.step in bounded:
                 ways = self._ways_to_run(node)
-            for place, asked in () if node.step in self._windows_us else node.asks:
-                own = sums.get(place)
-                if own is not None:
-                    ways += own.ways_to(end_us, end_us, asked)
+            else:
+                for place, asked in node.asks:
+                    own = sums.get(place)
+                    if own is not None:
+                        ways += own.ways_to(end_us, end_us, asked)
             node.ways = ways
             self._add(node)
             found.append(ways if node.step == last else 0)
@@ -174,6 +175,15 @@ class WaysByElements:
         """Return how many ways lead to an element of a repetition with a window before it."""
         return self._run(node.step, node.same).ways_to(node.end_us) if node.asks else 0
 
+    def _add_to_run(self, node: ChainNode, place: Place) -> None:
+        """Add a node to what a repetition with a window before it is counted by."""
+        step, is_further, _ = place
+        run = self._run(step, node.same)
+        if not is_further:
+            run.add_left(node.end_us, node.ways)
+        elif node.asks:
+            run.add_element(node.end_us)
+
     def _run(self, step: int, same: Key) -> RunSums:
         run = self._runs.get((step, same))
         if run is None:
@@ -181,14 +191,10 @@ class WaysByElements:
         return run
 
     def _add(self, node: ChainNode) -> None:
-        sums = self._sums
+        sums, bounded = self._sums, self._windows_us
         for place, given in node.gives:
-            step, is_further, _ = place
-            if step in self._windows_us:
-                if not is_further:
-                    self._run(step, node.same).add_left(node.end_us, node.ways)
-                elif node.asks:
-                    self._run(step, node.same).add_element(node.end_us)
+            if bounded and place[0] in bounded:
+                self._add_to_run(node, place)
                 continue
             own = sums.get(place)
             if own is None:
