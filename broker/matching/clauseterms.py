@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker.matching.boxes.columns import Ints
-from broker.matching.boxes.forms import BoundPlace, of_value
+from broker.matching.boxes.form import BoundPlace, of_value
 from broker.matching.boxes.lists import GrowingLists
 from broker.matching.rendering.form import MatchForm, MatchForms
 from templates.clause import (

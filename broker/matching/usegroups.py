@@ -21,7 +21,7 @@ import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.boxes.doublekeys import as_doubles, as_keys
-from broker.matching.boxes.forms import BoundPlace
+from broker.matching.boxes.form import BoundPlace
 from broker.matching.boxes.index import Box
 from broker.matching.uses import Use
 from joins import UNBOUNDED

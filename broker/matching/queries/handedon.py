@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any, Protocol
 
-from broker.matching.boxes.forms import box_of
+from broker.matching.boxes.form import box_of
 from broker.matching.boxes.index import Box
 from broker.matching.uses import Strings, Topic, Use
 from joins import Largest

@@ -1,0 +1,190 @@
+"""What tuples ask, worked out in columns for each form that they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from broker.matching.boxes.columns import Doubles, Flags, Hashes, Ints
+from broker.matching.boxes.form import BoundPlace, Form
+from broker.matching.boxes.hashsets import HashSets
+from broker.matching.boxes.index import Asks, mixed
+from broker.matching.boxes.numbers import ends_of, is_made, numbers_of
+from broker.matching.boxes.points import Points
+from broker.matching.boxes.soughtwords import SoughtWords
+from joins import hash_values
+from templates.clause import SPAN, TAKEN, WINDOW, Number, Place, Solution
+
+__all__ = ["AskingTuples"]
+
+_NOTHING = -np.inf
+"""What a tuple has where its form tests no bound: it passes each one."""
+
+
+_Ends = dict[tuple[int, Solution], tuple[Doubles, Doubles]]
+"""Both ends of solutions, by the form that asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskingTuples:
+    """Tuples that ask, and the forms that they meet, each with its number and its words."""
+
+    points: Points
+    forms: Sequence[Form]
+    numbers: Ints
+    words: Sequence[Sequence[SoughtWords]]
+
+    def asks(self, rows: Ints, which: Ints) -> Asks:
+        """Return what each of some rows asks by one of the forms."""
+        keys = self.numbers[which].astype(np.uint64)
+        others = keys.copy()
+        is_known = np.ones(len(rows), np.bool_)
+        of_forms = [form.equal for form in self.forms]
+        for k in range(max(map(len, of_forms), default=0)):
+            own, at = self._place(k, of_forms, rows, which)
+            known, first, other = self.points.operands.hashes(at)
+            is_window = [places[k : k + 1] == (WINDOW,) for places in of_forms]
+            windows = np.flatnonzero(np.array(is_window, np.bool_)[which[own]])
+            spans = self.points.spans[rows[own[windows]]]
+            known[windows] = True
+            first[windows], other[windows] = hash_values(pa.array(spans.astype(str), pa.string()))
+            keys[own], others[own] = mixed(keys[own], first), mixed(others[own], other)
+            is_known[own[~known]] = False
+        rows, which = rows[is_known], which[is_known]
+        keys, others = keys[is_known], others[is_known]
+        for k in range(max((len(form.words) for form in self.forms), default=0)):
+            rows, which, keys, others = self._with_words(k, rows, which, keys, others)
+        points = self.points
+        return Asks(
+            rows,
+            self.numbers[which],
+            keys,
+            others,
+            points.spans[rows],
+            points.docids_min[rows],
+            *self._bounds(rows, which),
+            self._excluded(rows, which),
+            list(self._taken(rows, which)),
+        )
+
+    def _places(
+        self, rows: Ints, which: Ints, places_of: Callable[[Form], Sequence[Place]]
+    ) -> Iterator[tuple[Ints, Ints]]:
+        """Yield, for each place in order, which rows have it, and where its value is."""
+        of_forms = [places_of(form) for form in self.forms]
+        for k in range(max(map(len, of_forms), default=0)):
+            yield self._place(k, of_forms, rows, which)
+
+    def _place(
+        self, k: int, of_forms: Sequence[Sequence[Place]], rows: Ints, which: Ints
+    ) -> tuple[Ints, Ints]:
+        """Return which rows have a place `k`, and where its value is."""
+        has = np.array([len(places) > k for places in of_forms], np.bool_)
+        table = np.array([places[k] if len(places) > k else SPAN for places in of_forms])
+        own = np.flatnonzero(has[which])
+        return own, self.points.values_at(rows[own], *table[which[own]].T)
+
+    def _with_words(
+        self, k: int, rows: Ints, which: Ints, keys: Hashes, others: Hashes
+    ) -> tuple[Ints, Ints, Hashes, Hashes]:
+        """Return a row for each word that is found at the place of the forms' words `k`."""
+        counts = np.ones(len(rows), np.int64)
+        found: list[str] = []
+        of_forms = [[place for place, _ in form.words] for form in self.forms]
+        own, at = self._place(k, of_forms, rows, which)
+        places = [k] * len(self.forms)
+        for row, words in zip(own.tolist(), self._found(places, which[own], at), strict=True):
+            counts[row] = len(words)
+            found += words
+        index = np.repeat(np.arange(len(rows)), counts)
+        own = np.flatnonzero(np.isin(index, own))
+        rows, which, keys, others = rows[index], which[index], keys[index], others[index]
+        first, other = hash_values(pa.array(found, pa.string()))
+        keys[own], others[own] = mixed(keys[own], first), mixed(others[own], other)
+        return rows, which, keys, others
+
+    def _found(self, places: Sequence[int], which: Ints, at: Ints) -> Iterator[list[str]]:
+        """Yield what is found of what a form looks for at one of its places, by form, in texts."""
+        known: dict[tuple[int, int], list[str]] = {}
+        texts = self.points.operands.texts(at)
+        for form, place, text in zip(which.tolist(), at.tolist(), texts, strict=True):
+            words = known.get((form, place))
+            if words is None:
+                words = [] if text is None else self.words[form][places[form]].found(text)
+                known[form, place] = words
+            yield words
+
+    def _bounds(self, rows: Ints, which: Ints) -> tuple[list[Doubles], list[Flags]]:
+        values: list[Doubles] = []
+        are_strict: list[Flags] = []
+        ends: _Ends = {}
+        places = self._places(rows, which, lambda form: [_read(each) for each in form.bounds])
+        for k, (own, at) in enumerate(places):
+            bounds = [form.bounds[k] if len(form.bounds) > k else None for form in self.forms]
+            is_negated = np.array([b is not None and b.is_from_below for b in bounds], np.bool_)
+            is_strict = np.array([b is not None and b.is_strict for b in bounds], np.bool_)
+            doubles = self.points.operands.doubles(at)
+            for i, bound in enumerate(bounds):
+                if bound is not None and is_made(bound.place):
+                    of_form = np.flatnonzero(which[own] == i)
+                    doubles[of_form] = self._made(bound.place, i, rows[own[of_form]], ends)
+            column = np.full(len(rows), _NOTHING)
+            column[own] = np.where(is_negated[which[own]], -doubles, doubles)
+            values.append(column)
+            are_strict.append(is_strict[which])
+        return values, are_strict
+
+    def _made(self, place: Place | Number, form: int, rows: Ints, ends: _Ends) -> Doubles:
+        """Return numbers of the tuples of a form; both ends of a solution are found together."""
+        if not isinstance(place, Solution):
+            return numbers_of(self.points, place, rows)
+        key = form, place._replace(is_least=True)
+        if key not in ends:
+            ends[key] = ends_of(self.points, place, rows)
+        least, largest = ends[key]
+        return least if place.is_least else largest
+
+    def _excluded(self, rows: Ints, which: Ints) -> list[tuple[Flags, Hashes, Hashes]]:
+        found: list[tuple[Flags, Hashes, Hashes]] = []
+        operands = self.points.operands
+        places = self._places(rows, which, lambda form: form.excluded)
+        for k, (own, at) in enumerate(places):
+            is_known = np.zeros(len(rows), np.bool_)
+            first, other = np.zeros((2, len(rows)), np.uint64)
+            of_several = [not f.of_several.isdisjoint(f.excluded[k : k + 1]) for f in self.forms]
+            are_several = np.array(of_several, np.bool_)[which[own]]
+            for some, hashes in (
+                (~are_several, operands.hashes),
+                (are_several, operands.only_hashes),
+            ):
+                if some.any():
+                    is_known[own[some]], first[own[some]], other[own[some]] = hashes(at[some])
+            found.append((is_known, first, other))
+        return found
+
+    def _taken(self, rows: Ints, which: Ints) -> Iterator[HashSets]:
+        """Yield, for each place of values that are taken or unwanted, the sets that rows have."""
+        of_forms = [(*f.taken, *(place for place, _ in f.unwanted)) for f in self.forms]
+        for k in range(max(map(len, of_forms), default=0)):
+            own, at = self._place(k, of_forms, rows, which)
+            is_here = [places[k : k + 1] == (TAKEN,) for places in of_forms]
+            texts = np.array(self.points.operands.texts(at), np.object_)
+            here = np.flatnonzero(np.array(is_here, np.bool_)[which[own]])
+            texts[here] = self.points.tuples.taken_or_none()[rows[own[here]]]
+            are_unwanted = np.array([len(f.taken) <= k for f in self.forms], np.bool_)
+            some = np.flatnonzero(are_unwanted[which[own]])
+            texts[some] = None
+            places = [len(f.words) + k - len(f.taken) for f in self.forms]
+            found = list(self._found(places, which[own[some]], at[some]))
+            of_found = np.repeat(own[some], np.fromiter(map(len, found), np.int64, len(found)))
+            words = [word for each in found for word in each]
+            members = of_found, *hash_values(pa.array(words, pa.string()))
+            yield HashSets.of(own, texts.tolist(), members)
+
+
+def _read(bound: BoundPlace) -> Place:
+    """Return the place whose value is read for a bound; of a number that is made, some place."""
+    return bound.place if isinstance(bound.place, Place) else SPAN

@@ -1,0 +1,137 @@
+"""The form of boxes: the places that they test, with how.
+
+Boxes of one form differ in data alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from broker.matching.boxes.index import LOOSE, Box
+from templates.clause import NONE_OF, Clause, Number, Place, Solution, Test
+from templates.computed import LARGEST_SOLVED
+from xscl.functions import to_double
+from xscl.path import Parameter
+from xscl.pattern import INEQUALITIES
+from xscl.prefilters import spell_number
+from xscl.texttests import NEGATED, TEXT_TESTS
+
+__all__ = ["BoundPlace", "Form", "box_of", "of_value"]
+
+_NOWHERE: frozenset[Place] = frozenset()
+
+
+class BoundPlace(NamedTuple):
+    """A place that is held against bounds: from below, where it is negated, or from above."""
+
+    place: Place | Number
+    is_from_below: bool
+    is_strict: bool
+
+    @classmethod
+    def of(cls, test: Test) -> BoundPlace:
+        """Return how a test holds what is at its place against data."""
+        return cls(test.place, test.operator[0] == ">", len(test.operator) == 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The places that boxes of a class test; `words` have an operator of `TEXT_TESTS` each.
+
+    So have `unwanted`, whose places must have none of them.
+
+    Texts at places `of_several` stand for several values, of which a test holds for one.  There `=`
+    is of numbers, and one of the operators.
+    """
+
+    query_class: int
+    equal: tuple[Place, ...]
+    excluded: tuple[Place, ...]
+    taken: tuple[Place, ...]
+    bounds: tuple[BoundPlace, ...]
+    words: tuple[tuple[Place, str], ...]
+    unwanted: tuple[tuple[Place, str], ...]
+    of_several: frozenset[Place]
+
+    @property
+    def has_tests(self) -> bool:
+        """Whether boxes test something but windows and registration points."""
+        without = self.excluded or self.taken or self.unwanted
+        return bool(self.equal or without or self.bounds or self.words)
+
+    @property
+    def sought(self) -> tuple[tuple[Place, str], ...]:
+        """What is looked for in texts: what must be there, then what must not."""
+        return (*self.words, *self.unwanted)
+
+    def sought_by(self, box: Box) -> tuple[str, ...]:
+        """Return what a box looks for, in the same order."""
+        return (*box.equal[len(self.equal) :], *box.taken[len(self.taken) :])
+
+    @classmethod
+    def of(cls, query_class: int, clause: Clause) -> Form:
+        """Return the form of the boxes of a clause."""
+        box = clause.box
+        return cls(
+            query_class,
+            tuple([of_value(t.place) for t in box if t.operator == "=" and not t.is_of_several]),
+            tuple([of_value(test.place) for test in box if test.operator == "!="]),
+            tuple([of_value(test.place) for test in box if test.operator == NONE_OF]),
+            tuple([BoundPlace.of(test) for test in box if test.operator in INEQUALITIES]),
+            tuple(
+                [
+                    (of_value(test.place), test.operator)
+                    for test in box
+                    if test.operator in TEXT_TESTS or (test.operator == "=" and test.is_of_several)
+                ]
+            ),
+            tuple(
+                [
+                    (of_value(test.place), test.operator.removeprefix(NEGATED))
+                    for test in box
+                    if test.operator.startswith(NEGATED)
+                ]
+            ),
+            frozenset([of_value(test.place) for test in box if test.is_of_several]) or _NOWHERE,
+        )
+
+
+def of_value(place: Place | Number) -> Place:
+    """Return a place that has a value of its own, as those of strings do."""
+    assert isinstance(place, Place)
+    return place
+
+
+def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int) -> Box:
+    """Return the box of a clause under an assignment.
+
+    Its words stand behind what must be equal, unwanted ones behind what must not be taken.
+    """
+    equal: list[str] = []
+    bounds: list[float] = []
+    words: list[str] = []
+    excluded: list[str] = []
+    taken: list[str] = []
+    unwanted: list[str] = []
+    for test in clause.box:
+        operator, data = test.operator, test.data
+        given: Any = values[data.name] if isinstance(data, Parameter) else data
+        if operator in INEQUALITIES:
+            bound = to_double(given) if isinstance(given, str) else float(given)
+            bound = -bound if operator[0] == ">" else bound
+            is_beyond = isinstance(test.place, Solution) and abs(bound) > LARGEST_SOLVED
+            bounds.append(LOOSE if is_beyond else bound)
+        elif operator == "=" and test.is_of_several:
+            words.append(spell_number(given))
+        elif operator == "=":
+            equal.append(str(given))
+        elif operator == "!=":
+            excluded.append(str(given))
+        elif operator.startswith(NEGATED):
+            unwanted.append(str(given))
+        else:
+            (taken if operator == NONE_OF else words).append(str(given))
+    sets = (*taken, *unwanted)
+    return Box((*equal, *words), tuple(excluded), tuple(bounds), window_us, point, sets)
