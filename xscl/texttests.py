@@ -18,7 +18,7 @@ TEXT_TESTS = frozenset(
 """Their operators; that of `matches` has its flags in it, in order."""
 
 NEGATED = "not "
-"""Before an operator, that it holds for none of several values."""
+"""Stands before an operator that must hold for none of several values."""
 
 IN_NO_TEXT = "\0"
 """A character that XML has no way to write: who looks for it finds nothing."""

@@ -19,7 +19,7 @@ from oracle import described, operators
 from oracle.lines import render
 from oracle.operators import Tuple
 from oracle.output import build_output
-from oracle.runs import Runs
+from support.bounded import TooLargeError, bounded
 from support.kit import Case
 from support.query_parts import Part, parts, rewritten
 from support.runners import run_oracle
@@ -161,39 +161,27 @@ LOOKS_MAX = 20_000
 """So is a case in which so many elements are tried behind runs: a second or so."""
 
 
-class _TooManyError(Exception):
-    pass
-
-
 def _run(case: Case) -> Sequence[Match] | None:
     """Return what the oracle finds, unless that takes too many tuples; without idle outputs."""
     combine, made = operators._combine, 0
-    extended, looks = Runs.extended, 0
 
     def counted(left: Tuple, right: Tuple) -> Tuple:
         nonlocal made
         made += 1
         if made > TUPLES_MAX:
-            raise _TooManyError
+            raise TooLargeError
         return combine(left, right)
-
-    def looked(self: Runs, *arguments: Any) -> Any:
-        nonlocal looks
-        looks += 1
-        if looks > LOOKS_MAX:
-            raise _TooManyError
-        return extended(self, *arguments)
 
     def output(query: Query, *arguments: Any) -> tuple[str, str | None]:
         return ("", None) if query.publish is None else build_output(query, *arguments)
 
     with (
         patch.object(operators, "_combine", counted),
-        patch.object(Runs, "extended", looked),
+        bounded(looks_max=LOOKS_MAX),
         patch.object(described, "build_output", output),
     ):
         try:
             return run_oracle(case)
-        except (_TooManyError, AssertionError, LookupError, ValueError):
+        except (TooLargeError, AssertionError, LookupError, ValueError):
             # What is left without a clause may be no query that could be written.
             return None
