@@ -3,7 +3,7 @@
 A condition that is written out in a block, `[price < 10]`, is data where that costs no tuple: the
 node's **prefilter** has the path and the operator, and no constant, so statements that differ in
 constants have one node.  Evaluation leaves out documents that none of them can want; whose a node
-is, each one's box says, of the node's `Values`.  docs/tuples.md has the theory.
+is, each one's box says, of the node's `Values`.  docs/prefilters.md has the theory.
 """
 
 from __future__ import annotations

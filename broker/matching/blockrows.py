@@ -5,8 +5,8 @@ the pattern.  Such a tuple has no box to be looked up, no string to be held agai
 other tuple to be equal to.  So the rows of its stream are the columns of its documents, with the
 nodes and values that are carried.
 
-What is not so goes the way of all tuples (`collector`); `docs/tuples.md` says what, and why both
-ways come to the same.
+What is not so goes the way of all tuples (`collector`); `docs/common-streams.md` says what, and why
+both ways come to the same.
 """
 
 from __future__ import annotations
