@@ -166,6 +166,11 @@ class Test(NamedTuple):
     is_of_several: bool = False
 
     @property
+    def looks_in_texts(self) -> bool:
+        """Whether it holds of a text that has its data in it: a word, or one of several numbers."""
+        return self.operator in TEXT_TESTS or (self.operator == "=" and self.is_of_several)
+
+    @property
     def is_of_strings(self) -> bool:
         """Whether a parameter here must be given a string."""
         return self.place != WINDOW and self.operator in ("=", "!=", NONE_OF, *TEXT_TESTS)

@@ -7,7 +7,7 @@ for each variable that is carried.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -39,7 +39,7 @@ from templates.queryclass import QueryClass, SimilarPair
 from templates.readterms import ReadTerms, variables_apart
 from templates.tuplestreams import may_be_common, stream_name, tested_below
 from xscl.comparison import INSTANTS, REVISION
-from xscl.constants import breadth_of_constants
+from xscl.constants import breadth_of_constants, exclude_constants
 from xscl.evaluation import compile_condition
 from xscl.path import Parameter
 from xscl.pattern import (
@@ -87,6 +87,13 @@ class Catalog(Protocol):
 _FROM_OUTSIDE = Published(0, 0)
 
 
+def _operands(node: PlainNode) -> tuple[PlainNode, ...]:
+    """Return what a node of a plain source joins, or the block that it is."""
+    if isinstance(node, Operator):
+        return node.left, node.right
+    return (node.node if isinstance(node, From) else node,)
+
+
 def _blocks(source: ClauseSource) -> tuple[int, ...]:
     if source.below is not None:
         return source.below.blocks
@@ -99,7 +106,8 @@ class Compiler:
     """Compiles the clauses of one alternative, inner ones first.
 
     With `shares` statements that differ in data read common streams, where that is possible, and
-    have one class at the root, also where data are numbers and words that are written out.
+    have one class, also where data are numbers and words that are written out.  The alternative
+    `is_alone` where no other plain statement of the query may read the same inner operators.
     """
 
     query: Query
@@ -113,12 +121,14 @@ class Compiler:
     admitted: list[tuple[int, Admitted]] = field(default_factory=list)
     clauses: list[Clause] = field(default_factory=list)
     shares: bool = False
+    is_alone: bool = True
 
     def __post_init__(self) -> None:
         self.block_of = {variable.name: variable.block for variable in self.query.variables}
         # A parameter whose type is left open may be a number in some assignments (`QuerySet`).
         self.texts = {n for n, kind in self.query.parameters if kind not in ("number", "duration")}
         self._read: dict[int, ReadTerms] = {}
+        self._sharing = self._sharing_block() if self.shares else None
         self.look_at([o for disjunct in self.choice.values() for o in self.read(disjunct).operands])
 
     def look_at(self, asked: Iterable[Operand]) -> None:
@@ -172,21 +182,20 @@ class Compiler:
         """Compile an operator after those below it; `needed_above` are terms to be handed on."""
         has_words = node is self.query.root or self.has_one_box(node)
         build = partial(self.build, is_root=node is self.query.root, has_words=has_words)
-        sharing = self.sharing(node)
         if isinstance(node, int):
-            sides = [self.block_side(node, needed_above, sharing)]
+            sides = [self.block_side(node, needed_above)]
             clause = build(sides, Disjunct(), INFINITE_US, False, needed_above)
         elif isinstance(node, From):
             assert isinstance(node.node, int)  # no other is left in a plain statement
             disjunct = self.choice[id(node)]
-            sides = [self.block_side(node.node, needed_above | self.terms(disjunct), sharing)]
+            sides = [self.block_side(node.node, needed_above | self.terms(disjunct))]
             clause = build(sides, disjunct, INFINITE_US, False, needed_above)
         else:
             assert isinstance(node, Operator)
             disjunct = self.choice[id(node)]
             own = self.terms(disjunct)
             needed = needed_above | own
-            sides = [self._side(each, needed, sharing) for each in (node.left, node.right)]
+            sides = [self._side(each, needed) for each in (node.left, node.right)]
             window = node.window.length_us if isinstance(node.window, Window) else node.window
             if node is not self.query.root:
                 disjunct = self.without_implied(node, disjunct)
@@ -195,25 +204,32 @@ class Compiler:
         self.clauses.append(clause)
         return clause
 
-    def sharing(self, node: PlainNode) -> int | None:
-        """Return the block of a node whose written-out numbers and words are data, if one is.
+    def _sharing_block(self) -> int | None:
+        """Return the block whose written-out numbers and words are data, if one is.
 
-        It is one of those that the root joins.  Where both might be, it is the one that asks for
-        more documents: of what differs on both sides, most pairs would be nobody's.
+        It is one that the root joins, else one that an operator below it does.  Of several it is
+        the one that asks for more documents: of what differs in two, most pairs would be nobody's.
         """
-        if not self.shares or node is not self.query.root:
-            return None
-        if isinstance(node, Operator):
-            operands: tuple[PlainNode, ...] = (node.left, node.right)
-        else:
-            operands = (node.node if isinstance(node, From) else node,)
-        breadths = {
-            each: breadth_of_constants(self.query.blocks[each].path)
-            for each in operands
-            if isinstance(each, int)
-        }
-        best = max(breadths, key=breadths.__getitem__, default=None)
-        return best if best is not None and breadths[best] else None
+        level: list[PlainNode] = [self.query.root]
+        while level:
+            read = [block for node in level for block in self._blocks_with_data(node)]
+            breadths = {b: breadth_of_constants(self.query.blocks[b].path) for b in read}
+            best = max(breadths, key=breadths.__getitem__, default=None)
+            if best is not None and breadths[best]:
+                return best
+            level = [each for node in level for each in _operands(node) if each is not node]
+        return None
+
+    def _blocks_with_data(self, node: PlainNode) -> Iterator[int]:
+        """Yield the blocks that a node joins whose numbers and words may be data."""
+        is_root = node is self.query.root
+        if is_root or (self.is_alone and self.has_one_box(node)):
+            for block in _operands(node):
+                # Whose a tuple is, is told by what it has, and not by what it has not.
+                if isinstance(block, int) and (
+                    is_root or not exclude_constants(self.query.blocks[block].path)
+                ):
+                    yield block
 
     def without_implied(self, node: Operator, disjunct: Disjunct) -> Disjunct:
         """Return what an operator asks but for what follows from what the root asks."""
@@ -247,9 +263,9 @@ class Compiler:
         """
         return isinstance(node, Operator) and len(node.disjuncts) == 1
 
-    def _side(self, node: PlainNode, needed: frozenset[str], sharing: int | None) -> Side:
+    def _side(self, node: PlainNode, needed: frozenset[str]) -> Side:
         if isinstance(node, int):
-            return self.block_side(node, needed, sharing)
+            return self.block_side(node, needed)
         below = self.tuples(node, needed)
         node_of = {t: i for i, t in enumerate(below.carried, 1)}
         source = ClauseSource(None, below, below.query_class.stratum + 1, 0)
@@ -259,14 +275,11 @@ class Compiler:
         """Return the block that a term is of."""
         return self.block_of_term[name]
 
-    def block_side(self, block: int, needed: frozenset[str], sharing: int | None = None) -> Side:
-        """Return a block's pattern as a graph that keeps the terms needed and the constants.
-
-        The numbers and words of the block `sharing` are data.
-        """
+    def block_side(self, block: int, needed: frozenset[str]) -> Side:
+        """Return a block's pattern as a graph that keeps the terms needed and the constants."""
         of_term = self.block_of_term
         derived = {t: d for t, d in self.derived.items() if of_term[t] == block}
-        variables, shares = self._needed_of.get(block, set()), block == sharing
+        variables, shares = self._needed_of.get(block, set()), block == self._sharing
         return self.side_of(
             block, needed, variables, derived, self.dropped, shares_constants=shares
         )

@@ -53,8 +53,10 @@ def _compile(
     query = variant.query
     statements = plain_statements(query)
     if query.is_plain:
+        given = (point, catalog, published)
+        is_alone = len(statements) == 1
         return [
-            Compiler(statement, point, catalog, published, choice, shares=shares).compile()
+            Compiler(statement, *given, choice, shares=shares, is_alone=is_alone).compile()
             for statement in statements
             for choice in choices(statement.root)
         ]

@@ -234,7 +234,7 @@ class DecisionCompiler(Compiler):
         plain = tuple(v for v in names if self.block_of.get(v) not in of_elements)
         return plain + tuple(unit.run for unit in units)
 
-    def block_side(self, block: int, needed: frozenset[str], sharing: int | None = None) -> Side:
+    def block_side(self, block: int, needed: frozenset[str]) -> Side:
         """Return a block that binds what is needed here, and nothing that is asked elsewhere.
 
         Its numbers and words are filters: the streams of operands have them in their names.

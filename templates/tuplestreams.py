@@ -60,16 +60,19 @@ def may_be_common(clause: Clause, *, has_one_box: bool) -> bool:
     if not all(each is None or each.is_common for each in below):
         return False
     inherited = [test for s, each in enumerate(below) for test in tested_below(each, s)]
-    others = [test for test in clause.box[len(inherited) :] if test.operator != "="]
+    own = clause.box[len(inherited) :]
+    others = [test for test in own if test.operator != "=" or test.is_of_several]
     if not others:
         return True
-    carried = _carried_places(clause)
+    # What a block asks with constants is asked of the values of a node that stands at a carried
+    # one, or above it at a fixed height.
+    carried = _carried_places(clause).union(test.place for test in clause.constants)
     return has_one_box and all(_is_of_nodes(test, carried) for test in others)
 
 
-def _is_of_nodes(test: Test, carried: Collection[Place]) -> bool:
+def _is_of_nodes(test: Test, carried: Collection[Place | Number]) -> bool:
     """Return whether what a test says of a tuple is a matter of its carried nodes alone."""
-    if test.operator in TEXT_TESTS:
+    if test.operator in TEXT_TESTS or test.is_of_several:
         # Several assignments of a query may have different words, and one tuple.
         return test.place in carried and not isinstance(test.data, Parameter)
     if test.operator not in INEQUALITIES:
@@ -104,7 +107,7 @@ def tested_below(below: Clause | None, side: int) -> Iterator[Test]:
     first = 1 + len(below.carried)
     position = {place: first + i for i, place in enumerate(below.tested)}
     for test in below.box:
-        yield Test(place_at(side, -1, position[test.place]), test.operator, test.data)
+        yield test._replace(place=place_at(side, -1, position[test.place]))
     if below.window_us != INFINITE_US:
         yield _window_test(side, position[SPAN], below.window_us)
 

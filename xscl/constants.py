@@ -27,7 +27,7 @@ from xscl.path import (
 from xscl.prefilters import OPERANDS_MAX, Admitted, Prefilter, tag
 from xscl.texttests import IN_NO_TEXT, text_test
 
-__all__ = ["admitted_constant", "breadth_of_constants", "conjuncts"]
+__all__ = ["admitted_constant", "breadth_of_constants", "conjuncts", "exclude_constants"]
 
 
 def conjuncts(predicates: Iterable[Condition]) -> Iterator[Condition]:
@@ -82,13 +82,19 @@ def breadth_of_constants(path: Path) -> int:
     A text has few words; half of the bounds hold of a number.  What must not be there comes last:
     it holds nearly always, and statements mostly differ in what else they ask.
     """
-    found = [
-        _breadth(admitted[0])
-        for step in path.steps
-        for predicate in conjuncts(step.predicates)
-        if (admitted := admitted_constant(predicate)) is not None
-    ]
-    return max(found, default=0)
+    return max(map(_breadth, _prefilters(path)), default=0)
+
+
+def exclude_constants(path: Path) -> bool:
+    """Return whether a condition of a path's steps that may be data says what must not be there."""
+    return any(each.is_negated or each.operator == "!=" for each in _prefilters(path))
+
+
+def _prefilters(path: Path) -> Iterator[Prefilter]:
+    for step in path.steps:
+        for predicate in conjuncts(step.predicates):
+            if (admitted := admitted_constant(predicate)) is not None:
+                yield admitted[0]
 
 
 def _breadth(prefilter: Prefilter) -> int:

@@ -25,7 +25,6 @@ from templates.clause import (
 from templates.factor import Factor
 from xscl.pattern import INEQUALITIES
 from xscl.query import Query, Variable, term
-from xscl.texttests import TEXT_TESTS
 
 __all__ = ["NODE", "SPANNED", "ClauseFacts", "ClauseTerms", "TermTable"]
 
@@ -109,7 +108,7 @@ class ClauseTerms:
     @property
     def has_words(self) -> bool:
         """Whether the box looks for words in texts."""
-        return any(test.operator in TEXT_TESTS for test in self.clause.box)
+        return any(test.looks_in_texts for test in self.clause.box)
 
     @property
     def factors(self) -> tuple[Factor, ...]:

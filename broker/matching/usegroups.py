@@ -27,7 +27,6 @@ from broker.matching.uses import Use
 from joins import UNBOUNDED
 from templates.clause import SPAN, Clause
 from xscl.pattern import INEQUALITIES
-from xscl.texttests import TEXT_TESTS
 
 __all__ = [
     "CommonUse",
@@ -79,9 +78,10 @@ class TestedPositions:
         """Return the positions in the instances of a clause's stream."""
         first = 1 + len(clause.carried)
         at = {place: first + i for i, place in enumerate(clause.tested)}
-        equal = [at[test.place] for test in clause.box if test.operator == "="]
-        texts = [at[test.place] for test in clause.box if test.operator in TEXT_TESTS]
-        bounds = [test for test in clause.box if test.operator in INEQUALITIES]
+        box = clause.box
+        equal = [at[t.place] for t in box if t.operator == "=" and not t.is_of_several]
+        texts = [at[test.place] for test in box if test.looks_in_texts]
+        bounds = [test for test in box if test.operator in INEQUALITIES]
         numbers = [at[test.place] for test in bounds]
         how = map(BoundPlace.of, bounds)
         return cls(tuple(equal), tuple(texts), at[SPAN], tuple(numbers), tuple(how))

@@ -59,6 +59,21 @@ WITH_WORDS = (
     " AND matches(b/w, 'x.*z')",
     " AND matches(b/w, 'X', 'i')",
 )
+IN_A_BLOCK = (
+    "[p < 5]",
+    "[p < 2]",
+    "[p >= 3]",
+    "[p > 1 and p < 4]",
+    "[p = 3]",
+    "[p = 1][lang = 'en']",
+    "[contains(w, 'x')]",
+    "[contains(w, 'y')]",
+    "[contains(w, 'x')][contains(w, 'z')]",
+    "[matches(w, 'x.*z')]",
+    "[w = 'x x x' or contains(lang, 'd')]",
+    "[contains(upper-case(w), 'Y')][p < 4]",
+)
+"""What is written out in a block."""
 PRICES = ("1", "3", "3.0", "5", "-0", "INF", "cheap")
 WORDS = ("x", "y", "z", "xy", "X", "")
 BUDGETS = [
@@ -86,8 +101,11 @@ def statements(seed: int, count: int = 8) -> dict[str, str]:
     chance = random.Random(seed)
     found = {}
     asked = [WITH_STRINGS, WITH_NUMBERS, WITH_WORDS, (*WITH_NUMBERS, *WITH_WORDS)][seed % 4]
+    blocks = IN_A_BLOCK if seed >= BLOCKS_FROM else ("", "", "[lang = 'en']", "[lang = 'de']")
+    if blocks is IN_A_BLOCK and seed % 2:
+        asked = ("",)
     for number in range(count):
-        constant = chance.choice(["", "", "[lang = 'en']", "[lang = 'de']"])
+        constant = chance.choice(blocks)
         also = chance.choice(asked)
         window, above = (chance.choice(["3 m", "9 m", "30 m", "1 d"]) for _ in "ab")
         found[f"q{number}"] = chance.choice(ABOVE) % (INNER % (constant, also, window), above)
@@ -118,10 +136,15 @@ def spent(running: Running) -> list[tuple[object, ...]]:
     return sorted(running.spent)
 
 
-CASES = [(seed, budget) for seed, budget in product(range(40), BUDGETS)]
+BLOCKS_FROM = 40
+"""From this seed on statements have constants of their own in a block."""
+
+CASES = [(seed, budget) for seed, budget in product(range(BLOCKS_FROM), BUDGETS)]
+OF_BLOCKS = [(seed, budget) for seed, budget in product(range(BLOCKS_FROM, 80), BUDGETS)]
+TRIED = [*some(CASES, 1), *some(OF_BLOCKS, 2)]
 
 
-@pytest.mark.parametrize(("seed", "budget"), some(CASES, 1), ids=str)
+@pytest.mark.parametrize(("seed", "budget"), TRIED, ids=str)
 def test_no_statement_minds_the_others(seed: int, budget: Budget) -> None:
     texts, stream = statements(seed), documents(seed)
     points = {name: seed % 3 * int(name[1:]) for name in texts}
@@ -133,7 +156,7 @@ def test_no_statement_minds_the_others(seed: int, budget: Budget) -> None:
         assert found.of(name) == alone.of(name)
 
 
-@pytest.mark.parametrize(("seed", "budget"), some(CASES, 1), ids=str)
+@pytest.mark.parametrize(("seed", "budget"), TRIED, ids=str)
 def test_shards_share_no_tuples_and_find_the_same(seed: int, budget: Budget) -> None:
     texts, stream = statements(seed), documents(seed)
     expected = Running(texts, budget, Way(shards=2)).feed(stream, 40)
@@ -146,7 +169,7 @@ def test_shards_share_no_tuples_and_find_the_same(seed: int, budget: Budget) -> 
     assert spent(found) == spent(expected)
 
 
-@pytest.mark.parametrize(("seed", "budget"), some(CASES, 1), ids=str)
+@pytest.mark.parametrize(("seed", "budget"), TRIED, ids=str)
 def test_a_restart_changes_nothing(seed: int, budget: Budget) -> None:
     texts, stream = statements(seed), documents(seed)
     once = Running(texts, budget).feed(stream, 20)
@@ -185,6 +208,55 @@ def test_many_statements_with_data_of_their_own_have_one_class_for_each_operator
         queries.remove(f"q{number}")
     assert not classes.by_number
     assert not queries.catalog.plan().edges
+
+
+@pytest.mark.parametrize("block", range(3))
+@pytest.mark.parametrize(
+    "condition",
+    ["[p < %d]", "[contains(w, 'x%d')]", "[matches(w, 'x%d$')]", "[p = %d]", "[p > %d][p < 9]"],
+)
+def test_what_is_written_out_in_a_block_is_data_at_any_operator(condition: str, block: int) -> None:
+    classes, count = ClassRegistry(), size(20, 1_000)
+    queries = QuerySet(classes)
+    text = "S//i%s->a FOLLOWED BY {a/t = b/t, 9 m} S//i%s->b FOLLOWED BY {b/n = c/n, 9 m} S//i%s->c"
+    for number in range(count):
+        asked = [condition % number if k == block else "" for k in range(3)]
+        queries.add(RegisteredQuery(*parse(text % tuple(asked), id=f"q{number}"), 0))
+    assert len(classes.by_number) == 2
+    for number in range(count):
+        queries.remove(f"q{number}")
+    assert not classes.by_number
+    assert not queries.catalog.plan().admitted
+
+
+def test_of_several_blocks_one_has_data_and_the_others_are_as_selective_as_they_were() -> None:
+    """Most pairs of what anybody wants in one block and in another would be nobody's."""
+    text = "S//i[p < %d]->a FOLLOWED BY {a/t = b/t, 9 m} S//i->b"
+    text += " FOLLOWED BY {b/n = c/n, 9 m} S//i%s->c"
+    classes = ClassRegistry()
+    queries = QuerySet(classes)
+    for number in range(3):
+        queries.add(RegisteredQuery(*parse(text % (5, f"[p < {number}]"), id=f"q{number}"), 0))
+    assert len(classes.by_number) == 2
+    queries.add(RegisteredQuery(*parse(text % (6, "[p < 1]"), id="other"), 0))
+    assert len(classes.by_number) == 4
+
+
+def test_a_statement_is_not_paused_for_pairs_of_documents_that_another_wants_below() -> None:
+    """A document meets six others of its language, of which one statement wants two."""
+    prices = (50, 50, 1, 50, 1, 50, 50)
+    stream = [
+        replace(each, xml=f"<i><lang>en</lang><t>1</t><p>{price}</p></i>".encode())
+        for each, price in zip(documents(1), prices, strict=False)
+    ]
+    text = "S//i[p < %d]->a FOLLOWED BY {a/t = b/t, 1 d} S//i->b"
+    text += " FOLLOWED BY {b/lang = c/x, 1 d} S//i->c"
+    budget = replace(UNLIMITED, pairs_per_document=4)
+    texts = {"many": text % 100, "few": text % 10}
+    found = Running(texts, budget).feed(stream, 3)
+    assert paused(found).keys() == {"many"}
+    alone = Running({"many": texts["many"]}, budget).feed(stream, 3)
+    assert paused(found) == paused(alone)
 
 
 @pytest.mark.parametrize("telling", [(), (0,), (1,), (0, 2), (0, 1, 2)], ids=str)
