@@ -123,6 +123,12 @@ WORKLOADS = {
     "[author = $x], middle of three": Workload(three(middle="[author = $x]"), _name),
     "[author = $x], last of three": Workload(three(last="[author = $x]"), _name),
     "c/author = $x, last of three": Workload(three(also=" AND c/author = $x"), _name),
+    "[price < $x], first of three": Workload(three("[price < $x]"), _low),
+    "[price < $x], last of three": Workload(three(last="[price < $x]"), _low),
+    "[contains(title, $x)], first of three": Workload(three("[contains(title, $x)]"), _name),
+    "[contains(title, $x)], middle of three": Workload(
+        three(middle="[contains(title, $x)]"), _name
+    ),
     "$w, last of three": Workload(three(window="$w"), _short),
     "$w, first of two operators": Workload(three(inner="$w"), _short),
     "WITHIN $w, three blocks": Workload(

@@ -155,6 +155,15 @@ WORKLOADS = {
     "rare words of an inner operator": Workload(
         lambda i: INNER % f"contains(b/author, 'nobody {i}')", item
     ),
+    "bounds of the first block": Workload(
+        lambda i: THREE % (f"[price < {9_000 + i}]", "1 h", "b/author"), item
+    ),
+    "words of the first block": Workload(
+        lambda i: THREE % (f"[contains(author, 'author {i % 97}')]", "1 h", "b/author"), item
+    ),
+    "rare words of the first block": Workload(
+        lambda i: THREE % (f"[contains(author, 'nobody {i}')]", "1 h", "b/author"), item
+    ),
     "constants of the first block": Workload(
         lambda i: THREE % (f"[author = 'nobody {i}']", "1 h", "b/author"), item
     ),
