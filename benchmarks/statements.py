@@ -1,7 +1,7 @@
 """What statements cost together that were written out one by one: processor time, driver alone.
 
     python -m benchmarks statements [--only WORD] [--counts 1 100 1000] [--different 1000 10000]
-                                    [--apart 1]
+                                    [--apart 1] [--shards 1]
 
 Statements that are equal, or differ in data alone (windows, WITHIN, constants of a block, numbers
 and words of a condition), over one pattern of two or three blocks; statements with NEXT and UNLESS;
@@ -13,7 +13,7 @@ the figure; the evaluation of documents and the first batch are not.  *One more*
 is added behind all, with the document behind it: taken in, evaluated and joined.  Each figure is of
 a process of its own, set up as the broker's are, that has had one statement before, so what any
 process takes once (some 5 MB) is in none of them.  Loops that are compiled have been compiled
-before.
+before.  With `--shards` the join is spread over so many in this process.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ from typing import NamedTuple
 
 import xscl
 from broker.documents.document import Document
+from broker.matching.costs.budget import DEFAULT_BUDGET
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.queries.registration import SetChange
+from broker.pipeline.shards import Join
 from broker.pipeline.thisprocess import set_up_process
 from joins.memory.compilation import compile_loops as compile_look_ups
 from joins.signature.compilation import compile_loops as compile_comparison
@@ -164,6 +166,9 @@ WORKLOADS = {
     "rare words of the first block": Workload(
         lambda i: THREE % (f"[contains(author, 'nobody {i}')]", "1 h", "b/author"), item
     ),
+    "bounds of a block": Workload(
+        lambda i: f"S//i[price < {i + 2}]->a FOLLOWED BY {{a/next = b/link, 1 h}} S//i->b", item
+    ),
     "constants of the first block": Workload(
         lambda i: THREE % (f"[author = 'nobody {i}']", "1 h", "b/author"), item
     ),
@@ -207,14 +212,15 @@ def _one_more(engine: Engine, text: str, xml: Mapping[int, bytes], document: Doc
     return time.process_time() - began
 
 
-def measure(name: str, statements: int, documents: int, apart: float = 1) -> Cost:
+def measure(name: str, statements: int, documents: int, apart: float = 1, shards: int = 1) -> Cost:
     """Return what so many statements cost."""
     workload = WORKLOADS[name]
     queries = [xscl.parse(workload.text(i), id=f"q{i}")[0] for i in range(statements)]
     gc.collect()
     before, began = resident(), time.process_time()
     registered = [RegisteredQuery(each, workload.points(i)) for i, each in enumerate(queries)]
-    engine = Engine(registered, lateness_us=0)
+    processor = Join(0, shards, DEFAULT_BUDGET.pairs_max).processor(None)
+    engine = Engine(registered, lateness_us=0, processor=processor)
     registering = time.process_time() - began
     size = resident() - before
     stream = [_apart(workload.document(number), apart) for number in range(1, documents + 2)]
@@ -240,12 +246,14 @@ def measure(name: str, statements: int, documents: int, apart: float = 1) -> Cos
     )
 
 
-def measure_beside_one(name: str, statements: int, documents: int, apart: float = 1) -> Cost:
+def measure_beside_one(
+    name: str, statements: int, documents: int, apart: float, shards: int
+) -> Cost:
     """Return what so many statements cost in a process that has had one."""
-    measure(name, 1, 2 * WORKLOADS[name].batch, apart)
+    measure(name, 1, 2 * WORKLOADS[name].batch, apart, shards)
     gc.collect()
     set_up_process()
-    return measure(name, statements, documents, apart)
+    return measure(name, statements, documents, apart, shards)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -255,6 +263,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--different", type=int, nargs="+", default=[1_000, 10_000])
     parser.add_argument("--documents", type=int, default=0)
     parser.add_argument("--apart", type=float, default=1)
+    parser.add_argument("--shards", type=int, default=1)
     given = parser.parse_args(arguments)
     print(f"load {os.getloadavg()[0]:.1f}")
     print(
@@ -272,7 +281,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             with context.Pool(1) as pool:
                 documents = given.documents or workload.documents
                 apart = given.apart if name == "different" else 1
-                cost = pool.apply(measure_beside_one, (name, count, documents, apart))
+                given_all = name, count, documents, apart, given.shards
+                cost = pool.apply(measure_beside_one, given_all)
             print(
                 f"{name:<30}{count:>8,}{cost.document_us:>13.1f}{1e6 / cost.document_us:>13,.0f}"
                 f"{cost.matches:>10,}{cost.statement_us:>9.0f}{cost.statement_bytes:>8,.0f}"

@@ -200,8 +200,7 @@ class ClassRegistry:
         self._strata[query_class.stratum] += 1
         own = query_class.compared()
         self._note_compared([v for v in own if v not in self._compared])
-        for variable in own:
-            self._compared[variable] = self._compared.get(variable, 0) + 1
+        self._compared.update(own)
         return number
 
     def _leave(self, number: int) -> None:

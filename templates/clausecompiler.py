@@ -27,16 +27,15 @@ from templates.clause import (
     source_of_block,
     terms_tested,
 )
-from templates.clausesides import Side, template_of_sides
 from templates.computed import NO_NUMBERS, number_tests, numbered
 from templates.datatests import data_test, duration_test, without_implied, word_test
 from templates.derived import as_derived
 from templates.heldonce import held_once
-from templates.joingraph import NodeRef, ResidualEdge
+from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge
 from templates.measured import in_text, similar_pairs, split_measured, test_of
 from templates.ordered import PlainNode, blocks_of
-from templates.queryclass import QueryClass, SimilarPair
-from templates.readterms import ReadTerms, variables_apart
+from templates.queryclass import QueryClass
+from templates.template import reduced_template
 from templates.tuplestreams import may_be_common, stream_name, tested_below
 from xscl.comparison import INSTANTS, REVISION
 from xscl.constants import breadth_of_constants, exclude_constants
@@ -101,6 +100,33 @@ def _blocks(source: ClauseSource) -> tuple[int, ...]:
     return (source.block,)
 
 
+@dataclass(slots=True)
+class Side:
+    """One operand as a graph: its nodes, and where the terms are."""
+
+    source: ClauseSource
+    nodes: list[GraphNode]
+    node_of: dict[str, int]
+    tests: list[tuple[int, DataTest]]
+    values: set[int] = field(default_factory=set)
+    """The nodes of `Values`."""
+
+
+class ReadTerms:
+    """What a conjunction reads: its operands, its terms, and the variables that are compared."""
+
+    __slots__ = ("compared", "disjunct", "operands", "terms")
+
+    def __init__(self, disjunct: Disjunct) -> None:
+        self.disjunct = disjunct  # it is known by its identity for as long as this is there
+        self.operands = list(disjunct.operands())
+        read = [each for operand in self.operands for each in operand_terms(operand)]
+        terms = {term(each) for each in read}
+        terms.update([term(d) for o in self.operands if (d := as_derived(o)) is not None])
+        self.terms = frozenset(terms)
+        self.compared = frozenset([v.variable for v in read if isinstance(v, VariableValue)])
+
+
 @dataclass
 class Compiler:
     """Compiles the clauses of one alternative, inner ones first.
@@ -133,38 +159,35 @@ class Compiler:
 
     def look_at(self, asked: Iterable[Operand]) -> None:
         """Compile for predicates with these operands, and for what is shown."""
-        variables, others = variables_apart(asked)
+        operands = list(asked)
         # In the order of the text, so that patterns are the same in each process.
-        terms = dict.fromkeys(each for operand in others for each in operand_terms(operand))
-        self.compared = {*variables}
-        self.compared.update(each.variable for each in terms if isinstance(each, VariableValue))
+        terms = dict.fromkeys(each for operand in operands for each in operand_terms(operand))
+        self.compared = {each.variable for each in terms if isinstance(each, VariableValue)}
         self.derived: dict[str, Call | PathFrom] = {
-            term(d): d for o in others if isinstance(d := as_derived(o), Call)
+            term(d): d for o in operands if isinstance(d := as_derived(o), Call)
         }
         self.derived |= {term(each): each for each in terms if isinstance(each, PathFrom)}
         calls = [each for each in terms if isinstance(each, Call)]
         self.derived |= {term(each): each for each in calls if each.function == REVISION}
         self.instants = {term(each): each for each in calls if each.function in INSTANTS}
-        self.block_of_term = self.block_of
-        if made := {**self.instants, **self.derived}:
-            self.block_of_term = self.block_of | {
-                name: self.block_of[variable]
-                for name, each in made.items()
-                for variable in operand_variables(each)
-                if variable in self.block_of
-            }
-        self.shown = frozenset(self.visible())
-        self.needed = self.compared | self.shown
+        made = {**self.instants, **self.derived}
+        self.block_of_term = self.block_of | {
+            name: self.block_of[variable]
+            for name, each in made.items()
+            for variable in operand_variables(each)
+            if variable in self.block_of
+        }
+        self.needed = self.compared | set(self.visible())
         self._needed_of: dict[int, set[str]] = {}
         for name in self.needed & self.block_of.keys():
             self._needed_of.setdefault(self.block_of[name], set()).add(name)
         self.dropped = {
-            v.name for v in self.query.variables if v.name not in self.needed and v.is_path
+            v.name for v in self.query.variables if v.is_path and v.name not in self.needed
         }
 
     def compile(self) -> Alternative:
         """Return the alternative; its patterns are in the catalog."""
-        self.clause(self.query.root, self.shown)
+        self.clause(self.query.root, frozenset(self.visible()))
         self.catalog.want(self.edges, self.valued)
         return Alternative(
             tuple(self.clauses),
@@ -267,9 +290,11 @@ class Compiler:
         if isinstance(node, int):
             return self.block_side(node, needed)
         below = self.tuples(node, needed)
+        variables = below.tuple_variables
+        nodes = [GraphNode(v, -1 if i == 0 else 0) for i, v in enumerate(variables)]
         node_of = {t: i for i, t in enumerate(below.carried, 1)}
         source = ClauseSource(None, below, below.query_class.stratum + 1, 0)
-        return Side(source, below.tuple_variables, [], node_of, [])
+        return Side(source, nodes, node_of, [])
 
     def block(self, name: str) -> int:
         """Return the block that a term is of."""
@@ -307,14 +332,14 @@ class Compiler:
         ids = self.catalog.add(pattern)
         of_term = self.block_of_term
         kept = {t for t in needed if of_term[t] == block}
-        side = Side(self._source(block, kept), ids, [], {}, [])
+        side = Side(self._source(block, kept), [], {}, [])
         for i, (variable, node) in enumerate(zip(ids, pattern.nodes, strict=True)):
             is_kept = is_compared = bool(node.tests)
             for name in node.terms:
                 side.node_of[name] = i
                 is_kept |= name in kept
                 is_compared |= name in self.compared or name in self.derived
-            side.nodes.append((node.parent, is_kept))
+            side.nodes.append(GraphNode(variable, node.parent, is_kept))
             if is_compared:
                 self.valued.append(variable)
             if node.tests:
@@ -328,9 +353,7 @@ class Compiler:
     def _source(self, block: int, kept: set[str]) -> ClauseSource:
         """Return a block as an operand of which some terms are read."""
         read = self.published.get(self.query.blocks[block].stream, _FROM_OUTSIDE)
-        instants: tuple[Call, ...] = ()
-        if self.instants:
-            instants = tuple([self.instants[t] for t in sorted(kept & self.instants.keys())])
+        instants = tuple([self.instants[t] for t in sorted(kept & self.instants.keys())])
         return source_of_block(block, read.stratum, read.retention_us, instants)
 
     def build(
@@ -363,14 +386,15 @@ class Compiler:
             others = [each for each, found in zip(others, numbers, strict=True) if not found]
         for (s, i), _ in tested:
             if sides[s].source.below is None:
-                sides[s].nodes[i] = (sides[s].nodes[i][0], True)
-        joins = [(where[term(j.left)], where[term(j.right)]) for j in disjunct.value_joins]
-        template, row, place = template_of_sides(sides, joins, edges)
+                sides[s].nodes[i] = sides[s].nodes[i]._replace(is_kept=True)
+        joins = tuple(
+            [(where[term(j.left)][1], where[term(j.right)][1]) for j in disjunct.value_joins]
+        )
+        graph = JoinGraph(tuple(tuple(side.nodes) for side in sides), joins, tuple(edges))
+        template, row, place = reduced_template(graph)
         stratum = max([side.source.stratum for side in sides])
-        similar: tuple[SimilarPair, ...] = ()
-        if disjunct.similarity_joins and not joins:
-            variables = {t: sides[s].variables[i] for t, (s, i) in where.items()}
-            similar = similar_pairs(disjunct, variables)
+        variables = {t: sides[s].nodes[i].variable for t, (s, i) in where.items()}
+        similar = () if joins else similar_pairs(disjunct, variables)
         query_class = QueryClass(template, row, is_symmetric, stratum, similar=similar)
         self._want(query_class, sides)
 
@@ -403,14 +427,10 @@ class Compiler:
             if ref in place and sides[ref[0]].source.block is not None
         }
         box = [test for s, each in enumerate(below) if each for test in tested_below(each, s)]
-        constants: list[Test] = []
-        for ref, each_test in tested:
-            box.append(Test(place_of(ref), *each_test))
-            if ref[1] in sides[ref[0]].values:
-                constants.append(box[-1])
-        if lasting or measured:
-            box += [Test(DURATION, *test) for test in lasting]
-            box += [test_of(each, lambda name: place_of(where[name])) for each in measured]
+        box += [Test(place_of(ref), *test) for ref, test in tested]
+        box += [Test(DURATION, *test) for test in lasting]
+        box += [test_of(each, lambda name: place_of(where[name])) for each in measured]
+        constants = [(ref, test) for ref, test in tested if ref[1] in sides[ref[0]].values]
         return Clause(
             query_class=query_class,
             blocks=held_once(tuple([b for side in sides for b in _blocks(side.source)])),
@@ -425,7 +445,7 @@ class Compiler:
             compared=carried if carried == compared else compared,
             carried=carried,
             similar=in_text(below, disjunct),
-            constants=tuple(constants),
+            constants=tuple([Test(place_of(ref), *test) for ref, test in constants]),
         )
 
     def _split(

@@ -34,13 +34,11 @@ class LongestSum:
     def of(sums: Iterable[LongestSum], *lengths: int) -> LongestSum:
         """Return the largest of some lengths and sums, at least nothing."""
         own = max((0, *lengths))
-        several = [*sums]
+        several = [each.sums for each in sums]
         if not several:
             return _one_of((((), own),))
-        if len(several) == 1 and not own:
-            return several[0]
         longest: dict[tuple[str, ...], int] = {(): own}
-        for names, length_us in chain.from_iterable([each.sums for each in several]):
+        for names, length_us in chain.from_iterable(several):
             longest[names] = max(length_us, longest.get(names, 0))
         return _one_of(tuple(longest.items()))
 

@@ -284,13 +284,7 @@ class _Node:
             yield _Node(index, Axis.SELF, NodeTest(ANY), tests=distinct, derivation=values)
 
 
-_Split = tuple[Filters, tuple[Condition, ...], tuple[DataTest, ...], list[Admitted]]
-"""A step's filters, its branches, the tests of its own value, and its constants that are data."""
-
-_NOTHING: _Split = (), (), (), []
-
-
-@dataclass(slots=True)
+@dataclass
 class _Builder:
     """`wanted` are the variables whose nodes must be there, `shown` variables that are terms."""
 
@@ -326,9 +320,7 @@ class _Builder:
 
     def add_step(self, parent: int, step: Step, *, shares_constants: bool) -> int:
         """Add a step; constants of its node are data only if a tuple has one such node."""
-        is_split = bool(step.predicates)
-        split = self.split(step, shares_constants=shares_constants) if is_split else _NOTHING
-        filters, branches, tests, admitted = split
+        filters, branches, tests, admitted = self.split(step, shares_constants=shares_constants)
         if step.axis is Axis.SELF and not step.is_deep and parent != DOCUMENT:
             index = self._refine(parent, filters)
         else:
@@ -336,12 +328,11 @@ class _Builder:
             self.nodes.append(_Node(parent, step.axis, step.test, step.is_deep, filters))
         if step.variable in self.wanted:
             self._bind(index, step.variable)
-        if is_split:
-            self._add_tests(index, tests)
-            if admitted:
-                self.nodes[index].admitted += tuple(admitted)
-            for branch in branches:
-                self._add_branch(index, branch)
+        self._add_tests(index, tests)
+        if admitted:
+            self.nodes[index].admitted += tuple(admitted)
+        for branch in branches:
+            self._add_branch(index, branch)
         return index
 
     def _refine(self, index: int, filters: tuple[Condition, ...]) -> int:
@@ -382,8 +373,15 @@ class _Builder:
         own = derivation(call)
         self.nodes.append(_Node(base, Axis.SELF, NodeTest("*"), terms=(term,), derivation=own))
 
-    def split(self, step: Step, *, shares_constants: bool) -> _Split:
-        """Return the parts of a step that has predicates; no data without `shares_constants`."""
+    def split(
+        self, step: Step, *, shares_constants: bool
+    ) -> tuple[Filters, tuple[Condition, ...], tuple[DataTest, ...], list[Admitted]]:
+        """Return a step's filters, its branches, the tests of its own value, its constants.
+
+        The last are those that are data: none without `shares_constants`.
+        """
+        if not step.predicates:
+            return (), (), (), []
         predicates = tuple(conjuncts(step.predicates))
         counting = 0
         for i, predicate in enumerate(predicates, 1):

@@ -117,13 +117,11 @@ class Engine:
             limits=limits.join,
         )
         self._processor = DecidingProcessor(join, lateness_us, limits.join.memory, limits.runs)
-        # Shards count the pairs of a document without the tuples that say whose they are.
         self._queries = QuerySet(
             self._processor,
             numbering,
             lateness_us=lateness_us,
             limits=limits,
-            shares=processor is None,
             without=without,
         )
         self._processor.ask(StreamHolders(self._queries.fan_out, self._processor.rows))

@@ -108,9 +108,7 @@ class Engines:
         self._processors = processors
         self._limits = limits
         self._numbering = Numbering()
-        self._planned = QuerySet(
-            ClassRegistry(), self._numbering, plans_only=True, shares=processors is None
-        )
+        self._planned = QuerySet(ClassRegistry(), self._numbering, plans_only=True)
         self._planned_at = 0
         self.lateness = Lateness(lateness_us)
         self._engines_at: MutableMapping[Engine, int] = WeakKeyDictionary()

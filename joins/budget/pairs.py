@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -193,15 +194,24 @@ class PairBudget:
             return
         for number in filter(self.is_open, group.members):
             is_symmetric = self._classes.by_number[number].is_symmetric
+            meet_own = partial(meet, number)
+            for value_join, kinds in self.judge_met(number, docid, meet_own):
+                pairs = meet_own(value_join).pairs(kinds, is_symmetric=is_symmetric)
+                held = self._are_held(number, pairs, kinds)
+                yield pairs if held.all() else pairs.keep(np.flatnonzero(held))
 
-            def count(value_join: ValueJoin | None, kinds: Sequence[UseKind]) -> Ints:
-                probe = meet(number, value_join)  # noqa: B023
-                counts = probe.count(kinds, is_symmetric=is_symmetric)  # noqa: B023
-                return self._held(number, probe, kinds, counts, is_symmetric)  # noqa: B023
+    def judge_met(
+        self, number: int, docid: int, meet: Callable[[ValueJoin | None], Probe]
+    ) -> list[tuple[ValueJoin | None, list[UseKind]]]:
+        """Judge an instance (`judge`) by the pairs that it makes by each value join of a class."""
+        is_symmetric = self._classes.by_number[number].is_symmetric
 
-            for value_join, kinds in self.judge(number, docid, count):
-                pairs = meet(number, value_join).pairs(kinds, is_symmetric=is_symmetric)
-                yield self._of_open(number, pairs, kinds)
+        def count(value_join: ValueJoin | None, kinds: Sequence[UseKind]) -> Ints:
+            probe = meet(value_join)
+            counts = probe.count(kinds, is_symmetric=is_symmetric)
+            return self._held(number, probe, kinds, counts, is_symmetric)
+
+        return self.judge(number, docid, count)
 
     def holding(self, number: int, left: Ints, right: Ints) -> Callable[[int], Flags]:
         """Return what says of which of some pairs of a class a holder has both instances."""
@@ -231,15 +241,20 @@ class PairBudget:
                     (counts[i],) = some.count([kinds[i]], is_symmetric=is_symmetric)
         return counts
 
-    def _of_open(self, number: int, pairs: Pairs, kinds: Sequence[UseKind]) -> Pairs:
-        """Leave out pairs that only holders have who are over the budget."""
+    def nobodys(self, number: int, docid: int, pairs: Pairs) -> Pairs:
+        """Return those of a new instance's pairs that only holders have who are over the budget."""
+        held = self._are_held(number, pairs, self.kinds(number, docid))
+        return pairs.keep(np.flatnonzero(~held))
+
+    def _are_held(self, number: int, pairs: Pairs, kinds: Sequence[UseKind]) -> Flags:
+        """Return which pairs some of the uses within the budget have; all where none is over."""
         if not self._are_closed(number) or not all(kind.holder for kind in kinds):
-            return pairs
+            return np.ones(len(pairs), np.bool_)
         has = self.holding(number, pairs.left, pairs.right)
         held = np.zeros(len(pairs), np.bool_)
         for kind in kinds:
             held |= has(kind.holder)
-        return pairs.keep(np.flatnonzero(held))
+        return held
 
     def _are_closed(self, number: int) -> bool:
         """Return whether some uses of a class are over the budget."""

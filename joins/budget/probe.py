@@ -117,6 +117,28 @@ class Probe:
         ]
         return cls.of(TimeColumns(probe_row, columns, ids), int(ends[-1]), places, lateness_us)
 
+    @classmethod
+    def of_parts(cls, parts: Sequence[Probe]) -> Probe:
+        """Return the probe with the pairs of several, of which there is one at least."""
+        met = [part.met for part in parts]
+        return cls(
+            Pairs(
+                np.concatenate([each.left for each in met]),
+                np.concatenate([each.right for each in met]),
+                np.concatenate([each.span for each in met]),
+                np.concatenate([each.follows for each in met]),
+            ),
+            np.concatenate([part.docids for part in parts]),
+            np.concatenate([part.is_counted for part in parts]),
+            np.concatenate([part.is_own for part in parts]),
+        )
+
+    def named(self, numbers: Ints) -> Probe:
+        """Return the probe with other numbers of its instances, given in their order."""
+        left, right = numbers[self.met.left], numbers[self.met.right]
+        met = Pairs(left, right, self.met.span, self.met.follows)
+        return Probe(met, self.docids, self.is_counted, self.is_own)
+
     def some(self, held: Flags) -> Probe:
         """Return the probe with some of the pairs."""
         met = self.met.keep(np.flatnonzero(held))

@@ -4,7 +4,7 @@ It has the interface of every processor.  Behind that,
 
     absorb    new instances get numbers and go, as immutable pieces, to the shards of their values
               (`routing`); the driver keeps nothing else of them
-    judge     instances that may go over the budget are counted in all shards (`sketch`, `pairs`)
+    judge     instances that may go over the budget are counted in all shards (`sketch`, `judging`)
     probe     every shard with something new gets an order that names its pieces.  It finds the
               tuples whose home it is, and answers with them and with their older instances.  A
               batch with very many tuples is probed in sub-batches (`sub_batches`)
@@ -20,13 +20,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 
 import numpy as np
 import pyarrow as pa
 
 from joins.budget.entries import EntryReader
-from joins.budget.pairs import Bounds, Overrun, PairBudget
+from joins.budget.pairs import Bounds, Overrun
 from joins.budget.repeats import Repeats
 from joins.budget.sketch import FrequencySketch
 from joins.budget.sub_batches import SubBatches
@@ -34,10 +33,10 @@ from joins.classes import Classified
 from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, read_instances
 from joins.memory.remembered import hash_values
-from joins.memory.slots import Ints
 from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.shards.anchors import Anchors
 from joins.shards.batch import RoutedBatch
+from joins.shards.judging import SuspectJudge
 from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
 from joins.shards.orders import (
     SHAPE_SCHEMA,
@@ -45,6 +44,7 @@ from joins.shards.orders import (
     Asked,
     ClassCatalog,
     ClassLimit,
+    LeftOut,
     Order,
     Question,
     Store,
@@ -112,8 +112,8 @@ class ShardedProcessor(Classified):
         self._batch = self._begin()
 
     def _begin(self) -> RoutedBatch:
-        budget = PairBudget(self.classes, self._bounds)
-        return RoutedBatch(self.next_instance, budget, self._limits.shard.memory)
+        own = self.classes, self._bounds, self.shapes, self._limits.shard.memory
+        return RoutedBatch(self.next_instance, *own)
 
     @property
     def routed_rows(self) -> int:
@@ -217,7 +217,14 @@ class ShardedProcessor(Classified):
         busy = [shard for shard in shards if self._pieces.last(shard) >= self._batch.first]
         answers = self._ask(
             [
-                self._order(shard, stratum=stratum, asked=asked, limits=limits, readers=readers)
+                self._order(
+                    shard,
+                    stratum=stratum,
+                    asked=asked,
+                    limits=limits,
+                    left_out=tuple(self._batch.left_out),
+                    readers=readers,
+                )
                 for shard in busy
             ]
         )
@@ -229,29 +236,13 @@ class ShardedProcessor(Classified):
 
     def _judge(self, stratum: int) -> None:
         """Stop uses that new instances take over the budget, before any shard pairs these."""
-        suspects = self._sketch.suspects(stratum, self._batch.counted)
-        asked = self._limits.first_asked
-        while some := list(islice(suspects, asked)):
-            asked *= 4
-            questions = [
-                Question(suspect.probe_row, number, kinds)
-                for suspect in some
-                for number in suspect.classes
-                if not self.classes.by_number[number].similar
-                and (kinds := tuple(self._batch.pair_budget.kinds(number, suspect.probe_row.docid)))
-            ]
-            for question, counts in zip(questions, self._count(questions), strict=True):
-                self._batch.pair_budget.judge_counted(
-                    question.query_class, question.probe_row.docid, question.kinds, counts
-                )
+        batch = self._batch
+        judge = SuspectJudge(self.classes, batch.pair_budget, self._ask_all, self._limits)
+        batch.left_out = [*judge.judge(self._sketch.suspects(stratum, batch.counted))]
 
-    def _count(self, questions: list[Question]) -> Iterator[list[Ints]]:
-        """Yield the answer to each question: the sums of the shards' counts."""
+    def _ask_all(self, questions: Sequence[Question]) -> list[Answer]:
         shards = self._pieces.shards()
-        orders = [self._order(shard, questions=tuple(questions)) for shard in shards]
-        answers = self._ask(orders) if questions else []
-        for counts in zip(*(answer.counts for answer in answers), strict=True):
-            yield [np.sum(parts, axis=0) for parts in zip(*counts, strict=True)]
+        return self._ask([self._order(shard, questions=tuple(questions)) for shard in shards])
 
     def tuples(self, stratum: int) -> Iterator[TupleTable]:
         """Yield the tuples of `probe` in the order of their newest instances.
@@ -293,6 +284,7 @@ class ShardedProcessor(Classified):
         stratum: int | None = None,
         asked: range | None = None,
         limits: tuple[ClassLimit, ...] = (),
+        left_out: tuple[LeftOut, ...] = (),
         questions: tuple[Question, ...] = (),
         wanted: tuple[int, ...] = (),
         readers: str = "",
@@ -313,6 +305,7 @@ class ShardedProcessor(Classified):
             stratum=stratum,
             asked=asked,
             limits=limits,
+            left_out=left_out,
             questions=questions,
             wanted=wanted,
             merged=pieces.to_merge(shard),
@@ -342,9 +335,9 @@ class ShardedProcessor(Classified):
         uses = {n: (c, classes.window_us(n)) for n, c in classes.by_number.items()}
         retention = {n: us for n in classes.by_number if (us := classes.retained_us(n)) is not None}
         thresholds = {n: t for n in classes.by_number if (t := classes.thresholds(n))}
-        self._store.put_value(
-            name, ClassCatalog(uses, dict(self._anchors.epochs), retention, thresholds)
-        )
+        held = frozenset(filter(classes.has_holders, classes.by_number))
+        epochs = dict(self._anchors.epochs)
+        self._store.put_value(name, ClassCatalog(uses, epochs, retention, thresholds, held))
 
     def _ask(self, orders: list[Order]) -> list[Answer]:
         """Have orders carried out; note the instances that were read and the merged pieces."""
@@ -429,12 +422,9 @@ class ShardedProcessor(Classified):
     def rows(self, numbers: Iterable[int]) -> Iterator[tuple[list[int], pa.RecordBatch]]:
         """Yield the numbers of remembered instances, ascending, with their rows."""
         wanted = np.unique(np.fromiter(numbers, np.int64))
-        old, new = wanted[wanted < self._batch.first], wanted[wanted >= self._batch.first]
-        if len(old):
-            if len(missing := self._batch.read.missing(old)):
-                # What the batch before handed on last may not have been written for anyone yet.
-                self._pieces.write()
-                asked = tuple(missing.tolist())
-                self._ask([self._order(shard, wanted=asked) for shard in self._pieces.shards()])
-            yield old.tolist(), self._batch.read.take(old)
-        yield from self._batch.rows.take(new.tolist())
+        if len(missing := self._batch.read.missing(wanted[wanted < self._batch.first])):
+            # What the batch before handed on last may not have been written for anyone yet.
+            self._pieces.write()
+            asked = tuple(missing.tolist())
+            self._ask([self._order(shard, wanted=asked) for shard in self._pieces.shards()])
+        yield from self._batch.rows.of(wanted)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from joins.budget.pairs import SkewedPair
-from joins.budget.probe import ProbeRow
+from joins.budget.probe import Probe, ProbeRow
 from joins.classes import UseKind
 from joins.memory.slots import Ints
 from joins.memory.tupletable import TupleTable
@@ -28,6 +28,7 @@ __all__ = [
     "ClassCatalog",
     "ClassLimit",
     "Finisher",
+    "LeftOut",
     "Order",
     "Piece",
     "Question",
@@ -105,13 +106,15 @@ class ClassCatalog:
     """The classes as all shards know them: each with its widest window, and its anchors.
 
     `retention` says for how long instances that can fill a class are kept beside its window, where
-    they are, `thresholds` what its similarity joins ask at least.
+    they are, `thresholds` what its similarity joins ask at least.  Those that are `held` read
+    instances that not everybody has: whose they are the driver knows.
     """
 
     classes: Mapping[int, tuple[QueryClass, int]]
     epochs: Mapping[int, Epochs]
     retention: Mapping[int, int]
     thresholds: Mapping[int, tuple[float, ...]]
+    held: frozenset[int]
 
 
 class ClassLimit(NamedTuple):
@@ -122,13 +125,26 @@ class ClassLimit(NamedTuple):
     window_us: int
 
 
+class LeftOut(NamedTuple):
+    """Pairs of a new instance in a class of which nobody wants tuples: as (left, right)."""
+
+    query_class: int
+    instance: int
+    left: Ints
+    right: Ints
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Asks how many pairs an instance makes in a class, by each value join and for each use."""
+    """Asks how many pairs an instance makes in a class, by each value join and for each use.
+
+    Where it `is_listed` it asks which these are.
+    """
 
     probe_row: ProbeRow
     query_class: int
     kinds: tuple[UseKind, ...]
+    is_listed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +154,11 @@ class Order:
     It learns the shapes (`SHAPE_SCHEMA`) and the classes under the names `shapes` and `catalog`.
     It takes on the state of `pieces`: its instances up to number `last`, of which those from
     `first_new` on are new; useless ones at `horizon_us` may be gone.  Then it answers `questions`,
-    finds the tuples of `stratum`, if there is one, without those outside `limits`, reads the
-    instances `wanted`, and makes one piece of `merged`.  With `asked` the newest instance of each
-    tuple is in that range.  With `readers`, a name, tuples that are for these alone are finished.
-    With `rows_max` it takes on no more earlier instances than that, and where some are left, no
-    new ones; such an order asks nothing.
+    finds the tuples of `stratum`, if there is one, without those outside `limits` and those of
+    pairs that are `left_out`, reads the instances `wanted`, and makes one piece of `merged`.  With
+    `asked` the newest instance of each tuple is in that range.  With `readers`, a name, tuples that
+    are for these alone are finished.  With `rows_max` it takes on no more earlier instances than
+    that, and where some are left, no new ones; such an order asks nothing.
     """
 
     shard: int
@@ -155,6 +171,7 @@ class Order:
     stratum: int | None = None
     asked: range | None = None
     limits: tuple[ClassLimit, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     questions: tuple[Question, ...] = ()
     wanted: tuple[int, ...] = ()
     merged: tuple[Piece, ...] = ()
@@ -166,11 +183,12 @@ class Order:
 class Answer:
     """The result of an order: tuples, and the older instances in them and among the wanted ones.
 
-    Instances are rows of `READ_SCHEMA`, in the order of their numbers.  There are no tuples of
+    Instances are rows of `INSTANCE_SCHEMA`, in the order of their numbers.  There are no tuples of
     `skewed` pairs, which other shards may have found too.  `figures` say how much the shard
     remembers (`Processor.figures`).  `counts` are this shard's part of the answer to each question,
-    by value join and use; `piece` is the merged one, `finished` what has been made of tuples.
-    It `is_behind` where instances are left to take on.
+    by value join and use, and `probes` the pairs, by value join, of each that is listed; `piece` is
+    the merged one, `finished` what has been made of tuples.  It `is_behind` where instances are
+    left to take on.
     """
 
     shard: int
@@ -178,6 +196,7 @@ class Answer:
     instances: pa.Table
     figures: Mapping[str, int]
     counts: list[list[Ints]] = field(default_factory=list)
+    probes: list[list[Probe]] = field(default_factory=list)
     skewed: list[SkewedPair] = field(default_factory=list)
     piece: Piece | None = None
     finished: object | None = None

@@ -8,17 +8,19 @@ anew.  So any process may carry out any order, any number of times.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.budget.pairs import Bounds, SkewedPair
-from joins.budget.probe import ProbeRow, ValueJoin
+from joins.budget.probe import Probe, ProbeRow, ValueJoin
 from joins.memory.durations import UNBOUNDED
-from joins.memory.instance import INSTANCE_SCHEMA, READ_SCHEMA, rows_in_sub_batches
+from joins.memory.instance import INSTANCE_SCHEMA, rows_in_sub_batches
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.memory.tupletable import TupleTable
@@ -28,6 +30,7 @@ from joins.shards.orders import (
     ClassCatalog,
     ClassLimit,
     Finisher,
+    LeftOut,
     Order,
     Piece,
     Question,
@@ -40,6 +43,15 @@ from templates.queryclass import QueryClass
 from xpath_eval.shape import Edge
 
 __all__ = ["Shard"]
+
+
+class _AskedFor(NamedTuple):
+    """How a class is asked for; `holder` is 1 where the driver knows whose instances are."""
+
+    window_us: int
+    retention_us: int | None
+    least: tuple[float, ...]
+    holder: int
 
 
 class Shard:
@@ -68,11 +80,14 @@ class Shard:
     def _begin_anew(self) -> None:
         self._processor = SignatureProcessor(self._bounds, limits=self._limits)
         self._homes = Homes(self._number, self._shards, self._processor)
+        # What the driver calls the shapes that the processor knows.
+        self._named_shapes: dict[int, int] = {}
+        self._processor.shapes.watch(partial(_forget, self._named_shapes))
         self._shapes_name = self._catalog_name = ""
         self._shapes: dict[int, list[Edge]] = {}
         self._catalog: ClassCatalog
-        # What the driver calls a class, and the processor; its window, retention, and thresholds.
-        self._classes: dict[int, tuple[int, int, int | None, tuple[float, ...]]] = {}
+        # What the driver calls a class, and the processor; and how it is asked for.
+        self._classes: dict[int, tuple[int, _AskedFor]] = {}
         self._last = 0
         self._first_new = 0
 
@@ -88,10 +103,12 @@ class Shard:
             self._learn(self._store.get_value(order.catalog))
             self._catalog_name = order.catalog
         is_behind = not self._take_on(order)
-        counts = [self._count(question) for question in order.questions]
+        counts = [self._count(each) for each in order.questions if not each.is_listed]
+        probes = [self._listed(each) for each in order.questions if each.is_listed]
         self._limit(order.limits)
         tuples = self._probe(order)
         tuples = replace(tuples, left=self._named(tuples.left), right=self._named(tuples.right))
+        tuples = _without(tuples, order.left_out)
         tuples, finished = self._finished(tuples, order.readers)
         instances = self._instances(tuples, order)
         piece = self._merge(order) if order.merged else None
@@ -101,6 +118,7 @@ class Shard:
             instances,
             self._processor.figures(),
             counts=counts,
+            probes=probes,
             skewed=self._skewed(),
             piece=piece,
             finished=finished,
@@ -136,22 +154,28 @@ class Shard:
         self._homes.follow(classes, catalog.epochs)
         before, self._classes = self._classes, {}
         for number, (query_class, window_us) in catalog.classes.items():
-            retention_us = catalog.retention.get(number)
             if is_product(query_class) and not self._is_here(query_class):
                 continue
+            asked = _AskedFor(
+                window_us,
+                catalog.retention.get(number),
+                catalog.thresholds.get(number, ()),
+                int(number in catalog.held),
+            )
             # A window changes by adding the new one first: the class and its number stay.
-            least = catalog.thresholds.get(number, ())
-            if number in before and before[number][1:] == (window_us, retention_us, least):
+            if number in before and before[number][1] == asked:
                 self._classes[number] = before.pop(number)
             else:
-                own = self._processor.add(query_class, window_us, least=least)
-                if retention_us is not None:
-                    self._processor.retain(own, retention_us)
-                self._classes[number] = own, window_us, retention_us, least
-        for own, window_us, retention_us, least in before.values():
-            if retention_us is not None:
-                self._processor.release(own, retention_us)
-            self._processor.remove(own, window_us, least=least)
+                own = self._processor.add(
+                    query_class, window_us, least=asked.least, holder=asked.holder
+                )
+                if asked.retention_us is not None:
+                    self._processor.retain(own, asked.retention_us)
+                self._classes[number] = own, asked
+        for own, asked in before.values():
+            if asked.retention_us is not None:
+                self._processor.release(own, asked.retention_us)
+            self._processor.remove(own, asked.window_us, least=asked.least, holder=asked.holder)
 
     def _is_here(self, product: QueryClass) -> bool:
         return shard_of_class(product, self._shards) == self._number
@@ -207,14 +231,31 @@ class Shard:
         self._processor.add_shapes({str(shape): self._shapes[shape]})
         number = self._processor.shape_number(str(shape))
         assert number is not None
+        self._named_shapes[number] = shape
         return number
 
     def _count(self, question: Question) -> list[Ints]:
         """Return how many pairs with instances that are counted here a probe row makes."""
+        (query_class, _) = self._catalog.classes[question.query_class]
+        is_symmetric = query_class.is_symmetric
+        probes = (probe for probe, _ in self._probes(question))
+        return [probe.count(question.kinds, is_symmetric=is_symmetric) for probe in probes]
+
+    def _listed(self, question: Question) -> list[Probe]:
+        """Return these pairs, of which some use may count them, with the driver's numbers."""
+        window_us = max(kind.window_us for kind in question.kinds)
+        listed = []
+        for probe, partners in self._probes(question):
+            named = np.append(self._processor.numbers(partners), question.probe_row.instance)
+            are_near = probe.is_counted & (probe.met.span <= window_us)
+            listed.append(probe.some(are_near).named(named))
+        return listed
+
+    def _probes(self, question: Question) -> Iterator[tuple[Probe, Ints]]:
+        """Yield what a probe row makes by each value join, and its partners in their order."""
         probe_row, number = question.probe_row, question.query_class
         (query_class, _) = self._catalog.classes[number]
         joins: list[ValueJoin | None] = [*query_class.value_pairs()] or [None]
-        counts = []
         for value_join in joins:
             found = [
                 (partners[self._are_counted(probe_row, number, partners, not is_right)], is_right)
@@ -222,9 +263,8 @@ class Shard:
                     probe_row, query_class, value_join
                 )
             ]
-            probe = self._processor.probe_of(probe_row, found)
-            counts.append(probe.count(question.kinds, is_symmetric=query_class.is_symmetric))
-        return counts
+            partners = np.concatenate([np.zeros(0, np.int64), *(each for each, _ in found)])
+            yield self._processor.probe_of(probe_row, found), partners
 
     def _are_counted(
         self, probe_row: ProbeRow, number: int, partners: Ints, is_right: bool
@@ -240,9 +280,13 @@ class Shard:
 
     def _skewed(self) -> list[SkewedPair]:
         """Return the skewed pairs of this batch, with classes as the driver numbers them."""
-        names = {own: number for number, (own, *_) in self._classes.items()}
-        pairs = sorted(self._processor.skewed_pairs())
-        return [pair._replace(query_class=names[pair.query_class]) for pair in pairs]
+        names = {own: number for number, (own, _) in self._classes.items()}
+        found = []
+        for pair in sorted(self._processor.skewed_pairs()):
+            left, right = self._named(np.array(pair.sides)).tolist()
+            number = names[pair.query_class]
+            found.append(pair._replace(query_class=number, sides=(left, right)))
+        return found
 
     def _probe(self, order: Order) -> TupleTable:
         """Return the tuples of a stratum that belong to this shard."""
@@ -266,8 +310,8 @@ class Shard:
 
     def _found(self, stratum: int, asked: range | None) -> Iterator[TupleTable]:
         """Yield the tuples that the processor finds, with the driver's numbers of classes."""
-        names = np.zeros(1 + max((own for own, *_ in self._classes.values()), default=0), np.int64)
-        for number, (own, *_) in self._classes.items():
+        names = np.zeros(1 + max((own for own, _ in self._classes.values()), default=0), np.int64)
+        for number, (own, _) in self._classes.items():
             names[own] = number
         for columns in self._processor.probe_columns(stratum, asked):
             if len(columns):
@@ -279,10 +323,20 @@ class Shard:
         wanted = np.array(order.wanted, np.int64)
         numbers = np.concatenate([tuples.instances(), wanted])
         found = [
-            rows.select(READ_SCHEMA.names[1:]).add_column(0, READ_SCHEMA[0], pa.array(some))
+            self._in_driver(some, rows)
             for some, rows in self._rows(numbers[numbers < order.first_new].tolist())
         ]
-        return pa.Table.from_batches(found, READ_SCHEMA)
+        return pa.Table.from_batches(found, INSTANCE_SCHEMA)
+
+    def _in_driver(self, numbers: list[int], rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows of instances with the driver's numbers of them, and of their shapes."""
+        own = rows.column("shape").to_pylist()
+        named = {"instance": numbers, "shape": [self._named_shapes[each] for each in own]}
+        columns = [
+            pa.array(named[field.name], field.type) if field.name in named else rows[field.name]
+            for field in INSTANCE_SCHEMA
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=INSTANCE_SCHEMA)
 
     def _merge(self, order: Order) -> Piece:
         """Make one piece of several neighbours, without useless instances, under a new name."""
@@ -305,3 +359,21 @@ class Shard:
         retentions_us = [retention.of(self._own_shape(shape)) for shape in shapes.tolist()]
         oldest_us = horizon_us - np.array(retentions_us, np.int64)
         return rows.filter(pa.array(rows.column("end_us").to_numpy() >= oldest_us[which]))
+
+
+def _forget(named: dict[int, int], gone: Set[int]) -> None:
+    """Forget the names of shapes."""
+    for shape in gone:
+        named.pop(shape, None)
+
+
+def _without(tuples: TupleTable, left_out: Iterable[LeftOut]) -> TupleTable:
+    """Return the tuples that are not of pairs left out."""
+    newest = np.maximum(tuples.left, tuples.right)
+    wanted = np.ones(len(newest), np.bool_)
+    for number, instance, left, right in left_out:
+        rows = np.flatnonzero((newest == instance) & (tuples.classes == number))
+        # One side is the instance, so the other one and which it is tell the pair.
+        others = tuples.left[rows] - tuples.right[rows]
+        wanted[rows] = ~np.isin(others, left - right)
+    return tuples if wanted.all() else tuples.take(np.flatnonzero(wanted))

@@ -1,7 +1,7 @@
 """Statements that differ in data read one stream of inner tuples, and nobody can tell.
 
-*Agrees*: each finds, and is paused for, what it finds and is paused for without the others; and the
-same as over shards, where no statement reads the tuples of another.
+*Agrees*: each finds, and is paused for, what it finds and is paused for without the others, and
+where nothing is shared; over shards as in one process.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.costs.budget import Budget
 from broker.matching.engine import RegisteredQuery
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS
+from broker.matching.mrules import MRule
 from broker.matching.queries.queryset import QuerySet
 from broker.matching.usegroups import GroupColumns
 from joins import ClassRegistry
+from joins.shards.limits import DEFAULT_SHARD_LIMITS
 from xscl import parse
 
 INNER = "S//i%s->a FOLLOWED BY {a/t = b/t%s, %s} S//i->b"
@@ -151,21 +153,24 @@ def test_no_statement_minds_the_others(seed: int, budget: Budget) -> None:
     way = Way(limits=replace(DEFAULT_MATCHING_LIMITS, held_pairs=[0, 256][seed % 2]))
     found = Running(texts, budget, way, points).feed(stream, 7)
     for name, text in some(texts.items(), 2):
-        alone = Running({name: text}, budget, Way(shards=2), points).feed(stream, 40)
+        alone = Running({name: text}, budget, Way(shards=1 + seed % 2), points).feed(stream, 40)
         assert paused(found).get(name) == paused(alone).get(name)
         assert found.of(name) == alone.of(name)
 
 
 @pytest.mark.parametrize(("seed", "budget"), TRIED, ids=str)
-def test_shards_share_no_tuples_and_find_the_same(seed: int, budget: Budget) -> None:
+def test_statements_find_the_same_where_nothing_is_shared(seed: int, budget: Budget) -> None:
     texts, stream = statements(seed), documents(seed)
-    expected = Running(texts, budget, Way(shards=2)).feed(stream, 40)
+    expected = Running(texts, budget, Way(without=(MRule.C_SEQ,))).feed(stream, 40)
     for batch in [1, 9, 40] if is_searching() else [[1, 9][seed % 2], 40]:
         held_pairs = [0, 5, 256][(seed + batch) % 3]
-        way = Way(limits=replace(DEFAULT_MATCHING_LIMITS, held_pairs=held_pairs))
-        found = Running(texts, budget, way).feed(stream, batch)
-        assert paused(found) == paused(expected)
-        assert sorted(found.lines) == sorted(expected.lines)
+        limits = replace(DEFAULT_MATCHING_LIMITS, held_pairs=held_pairs)
+        of_shards = replace(DEFAULT_SHARD_LIMITS, first_asked=1 + batch, listed_tuples=7 * batch)
+        for shards in (1, 3) if is_searching() else (1 + batch % 3,):
+            way = Way(shards=shards, limits=limits, shard_limits=of_shards)
+            found = Running(texts, budget, way).feed(stream, batch)
+            assert paused(found) == paused(expected)
+            assert sorted(found.lines) == sorted(expected.lines)
     assert spent(found) == spent(expected)
 
 
@@ -179,7 +184,8 @@ def test_a_restart_changes_nothing(seed: int, budget: Budget) -> None:
     assert sorted(again.lines) == sorted(once.lines)
 
 
-def test_a_statement_is_not_paused_for_pairs_of_anothers_tuples() -> None:
+@pytest.mark.parametrize("shards", [1, 2])
+def test_a_statement_is_not_paused_for_pairs_of_anothers_tuples(shards: int) -> None:
     """A document meets six pairs of its language, of which one statement has two."""
     bodies = [(lang, 1) for lang in ("en", "en", "de", "en", "de", "en")] + [("en", 2)]
     stream = [
@@ -190,7 +196,7 @@ def test_a_statement_is_not_paused_for_pairs_of_anothers_tuples() -> None:
     text += " FOLLOWED BY {b/lang = c/lang, 1 d} S//i->c"
     budget = replace(UNLIMITED, pairs_per_document=4)
     texts = {"many": text % "en", "few": text % "de"}
-    found = Running(texts, budget).feed(stream, 1)
+    found = Running(texts, budget, Way(shards=shards)).feed(stream, 1)
     for name in texts:
         alone = Running({name: texts[name]}, budget).feed(stream, 1)
         assert paused(found).get(name) == paused(alone).get(name)

@@ -1,8 +1,8 @@
 """Numbers and words that are written out in blocks are data, and nobody can tell.
 
 *Agrees*: each statement finds, and is paused for, what it finds and is paused for without the
-others; and finds the same over shards, where such constants are filters.  That both are right says
-the oracle (`tests/joins`).
+others, over shards, and where such constants are filters.  That all of it is right says the oracle
+(`tests/joins`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.budget_runs import MINUTE_US, Running, Way
@@ -21,8 +22,10 @@ from support.matching_broker import DAY_US, MatchingBroker
 
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document, DocumentLine
+from broker.matching.boxes.points import Points
 from broker.matching.costs.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.mrules import MRule
 from broker.pipeline.limits import PipelineLimits
 from broker.pipeline.snapshot import Snapshot
 from broker.registry.queries import QueryState
@@ -149,7 +152,7 @@ CASES = [(seed, budget) for seed, budget in product(range(60), BUDGETS)]
 def test_no_statement_minds_the_others(seed: int, budget: Budget) -> None:
     texts, stream = statements(seed, 24), documents(seed)
     points = {name: seed % 2 * int(name[1:]) for name in texts}
-    found = Running(texts, budget, points=points).feed(stream, 7)
+    found = Running(texts, budget, Way(shards=1 + seed % 3), points).feed(stream, 7)
     for name, text in some(texts.items(), 6):
         alone = Running({name: text}, budget, points=points).feed(stream, 40)
         assert paused(found).get(name) == paused(alone).get(name), text
@@ -157,11 +160,12 @@ def test_no_statement_minds_the_others(seed: int, budget: Budget) -> None:
 
 
 @pytest.mark.parametrize("seed", some(range(200), 4))
-def test_over_shards_they_are_filters_and_find_the_same(seed: int) -> None:
+def test_as_filters_they_find_the_same(seed: int) -> None:
     texts, stream = statements(seed, size(60, 500)), documents(seed)
-    expected = Running(texts, UNLIMITED, Way(shards=2)).feed(stream, 40)
-    found = Running(texts, UNLIMITED).feed(stream, [3, 40][seed % 2])
-    assert sorted(found.lines) == sorted(expected.lines)
+    expected = Running(texts, UNLIMITED, Way(without=(MRule.C_SEQ,))).feed(stream, 40)
+    for shards in (1, 2):
+        found = Running(texts, UNLIMITED, Way(shards=shards)).feed(stream, [3, 40][seed % 2])
+        assert sorted(found.lines) == sorted(expected.lines)
     assert len(found.lines) > 100
 
 
@@ -267,19 +271,54 @@ def test_a_plan_changes_with_what_is_let_through_and_with_nothing_else() -> None
     assert running.plan.admitted == ()
 
 
-def test_a_statement_is_not_paused_for_documents_that_another_wants() -> None:
-    """A document meets six others of its language, of which one statement wants two."""
-    prices = (50, 50, 1, 50, 1, 50, 50)
-    stream = [
-        replace(each, xml=f"<i><lang>en</lang><p>{price}</p></i>".encode())
-        for each, price in zip(documents(1), prices, strict=False)
-    ]
-    text = "S//i[p < %s]->a FOLLOWED BY {a/lang = b/lang, 1 d} S//i->b"
+PRICES = (50, 50, 1, 50, 1, 50, 50, 50)
+"""Of documents of one language."""
+
+
+CHEAPER = {
+    name: f"S//i[p < {price}]->a FOLLOWED BY {{a/lang = b/lang, 1 d}} S//i->b"
+    for name, price in (("many", 100), ("few", 10))
+}
+
+
+def priced(shards: int, *names: str) -> Running:
+    """Return what runs where a document may make four pairs."""
     budget = replace(UNLIMITED, pairs_per_document=4)
-    found = Running({"many": text % 100, "few": text % 10}, budget).feed(stream, 3)
-    alone = Running({"few": text % 10}, budget).feed(stream, 3)
+    return Running({name: CHEAPER[name] for name in names}, budget, Way(shards=shards))
+
+
+def stream_of_prices() -> list[Document]:
+    return [
+        replace(each, xml=f"<i><lang>en</lang><p>{price}</p></i>".encode())
+        for each, price in zip(documents(1), PRICES, strict=False)
+    ]
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_a_statement_is_not_paused_for_documents_that_another_wants(shards: int) -> None:
+    """The sixth document meets five others, of which one statement wants two."""
+    found = priced(shards, "many", "few").feed(stream_of_prices(), 3)
+    alone = priced(shards, "few").feed(stream_of_prices(), 3)
     assert paused(found).keys() == {"many"}
     assert found.of("few") == alone.of("few") != []
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_pairs_that_only_a_paused_statement_wants_are_not_listed(shards: int) -> None:
+    found = priced(shards, "many", "few")
+    fan_out, listed = found.engine.queries.fan_out, list[tuple[int, int]]()
+    expand = fan_out.expand
+
+    def listen(points: Points, *others: Any) -> Any:
+        listed.extend(zip(points.tuples.left.tolist(), points.tuples.right.tolist(), strict=True))
+        return expand(points, *others)
+
+    fan_out.expand = listen  # type: ignore[method-assign]
+    found.feed(stream_of_prices(), len(PRICES))
+    assert {pause.query: pause.docid for pause in found.pauses} == {"many": 6}
+    assert sorted(pair for pair in listed if pair[1] > 5) == [
+        (cheap, later) for cheap in (3, 5) for later in (6, 7, 8)
+    ]
 
 
 def test_data_of_one_side_leaves_the_other_as_selective_as_it_is() -> None:

@@ -11,6 +11,7 @@ from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.costs.budget import Budget, Pause, Spent
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
+from broker.matching.mrules import MRule
 from broker.pipeline.shards import Join
 from joins.engines import EngineName
 from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
@@ -53,6 +54,7 @@ class Way:
     shards: int = 1
     limits: MatchingLimits = DEFAULT_MATCHING_LIMITS
     shard_limits: ShardLimits = DEFAULT_SHARD_LIMITS
+    without: tuple[MRule, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.engine}/{self.shards}"
@@ -90,6 +92,7 @@ class Running:
             budget=self._budget,
             processor=join.processor(None),
             limits=way.limits,
+            without=way.without,
         )
 
     def feed(self, stream: Sequence[Document], batch: int, after: int = 0) -> Running:

@@ -56,8 +56,7 @@ class InForce:
 class QuerySet(Members):
     """The queries in force, with their patterns in a catalog and their classes in the join.
 
-    With `plans_only` it leaves out the assignments that evaluation does not depend on.  With
-    `shares` statements read common streams of inner tuples where that is possible.
+    With `plans_only` it leaves out the assignments that evaluation does not depend on.
     `lateness_us` is the grace of queries that say none.  The m-rules of `without` are left out.
     """
 
@@ -69,12 +68,11 @@ class QuerySet(Members):
         plans_only: bool = False,
         lateness_us: int = 0,
         limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
-        shares: bool = True,
         without: Collection[MRule] = (),
     ) -> None:
         super().__init__(classes, limits, without)
         self._lateness_us = lateness_us
-        self._shares = shares and MRule.C_SEQ not in without
+        self._shares = MRule.C_SEQ not in without
         self._last_number = 0
         self.catalog = PatternCatalog(numbering or Numbering())
         self._leaving: list[Use] = []
