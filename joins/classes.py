@@ -200,7 +200,8 @@ class ClassRegistry:
         self._strata[query_class.stratum] += 1
         own = query_class.compared()
         self._note_compared([v for v in own if v not in self._compared])
-        self._compared.update(own)
+        for variable in own:
+            self._compared[variable] = self._compared.get(variable, 0) + 1
         return number
 
     def _leave(self, number: int) -> None:

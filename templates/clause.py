@@ -230,10 +230,11 @@ class Published:
     grace_us: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Clause:
     """One operator, or a block alone, under one conjunction.
 
+    No field changes once it is compiled: to say so to Python would cost more than to make one.
     `blocks` are the blocks of its tuples' documents, in order.  `places` gives for each term of
     a block operand its meta-variable.  `box` has what is tested of a tuple against data, here
     and in the clauses below.  `condition` is what `residuals` and `tests` come to, compiled; the
@@ -310,8 +311,8 @@ class Clause:
         retentions_us = (source.retention_us for source in self.sources)
         reach = LongestSum.of((each.reach for each in (*read, *self.deciding)), *retentions_us)
         is_block = len(self.sources) == 1 and not self.deciding
-        object.__setattr__(self, "reach", reach if is_block else reach.plus(self.window_us))
-        object.__setattr__(self, "reads_common", any(each.is_common for each in read))
+        self.reach = reach if is_block else reach.plus(self.window_us)
+        self.reads_common = any(each.is_common for each in read)
 
     def hand_on(
         self,
@@ -322,10 +323,8 @@ class Clause:
         is_common: bool,
     ) -> None:
         """Have a clause that nobody has seen yet hand on its tuples in a stream."""
-        given = {"stream": stream, "tuple_variables": variables, "tested": tested}
-        for name, value in given.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "is_common", is_common)
+        self.stream, self.tuple_variables = stream, variables
+        self.tested, self.is_common = tested, is_common
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is compiled cannot be pickled.

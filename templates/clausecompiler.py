@@ -7,7 +7,7 @@ for each variable that is carried.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -31,10 +31,10 @@ from templates.computed import NO_NUMBERS, number_tests, numbered
 from templates.datatests import data_test, duration_test, without_implied, word_test
 from templates.derived import as_derived
 from templates.heldonce import held_once
-from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge
+from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, of_tuple
 from templates.measured import in_text, similar_pairs, split_measured, test_of
 from templates.ordered import PlainNode, blocks_of
-from templates.queryclass import QueryClass
+from templates.queryclass import QueryClass, SimilarPair
 from templates.template import reduced_template
 from templates.tuplestreams import may_be_common, stream_name, tested_below
 from xscl.comparison import INSTANTS, REVISION
@@ -102,7 +102,10 @@ def _blocks(source: ClauseSource) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class Side:
-    """One operand as a graph: its nodes, and where the terms are."""
+    """One operand as a graph: its nodes, and where the terms are.
+
+    Those of tuples are the variables of the clause below.
+    """
 
     source: ClauseSource
     nodes: list[GraphNode]
@@ -110,6 +113,39 @@ class Side:
     tests: list[tuple[int, DataTest]]
     values: set[int] = field(default_factory=set)
     """The nodes of `Values`."""
+
+    def variable(self, node: int) -> int:
+        """Return the variable of a node."""
+        below = self.source.below
+        return self.nodes[node].variable if below is None else below.tuple_variables[node]
+
+
+def _graph(
+    sides: Sequence[Side],
+    joins: Iterable[tuple[NodeRef, NodeRef]],
+    residuals: Sequence[ResidualEdge],
+) -> JoinGraph:
+    """Return the join graph of some sides; of tuples it has what is read here."""
+    ends = [*joins, *[(each.left, each.right) for each in residuals]]
+    nodes: list[tuple[GraphNode, ...]] = []
+    place: dict[NodeRef, NodeRef] = {}
+    for s, side in enumerate(sides):
+        below = side.source.below
+        if below is None:
+            nodes.append(tuple(side.nodes))
+            continue
+        read = {end[1] for pair in ends for end in pair if end[0] == s}
+        own, places = of_tuple(below.tuple_variables, read)
+        nodes.append(own)
+        place |= {(s, i): (s, at) for i, at in places.items()}
+    if place:
+        joins = [(place.get(left, left), place.get(right, right)) for left, right in joins]
+        residuals = [
+            ResidualEdge(place.get(e.left, e.left), e.operator, place.get(e.right, e.right))
+            for e in residuals
+        ]
+    joined = tuple([(left[1], right[1]) for left, right in joins])
+    return JoinGraph(tuple(nodes), joined, tuple(residuals))
 
 
 class ReadTerms:
@@ -120,11 +156,25 @@ class ReadTerms:
     def __init__(self, disjunct: Disjunct) -> None:
         self.disjunct = disjunct  # it is known by its identity for as long as this is there
         self.operands = list(disjunct.operands())
-        read = [each for operand in self.operands for each in operand_terms(operand)]
-        terms = {term(each) for each in read}
-        terms.update([term(d) for o in self.operands if (d := as_derived(o)) is not None])
-        self.terms = frozenset(terms)
-        self.compared = frozenset([v.variable for v in read if isinstance(v, VariableValue)])
+        variables, others = _apart(self.operands)
+        read = [each for operand in others for each in operand_terms(operand)]
+        variables += [each.variable for each in read if isinstance(each, VariableValue)]
+        self.compared = self.terms = frozenset(variables)
+        if others:
+            derived = (d for each in others if (d := as_derived(each)) is not None)
+            self.terms = self.compared.union(map(term, (*read, *derived)))
+
+
+def _apart(operands: Iterable[Operand]) -> tuple[list[str], list[Operand]]:
+    """Return the variables among some operands, which most of them are, and the other ones."""
+    variables: list[str] = []
+    others: list[Operand] = []
+    for each in operands:
+        if isinstance(each, VariableValue):
+            variables.append(each.variable)
+        else:
+            others.append(each)
+    return variables, others
 
 
 @dataclass
@@ -159,35 +209,38 @@ class Compiler:
 
     def look_at(self, asked: Iterable[Operand]) -> None:
         """Compile for predicates with these operands, and for what is shown."""
-        operands = list(asked)
+        variables, others = _apart(asked)
         # In the order of the text, so that patterns are the same in each process.
-        terms = dict.fromkeys(each for operand in operands for each in operand_terms(operand))
-        self.compared = {each.variable for each in terms if isinstance(each, VariableValue)}
+        terms = dict.fromkeys(each for operand in others for each in operand_terms(operand))
+        self.compared = {*variables}
+        self.compared.update(each.variable for each in terms if isinstance(each, VariableValue))
         self.derived: dict[str, Call | PathFrom] = {
-            term(d): d for o in operands if isinstance(d := as_derived(o), Call)
+            term(d): d for o in others if isinstance(d := as_derived(o), Call)
         }
         self.derived |= {term(each): each for each in terms if isinstance(each, PathFrom)}
         calls = [each for each in terms if isinstance(each, Call)]
         self.derived |= {term(each): each for each in calls if each.function == REVISION}
         self.instants = {term(each): each for each in calls if each.function in INSTANTS}
-        made = {**self.instants, **self.derived}
-        self.block_of_term = self.block_of | {
-            name: self.block_of[variable]
-            for name, each in made.items()
-            for variable in operand_variables(each)
-            if variable in self.block_of
-        }
-        self.needed = self.compared | set(self.visible())
+        self.block_of_term = self.block_of
+        if made := {**self.instants, **self.derived}:
+            self.block_of_term = self.block_of | {
+                name: self.block_of[variable]
+                for name, each in made.items()
+                for variable in operand_variables(each)
+                if variable in self.block_of
+            }
+        self.shown = frozenset(self.visible())
+        self.needed = self.compared | self.shown
         self._needed_of: dict[int, set[str]] = {}
         for name in self.needed & self.block_of.keys():
             self._needed_of.setdefault(self.block_of[name], set()).add(name)
         self.dropped = {
-            v.name for v in self.query.variables if v.is_path and v.name not in self.needed
+            v.name for v in self.query.variables if v.name not in self.needed and v.is_path
         }
 
     def compile(self) -> Alternative:
         """Return the alternative; its patterns are in the catalog."""
-        self.clause(self.query.root, frozenset(self.visible()))
+        self.clause(self.query.root, self.shown)
         self.catalog.want(self.edges, self.valued)
         return Alternative(
             tuple(self.clauses),
@@ -290,11 +343,9 @@ class Compiler:
         if isinstance(node, int):
             return self.block_side(node, needed)
         below = self.tuples(node, needed)
-        variables = below.tuple_variables
-        nodes = [GraphNode(v, -1 if i == 0 else 0) for i, v in enumerate(variables)]
         node_of = {t: i for i, t in enumerate(below.carried, 1)}
         source = ClauseSource(None, below, below.query_class.stratum + 1, 0)
-        return Side(source, nodes, node_of, [])
+        return Side(source, [], node_of, [])
 
     def block(self, name: str) -> int:
         """Return the block that a term is of."""
@@ -353,7 +404,9 @@ class Compiler:
     def _source(self, block: int, kept: set[str]) -> ClauseSource:
         """Return a block as an operand of which some terms are read."""
         read = self.published.get(self.query.blocks[block].stream, _FROM_OUTSIDE)
-        instants = tuple([self.instants[t] for t in sorted(kept & self.instants.keys())])
+        instants: tuple[Call, ...] = ()
+        if self.instants:
+            instants = tuple([self.instants[t] for t in sorted(kept & self.instants.keys())])
         return source_of_block(block, read.stratum, read.retention_us, instants)
 
     def build(
@@ -387,14 +440,13 @@ class Compiler:
         for (s, i), _ in tested:
             if sides[s].source.below is None:
                 sides[s].nodes[i] = sides[s].nodes[i]._replace(is_kept=True)
-        joins = tuple(
-            [(where[term(j.left)][1], where[term(j.right)][1]) for j in disjunct.value_joins]
-        )
-        graph = JoinGraph(tuple(tuple(side.nodes) for side in sides), joins, tuple(edges))
-        template, row, place = reduced_template(graph)
+        joins = [(where[term(j.left)], where[term(j.right)]) for j in disjunct.value_joins]
+        template, row, place = reduced_template(_graph(sides, joins, edges))
         stratum = max([side.source.stratum for side in sides])
-        variables = {t: sides[s].nodes[i].variable for t, (s, i) in where.items()}
-        similar = () if joins else similar_pairs(disjunct, variables)
+        similar: tuple[SimilarPair, ...] = ()
+        if disjunct.similarity_joins and not joins:
+            variables = {t: sides[s].variable(i) for t, (s, i) in where.items()}
+            similar = similar_pairs(disjunct, variables)
         query_class = QueryClass(template, row, is_symmetric, stratum, similar=similar)
         self._want(query_class, sides)
 
@@ -427,10 +479,14 @@ class Compiler:
             if ref in place and sides[ref[0]].source.block is not None
         }
         box = [test for s, each in enumerate(below) if each for test in tested_below(each, s)]
-        box += [Test(place_of(ref), *test) for ref, test in tested]
-        box += [Test(DURATION, *test) for test in lasting]
-        box += [test_of(each, lambda name: place_of(where[name])) for each in measured]
-        constants = [(ref, test) for ref, test in tested if ref[1] in sides[ref[0]].values]
+        constants: list[Test] = []
+        for ref, each_test in tested:
+            box.append(Test(place_of(ref), *each_test))
+            if ref[1] in sides[ref[0]].values:
+                constants.append(box[-1])
+        if lasting or measured:
+            box += [Test(DURATION, *test) for test in lasting]
+            box += [test_of(each, lambda name: place_of(where[name])) for each in measured]
         return Clause(
             query_class=query_class,
             blocks=held_once(tuple([b for side in sides for b in _blocks(side.source)])),
@@ -445,7 +501,7 @@ class Compiler:
             compared=carried if carried == compared else compared,
             carried=carried,
             similar=in_text(below, disjunct),
-            constants=tuple([Test(place_of(ref), *test) for ref, test in constants]),
+            constants=tuple(constants),
         )
 
     def _split(

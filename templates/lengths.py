@@ -34,11 +34,13 @@ class LongestSum:
     def of(sums: Iterable[LongestSum], *lengths: int) -> LongestSum:
         """Return the largest of some lengths and sums, at least nothing."""
         own = max((0, *lengths))
-        several = [each.sums for each in sums]
+        several = [*sums]
         if not several:
             return _one_of((((), own),))
+        if len(several) == 1 and not own:
+            return several[0]
         longest: dict[tuple[str, ...], int] = {(): own}
-        for names, length_us in chain.from_iterable(several):
+        for names, length_us in chain.from_iterable([each.sums for each in several]):
             longest[names] = max(length_us, longest.get(names, 0))
         return _one_of(tuple(longest.items()))
 

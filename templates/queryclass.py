@@ -97,9 +97,10 @@ class QueryClass:
 
         Without a value join it is all of the side's variables, with or without a value.
         """
-        if joins := list(self.value_pairs()):
-            return frozenset(left for left, _ in joins), frozenset(right for _, right in joins)
         variables, size = self.row.variables, self.template.left_size
+        if joins := self.template.value_joins:
+            left, right = ([variables[i] for i in ends] for ends in zip(*joins, strict=True))
+            return frozenset(left), frozenset(right)
         return frozenset(variables[:size]), frozenset(variables[size:])
 
     def sides(self) -> set[frozenset[int]]:
@@ -108,11 +109,10 @@ class QueryClass:
 
     def retained(self) -> set[frozenset[int]]:
         """Return the sides whose instances stay where tuples are handed on."""
-        return set(self.asked()) - {frozenset()}
+        return {side for side in self.asked() if side}
 
     def compared(self) -> set[int]:
         """Return the variables whose values the class joins or tests."""
-        ends = {i for pair in self.template.value_joins for i in pair}
-        for left, _, right in self.template.residuals:
-            ends |= {left, right}
-        return {self.row.variables[i] for i in ends}
+        template, variables = self.template, self.row.variables
+        ends = [*template.value_joins, *((left, right) for left, _, right in template.residuals)]
+        return {variables[i] for pair in ends for i in pair}

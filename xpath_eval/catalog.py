@@ -256,8 +256,8 @@ class PatternCatalog:
     def want(self, edges: Iterable[VariablePair], valued: Iterable[int]) -> None:
         """Ask for pairs of variables and for the values of variables."""
         self._plan = None
-        self._edges.update(edges)
-        self._valued.update(valued)
+        _add(self._edges, edges)
+        _add(self._valued, valued)
 
     def unwant(self, edges: Iterable[VariablePair], valued: Iterable[int]) -> None:
         """Undo one `want` of the same."""
@@ -323,6 +323,12 @@ class PatternCatalog:
 def _key(parent: int, stream: str, step: _Step | None) -> tuple[object, ...]:
     """Return what tells a definition from all others; numbers tell streams and steps apart."""
     return (DOCUMENT, stream) if step is None else (parent, step.number)
+
+
+def _add(counter: Counter[_T], items: Iterable[_T]) -> None:
+    # There are few of them: `update` would be slower.
+    for item in items:
+        counter[item] = counter.get(item, 0) + 1
 
 
 def _subtract(counter: Counter[_T], items: Iterable[_T]) -> None:

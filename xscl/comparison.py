@@ -231,9 +231,9 @@ def operand_terms(operand: Operand) -> tuple[Term, ...]:
 
 def term(operand: Operand) -> str:
     """Return the name of what is read of a tuple: a variable's own, or a text of the function."""
+    if isinstance(operand, VariableValue):
+        return operand.variable  # as mostly
     match operand:
-        case VariableValue(variable):
-            return variable
         case PathFrom(variable, path):
             return f"{variable}/{path}"
         case Call(function, arguments):

@@ -14,6 +14,7 @@ from xscl.path import (
     And,
     Comparison,
     Condition,
+    Exists,
     Literal,
     Not,
     Or,
@@ -44,7 +45,7 @@ def admitted_constant(predicate: Condition) -> Admitted | None:
     A string that the value of a path must equal is data of the value itself.
     """
     match predicate:
-        case Comparison(PathValue(), "=", Literal(str())):
+        case Exists() | Comparison(PathValue(), "=", Literal(str())):
             return None
         case Comparison(operand, operator, Literal(float() as number)):
             return Prefilter((operand,), operator, operator == "!="), number

@@ -250,6 +250,8 @@ class Step:
 def counts_positions(condition: Condition) -> bool:
     """Whether the truth of a condition depends on its context position or size."""
     match condition:
+        case Exists():  # as mostly
+            return False
         case Position():
             return True
         case Opaque(is_positional=is_positional):

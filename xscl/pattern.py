@@ -284,7 +284,13 @@ class _Node:
             yield _Node(index, Axis.SELF, NodeTest(ANY), tests=distinct, derivation=values)
 
 
-@dataclass
+_Split = tuple[Filters, tuple[Condition, ...], tuple[DataTest, ...], list[Admitted]]
+"""A step's filters, its branches, the tests of its own value, and its constants that are data."""
+
+_NOTHING: _Split = (), (), (), []
+
+
+@dataclass(slots=True)
 class _Builder:
     """`wanted` are the variables whose nodes must be there, `shown` variables that are terms."""
 
@@ -320,7 +326,9 @@ class _Builder:
 
     def add_step(self, parent: int, step: Step, *, shares_constants: bool) -> int:
         """Add a step; constants of its node are data only if a tuple has one such node."""
-        filters, branches, tests, admitted = self.split(step, shares_constants=shares_constants)
+        is_split = bool(step.predicates)
+        split = self.split(step, shares_constants=shares_constants) if is_split else _NOTHING
+        filters, branches, tests, admitted = split
         if step.axis is Axis.SELF and not step.is_deep and parent != DOCUMENT:
             index = self._refine(parent, filters)
         else:
@@ -328,11 +336,12 @@ class _Builder:
             self.nodes.append(_Node(parent, step.axis, step.test, step.is_deep, filters))
         if step.variable in self.wanted:
             self._bind(index, step.variable)
-        self._add_tests(index, tests)
-        if admitted:
-            self.nodes[index].admitted += tuple(admitted)
-        for branch in branches:
-            self._add_branch(index, branch)
+        if is_split:
+            self._add_tests(index, tests)
+            if admitted:
+                self.nodes[index].admitted += tuple(admitted)
+            for branch in branches:
+                self._add_branch(index, branch)
         return index
 
     def _refine(self, index: int, filters: tuple[Condition, ...]) -> int:
@@ -373,15 +382,8 @@ class _Builder:
         own = derivation(call)
         self.nodes.append(_Node(base, Axis.SELF, NodeTest("*"), terms=(term,), derivation=own))
 
-    def split(
-        self, step: Step, *, shares_constants: bool
-    ) -> tuple[Filters, tuple[Condition, ...], tuple[DataTest, ...], list[Admitted]]:
-        """Return a step's filters, its branches, the tests of its own value, its constants.
-
-        The last are those that are data: none without `shares_constants`.
-        """
-        if not step.predicates:
-            return (), (), (), []
+    def split(self, step: Step, *, shares_constants: bool) -> _Split:
+        """Return the parts of a step that has predicates; no data without `shares_constants`."""
         predicates = tuple(conjuncts(step.predicates))
         counting = 0
         for i, predicate in enumerate(predicates, 1):

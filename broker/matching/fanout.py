@@ -163,7 +163,7 @@ class FanOut:
         if of_class is None:
             of_class = self._by_class[query_class] = _NumberedUses()
         of_class.add(uses, numbers)
-        self._clauses[clause] += len(uses)
+        self._clauses[clause] = self._clauses.get(clause, 0) + len(uses)
         self.changes += 1
 
     def _look_up(self, uses: Sequence[Use]) -> Sequence[int]:

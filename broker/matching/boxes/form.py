@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from broker.matching.boxes.index import LOOSE, Box
@@ -20,7 +21,8 @@ from xscl.texttests import NEGATED, TEXT_TESTS
 
 __all__ = ["BoundPlace", "Form", "box_of", "of_value"]
 
-_NOWHERE: frozenset[Place] = frozenset()
+Asked = tuple[Place | Number, str, bool]
+"""A test without its data."""
 
 
 class BoundPlace(NamedTuple):
@@ -31,9 +33,10 @@ class BoundPlace(NamedTuple):
     is_strict: bool
 
     @classmethod
-    def of(cls, test: Test) -> BoundPlace:
+    def of(cls, test: Test | Asked) -> BoundPlace:
         """Return how a test holds what is at its place against data."""
-        return cls(test.place, test.operator[0] == ">", len(test.operator) == 1)
+        place, operator = test[:2]
+        return cls(place, operator[0] == ">", len(operator) == 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,29 +76,28 @@ class Form:
     @classmethod
     def of(cls, query_class: int, clause: Clause) -> Form:
         """Return the form of the boxes of a clause."""
-        box = clause.box
-        return cls(
-            query_class,
-            tuple([of_value(t.place) for t in box if t.operator == "=" and not t.is_of_several]),
-            tuple([of_value(test.place) for test in box if test.operator == "!="]),
-            tuple([of_value(test.place) for test in box if test.operator == NONE_OF]),
-            tuple([BoundPlace.of(test) for test in box if test.operator in INEQUALITIES]),
-            tuple(
-                [
-                    (of_value(test.place), test.operator)
-                    for test in box
-                    if test.operator in TEXT_TESTS or (test.operator == "=" and test.is_of_several)
-                ]
-            ),
-            tuple(
-                [
-                    (of_value(test.place), test.operator.removeprefix(NEGATED))
-                    for test in box
-                    if test.operator.startswith(NEGATED)
-                ]
-            ),
-            frozenset([of_value(test.place) for test in box if test.is_of_several]) or _NOWHERE,
-        )
+        asked = [(test.place, test.operator, test.is_of_several) for test in clause.box]
+        return cls(query_class, *_tested(tuple(asked)))
+
+
+@lru_cache(maxsize=4_096)
+def _tested(box: tuple[Asked, ...]) -> tuple[Any, ...]:
+    """Return the fields of a form behind its class; equal ones are one object, in many forms."""
+    found: dict[str, list[Any]] = {name: [] for name in ("=", "!=", NONE_OF)}
+    bounds: list[BoundPlace] = []
+    words: list[tuple[Place, str]] = []
+    unwanted: list[tuple[Place, str]] = []
+    for place, operator, is_of_several in box:
+        if operator in INEQUALITIES:
+            bounds.append(BoundPlace.of((place, operator, is_of_several)))
+        elif operator.startswith(NEGATED):
+            unwanted.append((of_value(place), operator.removeprefix(NEGATED)))
+        elif operator in TEXT_TESTS or (operator == "=" and is_of_several):
+            words.append((of_value(place), operator))
+        else:
+            found[operator].append(of_value(place))
+    several = frozenset([of_value(place) for place, _, is_of_several in box if is_of_several])
+    return (*map(tuple, (*found.values(), bounds, words, unwanted)), several)
 
 
 def of_value(place: Place | Number) -> Place:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Protocol
@@ -128,8 +128,8 @@ class ClassUses:
             self._add(uses)
 
     def _add(self, uses: Sequence[Use]) -> None:
-        for _, alike in groupby(uses, attrgetter("query_class")):
-            self._fan_out.add([*alike])
+        for alike in _together(uses, attrgetter("query_class")):
+            self._fan_out.add(alike)
 
     def leave(self, uses: Sequence[Use]) -> None:
         """Undo one `enter` for each of some uses."""
@@ -153,13 +153,16 @@ class ClassUses:
                     self._classes.release(number, first.kept_us, len(alike))
                 self._classes.remove(number, *_given(first), len(alike))
 
-    def _alike(self, uses: Sequence[Use]) -> Iterator[list[Use]]:
-        """Yield uses of one clause in which the join sees no difference, as they stand."""
-        if self._without or uses[0].least:
-            yield from ([use] for use in uses)
-            return
-        for _, alike in groupby(uses, _in_the_join):
-            yield [*alike]
+    def _alike(self, uses: Sequence[Use]) -> Iterable[Sequence[Use]]:
+        """Return uses of one clause in which the join sees no difference, as they stand."""
+        if len(uses) > 1 and (self._without or uses[0].least):
+            return ([use] for use in uses)
+        return _together(uses, _in_the_join)
+
+
+def _together(uses: Sequence[Use], key: Callable[[Use], object]) -> Iterable[Sequence[Use]]:
+    """Return uses as they stand, those of one key together; mostly there is but one use."""
+    return (uses,) if len(uses) == 1 else ([*alike] for _, alike in groupby(uses, key))
 
 
 _in_the_join = attrgetter("window_us", "kept_us", "topic.registration_point", "holder")
@@ -177,9 +180,10 @@ def _kept(uses: Sequence[Use]) -> Iterator[tuple[int, int, int]]:
         return
     # A graph has matches that end as far behind another as that reaches back.
     factor = 2 if uses[0].topic.query.kind is SelectKind.COMPRESSED else 1
-    for (member, kept_us), alike in groupby(uses, attrgetter("holder", "kept_us")):
+    for alike in _together(uses, attrgetter("holder", "kept_us")):
+        kept_us = alike[0].kept_us
         # The product would be a number of its own, which is kept.
-        yield member, kept_us if factor == 1 else factor * kept_us, sum(1 for _ in alike)
+        yield alike[0].holder, kept_us if factor == 1 else factor * kept_us, len(alike)
 
 
 def _lengths(uses: Sequence[Use]) -> Iterator[tuple[int, int, int]]:
@@ -200,5 +204,5 @@ def _retentions(uses: Sequence[Use]) -> Iterator[tuple[int, int]]:
     What inner operators hand on is no match.
     """
     if uses[0].box is None:
-        for retention_us, alike in groupby(map(retention_of, uses)):
-            yield retention_us, sum(1 for _ in alike)
+        for alike in _together(uses, retention_of):
+            yield retention_of(alike[0]), len(alike)
