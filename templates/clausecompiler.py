@@ -7,7 +7,7 @@ for each variable that is carried.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -27,15 +27,16 @@ from templates.clause import (
     source_of_block,
     terms_tested,
 )
+from templates.clausesides import Side, template_of_sides
 from templates.computed import NO_NUMBERS, number_tests, numbered
 from templates.datatests import data_test, duration_test, without_implied, word_test
 from templates.derived import as_derived
 from templates.heldonce import held_once
-from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, of_tuple
+from templates.joingraph import NodeRef, ResidualEdge
 from templates.measured import in_text, similar_pairs, split_measured, test_of
 from templates.ordered import PlainNode, blocks_of
 from templates.queryclass import QueryClass, SimilarPair
-from templates.template import reduced_template
+from templates.readterms import ReadTerms, variables_apart
 from templates.tuplestreams import may_be_common, stream_name, tested_below
 from xscl.comparison import INSTANTS, REVISION
 from xscl.constants import breadth_of_constants, exclude_constants
@@ -100,83 +101,6 @@ def _blocks(source: ClauseSource) -> tuple[int, ...]:
     return (source.block,)
 
 
-@dataclass(slots=True)
-class Side:
-    """One operand as a graph: its nodes, and where the terms are.
-
-    Those of tuples are the variables of the clause below.
-    """
-
-    source: ClauseSource
-    nodes: list[GraphNode]
-    node_of: dict[str, int]
-    tests: list[tuple[int, DataTest]]
-    values: set[int] = field(default_factory=set)
-    """The nodes of `Values`."""
-
-    def variable(self, node: int) -> int:
-        """Return the variable of a node."""
-        below = self.source.below
-        return self.nodes[node].variable if below is None else below.tuple_variables[node]
-
-
-def _graph(
-    sides: Sequence[Side],
-    joins: Iterable[tuple[NodeRef, NodeRef]],
-    residuals: Sequence[ResidualEdge],
-) -> JoinGraph:
-    """Return the join graph of some sides; of tuples it has what is read here."""
-    ends = [*joins, *[(each.left, each.right) for each in residuals]]
-    nodes: list[tuple[GraphNode, ...]] = []
-    place: dict[NodeRef, NodeRef] = {}
-    for s, side in enumerate(sides):
-        below = side.source.below
-        if below is None:
-            nodes.append(tuple(side.nodes))
-            continue
-        read = {end[1] for pair in ends for end in pair if end[0] == s}
-        own, places = of_tuple(below.tuple_variables, read)
-        nodes.append(own)
-        place |= {(s, i): (s, at) for i, at in places.items()}
-    if place:
-        joins = [(place.get(left, left), place.get(right, right)) for left, right in joins]
-        residuals = [
-            ResidualEdge(place.get(e.left, e.left), e.operator, place.get(e.right, e.right))
-            for e in residuals
-        ]
-    joined = tuple([(left[1], right[1]) for left, right in joins])
-    return JoinGraph(tuple(nodes), joined, tuple(residuals))
-
-
-class ReadTerms:
-    """What a conjunction reads: its operands, its terms, and the variables that are compared."""
-
-    __slots__ = ("compared", "disjunct", "operands", "terms")
-
-    def __init__(self, disjunct: Disjunct) -> None:
-        self.disjunct = disjunct  # it is known by its identity for as long as this is there
-        self.operands = list(disjunct.operands())
-        variables, others = _apart(self.operands)
-        read = [each for operand in others for each in operand_terms(operand)]
-        variables += [each.variable for each in read if isinstance(each, VariableValue)]
-        self.compared = self.terms = frozenset(variables)
-        if others:
-            derived = (d for each in others if (d := as_derived(each)) is not None)
-            self.terms = self.compared.union(map(term, (*read, *derived)))
-
-
-def _apart(operands: Iterable[Operand]) -> tuple[list[str], list[Operand]]:
-    """Return the variables among some operands, which most of them are, and the other ones."""
-    variables: list[str] = []
-    others: list[Operand] = []
-    for each in operands:
-        if isinstance(each, VariableValue):
-            variables.append(each.variable)
-        else:
-            others.append(each)
-    return variables, others
-
-
 @dataclass
 class Compiler:
     """Compiles the clauses of one alternative, inner ones first.
@@ -209,7 +133,7 @@ class Compiler:
 
     def look_at(self, asked: Iterable[Operand]) -> None:
         """Compile for predicates with these operands, and for what is shown."""
-        variables, others = _apart(asked)
+        variables, others = variables_apart(asked)
         # In the order of the text, so that patterns are the same in each process.
         terms = dict.fromkeys(each for operand in others for each in operand_terms(operand))
         self.compared = {*variables}
@@ -345,7 +269,7 @@ class Compiler:
         below = self.tuples(node, needed)
         node_of = {t: i for i, t in enumerate(below.carried, 1)}
         source = ClauseSource(None, below, below.query_class.stratum + 1, 0)
-        return Side(source, [], node_of, [])
+        return Side(source, below.tuple_variables, [], node_of, [])
 
     def block(self, name: str) -> int:
         """Return the block that a term is of."""
@@ -383,14 +307,14 @@ class Compiler:
         ids = self.catalog.add(pattern)
         of_term = self.block_of_term
         kept = {t for t in needed if of_term[t] == block}
-        side = Side(self._source(block, kept), [], {}, [])
+        side = Side(self._source(block, kept), ids, [], {}, [])
         for i, (variable, node) in enumerate(zip(ids, pattern.nodes, strict=True)):
             is_kept = is_compared = bool(node.tests)
             for name in node.terms:
                 side.node_of[name] = i
                 is_kept |= name in kept
                 is_compared |= name in self.compared or name in self.derived
-            side.nodes.append(GraphNode(variable, node.parent, is_kept))
+            side.nodes.append((node.parent, is_kept))
             if is_compared:
                 self.valued.append(variable)
             if node.tests:
@@ -439,13 +363,13 @@ class Compiler:
             others = [each for each, found in zip(others, numbers, strict=True) if not found]
         for (s, i), _ in tested:
             if sides[s].source.below is None:
-                sides[s].nodes[i] = sides[s].nodes[i]._replace(is_kept=True)
+                sides[s].nodes[i] = (sides[s].nodes[i][0], True)
         joins = [(where[term(j.left)], where[term(j.right)]) for j in disjunct.value_joins]
-        template, row, place = reduced_template(_graph(sides, joins, edges))
+        template, row, place = template_of_sides(sides, joins, edges)
         stratum = max([side.source.stratum for side in sides])
         similar: tuple[SimilarPair, ...] = ()
         if disjunct.similarity_joins and not joins:
-            variables = {t: sides[s].variable(i) for t, (s, i) in where.items()}
+            variables = {t: sides[s].variables[i] for t, (s, i) in where.items()}
             similar = similar_pairs(disjunct, variables)
         query_class = QueryClass(template, row, is_symmetric, stratum, similar=similar)
         self._want(query_class, sides)

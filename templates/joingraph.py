@@ -10,11 +10,11 @@ least common ancestors of those.  It is what templates are made of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["GraphNode", "JoinGraph", "NodeRef", "ResidualEdge", "Side", "of_tuple", "reduce"]
+__all__ = ["GraphNode", "JoinGraph", "NodeRef", "ResidualEdge", "Side", "reduce"]
 
 LEFT, RIGHT = 0, 1
 Side = int
@@ -63,18 +63,6 @@ class JoinGraph:
                 if end[0] == side:
                     nodes.add(end[1])
         return nodes
-
-
-def of_tuple(
-    variables: Sequence[int], read: Iterable[int]
-) -> tuple[tuple[GraphNode, ...], dict[int, int]]:
-    """Return the root of tuples and the nodes below it that are read, and where these went.
-
-    Tuples have many more, by which graphs with the same minor would differ.
-    """
-    places = {node: i for i, node in enumerate(sorted(read), 1)}
-    below = [GraphNode(variables[node], 0) for node in places]
-    return (GraphNode(variables[0], -1), *below), places
 
 
 def reduce(graph: JoinGraph) -> tuple[JoinGraph, tuple[dict[int, int], ...]]:

@@ -34,6 +34,9 @@ nodes.  It is some half a second of work."""
 
 _FORMS_KEPT = 1_000
 
+SideForm = tuple[tuple[int, bool], ...]
+"""A side of a join graph without its variables: see `GraphNode`."""
+
 ResidualForm = tuple[int, str, int]
 """A residual in a template: meta-variable, operator, meta-variable."""
 
@@ -77,24 +80,41 @@ class TemplateRow:
     variables: tuple[int, ...]
 
 
-def reduced_template(graph: JoinGraph) -> tuple[Template, TemplateRow, Mapping[NodeRef, int]]:
+def reduced_template(
+    forms: tuple[SideForm, ...],
+    variables: Sequence[int],
+    value_joins: tuple[tuple[int, int], ...] = (),
+    residuals: tuple[ResidualEdge, ...] = (),
+) -> tuple[Template, TemplateRow, Mapping[NodeRef, int]]:
     """Return the template and the row of a join graph's minor.
 
-    The last is the meta-variable of each node of the graph that is in the minor.
+    `variables` are those of all nodes, side by side.  The last of what is returned is the
+    meta-variable of each node of the graph that is in the minor.
     """
-    forms = tuple([tuple([(n.parent, n.is_kept) for n in side]) for side in graph.sides])
-    form = _reduced_form(forms, graph.value_joins, graph.residuals)
+    form = _reduced_form(forms, value_joins, residuals)
     if form is None:
-        minor, moved = reduce(graph)
+        minor, moved = reduce(_graph(forms, variables, value_joins, residuals))
         template, row, place = template_of(minor)
         found = ((s, old, new) for s, side in enumerate(moved) for old, new in side.items())
         return template, row, {(s, old): place[s, new] for s, old, new in found}
     template, orders = form
-    variables = [node.variable for side in graph.sides for node in side]
+    if len(orders) == 1:
+        [order] = orders
+        return template, TemplateRow(order.variables(variables)), order.places
     each = [order.variables(variables) for order in orders]
     least = min(each)
-    nodes = orders[each.index(least)].nodes
-    return template, TemplateRow(least), dict(zip(nodes, range(len(nodes)), strict=True))
+    return template, TemplateRow(least), orders[each.index(least)].places
+
+
+def _graph(
+    forms: tuple[SideForm, ...],
+    variables: Sequence[int],
+    value_joins: tuple[tuple[int, int], ...],
+    residuals: tuple[ResidualEdge, ...],
+) -> JoinGraph:
+    own = iter(variables)
+    sides = tuple([tuple([GraphNode(next(own), *each) for each in side]) for side in forms])
+    return JoinGraph(sides, value_joins, residuals)
 
 
 def template_of(graph: JoinGraph) -> tuple[Template, TemplateRow, Mapping[NodeRef, int]]:
@@ -125,13 +145,13 @@ class _CanonicalForm(NamedTuple):
 
 @lru_cache(maxsize=4 * _FORMS_KEPT)
 def _reduced_form(
-    forms: tuple[tuple[tuple[int, bool], ...], ...],
+    forms: tuple[SideForm, ...],
     value_joins: tuple[tuple[int, int], ...],
     residuals: tuple[ResidualEdge, ...],
 ) -> tuple[Template, tuple[_Order, ...]] | None:
     """Return the template of a minor, and every order that gives it of the nodes as they were."""
-    sides = tuple(tuple(GraphNode(0, *each) for each in side) for side in forms)
-    minor, moved = reduce(JoinGraph(sides, value_joins, residuals))
+    no_variables = [0] * sum(map(len, forms))
+    minor, moved = reduce(_graph(forms, no_variables, value_joins, residuals))
     parents = tuple(tuple(node.parent for node in side) for side in minor.sides)
     form = _canonical_form(parents, minor.value_joins, minor.residuals)
     if form is None:
@@ -144,14 +164,14 @@ def _reduced_form(
     for own in form.orders:
         nodes = tuple([before[node] for node in own])
         places = [i if side == LEFT else size + i for side, i in nodes]
-        orders.append(_Order(nodes, _taken(places)))
+        orders.append(_Order({node: i for i, node in enumerate(nodes)}, _taken(places)))
     return form.template, tuple(orders)
 
 
 class _Order(NamedTuple):
     """An order of some nodes; `variables` takes theirs out of those of all nodes, side by side."""
 
-    nodes: tuple[NodeRef, ...]
+    places: Mapping[NodeRef, int]
     variables: Callable[[Sequence[int]], tuple[int, ...]]
 
 

@@ -82,7 +82,10 @@ def test_a_graph_has_the_template_of_its_minor(seed: int) -> None:
     minor, moved = reduce(graph)
     template, row, place = template_of(minor)
     found = {(s, old): place[s, new] for s, own in enumerate(moved) for old, new in own.items()}
-    assert reduced_template(graph) == (template, row, found)
+    forms = tuple(tuple((node.parent, node.is_kept) for node in side) for side in sides)
+    of_nodes = [node.variable for side in sides for node in side]
+    reduced = reduced_template(forms, of_nodes, graph.value_joins, graph.residuals)
+    assert reduced == (template, row, found)
 
 
 def test_the_conjunctive_query_of_figure_6_7() -> None:
