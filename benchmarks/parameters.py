@@ -38,6 +38,11 @@ THREE = (
     "(S//i%s->a FOLLOWED BY {a/next = b/link, %s} S//i%s->b)"
     " FOLLOWED BY {b/next = c/link%s, %s} S//i%s->c"
 )
+INNER = (
+    "(S//i->a FOLLOWED BY {a/next = b/link AND %s, 1 h} S//i->b)"
+    " FOLLOWED BY {b/author = c/link, 1 h} S//i->c"
+)
+"""No author is a link."""
 
 
 def three(
@@ -119,6 +124,11 @@ WORKLOADS = {
     "[matches(title, $x)]": Workload(
         f"S//i[matches(title, $x)]->a FOLLOWED BY {LINKED} S//i->b", _name
     ),
+    "b/price > a/price * $x, inner": Workload(
+        INNER % "b/price > a/price * $x", lambda i: {"x": i + 3}
+    ),
+    "b/author != $x, inner": Workload(INNER % "b/author != $x", _name),
+    "contains(b/title, $x), inner": Workload(INNER % "contains(b/title, $x)", _name),
     "[author = $x], first of three": Workload(three("[author = $x]"), _name),
     "[author = $x], middle of three": Workload(three(middle="[author = $x]"), _name),
     "[author = $x], last of three": Workload(three(last="[author = $x]"), _name),

@@ -151,6 +151,21 @@ WORKLOADS = {
     "differences of an inner operator": Workload(
         lambda i: INNER % f"b/price - a/price < {i + 2}", item
     ),
+    "factors of an inner operator": Workload(
+        lambda i: INNER % f"b/price > a/price * {i + 2}", item
+    ),
+    "formulas of an inner operator": Workload(
+        lambda i: INNER % f"b/price - a/price < {i} * 2 + 2", item
+    ),
+    "strings that an inner operator excludes": Workload(
+        lambda i: INNER % f"b/author != 'nobody {i}'", item
+    ),
+    "numbers that an inner operator excludes": Workload(
+        lambda i: INNER % f"b/price != {i} + 0.5", item
+    ),
+    "alternatives of an inner operator": Workload(
+        lambda i: INNER % f"(b/price < {9_000 + i} OR b/price < {i})", item
+    ),
     "words of an inner operator": Workload(
         lambda i: INNER % f"contains(b/author, 'author {i % 97}')", item
     ),
@@ -267,7 +282,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     print(f"load {os.getloadavg()[0]:.1f}")
     print(
-        f"{'statements':<30}{'number':>8}{'µs/document':>13}{'documents/s':>13}"
+        f"{'statements':<42}{'number':>8}{'µs/document':>13}{'documents/s':>13}"
         f"{'matches':>10}{'µs each':>9}{'bytes':>8}{'one more, ms':>14}"
     )
     if can_compile():
@@ -284,7 +299,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 given_all = name, count, documents, apart, given.shards
                 cost = pool.apply(measure_beside_one, given_all)
             print(
-                f"{name:<30}{count:>8,}{cost.document_us:>13.1f}{1e6 / cost.document_us:>13,.0f}"
+                f"{name:<42}{count:>8,}{cost.document_us:>13.1f}{1e6 / cost.document_us:>13,.0f}"
                 f"{cost.matches:>10,}{cost.statement_us:>9.0f}{cost.statement_bytes:>8,.0f}"
                 f"{cost.one_more_ms:>14.1f}",
                 flush=True,

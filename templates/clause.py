@@ -19,14 +19,16 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from templates.elementnumbers import calculate
 from templates.factor import Factor
 from templates.lengths import NO_LENGTH, LongestSum
 from templates.queryclass import QueryClass
 from xscl.evaluation import Condition, compile_condition
+from xscl.functions import to_double
 from xscl.path import Parameter
 from xscl.pattern import Constant, TreePattern, TuplePattern, VariablePair
 from xscl.prefilters import Admitted
-from xscl.query import Call, Operand, Residual, Row, SimilarityJoin
+from xscl.query import Call, Operand, Residual, Row, SimilarityJoin, term
 from xscl.table import Action
 from xscl.texttests import TEXT_TESTS
 
@@ -42,6 +44,8 @@ __all__ = [
     "Clause",
     "ClauseSource",
     "Computed",
+    "Data",
+    "Formula",
     "Guard",
     "Instant",
     "Measured",
@@ -153,6 +157,19 @@ class Solution(NamedTuple):
     is_least: bool
 
 
+class Formula(NamedTuple):
+    """Data that are calculated of other data, parameters among them: `$x * 2`."""
+
+    operand: Operand
+
+    def number(self, values: Mapping[str, Any]) -> float:
+        """Return what it comes to under an assignment."""
+        return float(calculate(self.operand, lambda read: to_double(values[term(read)[1:]])))
+
+
+Data = Constant | float | Formula
+"""What is held against a tuple, whatever the tuple is."""
+
 Number = Measured | Computed | Solution
 """A number that is no value of a node, and made of a tuple where it is asked for."""
 
@@ -162,7 +179,7 @@ class Test(NamedTuple):
 
     place: Place | Number
     operator: str
-    data: Constant | float
+    data: Data
     is_of_several: bool = False
 
     @property
@@ -238,18 +255,20 @@ class Clause:
     `blocks` are the blocks of its tuples' documents, in order.  `places` gives for each term of
     a block operand its meta-variable.  `box` has what is tested of a tuple against data, here
     and in the clauses below.  `condition` is what `residuals` and `tests` come to, compiled; the
-    first `solved` of the residuals are in the box, too, and asked only where a `Solution` has not
-    decided them.
+    first `solved` of the residuals are in the box, or in those below, too, and asked only where a
+    `Solution` has not decided them.  Of a clause that hands on its tuples such residuals are
+    `undecided`, those of the clauses below included: the root asks them.
     `compared` are the variables whose nodes make up the witness tuples, those of the clauses below
     included.  `carried` are the terms that the clause hands on, in the order of its instances'
     nodes 1, 2, ..., and `tested` the places whose values stand behind them, for the boxes of the
     clauses above; the stream `is_common` if it is that of all statements with such an operator,
-    whatever their data.  `tuple_variables` are the variables of all those nodes, that of the root
-    first.  `similar` are the similarity joins of the tuples, in the order of the text, those of the
-    clauses below included.  Where the tuples are decided, `deciding` are the clauses that the
-    decision reads, and `origin` is its place among the decisions of the query.  `guard` is what is
-    asked of tables, None where nothing is; `actions` are done for each match of a root, and
-    `factors` are those of its confidence.
+    whatever their data.  A query `has_several_words` there where a tuple may have those of more
+    than one of its alternatives, or assignments.  `tuple_variables` are the variables of all those
+    nodes, that of the root first.  `similar` are the similarity joins of the tuples, in the order
+    of the text, those of the clauses below included.  Where the tuples are decided, `deciding` are
+    the clauses that the decision reads, and `origin` is its place among the decisions of the query.
+    `guard` is what is asked of tables, None where nothing is; `actions` are done for each match of
+    a root, and `factors` are those of its confidence.
     `outcome` is what rows and limits read of a root's tuples (`Query.outcome_operands`).
     `counts` is the term of runs that are counted, `""` where none are.  A root
     `is_one_of_several` where the query has others, which may have the same matches.
@@ -274,6 +293,7 @@ class Clause:
     tested: tuple[Place | Number, ...] = ()
     stream: str = ""
     is_common: bool = False
+    has_several_words: bool = False
     tuple_variables: tuple[int, ...] = ()
     similar: tuple[SimilarityJoin, ...] = ()
     deciding: tuple[Clause, ...] = ()
@@ -285,6 +305,7 @@ class Clause:
     counts: str = ""
     is_one_of_several: bool = False
     solved: int = 0
+    undecided: tuple[Residual, ...] = ()
     constants: tuple[Test, ...] = ()
     reach: LongestSum = field(init=False)
     reads_common: bool = field(init=False)
@@ -321,10 +342,12 @@ class Clause:
         tested: tuple[Place | Number, ...],
         *,
         is_common: bool,
+        has_several_words: bool,
     ) -> None:
         """Have a clause that nobody has seen yet hand on its tuples in a stream."""
         self.stream, self.tuple_variables = stream, variables
         self.tested, self.is_common = tested, is_common
+        self.has_several_words = has_several_words
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is compiled cannot be pickled.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from templates.clause import (
     DURATION,
@@ -18,6 +18,7 @@ from templates.clause import (
     Alternative,
     Clause,
     ClauseSource,
+    Data,
     Instant,
     Number,
     Place,
@@ -37,7 +38,7 @@ from templates.measured import in_text, similar_pairs, split_measured, test_of
 from templates.ordered import PlainNode, blocks_of
 from templates.queryclass import QueryClass, SimilarPair
 from templates.readterms import ReadTerms, variables_apart
-from templates.tuplestreams import may_be_common, stream_name, tested_below
+from templates.tuplestreams import may_be_common, places_tested, stream_name, tested_below
 from xscl.comparison import INSTANTS, REVISION
 from xscl.constants import breadth_of_constants, exclude_constants
 from xscl.evaluation import compile_condition
@@ -123,12 +124,18 @@ class Compiler:
     shares: bool = False
     is_alone: bool = True
 
+    is_open: ClassVar[bool] = True
+    """Whether what is handed on too much is refused at the root, and changes nothing else."""
+
     def __post_init__(self) -> None:
         self.block_of = {variable.name: variable.block for variable in self.query.variables}
         # A parameter whose type is left open may be a number in some assignments (`QuerySet`).
         self.texts = {n for n, kind in self.query.parameters if kind not in ("number", "duration")}
         self._read: dict[int, ReadTerms] = {}
         self._sharing = self._sharing_block() if self.shares else None
+        # The root hands nothing on, so of its alternatives nobody counts the tuples.
+        inner = [each for each in self.query.operators() if each is not self.query.root]
+        self.has_choices = self.is_open and any(len(each.disjuncts) > 1 for each in inner)
         self.look_at([o for disjunct in self.choice.values() for o in self.read(disjunct).operands])
 
     def look_at(self, asked: Iterable[Operand]) -> None:
@@ -180,7 +187,7 @@ class Compiler:
 
     def clause(self, node: PlainNode, needed_above: frozenset[str]) -> Clause:
         """Compile an operator after those below it; `needed_above` are terms to be handed on."""
-        has_words = node is self.query.root or self.has_one_box(node)
+        has_words = node is self.query.root or self.has_words(node)
         build = partial(self.build, is_root=node is self.query.root, has_words=has_words)
         if isinstance(node, int):
             sides = [self.block_side(node, needed_above)]
@@ -223,7 +230,9 @@ class Compiler:
     def _blocks_with_data(self, node: PlainNode) -> Iterator[int]:
         """Yield the blocks that a node joins whose numbers and words may be data."""
         is_root = node is self.query.root
-        if is_root or (self.is_alone and self.has_one_box(node)):
+        # Of an operator with alternatives a query would count the tuples of each by itself.
+        has_one_box = isinstance(node, Operator) and len(node.disjuncts) == 1
+        if is_root or (self.is_alone and has_one_box):
             for block in _operands(node):
                 # Whose a tuple is, is told by what it has, and not by what it has not.
                 if isinstance(block, int) and (
@@ -253,15 +262,12 @@ class Compiler:
         blocks = set(blocks_of(node))
         needed_here = frozenset(t for t in needed if self.block(t) in blocks)
         below = self.clause(node, needed_here)
-        self._give_stream(below, has_one_box=self.has_one_box(node))
+        self._give_stream(node, below)
         return below
 
-    def has_one_box(self, node: PlainNode) -> bool:
-        """Return whether numbers and words of a node that is no root may be data in a box.
-
-        Of an operator with alternatives a query counts the tuples of each by itself.
-        """
-        return isinstance(node, Operator) and len(node.disjuncts) == 1
+    def has_words(self, node: PlainNode) -> bool:
+        """Return whether words of a node that is no root may be data in a box."""
+        return isinstance(node, Operator)
 
     def _side(self, node: PlainNode, needed: frozenset[str]) -> Side:
         if isinstance(node, int):
@@ -353,15 +359,16 @@ class Compiler:
         edges, others, tests = self._split(disjunct, where, tested, is_root, has_words)
         lasting: list[DataTest] = []
         measured: list[Residual] = []
+        numbers: list[tuple[NodeRef, str, Data]] = []
         if others or disjunct.similarity_joins:
             lasting = [found for each in others if is_root and (found := duration_test(each))]
             others = [each for each in others if not (is_root and duration_test(each))]
             measured, others = split_measured(disjunct, others)
-            numbers = [number_tests(each, self.texts) for each in others]
-            for one, some in filter(None, numbers):
-                tested += [(where[term(one)], test) for test in some]
-            others = [each for each, found in zip(others, numbers, strict=True) if not found]
-        for (s, i), _ in tested:
+            alone = [number_tests(r, self.texts, has_formulas=self.is_open) for r in others]
+            for one, held in filter(None, alone):
+                numbers += [(where[term(one)], how, data) for how, data in held]
+            others = [each for each, own in zip(others, alone, strict=True) if not own]
+        for s, i in [*(ref for ref, _ in tested), *(ref for ref, *_ in numbers)]:
             if sides[s].source.below is None:
                 sides[s].nodes[i] = (sides[s].nodes[i][0], True)
         joins = [(where[term(j.left)], where[term(j.right)]) for j in disjunct.value_joins]
@@ -387,16 +394,24 @@ class Compiler:
             side = next(s for s, each in enumerate(sides) if call in each.source.instants)
             return Instant(side, call.function != "start")
 
-        made = NO_NUMBERS
-        if others:
-            made = numbered(others, self.texts, place_at_or_when, is_root=is_root)
         below = [side.source.below for side in sides]
         read_here = self.read(disjunct).compared
         compared = tuple(
             sorted(read_here.union(*[each.compared for each in below if each is not None]))
         )
         carried = tuple(sorted(needed_above.union(compared)))
-        residuals = (*made.solved, *made.others)
+        made = NO_NUMBERS
+        if others:
+            solved_of = None if is_root else set(compared if self.is_open else ())
+            made = numbered(
+                others,
+                self.texts,
+                place_at_or_when,
+                has_formulas=self.is_open,
+                solved_of=solved_of,
+            )
+        solved = (*(r for each in below if each for r in each.undecided), *made.solved)
+        residuals = (*solved, *made.others) if is_root else made.others
         places = {
             t: place[ref]
             for t, ref in where.items()
@@ -408,7 +423,8 @@ class Compiler:
             box.append(Test(place_of(ref), *each_test))
             if ref[1] in sides[ref[0]].values:
                 constants.append(box[-1])
-        if lasting or measured:
+        if numbers or lasting or measured:
+            box += [Test(place_of(ref), how, data) for ref, how, data in numbers]
             box += [Test(DURATION, *test) for test in lasting]
             box += [test_of(each, lambda name: place_of(where[name])) for each in measured]
         return Clause(
@@ -421,7 +437,8 @@ class Compiler:
             residuals=residuals,
             tests=tuple(tests),
             condition=compile_condition(residuals, tests),
-            solved=len(made.solved),
+            solved=len(solved) if is_root else 0,
+            undecided=() if is_root else solved,
             compared=carried if carried == compared else compared,
             carried=carried,
             similar=in_text(below, disjunct),
@@ -478,19 +495,31 @@ class Compiler:
             elif i not in parents:
                 self.edges.append((variables[i], variables[i]))
 
-    def _give_stream(self, clause: Clause, *, has_one_box: bool) -> None:
+    def _give_stream(self, node: PlainNode, clause: Clause) -> None:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
         tested: tuple[Place | Number, ...] = ()
-        is_common = self.shares and may_be_common(clause, has_one_box=has_one_box)
-        if self.query.parameters or is_common:
-            tested = tuple(dict.fromkeys([*(test.place for test in clause.box), SPAN]))
-        owner = None if is_common else self._owner()
-        stream = stream_name(clause, tested, owner)
+        is_common = self.shares and may_be_common(clause)
+        if self.query.parameters or self.has_choices or is_common:
+            tested = tuple(dict.fromkeys([*places_tested(clause), SPAN]))
+        owner = None if is_common else self._owner(node)
+        has_data = not (self.is_open and tested)
+        stream = stream_name(clause, tested, owner, has_data=has_data)
         pattern = TuplePattern(stream, (*clause.carried, *terms_tested(tested)))
         self.patterns.append(pattern)
-        clause.hand_on(stream, self.catalog.add(pattern), tested, is_common=is_common)
+        words = [test.data for test in clause.box if test.looks_in_texts]
+        has_several = self.has_choices or any(isinstance(each, Parameter) for each in words)
+        clause.hand_on(
+            stream,
+            self.catalog.add(pattern),
+            tested,
+            is_common=is_common,
+            has_several_words=bool(words) and has_several,
+        )
 
-    def _owner(self) -> object:
+    def _owner(self, node: PlainNode) -> object:
         """Return what tells tuples of the query from others, where they are not common."""
         query = self.query
-        return (query.id, query.version, self.point) if query.parameters else self.point
+        if query.parameters:
+            return query.id, query.version, self.point
+        # Of alternatives the data are those of all of them.
+        return (node, self.point) if self.has_choices else self.point

@@ -2,21 +2,40 @@
 
 Where the data stand alone on their side, `b/price - a/price > $x`, the tuple has a number, whatever
 the data.  Where they stand within arithmetic, `b/price > $x * a/price`, the comparison is solved
-for them: the tuple has two, between which they must be (`Solution`).
+for them: the tuple has two, between which they must be (`Solution`).  What is calculated of data
+alone, `b/price < $x * 2`, is a number before any tuple is there (`Formula`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from dataclasses import dataclass
 
-from templates.clause import ArithmeticStep, Computed, Instant, Place, Solution, Terms, Test
-from xscl.comparison import INSTANTS, REVISION
+from templates.clause import (
+    ArithmeticStep,
+    Computed,
+    Data,
+    Formula,
+    Instant,
+    Place,
+    Solution,
+    Terms,
+    Test,
+)
+from xscl.comparison import INSTANTS, REVISION, operands_below
 from xscl.functions import to_double
 from xscl.path import Literal, Parameter
-from xscl.pattern import INEQUALITIES, DataTest
+from xscl.pattern import INEQUALITIES
 from xscl.positions import TURNED
-from xscl.query import Call, Operand, Residual, VariableValue, operand_terms, term
+from xscl.query import (
+    Call,
+    Operand,
+    Residual,
+    VariableValue,
+    operand_parameters,
+    operand_terms,
+    term,
+)
 
 __all__ = ["LARGEST_SOLVED", "NO_NUMBERS", "Numbered", "number_tests", "numbered"]
 
@@ -29,6 +48,9 @@ _ARITHMETIC = ("+", "-", "*", "div", "mod")
 
 PlaceOf = Callable[[str], Place | Instant]
 """Says where a term is."""
+
+Held = list[tuple[str, Data]]
+"""What a number is held against, with how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +70,28 @@ NO_NUMBERS = Numbered((), (), ())
 
 
 def numbered(
-    residuals: Iterable[Residual], texts: Collection[str], place_of: PlaceOf, *, is_root: bool
+    residuals: Iterable[Residual],
+    texts: Collection[str],
+    place_of: PlaceOf,
+    *,
+    has_formulas: bool,
+    solved_of: Set[str] | None,
 ) -> Numbered:
     """Return residuals as tests of numbers; `texts` are the parameters that may have strings.
 
-    Below the root nothing is solved: there a tuple must be decided at once.
+    Solved is what reads values of `solved_of` alone; None is for all that a tuple has.
     """
     tests: list[Test] = []
     solved: list[Residual] = []
     others: list[Residual] = []
     for each in residuals:
-        if (alone := _alone(each, texts)) is not None:
+        if (alone := _alone(each, texts, has_formulas=has_formulas)) is not None:
             operand, against = alone
             computed = Computed(operand, _terms([operand], place_of))
             tests += [Test(computed, *test) for test in against]
-        elif is_root and (within := _within(each, place_of)) is not None:
+        elif (solved_of is None or _reads_only(solved_of, each.left, each.right)) and (
+            within := _within(each, place_of)
+        ) is not None:
             tests += within
             solved.append(each)
         else:
@@ -71,33 +100,69 @@ def numbered(
 
 
 def number_tests(
-    residual: Residual, texts: Collection[str]
-) -> tuple[VariableValue, list[DataTest]] | None:
-    """Return an equality of a variable's value and a number as tests of it; None if it is none."""
-    alone = _alone(residual, texts)
+    residual: Residual, texts: Collection[str], *, has_formulas: bool
+) -> tuple[VariableValue, Held] | None:
+    """Return a comparison of a variable's value and a number as tests of it; None if it is none.
+
+    Data are a `Formula` only where it `has_formulas`.
+    """
+    alone = _alone(residual, texts, has_formulas=has_formulas)
     if alone is None or not isinstance(alone[0], VariableValue):
         return None
     return alone[0], alone[1]
 
 
-def _alone(residual: Residual, texts: Collection[str]) -> tuple[Operand, list[DataTest]] | None:
+def _reads_only(values: Set[str], *operands: Operand) -> bool:
+    """Return whether operands read some values at most, and no times of the tuple."""
+    below = [each for operand in operands for each in operands_below(operand)]
+    has_interval = any(isinstance(each, Call) and not each.arguments for each in below)
+    return not has_interval and all(
+        term(each) in values for operand in operands for each in operand_terms(operand)
+    )
+
+
+def _alone(
+    residual: Residual, texts: Collection[str], *, has_formulas: bool
+) -> tuple[Operand, Held] | None:
     """Return arithmetic, and what it is held against; None where data do not stand alone."""
     left, right, operator = residual.left, residual.right, residual.operator
     for one, data, compared in ((left, right, operator), (right, left, TURNED[operator])):
-        if not isinstance(data, (Literal, Parameter)) or not _is_computed(one):
+        given = _given(data, has_formulas=has_formulas)
+        if given is None or not _is_computed(one):
             continue
-        given = data if isinstance(data, Parameter) else data.value
         if compared in INEQUALITIES:
-            return one, [DataTest(compared, given)]
-        if compared == "=" and _is_number(data, texts):
-            return one, [DataTest("<=", given), DataTest(">=", given)]
+            return one, [(compared, given)]
+        if compared == "=" and _is_number(given, texts):
+            return one, [("<=", given), (">=", given)]
     return None
 
 
-def _is_number(data: Literal | Parameter, texts: Collection[str]) -> bool:
+def _given(data: Operand, *, has_formulas: bool) -> Data | None:
+    """Return an operand as data; None where it reads a tuple."""
+    match data:
+        case Literal(value):
+            return value
+        case Parameter():
+            return data
+    if not (has_formulas and _is_of_data(data)):
+        return None
+    formula = Formula(data)
+    return formula if operand_parameters(data) else formula.number({})
+
+
+def _is_of_data(operand: Operand) -> bool:
+    match operand:
+        case Call(function, arguments) if function in _ARITHMETIC:
+            return all(
+                isinstance(each, (Literal, Parameter)) or _is_of_data(each) for each in arguments
+            )
+    return False
+
+
+def _is_number(data: Data, texts: Collection[str]) -> bool:
     if isinstance(data, Parameter):
         return data.name not in texts
-    return not isinstance(data.value, str)
+    return not isinstance(data, str)
 
 
 def _is_computed(operand: Operand) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from templates.built import Built, once
 from templates.chaincompiler import build_chain, chain_clause
@@ -197,6 +198,7 @@ class DecisionCompiler(Compiler):
 
     decisions: Decisions = field(kw_only=True)
     factors: tuple[Factor, ...] = ()
+    is_open: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -222,8 +224,8 @@ class DecisionCompiler(Compiler):
             once(self.clauses), tuple(self.patterns), tuple(self.edges), tuple(self.valued)
         )
 
-    def has_one_box(self, node: PlainNode) -> bool:
-        """Return whether numbers and words of a node that is no root may be data in a box."""
+    def has_words(self, node: PlainNode) -> bool:
+        """Return whether words of a node that is no root may be data in a box."""
         return False  # what is decided has streams by data
 
     def visible(self) -> tuple[str, ...]:

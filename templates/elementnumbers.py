@@ -26,7 +26,7 @@ def numbers_of(operand: Operand, column_of: Callable[[str], pa.Array]) -> Any:
     return calculate(operand, lambda read: _doubles(column_of(term(read))))
 
 
-def calculate(operand: Operand, read: Callable[[Operand], Doubles]) -> Any:
+def calculate(operand: Operand, read: Callable[[Operand], Any]) -> Any:
     """Return what arithmetic comes to; `read` gives the numbers of what is none."""
     match operand:
         case Literal(value):

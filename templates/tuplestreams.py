@@ -6,28 +6,45 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from hashlib import blake2b
 
-from templates.clause import SPAN, Clause, Computed, Instant, Number, Place, Test, place_at
+from templates.clause import (
+    SPAN,
+    Clause,
+    Computed,
+    Instant,
+    Number,
+    Place,
+    Solution,
+    Test,
+    place_at,
+)
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES
 from xscl.query import INFINITE_US
 from xscl.texttests import TEXT_TESTS
 
-__all__ = ["may_be_common", "stream_name", "tested_below"]
+__all__ = ["may_be_common", "places_tested", "stream_name", "tested_below"]
 
 
-def stream_name(clause: Clause, tested: tuple[Place | Number, ...], owner: object | None) -> str:
+def stream_name(
+    clause: Clause,
+    tested: tuple[Place | Number, ...],
+    owner: object | None,
+    *,
+    has_data: bool,
+) -> str:
     """Name the stream of a clause's tuples by all that decides which these are.
 
     The stratum does not: they stay where a stream gets a publisher, or loses it.  Of a common
     stream (`may_be_common`) data do not, either: whose a tuple is, is told by the values that it
     carries, and it has no `owner`.  Of another one that of a query with parameters has the query in
-    it: what a query meets, and is stopped for, must not depend on the data of others.
+    it: what a query meets, and is stopped for, must not depend on the data of others.  Unless it
+    `has_data`, alternatives of its owner that differ in data alone have one stream.
     """
     is_shared = owner is None
     content = (
         "common" if is_shared else owner,
         None if is_shared else clause.window_us,
-        [test[:2] for test in clause.box] if is_shared else clause.box,
+        clause.box if has_data else [test[:2] for test in clause.box],
         _Text(clause.query_class.spelled_in_no_stratum()),
         [(s.block, s.below and s.below.stream) for s in clause.sources],
         sorted(clause.places.items()),
@@ -49,12 +66,11 @@ class _Text(str):
         return str(self)
 
 
-def may_be_common(clause: Clause, *, has_one_box: bool) -> bool:
+def may_be_common(clause: Clause) -> bool:
     """Return whether statements with other data may read the tuples of an operator.
 
     They may where the tuples of one statement are as many as if they were its own: what it tests
-    but strings must be the same in all tuples with the same carried nodes, and a query must have
-    one box of such tests there (`has_one_box`).
+    but strings must be the same in all tuples with the same carried nodes.
     """
     below = [source.below for source in clause.sources]
     if not all(each is None or each.is_common for each in below):
@@ -67,14 +83,21 @@ def may_be_common(clause: Clause, *, has_one_box: bool) -> bool:
     # What a block asks with constants is asked of the values of a node that stands at a carried
     # one, or above it at a fixed height.
     carried = _carried_places(clause).union(test.place for test in clause.constants)
-    return has_one_box and all(_is_of_nodes(test, carried) for test in others)
+    return all(_is_of_nodes(test, carried) for test in others)
+
+
+def places_tested(clause: Clause) -> Iterator[Place | Number]:
+    """Yield the places in a clause's box whose values are handed on for the clauses above.
+
+    What is solved is solved again there, of the nodes that are carried.
+    """
+    return (test.place for test in clause.box if not isinstance(test.place, Solution))
 
 
 def _is_of_nodes(test: Test, carried: Collection[Place | Number]) -> bool:
     """Return whether what a test says of a tuple is a matter of its carried nodes alone."""
-    if test.operator in TEXT_TESTS or test.is_of_several:
-        # Several assignments of a query may have different words, and one tuple.
-        return test.place in carried and not isinstance(test.data, Parameter)
+    if test.operator in (*TEXT_TESTS, "!=") or test.is_of_several:
+        return test.place in carried
     if test.operator not in INEQUALITIES:
         return False
     match test.place:
@@ -82,6 +105,8 @@ def _is_of_nodes(test: Test, carried: Collection[Place | Number]) -> bool:
             return test.place in carried
         case Computed(_, terms):
             return all(isinstance(place, Instant) or place in carried for _, place in terms)
+        case Solution():
+            return True  # it is only solved of such
     return False
 
 
@@ -102,14 +127,24 @@ def _carried_places(clause: Clause) -> set[Place]:
 
 def tested_below(below: Clause | None, side: int) -> Iterator[Test]:
     """Yield what a clause below, and those below it, ask of the tuples that it hands on."""
-    if below is None or not below.tested:
+    if below is None:
         return
     first = 1 + len(below.carried)
     position = {place: first + i for i, place in enumerate(below.tested)}
     for test in below.box:
-        yield test._replace(place=place_at(side, -1, position[test.place]))
-    if below.window_us != INFINITE_US:
+        if isinstance(test.place, Solution):
+            yield test._replace(place=_solved_above(test.place, below, side))
+        elif below.tested:
+            yield test._replace(place=place_at(side, -1, position[test.place]))
+    if below.tested and below.window_us != INFINITE_US:
         yield _window_test(side, position[SPAN], below.window_us)
+
+
+def _solved_above(solution: Solution, below: Clause, side: int) -> Solution:
+    """Return a solution of what a clause below hands on."""
+    position = {name: i for i, name in enumerate(below.carried, 1)}
+    terms = [(name, place_at(side, -1, position[name])) for name, _ in solution.terms]
+    return solution._replace(terms=tuple(terms))
 
 
 @lru_cache(maxsize=4_096)

@@ -30,7 +30,7 @@ from templates.clause import Alternative, Clause
 from templates.ordered import blocks_of, operators_of
 from xpath_eval.catalog import PatternCatalog
 from xscl.durations import render_duration
-from xscl.path import Literal, Parameter
+from xscl.path import Parameter
 from xscl.pattern import DataTest, TreePattern
 from xscl.query import (
     Disjunct,
@@ -204,15 +204,13 @@ class SurveyedQuery:
         clause: Clause,
     ) -> ComparisonView:
         names = {n for o in (comparison.left, comparison.right) for n in self._ends(o, where)}
-        is_literal = any(
-            isinstance(side, Literal | Parameter) for side in (comparison.left, comparison.right)
-        )
+        is_of_data = any(not operand_terms(side) for side in (comparison.left, comparison.right))
         return ComparisonView(
             spell_comparison(comparison, self.labels),
             kind,
             operator,
             tuple(sorted(where[name] for name in names)),
-            _tested(comparison, clause, is_literal=is_literal),
+            _tested(comparison, clause, is_of_data=is_of_data),
         )
 
     def _ends(self, operand: Operand, where: dict[str, tuple[int, int]]) -> Iterator[str]:
@@ -227,11 +225,12 @@ class SurveyedQuery:
                 yield name
 
 
-def _tested(comparison: ValueJoin | Residual, clause: Clause, *, is_literal: bool) -> Tested:
+def _tested(comparison: ValueJoin | Residual, clause: Clause, *, is_of_data: bool) -> Tested:
     """Return by what a comparison is tested: by the join, by boxes, or tuple by tuple."""
     if comparison in clause.residuals[clause.solved :]:
         return "tuple"
-    return "constant" if is_literal or comparison in clause.residuals else "join"
+    is_solved = comparison in (*clause.residuals, *clause.undecided)
+    return "constant" if is_of_data or is_solved else "join"
 
 
 class SurveyedDecisions(SurveyedQuery):

@@ -165,8 +165,9 @@ class TermTable:
     it is no loop over clauses.  A row of `places` and `equal` is a place, one of `joined` two.
     A row of `tested`, whose values boxes of clauses above test, is a place, and which of `made` it
     is where the value is no node's, but made of the tuple; so is one of `bounds`, which groups are
-    held against (`Hits.bounds`), and says besides whether it is from below, and strict.  No number
-    of a clause is given twice.
+    held against (`Hits.bounds`), and says besides whether it is from below, and strict.  Strings
+    at places of `excluded` are those that uses of a group may exclude.  No number of a clause is
+    given twice.
     """
 
     def __init__(self) -> None:
@@ -177,7 +178,7 @@ class TermTable:
         self.streams: list[str] = []
         self.places, self.equal = GrowingLists(3), GrowingLists(3)
         self.joined, self.tested, self.bounds = GrowingLists(6), GrowingLists(4), GrowingLists(6)
-        self.carried = GrowingLists(1)
+        self.carried, self.excluded = GrowingLists(1), GrowingLists(3)
         self._facts = GrowingLists(len(ClauseFacts._fields))
         self._kinds: dict[Place | Number, int] = {}
         self.made: list[Place | Number] = []
@@ -206,6 +207,8 @@ class TermTable:
         self.bounds.append(
             [(*_read(place), self._bound_kind(clause, place), *how) for place, *how in bounds]
         )
+        excluded = [t.place for t in clause.box if clause.is_common and t.operator == "!="]
+        self.excluded.append([*map(of_value, excluded)])
         self.tested.append([(*_read(place), self._kind(place)) for place in clause.tested])
         self.joined.append([(*one, *other) for one, other in terms.joined])
         self.carried.append(terms.carried)

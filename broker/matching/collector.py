@@ -111,13 +111,14 @@ class Collector:
     def _take_groups(self, hits: Hits) -> None:
         """Add tuples to the instances of streams of groups, each counted for whoever has it."""
         pairs = HeldPairs.of(hits, self._accounts, self._held_pairs)
-        bounds = hits.bounds if pairs.others else np.zeros((len(hits), 0), np.int64)
+        nothing = np.zeros((len(hits), 0), np.int64)
+        bounds, excluded = (hits.bounds, hits.excluded) if pairs.others else (nothing, nothing)
         held = np.zeros(len(hits), np.bool_)
         held[pairs.hits] = True
         stopped = self._accounts.stopped()
         for rows, group in pairs.others:
             uses = group.columns
-            own = _own(bounds[rows], uses)
+            own = _own(bounds[rows], excluded[rows], uses)
             held[rows] = uses.some_have(own)
             held[rows] &= uses.are_open(stopped, own, hits.docids[rows])
         held &= hits.are_true()
@@ -126,18 +127,25 @@ class Collector:
             return
         place = np.cumsum(held) - 1
         if len(kept) < len(hits):
-            hits, bounds = hits.alone(kept), bounds[kept]
+            hits, bounds, excluded = hits.alone(kept), bounds[kept], excluded[kept]
         are_new = hits.satisfy()
-        are_new[are_new] = self._inner.add_to_groups(hits.take(are_new))
+        numbers = np.zeros(len(hits), np.int64)
+        numbers[are_new], are_new[are_new] = self._inner.add_to_groups(hits.take(are_new))
         are_new &= ~hits.are_blocks
-        pairs.among(held).charge(hits, are_new, self._accounts)
+        pairs = pairs.among(held)
+        are_first = are_new[pairs.hits]
+        own = np.flatnonzero(are_first & pairs.may_repeat)
+        queries = [pairs.queries[i] for i in pairs.which[own].tolist()]
+        are_first[own] = self._inner.are_first(numbers[pairs.hits[own]], queries)
+        pairs.charge(hits, are_first, self._accounts)
         ones = np.ones(len(hits), np.int64)
         weights = np.stack([ones, are_new, hits.nbytes], axis=1)
         for rows, group in pairs.others:
             own, uses = place[rows[held[rows]]], group.columns
             if len(own):
                 where = hits.docids[own], hits.docids_max[own], weights[own], self._accounts.step
-                counted = Counted(group.stream, uses, _own(bounds[own], uses), *where)
+                against = _own(bounds[own], excluded[own], uses)
+                counted = Counted(group.stream, uses, against, *where)
                 self._accounts.hand_on(counted)
 
     def _are_asked(self, hits: Hits) -> Flags:
@@ -211,10 +219,10 @@ def _queries(hits: Hits | ClassEnds) -> tuple[list[str], Ints]:
     return list(numbers), np.array([numbers[name] for name in names], np.int64)
 
 
-def _own(bounds: Ints, uses: GroupColumns) -> Ints:
+def _own(bounds: Ints, excluded: Ints, uses: GroupColumns) -> Ints:
     """Return the columns of what tuples are held against that a group has."""
-    own: Ints = bounds[:, : uses.bounds.shape[1]]
-    return own
+    width = uses.bounds.shape[1]
+    return np.concatenate([bounds[:, :width], excluded[:, : uses.width - width]], axis=1)
 
 
 def _is_published(query: Query) -> bool:

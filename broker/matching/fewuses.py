@@ -8,13 +8,14 @@ listed: each tuple with every use that has it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
 
 import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints, distinct
+from broker.matching.boxes.exclusions import differ
 from broker.matching.costs.accounting import Accounting
 from broker.matching.costs.charges import FoundCharges, HandedOnCharges
 from broker.matching.hits import Hits
@@ -31,35 +32,38 @@ _NUMBERS = 1 << 62
 class HeldPairs:
     """Hits of small groups, each with every use that has it and is not stopped before.
 
-    Pair `i` is of the hit `hits[i]`, and the query `queries[which[i]]`.  `others` are the groups
-    that are not listed, each with its hits.
+    Pair `i` is of the hit `hits[i]`, and the query `queries[which[i]]`; it `may_repeat` where the
+    query may have the tuple by another group, too.  `others` are the groups that are not listed,
+    each with its hits.
     """
 
     hits: Ints
     queries: Sequence[str]
     which: Ints
+    may_repeat: Flags
     others: Sequence[tuple[Ints, UseGroup]]
 
     @classmethod
     def of(cls, hits: Hits, accounts: Accounting, held_pairs: int) -> HeldPairs:
         """Return who has hits.
 
-        Listed are groups of one use, whose box has said already that it has them, and those with at
-        most so many `held_pairs`.
+        Listed are groups of one use, whose box has said already that it has them, those with at
+        most so many `held_pairs`, and those whose pairs may repeat.
         """
         groups = list(map(group_of, hits.uses))
         sizes = np.array([*map(len, groups)], np.int64)
         tuples = np.bincount(hits.which, minlength=len(groups))
-        are_listed = (sizes == 1) | (sizes * tuples <= held_pairs)
+        may_repeat = np.array([common_use(use).has_several_words for use in hits.uses], np.bool_)
+        are_listed = (sizes == 1) | (sizes * tuples <= held_pairs) | may_repeat
         others = list(_apart(hits, groups, ~are_listed))
         listed = [common_use(hits.uses[i]) for i in np.flatnonzero(are_listed).tolist()]
         if not listed:
             nothing = np.zeros(0, np.int64)
-            return cls(nothing, [], nothing, others)
+            return cls(nothing, [], nothing, np.zeros(0, np.bool_), others)
         rows: list[UseRow] = []
         for each in listed:
             rows += each.group.rows() if each.only is None else (each.only,)
-        holders, names, limits = zip(*rows, strict=True)
+        holders, names, limits, excluded = zip(*rows, strict=True)
         sizes[~are_listed] = 0
         starts = np.cumsum(sizes) - sizes
         counts = sizes[hits.which]
@@ -67,14 +71,18 @@ class HeldPairs:
         several = np.flatnonzero(counts[own] > 1)
         if len(several):
             bounds, held = hits.bounds, np.ones(len(own), np.bool_)
-            most = _most(limits, bounds)[use[several]]
+            most = _spread(limits, bounds.shape[1], np.iinfo(np.int64).max)[use[several]]
             held[several] = np.all(bounds[own[several]] <= most, axis=1)
+            if hits.excluded.shape[1]:
+                # Of what a use does not exclude the hashes are 1: no text has these.
+                others_than = _spread(excluded, hits.excluded.shape[1], 1)[use[several]]
+                held[several] &= differ(hits.excluded[own[several]], others_than)
             own, use = own[held], use[held]
         _, first, of_use = np.unique(
             np.array(holders, np.int64), return_index=True, return_inverse=True
         )
         queries = [names[i] for i in first.tolist()]
-        pairs = cls(own, queries, of_use[use], others)
+        pairs = cls(own, queries, of_use[use], may_repeat[hits.which[own]], others)
         return pairs._below(hits.docids, accounts)
 
     def _below(self, docids: Ints, accounts: Accounting) -> HeldPairs:
@@ -85,16 +93,17 @@ class HeldPairs:
         return self._take(docids[self.hits] <= limits[self.which])
 
     def _take(self, some: Flags) -> HeldPairs:
-        return HeldPairs(self.hits[some], self.queries, self.which[some], self.others)
+        own = self.hits[some], self.queries, self.which[some], self.may_repeat[some]
+        return HeldPairs(*own, self.others)
 
     def among(self, kept: Flags) -> HeldPairs:
         """Return the pairs of some of the hits, which are counted anew."""
         found = self._take(kept[self.hits])
         places = np.cumsum(kept) - 1
-        return HeldPairs(places[found.hits], found.queries, found.which, self.others)
+        return replace(found, hits=places[found.hits])
 
-    def charge(self, hits: Hits, are_new: Flags, accounts: Accounting) -> None:
-        """Charge queries with tuples of nodes, and with what is handed on first."""
+    def charge(self, hits: Hits, are_first: Flags, accounts: Accounting) -> None:
+        """Charge queries with tuples of nodes, and with what is handed on: pairs that are first."""
         docids, newest = hits.docids[self.hits], hits.docids_max[self.hits]
         own = [self.which, docids, newest]
         (which, *where), inverse = distinct_rows(own)
@@ -102,8 +111,7 @@ class HeldPairs:
         amounts = (tuples, nbytes.astype(np.int64), np.zeros_like(tuples))
         accounts.charge(FoundCharges(self.queries, which, where[0], where[1], *amounts))
         own.append(hits.streams[self.hits])
-        first = are_new[self.hits]
-        (which, *where), inverse = distinct_rows([column[first] for column in own])
+        (which, *where), inverse = distinct_rows([column[are_first] for column in own])
         given = (self.queries, which, where[0], where[1], hits.table.streams, where[2])
         accounts.charge(HandedOnCharges(*given, np.bincount(inverse)))
 
@@ -119,14 +127,13 @@ def _apart(
             yield rows, groups[int(hits.which[rows[0]])]
 
 
-def _most(limits: Sequence[Sequence[int]], bounds: Ints) -> Ints:
-    """Return the bounds of uses, one after the other; those without the last pass them."""
-    widths = np.array([*map(len, limits)], np.int64)
-    most = np.full((len(widths), bounds.shape[1]), np.iinfo(np.int64).max)
-    rows = np.repeat(np.arange(len(widths)), widths)
-    flat = np.array([*chain.from_iterable(limits)], np.int64)
-    most[rows, ranges(np.zeros_like(widths), widths)] = flat
-    return most
+def _spread(rows: Sequence[Sequence[int]], width: int, behind: int) -> Ints:
+    """Return rows of numbers as a matrix, with another number behind the last of each."""
+    widths = np.array([*map(len, rows)], np.int64)
+    found = np.full((len(widths), width), behind)
+    which = np.repeat(np.arange(len(widths)), widths)
+    found[which, ranges(np.zeros_like(widths), widths)] = [*chain.from_iterable(rows)]
+    return found
 
 
 def distinct_rows(columns: Sequence[Ints]) -> tuple[list[Ints], Ints]:

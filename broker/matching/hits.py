@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from broker.matching.boxes.columns import Doubles, Flags, Ints, distinct
-from broker.matching.boxes.doublekeys import as_keys, next_above
+from broker.matching.boxes.columns import Flags, Ints, distinct
 from broker.matching.boxes.lists import GrowingLists
 from broker.matching.boxes.numbers import are_solved, is_made, numbers_of
 from broker.matching.boxes.operands import CodedTexts
 from broker.matching.boxes.points import Points
-from broker.matching.clauseterms import NODE, SPANNED, ClauseFacts, ClauseTerms, TermTable
+from broker.matching.clauseterms import NODE, ClauseFacts, ClauseTerms, TermTable
+from broker.matching.heldvalues import bounds_of, excluded_of
 from broker.matching.likenesses import spell_likenesses
 from broker.matching.uses import Use
 from joins import ranges
@@ -272,7 +272,7 @@ class Hits:
     def _values_of(self, place: Place | Number, rows: Ints) -> CodedTexts:
         """Return what some tuples have at a place that is no node."""
         points = self.points
-        assert not isinstance(place, Solution), "solved at the root alone"
+        assert not isinstance(place, Solution), "nothing of it is handed on"
         if is_made(place):
             numbers, inverse = np.unique(numbers_of(points, place, rows), return_inverse=True)
             return CodedTexts(inverse, [_spelled(number) for number in numbers.tolist()])
@@ -283,34 +283,13 @@ class Hits:
 
     @cached_property
     def bounds(self) -> Ints:
-        """What groups hold tuples against (`GroupColumns`).
+        """What groups hold tuples against that is bounded (`heldvalues`)."""
+        return bounds_of(self.points, self.rows, self.table.bounds, self.table.made, self._of_hits)
 
-        A clause that holds fewer numbers has the smallest ones behind its own.
-        """
-        own, k, (*places, kinds, negated, strict) = self.table.bounds.taken(self._of_hits)
-        rows = self.rows[own]
-        found = np.full((len(self), 3 + int(k.max(initial=-1))), np.iinfo(np.int64).min)
-        found[:, 0] = self.points.spans[self.rows]
-        found[:, 1] = -self.points.docids_min[self.rows]
-        numbers = np.empty(len(own))
-        for kind in np.unique(kinds).tolist():
-            some = np.flatnonzero(kinds == kind)
-            read = rows[some], *(column[some] for column in places)
-            numbers[some] = self._bound_numbers(kind, *read)
-        keys = as_keys(np.where(negated, -numbers, numbers))
-        found[own, 2 + k] = next_above(keys, strict > 0)
-        return found
-
-    def _bound_numbers(self, kind: int, rows: Ints, *places: Ints) -> Doubles:
-        """Return the numbers of some tuples at places of a kind."""
-        if kind not in (NODE, SPANNED):
-            made = self.table.made[kind]
-            assert not isinstance(made, Solution), "solved at the root alone"
-            return numbers_of(self.points, made, rows)
-        operands, at = self.points.operands, self.points.values_at(rows, *places)
-        if kind == NODE:
-            return operands.doubles(at)
-        return np.array(operands.texts(at), np.dtype("U")).astype(np.float64)
+    @cached_property
+    def excluded(self) -> Ints:
+        """What groups hold tuples against that is excluded (`heldvalues`)."""
+        return excluded_of(self.points, self.rows, self.table.excluded, self._of_hits)
 
     @cached_property
     def leaves(self) -> tuple[Ints, Ints]:

@@ -54,11 +54,12 @@ class InnerTuples:
         self._of_groups: list[Ints] = []
         self._groups: dict[UseGroup, int] = {}
         self._in_groups: set[int] = set()
+        self._found_by_words: set[int] = set()
 
-    def add_to_groups(self, hits: Hits) -> Flags:
-        """Add hits of groups; return which of them no earlier one of the group has the tuple of."""
+    def add_to_groups(self, hits: Hits) -> tuple[Ints, Flags]:
+        """Add hits of groups; return the numbers of tuples, and which are new to their group."""
         if not len(hits):
-            return np.zeros(0, np.bool_)
+            return np.zeros(0, np.int64), np.zeros(0, np.bool_)
         known, numbers = len(self._numbers), self._number(hits)
         distinct, first = np.unique(numbers, return_index=True)
         are_new = np.zeros(len(hits), np.bool_)
@@ -70,7 +71,12 @@ class InnerTuples:
             groups = [self._groups.setdefault(group_of(u), len(self._groups)) for u in hits.uses]
             found = numbers[some] * _QUERIES + np.array(groups, np.int64)[hits.which[some]]
             are_new[some] = _are_first(found, self._in_groups)
-        return are_new
+        return numbers, are_new
+
+    def are_first(self, numbers: Ints, queries: Sequence[str]) -> Flags:
+        """Return which pairs of a tuple of groups and a query are there for the first time."""
+        own = [self._queries.setdefault(query, len(self._queries)) for query in queries]
+        return _are_first(numbers * _QUERIES + np.array(own, np.int64), self._found_by_words)
 
     def add(self, hits: Hits) -> Flags:
         """Add hits of inner operators; return which of them no earlier one has for its query."""

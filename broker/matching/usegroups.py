@@ -21,11 +21,12 @@ import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.boxes.doublekeys import as_doubles, as_keys
+from broker.matching.boxes.exclusions import differ, excluded_by, loosest_excluded
 from broker.matching.boxes.form import BoundPlace
 from broker.matching.boxes.index import Box
 from broker.matching.uses import Use
 from joins import UNBOUNDED
-from templates.clause import SPAN, Clause
+from templates.clause import SPAN, Clause, Solution
 from xscl.pattern import INEQUALITIES
 
 __all__ = [
@@ -39,8 +40,8 @@ __all__ = [
     "group_of",
 ]
 
-UseRow = tuple[int, str, Sequence[int]]
-"""A use of a group: the number and the name of its query, and its bounds (`GroupColumns`)."""
+UseRow = tuple[int, str, Sequence[int], Sequence[int]]
+"""A use of a group: the number and the name of its query, its bounds, and what it excludes."""
 
 COMPARED = 4_000_000
 """Tuples times uses that are compared at a time where several bounds tell uses apart."""
@@ -64,14 +65,17 @@ class TestedPositions:
     """Where an instance of a common stream has the values that boxes test.
 
     They are the strings in the order of `Box.equal`, the texts in which words are sought, its span,
-    and what is held against `Box.bounds`, with how.
+    what is held against `Box.bounds`, with how (a solution of terms that are carried has none), and
+    the strings in the order of `Box.excluded`.
     """
 
     strings: tuple[int, ...]
     texts: tuple[int, ...]
     span: int
-    numbers: tuple[int, ...]
+    numbers: tuple[int | Solution, ...]
     bounds: tuple[BoundPlace, ...]
+    excluded: tuple[int, ...]
+    carried: Mapping[str, int]
 
     @classmethod
     def of(cls, clause: Clause) -> TestedPositions:
@@ -82,27 +86,38 @@ class TestedPositions:
         equal = [at[t.place] for t in box if t.operator == "=" and not t.is_of_several]
         texts = [at[test.place] for test in box if test.looks_in_texts]
         bounds = [test for test in box if test.operator in INEQUALITIES]
-        numbers = [at[test.place] for test in bounds]
+        places = [test.place for test in bounds]
+        numbers = [each if isinstance(each, Solution) else at[each] for each in places]
         how = map(BoundPlace.of, bounds)
-        return cls(tuple(equal), tuple(texts), at[SPAN], tuple(numbers), tuple(how))
+        excluded = [at[test.place] for test in clause.box if test.operator == "!="]
+        carried = {name: i for i, name in enumerate(clause.carried, 1)}
+        sought = tuple(equal), tuple(texts), at[SPAN]
+        return cls(*sought, tuple(numbers), tuple(how), tuple(excluded), carried)
 
 
 @dataclass(frozen=True)
 class GroupColumns:
-    """The uses of a group: the number and the name of each one's query, and its bounds.
+    """The uses of a group: the number and the name of each one's query, its bounds and exclusions.
 
     A tuple is held against bounds by its span, its smallest docid, negated, and the keys of numbers
-    (`doublekeys`): it has a use if none of them is above that of the use.
+    (`doublekeys`): a use has it if none of them is above that of the use.  Behind these it has both
+    hashes of each string that may be excluded: they are not those of the use.
     """
 
     holders: Ints
     queries: Sequence[str]
     bounds: Ints
+    excluded: Ints
 
     @property
     def have_bounds(self) -> bool:
         """Whether uses may have different tuples."""
-        return bool(self.bounds.shape[1])
+        return bool(self.width)
+
+    @property
+    def width(self) -> int:
+        """How many columns of a tuple are held against a use."""
+        return len(self.bounds.T) + len(self.excluded.T)
 
     @cached_property
     def of_query(self) -> Mapping[str, Sequence[int]]:
@@ -123,25 +138,25 @@ class GroupColumns:
 
         A tuple has a row of weights.
         """
-        telling = self._telling(tuples)
-        if not telling:
+        telling, excluding = self._telling(tuples), self._excluding(tuples)
+        if not telling and not excluding:
             return np.broadcast_to(weights.sum(axis=0), (len(self.holders), weights.shape[1]))
-        if len(telling) == 1:
+        if len(telling) == 1 and not excluding:
             values = tuples[:, telling[0]]
             order = np.argsort(values, kind="stable")
             nothing = np.zeros((1, weights.shape[1]), np.int64)
             sums = np.concatenate([nothing, np.cumsum(weights[order], axis=0)])
             return sums[np.searchsorted(values[order], self.bounds[:, telling[0]], "right")]
-        parts = [held.astype(np.int64) @ weights for held in self._held(tuples, telling)]
-        return np.concatenate(parts)
+        held = self._held(tuples, telling, excluding)
+        return np.concatenate([each.astype(np.int64) @ weights for each in held])
 
     def some_have(self, tuples: Ints) -> Flags:
         """Return which of some tuples some use has."""
-        telling = self._telling(tuples)
-        if len(telling) < 2:
-            return _all_within(tuples, self.bounds.max(axis=0))
+        telling, excluding = self._telling(tuples), self._excluding(tuples)
+        if len(telling) < 2 and not excluding:
+            return _all_within(tuples[:, : self.bounds.shape[1]], self.bounds.max(axis=0))
         found = np.zeros(len(tuples), np.bool_)
-        for held in self._held(tuples, telling):
+        for held in self._held(tuples, telling, excluding):
             found |= held.any(axis=0)
         return found
 
@@ -157,20 +172,29 @@ class GroupColumns:
 
     def has(self, use: int, tuples: Ints) -> Flags:
         """Return which of some tuples a use has."""
-        return _all_within(tuples, self.bounds[use])
+        width = self.bounds.shape[1]
+        found = _all_within(tuples[:, :width], self.bounds[use])
+        return found & differ(tuples[:, width:], self.excluded[use])
 
     def take(self, some: Flags) -> GroupColumns:
         """Return some of the uses."""
-        return GroupColumns(self.holders[some], self.queries_of(some), self.bounds[some])
+        own = self.holders[some], self.queries_of(some), self.bounds[some]
+        return GroupColumns(*own, self.excluded[some])
 
     def _telling(self, tuples: Ints) -> list[int]:
         """Return the bounds that some use and tuple fail."""
         if not len(tuples):
             return []
-        are_telling = self.bounds.min(axis=0) < tuples.max(axis=0)
+        own = tuples[:, : self.bounds.shape[1]]
+        are_telling = self.bounds.min(axis=0) < own.max(axis=0)
         return np.flatnonzero(are_telling).tolist()
 
-    def _held(self, tuples: Ints, telling: list[int]) -> Iterator[Flags]:
+    def _excluding(self, tuples: Ints) -> list[int]:
+        """Return the columns of exclusions, the first of two each, that some use and tuple fail."""
+        first, columns = self.bounds.shape[1], range(0, self.excluded.shape[1], 2)
+        return [k for k in columns if np.isin(self.excluded[:, k], tuples[:, first + k]).any()]
+
+    def _held(self, tuples: Ints, telling: list[int], excluding: list[int]) -> Iterator[Flags]:
         """Yield, for some uses at a time, which tuple each has."""
         size = max(1, COMPARED // len(tuples))
         for start in range(0, len(self.holders), size):
@@ -178,6 +202,10 @@ class GroupColumns:
             held = np.ones((len(bounds), len(tuples)), np.bool_)
             for k in telling:
                 held &= tuples[None, :, k] <= bounds[:, None, k]
+            hashes, excluded = tuples[:, bounds.shape[1] :], self.excluded[start : start + size]
+            for k in excluding:
+                first, other = (hashes[None, :, i] == excluded[:, None, i] for i in (k, k + 1))
+                held &= ~(first & other)
             yield held
 
 
@@ -239,8 +267,9 @@ class UseGroup:
     def rows(self) -> Iterator[UseRow]:
         """Yield the uses in rows."""
         columns = self.columns
-        holders, bounds = columns.holders.tolist(), columns.bounds.tolist()
-        return zip(holders, columns.queries, bounds, strict=True)
+        given = columns.holders, columns.bounds, columns.excluded
+        holders, bounds, excluded = (each.tolist() for each in given)
+        return zip(holders, columns.queries, bounds, excluded, strict=True)
 
     def _in_columns(self) -> GroupColumns:
         uses = self._uses()
@@ -249,6 +278,7 @@ class UseGroup:
             np.array([use.holder for use in uses], np.int64),
             [use.topic.query.id for use in uses],
             _bounds(boxes) if boxes else np.zeros((len(uses), 0), np.int64),
+            excluded_by(boxes) if boxes else np.zeros((len(uses), 0), np.int64),
         )
 
     @property
@@ -266,7 +296,8 @@ class UseGroup:
                 topic = replace(topic, registration_point=box.point)
             given = first.query_class, first.clause, box.window_us, topic, first.kept_us, box
             only = None if self._only is None else _row(self._only)
-            self._use = CommonUse(*given, group=self, only=only)
+            several = any(use.clause.has_several_words for use in self._uses())
+            self._use = CommonUse(*given, group=self, only=only, has_several_words=several)
         return self._use
 
     @property
@@ -279,18 +310,22 @@ class UseGroup:
         loosest = self.columns.bounds.max(axis=0)
         span, docid = loosest[:2].tolist()
         bounds = tuple(as_doubles(loosest[2:]).tolist())
-        return first.asked._replace(window_us=span, point=-docid - 1, bounds=bounds)
+        excluded = loosest_excluded(use.asked.excluded for use in self._uses())
+        given = {"window_us": span, "point": -docid - 1, "bounds": bounds, "excluded": excluded}
+        return first.asked._replace(**given)
 
 
 @dataclass(slots=True, eq=False)
 class CommonUse(Use):
     """A use that stands for all uses of a group; `only` is the row of the one that is alone.
 
-    It has no bounds: the box of the group is that of the use.
+    It has no bounds: the box of the group is that of the use.  Where some query `has_several_words`
+    there, it may be in other groups of the same tuples, too.
     """
 
     group: UseGroup = field(kw_only=True)
     only: UseRow | None = field(kw_only=True)
+    has_several_words: bool = field(kw_only=True)
 
 
 def common_use(use: Use) -> CommonUse:
@@ -310,7 +345,7 @@ def _all_within(tuples: Ints, bounds: Ints) -> Flags:
 
 
 def _row(use: Use) -> UseRow:
-    return use.holder, use.topic.query.id, ()
+    return use.holder, use.topic.query.id, (), ()
 
 
 def _bounds(boxes: Sequence[Box]) -> Ints:

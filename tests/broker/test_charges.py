@@ -65,7 +65,8 @@ def charges(chance: random.Random, first: int) -> Charges:
 def shared(chance: random.Random, first: int) -> Counted:
     """Return tuples that some queries all have, in documents of a batch."""
     queries = [QUERIES, QUERIES[1:], QUERIES[:1]][chance.randrange(3)]
-    uses = GroupColumns(np.arange(len(queries)), queries, np.zeros((len(queries), 0), np.int64))
+    nothing = np.zeros((len(queries), 0), np.int64)
+    uses = GroupColumns(np.arange(len(queries)), queries, nothing, nothing)
     count, apart = chance.choice((5, 12, 80)), chance.choice((1, 40))
     docids = np.array([first + chance.randrange(apart) for _ in range(count)])
     newest = docids - np.array([chance.choice((0, 0, 0, 5)) for _ in range(count)])

@@ -7,8 +7,10 @@ where nothing is shared; over shards as in one process.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,7 +38,17 @@ ABOVE = (
     " FOLLOWED BY {c/n = d/n, %s} S//i->d",
     "(%s) JOIN {a/n = c/n AND a/t != c/t, %s} S//i->c",
 )
-WITH_STRINGS = ("", "", " AND b/lang = 'en'", " AND b/n != 'x'")
+WITH_STRINGS = (
+    "",
+    " AND b/lang = 'en'",
+    " AND b/n != '3'",
+    " AND b/lang != 'de'",
+    " AND b/lang != 'en'",
+    " AND b/lang != 'en' AND b/p < 5",
+    " AND b/lang != 'de' AND b/n != '5' AND a/lang = 'en'",
+    " AND b/lang != ''",
+    " AND b/lang != a/lang",
+)
 WITH_NUMBERS = (
     " AND b/p < 5",
     " AND b/p <= 5",
@@ -48,6 +60,11 @@ WITH_NUMBERS = (
     " AND time(b) - time(a) < 300",
     " AND (b/p < 3 OR b/p < 6)",
     " AND a/p + b/p * 2 > 4",
+    " AND b/p > a/p * 2",
+    " AND b/p > a/p * 0.5",
+    " AND a/p = b/p - 2",
+    " AND b/p - a/p < 2 * 2 - 1",
+    " AND 4 div b/p < a/p + 1",
 )
 WITH_WORDS = (
     " AND contains(b/w, 'x')",
@@ -76,6 +93,38 @@ IN_A_BLOCK = (
     "[contains(upper-case(w), 'Y')][p < 4]",
 )
 """What is written out in a block."""
+WITH_CHOICES = (
+    " AND (b/p < 3 OR b/p < 6)",
+    " AND (b/p < 2 OR b/p > a/p * 2)",
+    " AND (b/p < 2 OR b/p > 4) AND contains(b/w, 'x')",
+    " AND (contains(b/w, 'x') OR contains(b/w, 'y'))",
+    " AND (contains(b/w, 'x') AND b/p < 3 OR contains(b/w, 'y') AND b/p < 6)",
+    " AND (b/lang = 'en' OR b/lang = 'de')",
+    " AND (b/lang = 'en' AND b/p < 3 OR b/lang = 'de' AND b/p < 6)",
+    " AND (b/p < 3 OR contains(b/w, 'z'))",
+    " OR a/lang = b/lang AND b/p < 3",
+)
+WITH_PARAMETERS = (
+    " AND contains(b/w, $w)",
+    " AND contains(b/w, $w) AND contains(b/w, 'x')",
+    " AND (contains(b/w, $w) OR contains(b/w, 'y'))",
+    " AND matches(b/w, $w)",
+    " AND b/lang != $l",
+    " AND b/lang != $l AND contains(b/w, 'x')",
+    " AND (b/lang != $l OR b/lang != 'de' AND b/p < 3)",
+    " AND b/lang != 'en'",
+    " AND b/p < $x",
+    " AND (b/p < $x OR b/p < 3)",
+    " AND b/p > a/p * $x",
+    " AND b/p - a/p < $x * 2 - 1",
+    " AND contains(b/w, 'x')",
+    " AND b/p > a/p * 2",
+)
+DATA: dict[str, tuple[Any, ...]] = {
+    "w": ("x", "y", "z", "xy", "X"),
+    "l": ("en", "de", "fr"),
+    "x": (0.5, 1.0, 2.0, 3.0, 5.0, 1e55),
+}
 PRICES = ("1", "3", "3.0", "5", "-0", "INF", "cheap")
 WORDS = ("x", "y", "z", "xy", "X", "")
 BUDGETS = [
@@ -102,7 +151,8 @@ def statements(seed: int, count: int = 8) -> dict[str, str]:
     """Return statements over few operators, with windows and constants of their own."""
     chance = random.Random(seed)
     found = {}
-    asked = [WITH_STRINGS, WITH_NUMBERS, WITH_WORDS, (*WITH_NUMBERS, *WITH_WORDS)][seed % 4]
+    kinds = (WITH_STRINGS, WITH_NUMBERS, WITH_WORDS, WITH_CHOICES, WITH_PARAMETERS)
+    asked = (*kinds, (*WITH_NUMBERS, *WITH_WORDS, *WITH_CHOICES, *WITH_PARAMETERS))[seed % 6]
     blocks = IN_A_BLOCK if seed >= BLOCKS_FROM else ("", "", "[lang = 'en']", "[lang = 'de']")
     if blocks is IN_A_BLOCK and seed % 2:
         asked = ("",)
@@ -110,7 +160,23 @@ def statements(seed: int, count: int = 8) -> dict[str, str]:
         constant = chance.choice(blocks)
         also = chance.choice(asked)
         window, above = (chance.choice(["3 m", "9 m", "30 m", "1 d"]) for _ in "ab")
-        found[f"q{number}"] = chance.choice(ABOVE) % (INNER % (constant, also, window), above)
+        text = chance.choice(ABOVE) % (INNER % (constant, also, window), above)
+        if seed % 6 >= 3 and chance.random() < 0.5:
+            # Alternatives of a path have a variable each, those of a variable are of one stream.
+            text = text.replace("b/p", "p").replace("S//i->b", "S//i->b[p->p]", 1)
+        found[f"q{number}"] = text
+    return found
+
+
+def given(texts: Mapping[str, str], seed: int) -> dict[str, list[dict[str, Any]]]:
+    """Return assignments of the statements that have parameters."""
+    chance = random.Random(seed)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, text in texts.items():
+        for of, data in DATA.items():
+            if f"${of}" in text:
+                some = chance.sample(data, chance.choice([1, 2, 3]))
+                found[name] = [{of: each} for each in some]
     return found
 
 
@@ -138,22 +204,24 @@ def spent(running: Running) -> list[tuple[object, ...]]:
     return sorted(running.spent)
 
 
-BLOCKS_FROM = 40
+BLOCKS_FROM = 60
 """From this seed on statements have constants of their own in a block."""
 
 CASES = [(seed, budget) for seed, budget in product(range(BLOCKS_FROM), BUDGETS)]
-OF_BLOCKS = [(seed, budget) for seed, budget in product(range(BLOCKS_FROM, 80), BUDGETS)]
+OF_BLOCKS = [(seed, budget) for seed, budget in product(range(BLOCKS_FROM, 100), BUDGETS)]
 TRIED = [*some(CASES, 1), *some(OF_BLOCKS, 2)]
 
 
 @pytest.mark.parametrize(("seed", "budget"), TRIED, ids=str)
 def test_no_statement_minds_the_others(seed: int, budget: Budget) -> None:
     texts, stream = statements(seed), documents(seed)
+    values = given(texts, seed)
     points = {name: seed % 3 * int(name[1:]) for name in texts}
     way = Way(limits=replace(DEFAULT_MATCHING_LIMITS, held_pairs=[0, 256][seed % 2]))
-    found = Running(texts, budget, way, points).feed(stream, 7)
+    found = Running(texts, budget, way, points, values).feed(stream, 7)
     for name, text in some(texts.items(), 2):
-        alone = Running({name: text}, budget, Way(shards=1 + seed % 2), points).feed(stream, 40)
+        way_alone = Way(shards=1 + seed % 2)
+        alone = Running({name: text}, budget, way_alone, points, values).feed(stream, 40)
         assert paused(found).get(name) == paused(alone).get(name)
         assert found.of(name) == alone.of(name)
 
@@ -161,14 +229,16 @@ def test_no_statement_minds_the_others(seed: int, budget: Budget) -> None:
 @pytest.mark.parametrize(("seed", "budget"), TRIED, ids=str)
 def test_statements_find_the_same_where_nothing_is_shared(seed: int, budget: Budget) -> None:
     texts, stream = statements(seed), documents(seed)
-    expected = Running(texts, budget, Way(without=(MRule.C_SEQ,))).feed(stream, 40)
+    values = given(texts, seed)
+    way = Way(without=(MRule.C_SEQ,))
+    expected = Running(texts, budget, way, given=values).feed(stream, 40)
     for batch in [1, 9, 40] if is_searching() else [[1, 9][seed % 2], 40]:
         held_pairs = [0, 5, 256][(seed + batch) % 3]
         limits = replace(DEFAULT_MATCHING_LIMITS, held_pairs=held_pairs)
         of_shards = replace(DEFAULT_SHARD_LIMITS, first_asked=1 + batch, listed_tuples=7 * batch)
         for shards in (1, 3) if is_searching() else (1 + batch % 3,):
             way = Way(shards=shards, limits=limits, shard_limits=of_shards)
-            found = Running(texts, budget, way).feed(stream, batch)
+            found = Running(texts, budget, way, given=values).feed(stream, batch)
             assert paused(found) == paused(expected)
             assert sorted(found.lines) == sorted(expected.lines)
     assert spent(found) == spent(expected)
@@ -177,8 +247,9 @@ def test_statements_find_the_same_where_nothing_is_shared(seed: int, budget: Bud
 @pytest.mark.parametrize(("seed", "budget"), TRIED, ids=str)
 def test_a_restart_changes_nothing(seed: int, budget: Budget) -> None:
     texts, stream = statements(seed), documents(seed)
-    once = Running(texts, budget).feed(stream, 20)
-    again = Running(texts, budget).feed(stream[:20], 20)
+    values = given(texts, seed)
+    once = Running(texts, budget, given=values).feed(stream, 20)
+    again = Running(texts, budget, given=values).feed(stream[:20], 20)
     again.restart(stream[:20]).feed(stream, 20, 20)
     assert paused(again) == paused(once)
     assert sorted(again.lines) == sorted(once.lines)
@@ -265,14 +336,51 @@ def test_a_statement_is_not_paused_for_pairs_of_documents_that_another_wants_bel
     assert paused(found) == paused(alone)
 
 
+@pytest.mark.parametrize(
+    ("asked", "classes_of_all"),
+    [
+        ("b/p < %s", 2),
+        ("b/p > a/p * %s + 1", 2),
+        ("b/p - a/p < %s * 2", 2),
+        ("contains(b/w, 'x%s')", 2),
+        ("b/w != 'x%s'", 2),
+        ("(p < %s OR p < 100)", 2),
+        ("(contains(p, 'x%s') OR contains(p, 'y'))", 2),
+        # Each path is a variable of its own, so each alternative has a stream.
+        ("(b/p < %s OR b/p < 100)", 3),
+    ],
+)
+def test_statements_that_differ_in_a_datum_have_classes_together(
+    asked: str, classes_of_all: int
+) -> None:
+    classes = ClassRegistry()
+    queries = QuerySet(classes)
+    for number in range(20):
+        inner = INNER % ("", f" AND {asked % number}", "1 h") + "[p->p]"
+        [query] = parse(ABOVE[0] % (inner, "1 h"), id=f"q{number}")
+        queries.add(RegisteredQuery(query, number))
+    assert len(classes.by_number) == classes_of_all
+
+
+def test_queries_with_words_of_their_own_have_one_class_for_each_operator() -> None:
+    classes = ClassRegistry()
+    queries = QuerySet(classes)
+    for number in range(20):
+        inner = INNER % ("", " AND contains(b/w, $w)", "1 h")
+        [query] = parse(ABOVE[0] % (inner, "1 h"), id=f"q{number}")
+        queries.add(RegisteredQuery(query, number, ({"w": f"x{number}"}, {"w": "y"})))
+    assert len(classes.by_number) == 2
+
+
+@pytest.mark.parametrize("excluding", [4, 40])
 @pytest.mark.parametrize("telling", [(), (0,), (1,), (0, 2), (0, 1, 2)], ids=str)
-def test_sums_of_all_uses_are_those_of_each(telling: tuple[int, ...]) -> None:
+def test_sums_of_all_uses_are_those_of_each(telling: tuple[int, ...], excluding: int) -> None:
     chance = np.random.default_rng(len(telling))
-    bounds = np.full((30, 3), 100)
+    bounds, excluded = np.full((30, 3), 100), chance.integers(0, excluding, (30, 4))
     for column in telling:
         bounds[:, column] = chance.integers(0, 20, 30)
-    tuples, weights = chance.integers(0, 20, (50, 3)), chance.integers(0, 9, (50, 2))
-    uses = GroupColumns(np.arange(30), [f"q{i}" for i in range(30)], bounds)
+    tuples, weights = chance.integers(0, 20, (50, 7)), chance.integers(0, 9, (50, 2))
+    uses = GroupColumns(np.arange(30), [f"q{i}" for i in range(30)], bounds, excluded)
     held = np.array([uses.has(use, tuples) for use in range(30)])
     assert (uses.sums(tuples, weights) == held @ weights).all()
     assert (uses.some_have(tuples) == held.any(axis=0)).all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
@@ -12,6 +12,7 @@ from broker.matching.costs.budget import Budget, Pause, Spent
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.mrules import MRule
+from broker.matching.queries.registration import Assignment
 from broker.pipeline.shards import Join
 from joins.engines import EngineName
 from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
@@ -69,10 +70,15 @@ class Running:
         budget: Budget,
         way: Way = Way(),
         points: Mapping[str, int] | None = None,
+        given: Mapping[str, Sequence[Assignment]] | None = None,
     ) -> None:
         self._queries = [
             RegisteredQuery(xscl.parse(text, id=name)[0], (points or {}).get(name, 0))
             for name, text in texts.items()
+        ]
+        self._queries = [
+            replace(each, assignments=tuple((given or {}).get(each.query.id, each.assignments)))
+            for each in self._queries
         ]
         self._budget = budget
         self._way = way

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from broker.matching.boxes.index import LOOSE, Box
-from templates.clause import NONE_OF, Clause, Number, Place, Solution, Test
+from templates.clause import NONE_OF, Clause, Formula, Number, Place, Solution, Test
 from templates.computed import LARGEST_SOLVED
 from xscl.functions import to_double
 from xscl.path import Parameter
@@ -119,7 +119,11 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
     unwanted: list[str] = []
     for test in clause.box:
         operator, data = test.operator, test.data
-        given: Any = values[data.name] if isinstance(data, Parameter) else data
+        given: Any = data
+        if isinstance(data, Parameter):
+            given = values[data.name]
+        elif isinstance(data, Formula):
+            given = data.number(values)
         if operator in INEQUALITIES:
             bound = to_double(given) if isinstance(given, str) else float(given)
             bound = -bound if operator[0] == ">" else bound

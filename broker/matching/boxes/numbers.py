@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from broker.matching.boxes.columns import Doubles, Flags, Ints
+from broker.matching.boxes.operands import Operands
 from broker.matching.boxes.points import Points
 from broker.matching.boxes.solutions import are_moderate, solve
 from templates.clause import (
@@ -26,7 +27,7 @@ from templates.clause import (
 from templates.elementnumbers import calculate
 from xscl.query import Call, Operand, term
 
-__all__ = ["are_solved", "ends_of", "is_made", "numbers_of"]
+__all__ = ["are_solved", "ends_at", "ends_of", "is_made", "numbers_of"]
 
 
 def is_made(place: Place | Number) -> bool:
@@ -50,9 +51,23 @@ def numbers_of(points: Points, place: Place | Measured | Computed, rows: Ints) -
 
 def ends_of(points: Points, solution: Solution, rows: Ints) -> tuple[Doubles, Doubles]:
     """Return between which numbers data must be for some tuples to pass a comparison."""
-    columns = _NumberColumns.of(points, solution.terms, rows)
+    return _solved(solution, _NumberColumns.of(points, solution.terms, rows))
+
+
+def _solved(solution: Solution, columns: _NumberColumns) -> tuple[Doubles, Doubles]:
     operands = [columns.values(step.operand) for step in solution.steps]
     return solve(solution.steps, operands, solution.operator, columns.values(solution.other))
+
+
+def ends_at(
+    operands: Operands, positions: Mapping[str, int], solution: Solution
+) -> tuple[Doubles, Doubles]:
+    """Return `ends_of` of tuples that are instances, with the positions of their terms."""
+    columns = {
+        name: operands.doubles(operands.starts + positions[name]) for name, _ in solution.terms
+    }
+    intervals = operands.column("start_us"), operands.column("end_us")
+    return _solved(solution, _NumberColumns(columns, intervals))
 
 
 def are_solved(points: Points, solution: Solution, rows: Ints) -> Flags:

@@ -9,13 +9,15 @@ import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.boxes.doublekeys import as_keys, next_above
+from broker.matching.boxes.exclusions import in_pairs
+from broker.matching.boxes.numbers import ends_at
 from broker.matching.boxes.operands import Operands
 from broker.matching.boxes.points import Rows
 from broker.matching.costs.documentvalues import DocumentValues
 from broker.matching.fanout import FanOut
 from broker.matching.usegroups import GroupColumns, TestedPositions
 from joins import Positions
-from templates.clause import Clause, Place, Test
+from templates.clause import Clause, Place, Solution, Test
 
 __all__ = ["StreamHolders"]
 
@@ -99,10 +101,16 @@ class StreamHolders:
         spans = np.array(operands.texts(operands.starts + at.span)).astype(np.int64)
         columns_of_bounds = [spans, -operands.column("docid_min")]
         for k, bound in zip(at.numbers, at.bounds, strict=True):
-            numbers = operands.doubles(operands.starts + k)
+            if isinstance(k, Solution):
+                numbers = ends_at(operands, at.carried, k)[not k.is_least]
+            else:
+                numbers = operands.doubles(operands.starts + k)
             keys = as_keys(-numbers if bound.is_from_below else numbers)
             strict = np.full(len(keys), bound.is_strict)
             columns_of_bounds.append(next_above(keys, strict))
+        for k in at.excluded:
+            known, *hashes = operands.hashes(operands.starts + k)
+            columns_of_bounds += [*np.where(known[:, None], in_pairs(*hashes), 0).T]
         tuples = np.stack(columns_of_bounds, axis=1)
         asked = [operands.texts(operands.starts + k) for k in (*at.strings, *at.texts)]
         values = list(zip(*asked, strict=True)) if asked else [()] * len(distinct)

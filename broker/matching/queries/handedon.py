@@ -9,10 +9,12 @@ cost it what their different strings do.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any, Protocol
 
+from broker.matching.boxes.exclusions import loosest_excluded
 from broker.matching.boxes.form import box_of
 from broker.matching.boxes.index import Box
 from broker.matching.uses import Strings, Topic, Use
@@ -67,9 +69,12 @@ class _Loosest:
 
 
 class _Shared:
-    """The bounds of the assignments with one box's strings, and the use that stands for them."""
+    """The bounds of the assignments with one box's strings, and the use that stands for them.
 
-    __slots__ = ("_bounds", "box", "clause", "use")
+    What they exclude is counted, too: where they do not exclude the same, nothing is excluded.
+    """
+
+    __slots__ = ("_bounds", "_excluded", "box", "clause", "use")
 
     def __init__(self, use: Use) -> None:
         self.clause = use.clause
@@ -77,26 +82,33 @@ class _Shared:
         self.use = use
         row = _row(self.box, use.kept_us)
         self._bounds = _Loosest(row)
-        self.add(row)
+        self._excluded = Counter[tuple[str, ...]]()
+        self.add(self.box, use.kept_us)
 
     def __bool__(self) -> bool:
         return bool(self._bounds)
 
-    def add(self, row: tuple[float, ...]) -> None:
+    def add(self, box: Box, kept_us: int) -> None:
         """Count the bounds of an assignment."""
-        self._bounds.add(row)
+        self._bounds.add(_row(box, kept_us))
+        if box.excluded:
+            self._excluded[box.excluded] += 1
 
-    def remove(self, row: tuple[float, ...]) -> None:
+    def remove(self, box: Box, kept_us: int) -> None:
         """Undo one `add`."""
-        self._bounds.remove(row)
+        self._bounds.remove(_row(box, kept_us))
+        if box.excluded:
+            self._excluded[box.excluded] -= 1
+            if not self._excluded[box.excluded]:
+                del self._excluded[box.excluded]
 
     def loosest(self) -> tuple[Box, int]:
         """Return the box of all of them, and for how long instances are kept."""
         window_us, kept_us, negated, *bounds = self._bounds.row
-        own = self.box
+        own, excluded = self.box, loosest_excluded(self._excluded)
         if (own.window_us, -own.point, *own.bounds) == (window_us, negated, *bounds):
-            return own, int(kept_us)
-        box = Box(own.equal, own.excluded, tuple(bounds), int(window_us), -int(negated))
+            return own._replace(excluded=excluded), int(kept_us)
+        box = Box(own.equal, excluded, tuple(bounds), int(window_us), -int(negated))
         return box, int(kept_us)
 
 
@@ -122,8 +134,8 @@ class HandedOn:
         self._query = query
         self._member = member
         self._classes = classes
-        # By what boxes ask but strings, and by these.
-        self._shared: dict[Hashable, dict[tuple[str, ...], Use | _Shared]] = {}
+        # By streams, which alternatives may have together, and by the strings that boxes ask for.
+        self._shared: dict[str, dict[tuple[str, ...], Use | _Shared]] = {}
         # None where nothing waits, as mostly.
         self._changed: dict[_Shared, None] | None = None
         self._leaving: list[Use] | None = None
@@ -142,14 +154,14 @@ class HandedOn:
         box = box_of(clause, values, clause.window_under(values), point)
         if box.bounds and _is_empty(box):
             return
-        by_strings = self._shared.setdefault(_key(clause, box), {})
+        by_strings = self._shared.setdefault(clause.stream, {})
         found, kept_us = by_strings.get(box.equal), _kept_us(box, above_us)
         if found is None:
             by_strings[box.equal] = self._use(clause, _of_all(box), kept_us)
             return
         if not isinstance(found, _Shared):
             found = by_strings[box.equal] = _Shared(found)
-        found.add(_row(box, kept_us))
+        found.add(box, kept_us)
         self._note(found)
 
     def remove(self, clause: Clause, values: Mapping[str, Any], point: int, above_us: int) -> None:
@@ -157,11 +169,10 @@ class HandedOn:
         box = box_of(clause, values, clause.window_under(values), point)
         if box.bounds and _is_empty(box):
             return
-        key = _key(clause, box)
-        by_strings = self._shared[key]
+        by_strings = self._shared[clause.stream]
         found = by_strings[box.equal]
         if isinstance(found, _Shared):
-            found.remove(_row(box, _kept_us(box, above_us)))
+            found.remove(box, _kept_us(box, above_us))
             self._note(found)
             if found:
                 return
@@ -171,7 +182,7 @@ class HandedOn:
             self._leaving.append(found)
         del by_strings[box.equal]
         if not by_strings:
-            del self._shared[key]
+            del self._shared[clause.stream]
 
     def clear(self) -> list[Use]:
         """Forget all assignments; return the uses that are to be taken away."""
@@ -217,11 +228,6 @@ class HandedOn:
         asked = box if asks_more else box.equal
         window_us, topic = box.window_us, self._topic
         return self._classes.enter(self._member, clause, window_us, topic, kept_us, asked)
-
-
-def _key(clause: Clause, box: Box) -> Hashable:
-    # Alternatives that ask for one stream have a use of it together.
-    return clause.stream, box.excluded
 
 
 def _kept_us(box: Box, above_us: int) -> int:

@@ -1,0 +1,50 @@
+"""What boxes exclude, held against tuples of which both hashes stand in columns.
+
+One string takes two columns, so that two strings are taken for one only if all 128 bits are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from broker.matching.boxes.columns import Flags, Hashes, Ints
+from broker.matching.boxes.index import Box
+from joins import hash_values
+
+__all__ = ["differ", "excluded_by", "in_pairs", "loosest_excluded"]
+
+_NO_TEXT = "\0"
+"""What a box excludes that excludes nothing: no document has it."""
+
+
+def loosest_excluded(excluded: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    r"""Return what all of some boxes exclude, place by place.
+
+    >>> loosest_excluded([("a", "x"), ("a", "y")])
+    ('a', '\x00')
+    """
+    places = zip(*excluded, strict=True)
+    return tuple([each[0] if len(set(each)) == 1 else _NO_TEXT for each in places])
+
+
+def excluded_by(boxes: Sequence[Box]) -> Ints:
+    """Return the columns of what boxes of one form exclude, a row for each."""
+    strings = [text for box in boxes for text in box.excluded]
+    if not strings:
+        return np.zeros((len(boxes), 0), np.int64)
+    return in_pairs(*hash_values(pa.array(strings, pa.string()))).reshape(len(boxes), -1)
+
+
+def in_pairs(first: Hashes, other: Hashes) -> Ints:
+    """Return both hashes of each string next to each other."""
+    return np.stack([first, other], axis=1).view(np.int64)
+
+
+def differ(hashes: Ints, excluded: Ints) -> Flags:
+    """Return which rows have no string that is excluded."""
+    equal = hashes == excluded
+    are_apart: Flags = ~(equal[..., ::2] & equal[..., 1::2]).any(axis=-1)
+    return are_apart
