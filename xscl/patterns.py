@@ -11,10 +11,16 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-__all__ = ["Pattern", "PatternError", "compile_pattern", "without_space"]
+__all__ = [
+    "Pattern",
+    "PatternError",
+    "PatternSet",
+    "compile_pattern",
+    "without_space",
+]
 
 
 class PatternError(ValueError):
@@ -22,11 +28,23 @@ class PatternError(ValueError):
 
 
 class Pattern:
-    """A compiled expression; `groups` is how many groups it captures."""
+    """A compiled expression: `size` instructions, with so many `groups` that it captures."""
 
     def __init__(self, compiled: Any) -> None:
         self._compiled = compiled
         self.groups: int = compiled.groups
+
+    @property
+    def size(self) -> int:
+        """How many instructions it is."""
+        size: int = self._compiled.programsize
+        return size
+
+    @property
+    def spelled(self) -> str:
+        """The expression as RE2 reads it."""
+        spelled: str = self._compiled.pattern
+        return spelled
 
     def is_found(self, text: str) -> bool:
         """Return whether the expression fits some part of a text."""
@@ -49,6 +67,45 @@ class Pattern:
 def _encodable(text: str) -> str:
     """Return a text that UTF-8 can hold: XML has no others, but JSON may bring one in a value."""
     return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+SET_BYTES = 1 << 20
+"""What the automaton of a set may take, some thousand states: behind that it is made anew."""
+
+
+class PatternSet:
+    """A few patterns that are run together, in the time of one or two.
+
+    Where an automaton runs out of memory it says that nothing fits.  So it has one more expression,
+    which fits each text: where that does not, and where none could be made, patterns are run one
+    by one.
+    """
+
+    def __init__(self, patterns: Iterable[Pattern]) -> None:
+        import re2
+
+        self._patterns = [*patterns]
+        options = re2.Options()
+        options.log_errors, options.max_mem = False, SET_BYTES
+        together = re2.Set.SearchSet(options)
+        self._together: Any = together
+        try:
+            for pattern in self._patterns:
+                together.Add(pattern.spelled)
+            together.Add("")
+            together.Compile()
+        except re2.error:
+            self._together = None
+
+    def fitting(self, text: str) -> list[int]:
+        """Return which of the patterns fit some part of a text, as indexes."""
+        found: list[int] = []
+        if self._together is not None:
+            found = self._together.Match(_encodable(text)) or found
+        if len(self._patterns) in found:
+            found.remove(len(self._patterns))
+            return found
+        return [i for i, pattern in enumerate(self._patterns) if pattern.is_found(text)]
 
 
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ from xpath_eval.nodesets import members, node_set
 from xpath_eval.testindex import TestIndex, access_tests
 from xpath_eval.textindex import TextIndex
 from xpath_eval.wordindex import WordIndex
+from xscl import patterns
 from xscl.functions import compare_literal, holds
 from xscl.path import And, Comparison, Literal, Not, Or, Path, PathValue, StringTest
 
@@ -17,7 +19,7 @@ FUNCTIONS = ("contains", "starts-with", "ends-with")
 WORDS = st.text("ab", max_size=3)
 
 
-def found_in(index: WordIndex[int], text: str) -> set[int]:
+def found_in(index: WordIndex[int] | TextIndex[int], text: str) -> set[int]:
     found: set[int] = set()
     index.find(text, found)
     return found
@@ -64,11 +66,15 @@ def test_words_that_begin_each_other_are_all_found_and_what_stands_before_them_n
     assert found_in(index, "\0" * 3_000 + "nobody 0") == {0}
 
 
+NEEDING = ["", "a", "^a", "b$", "A|bc", "a.b", "[ab]c", "(", "B +", "x*", "(a|c)b?"]
+EACH = ["[ab]", "[b-z]{2}", "^[^a]", ".[A-Z]", "[a-c]{0,300}[B]", ".{3}", ".$"]
+"""Expressions that are run on each text, one of them alone."""
+
 SOUGHT = st.one_of(
     st.tuples(st.sampled_from(FUNCTIONS), WORDS),
     st.tuples(
         st.sampled_from(["matches", "matches/i", "matches/s", "matches/ix"]),
-        st.sampled_from(["", "a", "^a", "b$", "A|bc", "a.b", "[ab]c", "(", "B +", "x*", "(a|c)b?"]),
+        st.sampled_from(NEEDING + EACH),
     ),
 )
 
@@ -96,6 +102,20 @@ def test_what_is_sought_is_found_as_by_looking_for_each(
         assert found == expected
         assert index.has_any(text) == bool(expected)
         assert bool(index) == bool(there)
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+def test_expressions_whose_automaton_has_no_memory_are_run_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, is_made: bool
+) -> None:
+    if is_made:
+        monkeypatch.setattr("re2.Set.Match", lambda self, text: None)
+    else:
+        monkeypatch.setattr(patterns, "SET_BYTES", 1)
+    index = TextIndex[int]()
+    for number, sought in enumerate(["[a-z]", "[0-9]", "[A-Z]+[0-9]"]):
+        index.add("matches", sought, number)
+    assert found_in(index, "A1") == {1, 2}
 
 
 def _read(operator: str, text: str, sought: str) -> tuple[str, str, str, str]:
