@@ -30,7 +30,7 @@ from xscl.pattern import Constant, TreePattern, TuplePattern, VariablePair
 from xscl.prefilters import Admitted
 from xscl.query import Call, Operand, Residual, Row, SimilarityJoin, term
 from xscl.table import Action
-from xscl.texttests import TEXT_TESTS
+from xscl.texttests import NEGATED, TEXT_TESTS
 
 __all__ = [
     "BAR",
@@ -181,6 +181,7 @@ class Test(NamedTuple):
     operator: str
     data: Data
     is_of_several: bool = False
+    is_spelled: bool = False
 
     @property
     def looks_in_texts(self) -> bool:
@@ -190,7 +191,10 @@ class Test(NamedTuple):
     @property
     def is_of_strings(self) -> bool:
         """Whether a parameter here must be given a string."""
-        return self.place != WINDOW and self.operator in ("=", "!=", NONE_OF, *TEXT_TESTS)
+        if self.is_spelled or (self.operator == "=" and self.is_of_several):
+            return False
+        operator = self.operator.removeprefix(NEGATED)
+        return self.place != WINDOW and operator in ("=", "!=", NONE_OF, *TEXT_TESTS)
 
     @property
     def is_of_numbers(self) -> bool:

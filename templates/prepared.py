@@ -279,7 +279,7 @@ def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]
 
 def _data(clause: Clause) -> list[tuple[str, str]]:
     """Return the parameters that the tuples of a clause are held against, each with how."""
-    tests = ((test.data, test.operator) for test in clause.box)
+    tests = ((t.data, "some " * t.is_of_several + t.operator) for t in clause.box)
     return sorted((data.name, how) for data, how in tests if isinstance(data, Parameter))
 
 

@@ -1,8 +1,8 @@
 """Many words, looked for in a text in one pass.
 
-`contains`, `starts-with` and `ends-with` with constants are all questions to one Aho-Corasick
-automaton (Aho and Corasick, CACM 1975): an occurrence at the start, or at the end, answers those
-two.  The cost of a text is its length and the words found in it, not the words looked for.
+`contains`, `starts-with`, `ends-with` and `=` with constants are all questions to one Aho-Corasick
+automaton (Aho and Corasick, CACM 1975): an occurrence at the start, at the end, or at both answers
+those three.  The cost of a text is its length and the words found in it, not the words looked for.
 
 An automaton cannot grow, so new words wait in a small one, which is built again for each change
 that is followed by a search, until there are as many of them as of the old; a removed word stays
@@ -33,27 +33,30 @@ _WORDS_A_STATE = 8
 
 
 class _Word(Generic[T]):
-    """Who looks for one word: anywhere, at the start, at the end."""
+    """Who looks for one word: anywhere, at the start, at the end, as the whole text."""
 
-    __slots__ = ("anywhere", "at_end", "at_start")
+    __slots__ = ("anywhere", "as_whole", "at_end", "at_start")
 
     def __init__(self) -> None:
         self.anywhere: list[T] | None = None
+        self.as_whole: list[T] | None = None
         self.at_start: list[T] | None = None
         self.at_end: list[T] | None = None
 
     def of(self, function: str) -> list[T]:
-        """Return who looks for it by a function of XPath."""
+        """Return who looks for it by an operator of `xscl.texttests`."""
         if function == "contains":
             found = self.anywhere = self.anywhere or []
         elif function == "starts-with":
             found = self.at_start = self.at_start or []
+        elif function == "equals":
+            found = self.as_whole = self.as_whole or []
         else:
             found = self.at_end = self.at_end or []
         return found
 
     def __bool__(self) -> bool:
-        return bool(self.anywhere or self.at_start or self.at_end)
+        return bool(self.anywhere or self.at_start or self.at_end or self.as_whole)
 
 
 class WordIndex(Generic[T]):
@@ -74,7 +77,7 @@ class WordIndex(Generic[T]):
         return len(self._words)
 
     def add(self, function: str, word: str, who: T) -> None:
-        """Let somebody look for a word by `contains`, `starts-with` or `ends-with`."""
+        """Let somebody look for a word by `contains`, `starts-with`, `ends-with` or `equals`."""
         entry = self._words.get(word)
         if entry is None:
             entry = self._words[word] = self._fresh[word] = _Word()
@@ -97,6 +100,8 @@ class WordIndex(Generic[T]):
             empty = self._words[""]
             for some in (empty.anywhere, empty.at_start, empty.at_end):
                 found.update(some or ())
+            if not text:
+                found.update(empty.as_whole or ())
         size = len(text)
         for automaton, words in self._automata:
             for i, start, end in automaton.find_matches_as_indexes(text, overlapping=True):
@@ -107,6 +112,8 @@ class WordIndex(Generic[T]):
                     found.update(word.at_start)
                 if word.at_end and end == size:
                     found.update(word.at_end)
+                if word.as_whole and end - start == size:
+                    found.update(word.as_whole)
 
     def _build(self) -> None:
         if self._dead > len(self._words):

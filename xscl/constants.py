@@ -1,4 +1,4 @@
-"""Conditions of steps whose constants may be data: numbers, words and regular expressions.
+"""Conditions of steps whose constants and parameters may be data of the values that they test.
 
 What is asked of texts with `or` is one regular expression: `[c = 'a' or contains(c, 'b')]` is
 `[matches(c, '^a$|b')]`.  Of several operands each value has a character in front that says whose it
@@ -8,7 +8,7 @@ is, and the expression asks for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from xscl.path import (
     And,
@@ -18,16 +18,24 @@ from xscl.path import (
     Literal,
     Not,
     Or,
+    Parameter,
     Path,
     PathValue,
     StringTest,
     Value,
+    condition_parameters,
     counts_positions,
 )
 from xscl.prefilters import OPERANDS_MAX, Admitted, Prefilter, tag
-from xscl.texttests import IN_NO_TEXT, text_test
+from xscl.texttests import IN_NO_TEXT, TEXT_TESTS, text_test
 
-__all__ = ["admitted_constant", "breadth_of_constants", "conjuncts", "exclude_constants"]
+__all__ = [
+    "admitted_constant",
+    "breadth_of_constants",
+    "conjuncts",
+    "exclude_constants",
+    "tested_parameter",
+]
 
 
 def conjuncts(predicates: Iterable[Condition]) -> Iterator[Condition]:
@@ -76,6 +84,33 @@ def _disjuncts(condition: Condition) -> Sequence[Condition]:
     return condition.conditions if isinstance(condition, Or) else (condition,)
 
 
+def tested_parameter(
+    predicate: Condition, texts: Collection[str]
+) -> tuple[Prefilter, Parameter] | None:
+    """Return a predicate as a condition of its node's values with a parameter; None if it is none.
+
+    Stage 1 knows nothing of the values of parameters, so of the prefilter only its values are
+    asked for.  `texts` are the parameters that stand for strings.
+    """
+    if len([*condition_parameters(predicate)]) != 1:
+        return None
+    match predicate:
+        case Comparison(operand, operator, Parameter(name) as given):
+            if operator == "=" and name in texts:
+                return Prefilter((operand,), "equals"), given
+            is_of_numbers = operator == "!=" and name not in texts
+            return Prefilter((operand,), operator, is_of_numbers), given
+        case StringTest(function, operand, Parameter() as given, flags):
+            found = text_test(function, flags)
+            return (Prefilter((operand,), found), given) if found else None
+        case Not(StringTest() | Comparison(operator="=") as inner):
+            tested = tested_parameter(inner, texts)
+            if tested is None or tested[0].operator not in TEXT_TESTS:
+                return None
+            return tested[0]._replace(is_negated=True), tested[1]
+    return None
+
+
 def breadth_of_constants(path: Path) -> int:
     """Return how broad the conditions of a path's steps are that may be data; 0 without any.
 
@@ -106,6 +141,9 @@ def _breadth(prefilter: Prefilter) -> int:
 def _choice(conditions: Sequence[Condition]) -> Admitted | None:
     """Return tests of texts, one of which must hold, as one expression; None with others."""
     tests = [_text_test(each) for each in conditions]
+    match tests:
+        case [(operand, "=", text)]:
+            return Prefilter((operand,), "equals"), text
     operands = tuple(sorted({test[0] for test in tests if test is not None}, key=repr))
     parts: list[str] = []
     for test in tests:

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple, TypeGuard
 
-from xscl.constants import admitted_constant, conjuncts
+from xscl.constants import admitted_constant, conjuncts, tested_parameter
 from xscl.functions import to_double
 from xscl.path import (
     ANY,
@@ -89,11 +89,14 @@ class DataTest(NamedTuple):
     """What a node's value is held against: `=`, `!=`, an inequality, `contains` or the like.
 
     A text may stand for several values (`Values`): then the test holds if it does for one of them.
+    Where it `is_spelled` the value is a number as `spell_number` writes it, and so must be that of
+    a parameter.
     """
 
     operator: str
     data: Constant | float
     is_of_several: bool = False
+    is_spelled: bool = False
 
     @property
     def is_equality(self) -> bool:
@@ -251,6 +254,7 @@ class _Node:
     tests: tuple[DataTest, ...] = ()
     derivation: Derived | PathFrom | Values | None = None
     admitted: tuple[Admitted, ...] = ()
+    given: tuple[tuple[Prefilter, Parameter], ...] = ()
 
     def made(self) -> PatternNode:
         """Return the node as it is now."""
@@ -271,23 +275,34 @@ class _Node:
     def values(self, index: int) -> Iterator[_Node]:
         """Yield a node below this one, at an index, for each kind of values that are tested."""
         tests: dict[Values, list[DataTest]] = {}
-        for prefilter, constant in sorted(self.admitted, key=repr):
+        for prefilter, data in sorted((*self.admitted, *self.given), key=repr):
             values = prefilter.values
-            is_only = values.kind is ValuesKind.ONLY
-            data = spell_number(to_double(constant)) if is_only else constant
+            is_spelled = values.kind is ValuesKind.ONLY
+            if is_spelled and not isinstance(data, Parameter):
+                data = spell_number(to_double(data))
             operator = (NEGATED if prefilter.is_negated else "") + prefilter.operator
             is_of_several = values.kind in (ValuesKind.ALL, ValuesKind.EVEN_NONE)
-            test = DataTest(operator, data, is_of_several)
+            test = DataTest(operator, data, is_of_several, is_spelled)
             tests.setdefault(values, []).append(test)
         for values, own in tests.items():
             distinct = tuple(dict.fromkeys(own))
             yield _Node(index, Axis.SELF, NodeTest(ANY), tests=distinct, derivation=values)
 
 
-_Split = tuple[Filters, tuple[Condition, ...], tuple[DataTest, ...], list[Admitted]]
-"""A step's filters, its branches, the tests of its own value, and its constants that are data."""
+class _Split(NamedTuple):
+    """A step's filters, its branches, the tests of its own value, and those of its values.
 
-_NOTHING: _Split = (), (), (), []
+    The latter have constants, which are `admitted`, or are `given` parameters.
+    """
+
+    filters: Filters = ()
+    branches: tuple[Condition, ...] = ()
+    tests: tuple[DataTest, ...] = ()
+    admitted: tuple[Admitted, ...] = ()
+    given: tuple[tuple[Prefilter, Parameter], ...] = ()
+
+
+_NOTHING = _Split()
 
 
 @dataclass(slots=True)
@@ -303,9 +318,10 @@ class _Builder:
 
     def pattern_nodes(self) -> tuple[PatternNode, ...]:
         """Return the nodes as they are now, those of tested values last."""
-        nodes = self.nodes
-        if self.shares_constants:
-            nodes = [*nodes, *(each for i, node in enumerate(nodes) for each in node.values(i))]
+        nodes = list(self.nodes)
+        for i, node in enumerate(self.nodes):
+            if node.admitted or node.given:
+                nodes += node.values(i)
         return tuple([node.made() for node in nodes])
 
     def add_path(self, parent: int, path: Path) -> int:
@@ -328,7 +344,7 @@ class _Builder:
         """Add a step; constants of its node are data only if a tuple has one such node."""
         is_split = bool(step.predicates)
         split = self.split(step, shares_constants=shares_constants) if is_split else _NOTHING
-        filters, branches, tests, admitted = split
+        filters = split.filters
         if step.axis is Axis.SELF and not step.is_deep and parent != DOCUMENT:
             index = self._refine(parent, filters)
         else:
@@ -337,10 +353,11 @@ class _Builder:
         if step.variable in self.wanted:
             self._bind(index, step.variable)
         if is_split:
-            self._add_tests(index, tests)
-            if admitted:
-                self.nodes[index].admitted += tuple(admitted)
-            for branch in branches:
+            self._add_tests(index, split.tests)
+            if split.admitted or split.given:
+                self.nodes[index].admitted += split.admitted
+                self.nodes[index].given += split.given
+            for branch in split.branches:
                 self._add_branch(index, branch)
         return index
 
@@ -394,6 +411,7 @@ class _Builder:
         uncounted: list[Condition] = []
         tests: list[DataTest] = []
         admitted: list[Admitted] = []
+        given: list[tuple[Prefilter, Parameter]] = []
         for predicate in predicates[counting:]:
             if isinstance(predicate, Exists) and self._binds(predicate.path):
                 branches.append(predicate)
@@ -406,6 +424,8 @@ class _Builder:
                     branches.append(predicate)
                 else:
                     tests.append(test)
+            elif (asked := self._given(predicate)) is not None:
+                given.append(asked)
             elif binding := self._binding_branches(predicate):
                 branches.extend(binding)
             else:
@@ -414,7 +434,7 @@ class _Builder:
         if len(uncounted) > 1:
             uncounted = sorted(dict.fromkeys(uncounted), key=repr)
         filters = (*counted, *uncounted)
-        return filters, tuple(branches), tuple(tests), admitted
+        return _Split(filters, tuple(branches), tuple(tests), tuple(admitted), tuple(given))
 
     def _admitted(self, predicate: Condition) -> Admitted | None:
         """Return a predicate as a condition with a constant that is data; None if it is none."""
@@ -424,6 +444,12 @@ class _Builder:
         if found is None or any(map(self._binds, binding_paths(predicate))):
             return None
         return None if any(condition_parameters(stripped)) else found
+
+    def _given(self, predicate: Condition) -> tuple[Prefilter, Parameter] | None:
+        """Return a predicate as a test of values with a parameter; None if it is none."""
+        if any(map(self._binds, binding_paths(predicate))):
+            return None
+        return tested_parameter(strip_variables(predicate), self.texts)
 
     def _test(self, predicate: Condition) -> DataTest | None:
         """Return a predicate as a test of the node that its path selects; None if it is none."""

@@ -9,13 +9,18 @@ __all__ = ["IN_NO_TEXT", "NEGATED", "TEXT_TESTS", "text_test"]
 TEXT_TESTS = frozenset(
     [
         "contains",
+        "equals",
         "starts-with",
         "ends-with",
         "matches",
         *("matches/" + "".join(f) for n in range(1, 5) for f in combinations("imsx", n)),
     ]
 )
-"""Their operators; that of `matches` has its flags in it, in order."""
+"""Their operators; that of `matches` has its flags in it, in order.
+
+`equals`, which is no function of XPath, is `=` with a string, where a text stands for several
+values or must have none of them.
+"""
 
 NEGATED = "not "
 """Stands before an operator that must hold for none of several values."""

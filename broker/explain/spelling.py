@@ -308,8 +308,8 @@ def spell_prefilter(prefilter: Prefilter) -> str:
     if prefilter.is_negated:
         return f"not({spell_prefilter(prefilter._replace(is_negated=False))})"
     operand, operator = _spell_operands(prefilter.operands), prefilter.operator
-    if operator not in TEXT_TESTS:
-        return f"{operand} {operator} ?"
+    if operator == "equals" or operator not in TEXT_TESTS:
+        return f"{operand} {operator.replace('equals', '=')} ?"
     function, _, flags = operator.partition("/")
     return f"{function}({operand}, ?, '{flags}')" if flags else f"{function}({operand}, ?)"
 

@@ -134,7 +134,8 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
         elif operator == "=":
             equal.append(str(given))
         elif operator == "!=":
-            excluded.append(str(given))
+            is_number = test.is_spelled and not isinstance(given, str)
+            excluded.append(spell_number(given) if is_number else str(given))
         elif operator.startswith(NEGATED):
             unwanted.append(str(given))
         else:

@@ -58,7 +58,8 @@ class Forms:
         number = known.number
         if found := self._words.get(number):
             for box in boxes:
-                for word, words in zip(known.form.sought_by(box), found, strict=True):
+                # What must not be there comes last, and a box of several assignments has none.
+                for word, words in zip(known.form.sought_by(box), found, strict=False):
                     words.add(word)
         return number
 
@@ -86,7 +87,7 @@ class Forms:
         known = self._known[query_class, clause]
         number, form = known.number, known.form
         for box in boxes() if number in self._words else ():
-            for word, words in zip(form.sought_by(box), self._words[number], strict=True):
+            for word, words in zip(form.sought_by(box), self._words[number], strict=False):
                 words.remove(word)
         known.uses -= count
         if known.uses:
