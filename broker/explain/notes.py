@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from broker.explain.model import ClauseView, DecisionView, SharingNote
 from broker.explain.spelling import spell_condition, spell_selected
-from xscl.constants import admitted_constant, conjuncts
+from xscl.constants import admitted_constant, conjuncts, tested_parameter
 from xscl.path import (
     And,
     Comparison,
@@ -21,6 +21,7 @@ from xscl.path import (
     Step,
     StringTest,
     binding_paths,
+    condition_parameters,
 )
 from xscl.query import Call, Constructor, Query
 from xscl.requiredliterals import required_literals
@@ -208,7 +209,7 @@ def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[Sha
         case StringTest("matches", argument=Literal(str() as pattern), flags=flags):
             yield from _expression_notes(pattern, flags)
         case Or(conditions):
-            if any(map(_compares, conditions)) and admitted_constant(condition) is None:
+            if any(map(_compares, conditions)) and not _is_data(condition):
                 yield SharingNote(
                     "or",
                     f"`{spell_condition(condition)}` may hold in several ways: its outcome is part"
@@ -217,7 +218,7 @@ def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[Sha
             for each in conditions:
                 yield from _condition_notes(each, is_positive=False)
         case Not(inner):
-            if _compares(inner) and admitted_constant(condition) is None:
+            if _compares(inner) and not _is_data(condition):
                 yield SharingNote(
                     "not",
                     f"`{spell_condition(condition)}`: its outcome is part of the shape, its"
@@ -235,6 +236,13 @@ def _position_note(condition: Condition) -> SharingNote:
         f"`[{spell_condition(condition)}]` counts what is left before it: the step's"
         " conditions up to there are part of its definition, constants too",
     )
+
+
+def _is_data(condition: Condition) -> bool:
+    """Return whether a condition's constant, or its parameter, is data of a node's values."""
+    names = {each.name for each in condition_parameters(condition)}
+    given = tested_parameter(condition, names) if names else None
+    return given is not None or admitted_constant(condition) is not None
 
 
 def _compares(condition: Condition) -> bool:

@@ -16,7 +16,13 @@ from xscl.path import And, Comparison, Literal, Not, Or, Path, PathValue, String
 
 OPERAND = PathValue(Path(()))
 FUNCTIONS = ("contains", "starts-with", "ends-with")
+OF_WORDS = (*FUNCTIONS, "equals")
 WORDS = st.text("ab", max_size=3)
+
+
+def passes(operator: str, text: str, sought: str) -> bool:
+    function, _, flags = operator.partition("/")
+    return text == sought if function == "equals" else holds(function, text, sought, flags)
 
 
 def found_in(index: WordIndex[int] | TextIndex[int], text: str) -> set[int]:
@@ -26,7 +32,7 @@ def found_in(index: WordIndex[int] | TextIndex[int], text: str) -> set[int]:
 
 
 @given(
-    st.lists(st.tuples(st.booleans(), st.sampled_from(FUNCTIONS), WORDS), max_size=30),
+    st.lists(st.tuples(st.booleans(), st.sampled_from(OF_WORDS), WORDS), max_size=30),
     st.text("abc", max_size=8),
     st.sampled_from([1, 4, 256]),
 )
@@ -42,7 +48,7 @@ def test_words_are_found_as_by_looking_for_each(
         else:
             index.add(function, word, number)
             there[number] = (function, word)
-        expected = {n for n, (f, w) in there.items() if holds(f, text, w)}
+        expected = {n for n, (f, w) in there.items() if passes(f, text, w)}
         assert found_in(index, text) == expected
     assert len(index) == len({word for _, word in there.values()})
 
@@ -71,7 +77,7 @@ EACH = ["[ab]", "[b-z]{2}", "^[^a]", ".[A-Z]", "[a-c]{0,300}[B]", ".{3}", ".$"]
 """Expressions that are run on each text, one of them alone."""
 
 SOUGHT = st.one_of(
-    st.tuples(st.sampled_from(FUNCTIONS), WORDS),
+    st.tuples(st.sampled_from(OF_WORDS), WORDS),
     st.tuples(
         st.sampled_from(["matches", "matches/i", "matches/s", "matches/ix"]),
         st.sampled_from(NEEDING + EACH),
@@ -94,9 +100,7 @@ def test_what_is_sought_is_found_as_by_looking_for_each(
         else:
             index.add(*sought, number)
             there[number] = sought
-        expected = {
-            n for n, (operator, each) in there.items() if holds(*_read(operator, text, each))
-        }
+        expected = {n for n, (operator, each) in there.items() if passes(operator, text, each)}
         found: set[int] = set()
         index.find(text, found)
         assert found == expected
@@ -116,11 +120,6 @@ def test_expressions_whose_automaton_has_no_memory_are_run_one_by_one(
     for number, sought in enumerate(["[a-z]", "[0-9]", "[A-Z]+[0-9]"]):
         index.add("matches", sought, number)
     assert found_in(index, "A1") == {1, 2}
-
-
-def _read(operator: str, text: str, sought: str) -> tuple[str, str, str, str]:
-    function, _, flags = operator.partition("/")
-    return function, text, sought, flags
 
 
 CONSTANTS = st.one_of(

@@ -1,0 +1,80 @@
+"""Parameters of blocks that are data of values: behind `not`, of functions, and of numbers."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from support.assigned import Stay, given_by_engine, given_by_oracle
+from support.kit import parse_case
+
+from broker.matching.engine import RegisteredQuery
+from broker.matching.queries.queryset import QuerySet
+from joins import ClassRegistry
+from xscl import parse
+
+PAIR = "S//i{}->a FOLLOWED BY {{a/l = b/l, 1 h}} S//i{}->b"
+THREE = (
+    "(S//i{}->a FOLLOWED BY {{a/l = b/l, 1 h}} S//i{}->b) FOLLOWED BY {{b/l = c/l, 1 h}} S//i{}->c"
+)
+PLACES = {
+    "left": lambda asked: PAIR.format(asked, ""),
+    "right": lambda asked: PAIR.format("", asked),
+    "first of three": lambda asked: THREE.format(asked, "", ""),
+    "middle of three": lambda asked: THREE.format("", asked, ""),
+    "last of three": lambda asked: THREE.format("", "", asked),
+}
+WORDS = ("a", "A", "a b", "", "5")
+NUMBERS = (5, 6.0, -1, 1e9)
+ASKED = {
+    "[p = $x]": NUMBERS,
+    "[p != $x]": NUMBERS,
+    "[not(p = $x)]": WORDS,
+    "[not(contains(t, $x))]": WORDS,
+    "[not(matches(t, $x, 'i'))]": WORDS,
+    "[lower-case(t) = $x]": WORDS,
+    "[lower-case(t) != $x]": WORDS,
+    "[not(starts-with(lower-case(t), $x))]": WORDS,
+    "[contains(lower-case(t), $x)]": WORDS,
+    "[string-length(t) < $x]": NUMBERS,
+    "[string-length(t) = $x]": NUMBERS,
+}
+
+
+def case_of(text: str, values: tuple[object, ...], seed: int) -> str:
+    """Return a case with an assignment for each value, over items with several texts and prices."""
+    chance = random.Random(seed)
+
+    def some(name: str, texts: tuple[str, ...]) -> str:
+        chosen = chance.choices(texts, k=chance.choice((0, 1, 1, 2)))
+        return "".join(f"<{name}>{each}</{name}>" for each in chosen)
+
+    lines = ["lateness 5 s", "query q", f"    {text}"]
+    spelled = (f'"{each}"' if isinstance(each, str) else f"{each!r}" for each in values)
+    lines += [f'parameters q {{"x": {each}}}' for each in spelled]
+    for number in range(1, 9):
+        own = some("p", ("5", "5.0", "7", "x", "", "NaN")) + some("t", ("a", "A", "a b", "xA", ""))
+        lines.append(
+            f"document {number} S 00:00:1{number}  <i>{own}<l>{chance.randrange(2)}</l></i>"
+        )
+    return "\n".join([*lines, "----", ""])
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_each_assignment_has_what_the_oracle_says(asked: str) -> None:
+    for seed, place in enumerate(PLACES):
+        case = parse_case(case_of(PLACES[place](asked), ASKED[asked], seed))
+        stays = [Stay("q", values, 0, 8) for values in case.assignments["q"]]
+        shards = 1 + 2 * (place in ("right", "middle of three"))
+        found = given_by_engine(case, stays, [0, 3], [], shards)
+        assert found == given_by_oracle(case, stays), place
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_a_thousand_assignments_are_one_class_for_each_operator(asked: str) -> None:
+    values = range(1_000) if ASKED[asked] is NUMBERS else map(str, range(1_000))
+    classes = ClassRegistry()
+    (query,) = parse(PLACES["middle of three"](asked), id="q")
+    assignments = tuple({"x": each} for each in values)
+    QuerySet(classes).add(RegisteredQuery(query, 0, assignments))
+    assert len(classes.by_number) == 2
