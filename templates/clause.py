@@ -405,11 +405,12 @@ class Alternative:
         return replace(self, clauses=(*self.clauses[:-1], root))
 
     def __post_init__(self) -> None:
-        above = {self.root.stream: NO_LENGTH}
+        above: dict[str, LongestSum] = {self.root.stream: NO_LENGTH}
         for clause in reversed(self.clauses):
             below = [source.below for source in clause.sources if source.below is not None]
             own = above[clause.stream].plus(clause.window_us)
             for each in (*below, *clause.deciding):
-                above[each.stream] = LongestSum.of([above.get(each.stream, NO_LENGTH), own])
+                others = above.get(each.stream)
+                above[each.stream] = own if others is None else LongestSum.of([others, own])
         of_clauses = tuple((clause, above[clause.stream]) for clause in self.clauses)
         object.__setattr__(self, "above", of_clauses)

@@ -368,7 +368,7 @@ class Compiler:
             for one, held in filter(None, alone):
                 numbers += [(where[term(one)], how, data) for how, data in held]
             others = [each for each, own in zip(others, alone, strict=True) if not own]
-        for s, i in [*(ref for ref, _ in tested), *(ref for ref, *_ in numbers)]:
+        for s, i in [*[ref for ref, _ in tested], *[ref for ref, *_ in numbers]]:
             if sides[s].source.below is None:
                 sides[s].nodes[i] = (sides[s].nodes[i][0], True)
         joins = [(where[term(j.left)], where[term(j.right)]) for j in disjunct.value_joins]

@@ -75,8 +75,9 @@ def may_be_common(clause: Clause) -> bool:
     below = [source.below for source in clause.sources]
     if not all(each is None or each.is_common for each in below):
         return False
-    inherited = [test for s, each in enumerate(below) for test in tested_below(each, s)]
-    own = clause.box[len(inherited) :]
+    own = clause.box[sum(map(_tests_below, below)) :]
+    if not own:
+        return True
     others = [test for test in own if test.operator != "=" or test.is_of_several]
     if not others:
         return True
@@ -133,11 +134,26 @@ def tested_below(below: Clause | None, side: int) -> Iterator[Test]:
     position = {place: first + i for i, place in enumerate(below.tested)}
     for test in below.box:
         if isinstance(test.place, Solution):
-            yield test._replace(place=_solved_above(test.place, below, side))
+            place: Place | Number = _solved_above(test.place, below, side)
         elif below.tested:
-            yield test._replace(place=place_at(side, -1, position[test.place]))
-    if below.tested and below.window_us != INFINITE_US:
+            place = place_at(side, -1, position[test.place])
+        else:
+            continue
+        yield Test(place, test.operator, test.data, test.is_of_several)
+    if _has_window_test(below):
         yield _window_test(side, position[SPAN], below.window_us)
+
+
+def _tests_below(below: Clause | None) -> int:
+    """Return how many tests `tested_below` yields."""
+    if below is None:
+        return 0
+    solved = 0 if below.tested else sum(isinstance(each.place, Solution) for each in below.box)
+    return (len(below.box) if below.tested else solved) + _has_window_test(below)
+
+
+def _has_window_test(below: Clause) -> bool:
+    return bool(below.tested) and below.window_us != INFINITE_US
 
 
 def _solved_above(solution: Solution, below: Clause, side: int) -> Solution:

@@ -127,7 +127,9 @@ def exclude_constants(path: Path) -> bool:
 
 def _prefilters(path: Path) -> Iterator[Prefilter]:
     for step in path.steps:
-        for predicate in conjuncts(step.predicates):
+        # Most predicates are paths from variables.
+        asked = [each for each in step.predicates if not isinstance(each, Exists)]
+        for predicate in conjuncts(asked):
             if (admitted := admitted_constant(predicate)) is not None:
                 yield admitted[0]
 
