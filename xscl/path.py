@@ -77,6 +77,10 @@ class NodeTest:
     namespace: str | None = None
     is_text: bool = False
 
+    def __hash__(self) -> int:
+        # It is looked up for each node of each pattern, and few differ in anything else.
+        return hash(self.name)
+
 
 node_test = lru_cache(maxsize=4_096)(NodeTest)
 """Returns a node test; equal ones are one object, in many paths."""

@@ -6,7 +6,6 @@ Boxes of one form differ in data alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -39,8 +38,7 @@ class BoundPlace(NamedTuple):
         return cls(place, operator[0] == ">", len(operator) == 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """The places that boxes of a class test; `words` have an operator of `TEXT_TESTS` each.
 
     So have `unwanted`, whose places must have none of them.
