@@ -35,7 +35,8 @@ oracle's nested loops would look at millions of pairs is left out, and counted.
 At the end comes a table of the clauses of the language: how many cases each stands in, and in how
 many it decides which matches there are, with those of sections 12 to 18 where a kind is named; of
 tables there is none.  That takes many runs of the oracle, so it looks at every twentieth case
-(`--coverage 1` at each, `--coverage 0` at none).
+(`--coverage 1` at each, `--coverage 0` at none), and in each process at a clause until it has
+decided three.  Behind the table stand those that have decided none.
 """
 
 from __future__ import annotations
@@ -144,6 +145,12 @@ HISTORIES: dict[object, Callable[[int], str]] = {
 
 LEFT_OUT = "left out, too large for the oracle"
 
+ENOUGH = 3
+"""A clause that has decided in so many cases of a process is not looked at again."""
+
+DECIDED: Counter[str] = Counter()
+"""In how many cases of this process each clause has decided."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -205,7 +212,9 @@ class Run:
         outcome = Outcome.of(seed, how, text, [render(match) for match in expected], found)
         outcome.counts["cases with a pause"] += bool(paused)
         if self.coverage_every and seed % self.coverage_every == 0:
-            outcome.coverage.add(case, matches, self.clauses)
+            settled = {name for name, count in DECIDED.items() if count >= ENOUGH}
+            outcome.coverage.add(case, matches, self.clauses, settled)
+            DECIDED.update(outcome.coverage.decides)
         return outcome
 
     def _rules(self, seed: int) -> Outcome:
@@ -380,7 +389,11 @@ def main() -> None:
     if run.coverage_every and of_kind is not rule_case:
         decides = [f"{each.name:<50} {clauses[each.name]:>8}" for each in HISTORY_CLAUSES]
         table = "\n".join(decides) if options.dynamic else coverage.table(run.clauses)
+        idle = [each for each in run.clauses if not coverage.decides[each.name]]
         print(f"Of every {run.coverage_every}th case:\n\n{table}\n")
+        if not options.dynamic:
+            print(f"{len(idle)} of {len(run.clauses)} clauses have decided nothing:")
+            print("".join(f"  {each.name}\n" for each in idle))
     print(", ".join(f"{n} {name}" for name, n in counts.items()) + f", {seconds:.0f} s")
     sys.exit(1 if counts["different"] else 0)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import patch
@@ -75,19 +75,28 @@ class Coverage:
     decides: Counter[str] = field(default_factory=Counter)
 
     def add(
-        self, case: Case, matches: Sequence[Match], clauses: Iterable[Clause] = CLAUSES
+        self,
+        case: Case,
+        matches: Sequence[Match],
+        clauses: Iterable[Clause] = CLAUSES,
+        settled: Collection[str] = (),
     ) -> None:
-        """Count some clauses of a case; `matches` are what the oracle finds in it."""
+        """Count some clauses of a case; `matches` are what the oracle finds in it.
+
+        Of those that are `settled` it is not looked whether they decide.
+        """
         for clause in clauses:
+            is_settled = clause.name in settled
             match clause:
                 case QueryClause():
                     having = [q for q in case.queries if any(map(clause.is_it, parts(q)))]
                     self.stands[clause.name] += bool(having)
-                    decides = bool(having) and _asks(clause, case, having, matches)
+                    is_tried = bool(having) and not is_settled
+                    decides = is_tried and _asks(clause, case, having, matches)
                 case CaseClause():
-                    decides = _says(clause, case, matches)
+                    decides = not is_settled and _says(clause, case, matches)
                 case Rule():
-                    decides = _rules(clause, case, matches)
+                    decides = not is_settled and _rules(clause, case, matches)
             self.decides[clause.name] += decides
 
     def update(self, other: Coverage) -> None:
