@@ -10,7 +10,7 @@ import oracle
 import pytest
 
 import xscl
-from broker.documents.document import parse_document_line
+from broker.documents.document import DocumentLine, parse_document_line, tick
 from broker.matching.match import Match
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.operands import RESERVED
@@ -29,6 +29,13 @@ EXAMPLES = [(name, each[2], each[3], each[4]) for name, each in _FOUND if not ea
 MISTAKES = [(name, each[2], each[3], each[4]) for name, each in _FOUND if each[1]]
 
 
+_TABLE = re.compile(r"\bOver the documents `([^`]+)`\n\n\|[^\n]*\|\n\|[-|]*\|\n((?:\|.*\|\n)+)")
+TABLES = [(found[1], row) for found in _TABLE.finditer(PAGE) for row in found[2].splitlines()]
+"""A statement and what it finds, each with its documents by root and time: `A@1 B@2`."""
+
+NUMBERS = {"ten": 10}
+
+
 def matches_of(text: str, page: str = "xscl.md") -> list[Match]:
     """Return the matches of a query over a page's documents, as the oracle finds them."""
     found = re.search(r"```documents\n(.*?)\n```", PAGES[page], re.DOTALL)
@@ -42,6 +49,7 @@ def test_the_pages_have_examples_of_both_kinds() -> None:
     assert kinds["xscl.md", "Matches"] > 10
     assert kinds["xscl.md", "Output"] > 1
     assert kinds["semantics.md", "Matches"] == 3
+    assert len(TABLES) == 8
 
 
 @pytest.mark.parametrize("text", [text for _, text, _, _ in EXAMPLES])
@@ -61,6 +69,24 @@ def test_examples_match_what_the_page_says(page: str, text: str, kind: str, expe
         tuples = sorted(tuple(each.docid for each in match.documents) for match in found)
         shown = " ".join(f"({', '.join(map(str, each))})" for each in tuples)
         assert (shown or "nothing") == expected
+
+
+@pytest.mark.parametrize(("documents", "row"), TABLES)
+def test_statements_in_tables_find_what_stands_beside_them(documents: str, row: str) -> None:
+    _, statement, said, _ = row.split("|")
+    lines = [
+        DocumentLine("S", f"<{name}/>".encode(), time_us=int(second) * 1_000_000)
+        for name, second in (each.split("@") for each in documents.split())
+    ]
+    # What is still to be decided is, behind a tick.
+    lines.append(tick(1_000_000_000))
+    found = oracle.matches(
+        xscl.parse(statement.strip(" `")), oracle.number_documents(lines), lateness_us=0
+    )
+    tuples = [" ".join(str(each.docid) for each in match.documents) for match in found]
+    expected = re.findall(r"`([\d ]+)`", said.partition(":")[0])
+    count = NUMBERS.get(said.split()[0], len(expected))
+    assert (sorted(tuples), len(tuples)) == (sorted(expected or tuples), count)
 
 
 def test_each_question_has_a_mistake_that_matches_something_else() -> None:
