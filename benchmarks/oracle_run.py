@@ -68,10 +68,10 @@ from generators.column_cases import (  # noqa: E402
 )
 from generators.counted_cases import counted_any_case, counted_case  # noqa: E402
 from generators.loss_cases import loss_case  # noqa: E402
-from generators.ordered_cases import ordered_case  # noqa: E402
+from generators.ordered_cases import absence_case, ordered_case  # noqa: E402
 from generators.outcome_cases import outcome_case  # noqa: E402
 from generators.rule_cases import rule_case  # noqa: E402
-from generators.run_cases import run_case  # noqa: E402
+from generators.run_cases import run_case, run_end_case  # noqa: E402
 from generators.shared_cases import shared_case  # noqa: E402
 from generators.similar_cases import similar_case  # noqa: E402
 from generators.strategies import random_case  # noqa: E402
@@ -137,6 +137,9 @@ KINDS = {
     "similar": "queries join by similarity",
 }
 
+
+PLAIN = {ordered_case: absence_case, run_case: run_end_case}
+"""What one case in eight is instead: about what hardly decides among other conditions."""
 
 HISTORIES: dict[object, Callable[[int], str]] = {
     similar_case: similar_history,
@@ -246,7 +249,11 @@ class Run:
         return outcome
 
     def _text(self, seed: int) -> str:
-        return random_case(seed) if self.of_kind is None else self.of_kind(RandomChooser(seed))
+        if self.of_kind is None:
+            return random_case(seed)
+        is_plain = random.Random(f"plain {seed}").randrange(8) == 0
+        kind = PLAIN.get(self.of_kind, self.of_kind) if is_plain else self.of_kind
+        return kind(RandomChooser(seed))
 
     def _history(self, seed: int) -> Outcome:
         text = HISTORIES.get(self.of_kind, random_history)(seed)

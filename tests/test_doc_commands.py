@@ -1,8 +1,9 @@
 """Every command in the README and in docs/ is run, as it stands there, in the order of the page.
 
 The blocks of a page are run by bash, one after the other in one directory, against a broker on
-loopback.  What names things of its reader (`sub_5f0c...`, https://example.org/) is replaced by
-things that there are.  What is not run here has its reason in `NOT_RUN`.
+loopback, with an `xscl` that need not start each time (`support.forkedverbs`).  What names things
+of its reader (`sub_5f0c...`, https://example.org/) is replaced by things that there are.  What is
+not run here has its reason in `NOT_RUN`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from support.feed_server import FeedServer, Page, entries, rss, start_feed_server
+from support.forkedverbs import forked_verbs
 from support.ports import free_port
 from support.small_broker import small_broker
 from support.subscribers import item
@@ -101,6 +103,7 @@ class Place:
     url: str
     token: str
     replaced: dict[str, str]
+    verbs: Path
     groups: list[int] = field(default_factory=list)
 
     async def run(self, script: str) -> None:
@@ -130,7 +133,7 @@ class Place:
             cwd=self.where.read_text().strip() if self.where.exists() else self.directory,
             env={
                 **{k: v for k, v in os.environ.items() if not k.startswith("XSCL_")},
-                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+                "PATH": f"{self.verbs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
                 "XSCL_BROKER": self.url,
                 "XSCL_TOKEN": self.token,
                 "XSCL_CONFIG": str(self.directory.with_name("reader.toml")),
@@ -204,15 +207,21 @@ async def with_a_delivery(url: str, token: str, hook: str) -> dict[str, str]:
         return {"sub_5f0c...": subscription, "msg_6b1f...": sent[0]["id"]}
 
 
+@pytest.fixture(scope="module")
+def verbs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with forked_verbs(tmp_path_factory.mktemp("verbs")) as directory:
+        yield directory
+
+
 @pytest.fixture
-async def place(tmp_path: Path, feed_server: FeedServer) -> AsyncIterator[Place]:
+async def place(tmp_path: Path, verbs: Path, feed_server: FeedServer) -> AsyncIterator[Place]:
     directory = tmp_path / "reader"
     directory.mkdir()
     token = keep_owner_token(directory / "xscl-data").read_text().strip()
     with contextlib.closing(Tokens(directory / "xscl-data" / "tokens.db")) as tokens:
         async with small_broker(tmp_path / "broker", tokens=tokens) as url:
             replaced = await prepare(directory, url, feed_server.url("/feed.xml"))
-            place = Place(directory, url, token, replaced)
+            place = Place(directory, url, token, replaced, verbs)
             yield place
             place.close()
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -57,10 +58,17 @@ PROVIDED = {"markupsafe", "multidict", "py4j", "yarl"}
 """These come with Jinja, aiohttp and PySpark."""
 
 
+@cache
+def statements(path: Path) -> list[ast.Import | ast.ImportFrom | ast.ClassDef]:
+    """The imports and the classes of a file, anywhere in it."""
+    kinds = (ast.Import, ast.ImportFrom, ast.ClassDef)
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds)]
+
+
 def imported_by(path: Path) -> set[str]:
     """The top-level names of the modules that a file imports, anywhere in it."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in statements(path):
         if isinstance(node, ast.Import):
             names |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -110,7 +118,7 @@ NAMED_TWICE = {"Match", "MatchDocument", "Message", "Receipt"}
 def test_a_class_name_means_one_class() -> None:
     found: dict[str, list[Path]] = {}
     for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in statements(path):
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(path)
     client = ROOT / "xscl" / "client"

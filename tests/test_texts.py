@@ -170,11 +170,18 @@ DESIGNS = {"docs/tuples.md"}
 
 def paths(name: str) -> Iterator[str]:
     """Yield what a text has in backticks that looks like a path of the tree."""
-    texts = [read(name)] if name.endswith(".md") else docstrings(name)
-    for text in texts:
-        for path in _PATH.findall(text):
-            if path.endswith("/") or _SUFFIX.search(path) or path.startswith(_TOPS):
-                yield path
+    found = _paths(read(name))
+    if found and name.endswith(".py"):
+        found = [path for text in docstrings(name) for path in _paths(text)]
+    yield from found
+
+
+def _paths(text: str) -> list[str]:
+    return [
+        path
+        for path in _PATH.findall(text)
+        if path.endswith("/") or _SUFFIX.search(path) or path.startswith(_TOPS)
+    ]
 
 
 _TOPS = tuple(f"{folder}/" for folder in sorted(FOLDERS) if "/" not in folder)

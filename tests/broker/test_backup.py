@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from support import doomed
+from support.examples import some
 
 from broker.cli import main
 from broker.documents.spool import SpoolWriter
@@ -27,10 +29,9 @@ class BackUpAt:
             back_up(self._data, self._target)
 
 
-@pytest.mark.parametrize("visit", [2, 5])
-@pytest.mark.parametrize("point", doomed.POINTS)
+@pytest.mark.parametrize(("visit", "point"), some(product([2, 5], doomed.POINTS), 9))
 def test_a_copy_of_a_running_broker_goes_on_to_the_same_matches(
-    tmp_path: Path, point: str, visit: int
+    tmp_path: Path, visit: int, point: str
 ) -> None:
     data, copy = tmp_path / "data", tmp_path / "copy"
     doomed.run(data, BackUpAt(data, copy, point, visit))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import numpy as np
+from support.examples import size
 
 from broker.matching.costs.begun import Begun
 from broker.matching.costs.budget import Budget, Spent
@@ -101,8 +102,9 @@ def spent(seed: int, *, are_told: bool) -> Result:
 
 def test_queries_stop_at_the_same_documents_told_or_not() -> None:
     """What is charged in columns is what tallies count charge by charge."""
-    outcomes = [spent(seed, are_told=False) for seed in range(300)]
-    assert outcomes == [spent(seed, are_told=True) for seed in range(300)]
+    seeds = range(size(100, 300))
+    outcomes = [spent(seed, are_told=False) for seed in seeds]
+    assert outcomes == [spent(seed, are_told=True) for seed in seeds]
     assert {reason.split()[0] for stopped, _ in outcomes for _, reason in stopped.values()} >= {
         "document",
         "documents",
@@ -110,7 +112,7 @@ def test_queries_stop_at_the_same_documents_told_or_not() -> None:
         "the",
     }
     assert sum(not stopped for stopped, _ in outcomes) > 20
-    assert sum(len(left) for _, left in outcomes) > 300
+    assert sum(len(left) for _, left in outcomes) > 200
 
 
 def test_a_query_within_its_budget_has_no_tally() -> None:

@@ -21,11 +21,11 @@ FOCI = (
     *("residual",) * 8,
     *("term",) * 8,
     *("clause",) * 8,
-    *("position", "position", *("parameter",) * 4, "or", "or", "or"),
-    *("publish", "publish", "publish", "nested", "nested", "nested"),
     *("late",) * 6,
-    *("stream", "axis", "axis", "key", "key", "symmetric", "namespace", "select", "register"),
-    *("register", "empty", "empty", "unjoined", "single", "crowd"),
+    *("position", "parameter") * 4,
+    *("or", "publish", "nested", "namespace") * 3,
+    *("axis", "key", "register", "empty", "crowd") * 2,
+    *("stream", "symmetric", "select", "unjoined", "single"),
 )
 """The constructs that a case can be about, each as often as there are kinds of it to try."""
 

@@ -10,6 +10,7 @@ __all__ = [
     "Names",
     "Statements",
     "Unit",
+    "absence_case",
     "case_text",
     "case_with_reader",
     "ordered_case",
@@ -176,6 +177,17 @@ class Statements:
 def ordered_case(chooser: Chooser) -> str:
     """Return the text of a case: one or two statements, documents and ticks."""
     return case_with_reader(chooser, Statements(chooser).statement(), one_in=5)
+
+
+def absence_case(chooser: Chooser) -> str:
+    """Return the text of a case in which nothing is asked but when something must be absent."""
+    first, second, absent = chooser.choice(["abc", "bca", "cab", "aab"])
+    window = chooser.choice(["1 s", "1 s", "2 s", "$within"])
+    text = (
+        f"*//{first} {chooser.choice(['FOLLOWED BY', 'NEXT'])} {{, 12 s}} *//{second}"
+        f" UNLESS {{, {window}}} *//{absent} GRACE {chooser.choice([4, 20])} s"
+    )
+    return case_with_reader(chooser, text)
 
 
 def case_with_reader(chooser: Chooser, first: str, *, one_in: int = 6, assigned: int = 2) -> str:

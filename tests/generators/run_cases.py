@@ -5,7 +5,7 @@ from __future__ import annotations
 from generators.choosers import Chooser
 from generators.ordered_cases import Names, Statements, Unit, case_with_reader
 
-__all__ = ["open_chain_case", "run_case"]
+__all__ = ["open_chain_case", "run_case", "run_end_case"]
 
 
 class _Elements:
@@ -305,6 +305,18 @@ def run_case(chooser: Chooser) -> str:
     """
     maker = chooser.choice([_Runs, _Runs, _Chains, _Chains, _OpenChains])(chooser)
     return case_with_reader(chooser, maker.statement())
+
+
+def run_end_case(chooser: Chooser) -> str:
+    """Return the text of a case in which nothing is asked of a run but one end of it."""
+    of_run, compared = chooser.choice(["first", "last"]), chooser.choice("<>=")
+    operator, window = chooser.choice(["NEXT", "FOLLOWED BY"]), chooser.choice(["5 s", "12 s"])
+    text = (
+        f"*//{chooser.choice('ab')} {operator} {{, {window}}} *//{chooser.choice('bc')}->v1+"
+        f" FOLLOWED BY {{{of_run}(v1/p) {compared} v2/p, 12 s}} *//{chooser.choice('abc')}->v2"
+        f" GRACE {chooser.choice([4, 20])} s"
+    )
+    return case_with_reader(chooser, text)
 
 
 def open_chain_case(chooser: Chooser) -> str:

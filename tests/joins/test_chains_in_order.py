@@ -51,7 +51,7 @@ def _in_order(seed: int, count: int) -> str:
     return "\n".join([*own, f"tick {count + 1} 10:00:00", "----", ""])
 
 
-@pytest.mark.parametrize("source", some(SOURCES, 4))
+@pytest.mark.parametrize("source", some(SOURCES, 2))
 def test_elements_in_order_are_counted_as_one_by_one(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

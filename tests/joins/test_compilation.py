@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from support.kernels import needs_kernels
 
+from templates.compilation import Loops
+
 ROOT = Path(__file__).parents[2]
 
 COLD = """
@@ -40,7 +42,16 @@ assert sorted(Path(CACHE).rglob("*.nbc")) == kept
 """
 
 
-@pytest.mark.slow
+def test_loops_are_used_when_their_process_has_ended() -> None:
+    needs_kernels()
+    loops = Loops("this", "do nothing", "array operations do it", lambda: True)
+    assert not loops.are_ready()
+    assert loops._process is not None
+    assert loops._process.wait() == 0
+    assert loops.are_ready()
+
+
+@pytest.mark.soak
 def test_array_operations_join_until_loops_are_compiled(tmp_path: Path) -> None:
     needs_kernels()
     ran = run(COLD.replace("CACHE", repr(str(tmp_path))), NUMBA_CACHE_DIR=str(tmp_path))

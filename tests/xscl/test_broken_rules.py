@@ -1,5 +1,6 @@
-"""Each rule of sections 10 to 21 that a text can break has a diagnostic: rule, code, text.
+"""Each rule of sections 10 to 20, and each bound, that a text can break has a diagnostic.
 
+A row says the rule, the code and the text.
 Rules of several files, as of a cycle through a table, and of the values of parameters have their
 examples in `docs/diagnostics.md`.
 """
