@@ -22,7 +22,7 @@ ROWS = ["WINDOW 0 s", "WINDOW 3 s HAVING count() > 3"]
 _decide_ends = CountedRunEvaluation.decide_ends
 
 
-@pytest.mark.parametrize("source", some(SOURCES, 5))
+@pytest.mark.parametrize("source", some(SOURCES, 3))
 def test_elements_in_order_are_counted_as_one_by_one(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from oracle.similarity import score
-from support.examples import examples
+from support.examples import examples, some
 from support.kernels import needs_kernels
 from support.word_sets import (
     KINDS,
@@ -58,11 +58,13 @@ def test_the_sets_of_texts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None
                     assert np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize(("hashes", "apart"), [(MANY, None), (7, None), (MANY, 40)])
+@pytest.mark.parametrize(
+    ("measure", "way"), some(product(MEASURES, [(MANY, None), (7, None), (MANY, 40)]), 4)
+)
 def test_the_same_sets_are_similar(
-    measure: str, hashes: int, apart: int | None, monkeypatch: pytest.MonkeyPatch
+    measure: str, way: tuple[int, int | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    hashes, apart = way
     monkeypatch.setattr(settable, "FIRST_LOOK", 12)
     if apart is not None:
         # So far apart are entries and sets when their numbers are counted anew.
