@@ -40,7 +40,7 @@ from templates.queryclass import QueryClass, SimilarPair
 from templates.readterms import ReadTerms, variables_apart
 from templates.tuplestreams import may_be_common, places_tested, stream_name, tested_below
 from xscl.comparison import INSTANTS, REVISION
-from xscl.constants import breadth_of_constants, exclude_constants
+from xscl.constants import breadth_of_constants
 from xscl.evaluation import compile_condition
 from xscl.path import Parameter
 from xscl.pattern import (
@@ -233,12 +233,7 @@ class Compiler:
         # Of an operator with alternatives a query would count the tuples of each by itself.
         has_one_box = isinstance(node, Operator) and len(node.disjuncts) == 1
         if is_root or (self.is_alone and has_one_box):
-            for block in _operands(node):
-                # Whose a tuple is, is told by what it has, and not by what it has not.
-                if isinstance(block, int) and (
-                    is_root or not exclude_constants(self.query.blocks[block].path)
-                ):
-                    yield block
+            yield from (block for block in _operands(node) if isinstance(block, int))
 
     def without_implied(self, node: Operator, disjunct: Disjunct) -> Disjunct:
         """Return what an operator asks but for what follows from what the root asks."""

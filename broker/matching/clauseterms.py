@@ -25,6 +25,7 @@ from templates.clause import (
 from templates.factor import Factor
 from xscl.pattern import INEQUALITIES
 from xscl.query import Query, Variable, term
+from xscl.texttests import NEGATED
 
 __all__ = ["NODE", "SPANNED", "ClauseFacts", "ClauseTerms", "TermTable"]
 
@@ -107,8 +108,9 @@ class ClauseTerms:
 
     @property
     def has_words(self) -> bool:
-        """Whether the box looks for words in texts."""
-        return any(test.looks_in_texts for test in self.clause.box)
+        """Whether the box looks for words in texts, so that several groups may have a tuple."""
+        box = self.clause.box
+        return any(test.looks_in_texts or test.operator.startswith(NEGATED) for test in box)
 
     @property
     def factors(self) -> tuple[Factor, ...]:
@@ -166,8 +168,8 @@ class TermTable:
     A row of `tested`, whose values boxes of clauses above test, is a place, and which of `made` it
     is where the value is no node's, but made of the tuple; so is one of `bounds`, which groups are
     held against (`Hits.bounds`), and says besides whether it is from below, and strict.  Strings
-    at places of `excluded` are those that uses of a group may exclude.  No number of a clause is
-    given twice.
+    at places of `excluded` are those that uses of a group may exclude; it is said whether they
+    stand for several.  No number of a clause is given twice.
     """
 
     def __init__(self) -> None:
@@ -178,7 +180,7 @@ class TermTable:
         self.streams: list[str] = []
         self.places, self.equal = GrowingLists(3), GrowingLists(3)
         self.joined, self.tested, self.bounds = GrowingLists(6), GrowingLists(4), GrowingLists(6)
-        self.carried, self.excluded = GrowingLists(1), GrowingLists(3)
+        self.carried, self.excluded = GrowingLists(1), GrowingLists(4)
         self._facts = GrowingLists(len(ClauseFacts._fields))
         self._kinds: dict[Place | Number, int] = {}
         self.made: list[Place | Number] = []
@@ -207,8 +209,8 @@ class TermTable:
         self.bounds.append(
             [(*_read(place), self._bound_kind(clause, place), *how) for place, *how in bounds]
         )
-        excluded = [t.place for t in clause.box if clause.is_common and t.operator == "!="]
-        self.excluded.append([*map(of_value, excluded)])
+        excluded = [test for test in clause.box if clause.is_common and test.operator == "!="]
+        self.excluded.append([(*of_value(t.place), t.is_of_several) for t in excluded])
         self.tested.append([(*_read(place), self._kind(place)) for place in clause.tested])
         self.joined.append([(*one, *other) for one, other in terms.joined])
         self.carried.append(terms.carried)

@@ -24,7 +24,7 @@ from broker.matching.clauseterms import TermTable
 from broker.matching.hits import Hits
 from broker.matching.limits import MatchingLimits
 from broker.matching.outcomes.countedends import takes_all_ends
-from broker.matching.usegroups import UseGroup, group_key
+from broker.matching.usegroups import UseGroup, group_key, keys_without
 from broker.matching.uses import Use
 from templates.clause import Clause
 
@@ -243,7 +243,10 @@ class FanOut:
     def groups_of(
         self, stream: str, strings: Sequence[str | None], texts: Sequence[str | None]
     ) -> Iterator[UseGroup]:
-        """Yield the groups of a common stream that ask for some strings, and for words in texts."""
+        """Yield the groups of a common stream that ask for some strings, and for words in texts.
+
+        Behind the texts in which words are sought stand those that must have none of some.
+        """
         self._settle()
         groups = self._groups.get(stream, {})
         if not groups:
@@ -255,8 +258,11 @@ class FanOut:
             each.found(text) if text is not None else ()
             for each, text in zip(sought, texts, strict=True)
         ]
-        for found in product(*words):
-            group = groups.get((*strings, *found))
+        wanted = self._forms.wanted(use.query_class, use.clause)
+        asked = {(*strings, *found) for found in product(*words[:wanted])}
+        unwanted = words[wanted:]
+        for key in keys_without(groups, asked, unwanted) if unwanted else asked:
+            group = groups.get(key)
             if group is not None:
                 yield group if isinstance(group, UseGroup) else self._grouped(group)
 

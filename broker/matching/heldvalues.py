@@ -11,7 +11,7 @@ import numpy as np
 
 from broker.matching.boxes.columns import Doubles, Ints
 from broker.matching.boxes.doublekeys import as_keys, next_above
-from broker.matching.boxes.exclusions import in_pairs
+from broker.matching.boxes.exclusions import NO_HASH, known_in_pairs
 from broker.matching.boxes.lists import GrowingLists
 from broker.matching.boxes.numbers import ends_of, numbers_of
 from broker.matching.boxes.points import Points
@@ -66,11 +66,11 @@ def _values(points: Points, kind: int, at: Ints) -> Doubles:
 
 
 def excluded_of(points: Points, rows: Ints, places: GrowingLists, clauses: Ints) -> Ints:
-    """Return both hashes of what tuples have where groups exclude strings, 0 if it is not known."""
-    own, k, read = places.taken(clauses)
-    found = np.zeros((len(rows), 2 * (1 + int(k.max(initial=-1)))), np.int64)
-    known, *hashes = points.operands.hashes(points.values_at(rows[own], *read))
-    pairs = np.where(known[:, None], in_pairs(*hashes), 0)
+    """Return both hashes of what tuples have where groups exclude strings."""
+    own, k, (*read, are_several) = places.taken(clauses)
+    found = np.full((len(rows), 2 * (1 + int(k.max(initial=-1)))), NO_HASH)
+    at = points.values_at(rows[own], *read)
+    pairs = known_in_pairs(*points.operands.sole_hashes(at, are_several > 0))
     for i in (0, 1):
         found[own, 2 * k + i] = pairs[:, i]
     return found

@@ -1,11 +1,11 @@
 """Whose the tuples of inner operators are: uses that differ in bounds at most, in columns.
 
 A common stream has the tuples of all statements with one operator, whatever their windows, data and
-registration points (`Clause.is_common`).  The uses that ask for the same strings and words are a
-**group**: the fan-out knows it by one box, with the loosest of each bound.  A tuple has one group
-for each choice of words in it, and is handed on if some use of the group has it.  How many tuples
-each use has is counted for all uses at once: where one bound tells them apart, by a look at sorted
-tuples.
+registration points (`Clause.is_common`).  The uses that ask for the same strings and words, and for
+texts without the same words, are a **group**: the fan-out knows it by one box, with the loosest of
+each bound.  A tuple has one group for each choice of words in it, and is handed on if some use of
+the group has it.  How many tuples each use has is counted for all uses at once: where one bound
+tells them apart, by a look at sorted tuples.
 
 Of another stream the uses of statements with the same box are a group, which has no bounds: they
 have the same tuples.
@@ -13,9 +13,11 @@ have the same tuples.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import contains
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +30,7 @@ from broker.matching.uses import Use
 from joins import UNBOUNDED
 from templates.clause import SPAN, Clause, Solution
 from xscl.pattern import INEQUALITIES
+from xscl.texttests import NEGATED
 
 __all__ = [
     "CommonUse",
@@ -38,6 +41,7 @@ __all__ = [
     "common_use",
     "group_key",
     "group_of",
+    "keys_without",
 ]
 
 UseRow = tuple[int, str, Sequence[int], Sequence[int]]
@@ -54,27 +58,39 @@ def group_key(use: Use) -> Hashable | None:
     """
     clause, query = use.clause, use.topic.query
     if clause.is_common:
-        return use.equal
+        return use.told_apart_by
     if not clause.stream or query.parameters or query.table is not None:
         return None
     return use.query_class, use.asked
+
+
+def keys_without(
+    keys: Iterable[Any], asked: Set[tuple[str | None, ...]], words: Sequence[Collection[str]]
+) -> list[Hashable]:
+    """Return the keys that ask for something, and behind it for none of some words each."""
+    count = len(words)
+    return [
+        key for key in keys if key[:-count] in asked and not any(map(contains, words, key[-count:]))
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class TestedPositions:
     """Where an instance of a common stream has the values that boxes test.
 
-    They are the strings in the order of `Box.equal`, the texts in which words are sought, its span,
-    what is held against `Box.bounds`, with how (a solution of terms that are carried has none), and
-    the strings in the order of `Box.excluded`.
+    They are the strings in the order of `Box.equal`, the texts in which words are sought, those in
+    which they must not be, its span, what is held against `Box.bounds`, with how (a solution of
+    terms that are carried has none), and the strings in the order of `Box.excluded`, with whether
+    they stand for several.
     """
 
     strings: tuple[int, ...]
     texts: tuple[int, ...]
+    unwanted: tuple[int, ...]
     span: int
     numbers: tuple[int | Solution, ...]
     bounds: tuple[BoundPlace, ...]
-    excluded: tuple[int, ...]
+    excluded: tuple[tuple[int, bool], ...]
     carried: Mapping[str, int]
 
     @classmethod
@@ -89,9 +105,10 @@ class TestedPositions:
         places = [test.place for test in bounds]
         numbers = [each if isinstance(each, Solution) else at[each] for each in places]
         how = map(BoundPlace.of, bounds)
-        excluded = [at[test.place] for test in clause.box if test.operator == "!="]
+        unwanted = [at[test.place] for test in box if test.operator.startswith(NEGATED)]
+        excluded = [(at[t.place], t.is_of_several) for t in box if t.operator == "!="]
         carried = {name: i for i, name in enumerate(clause.carried, 1)}
-        sought = tuple(equal), tuple(texts), at[SPAN]
+        sought = tuple(equal), tuple(texts), tuple(unwanted), at[SPAN]
         return cls(*sought, tuple(numbers), tuple(how), tuple(excluded), carried)
 
 

@@ -94,6 +94,12 @@ class Use:
         box = self.box
         return self.asked.equal if box is None or isinstance(box, Box) else box
 
+    @property
+    def told_apart_by(self) -> Strings:
+        """The strings that it asks for, and behind them those that texts must not have."""
+        box = self.box
+        return (*box.equal, *box.taken) if isinstance(box, Box) and box.taken else self.equal
+
     def strings(self, tests: Sequence[Test]) -> list[Any]:
         """Return what it asks for in tests of its box against strings: all of them, in order."""
         if self.box is not None:

@@ -91,6 +91,12 @@ IN_A_BLOCK = (
     "[matches(w, 'x.*z')]",
     "[w = 'x x x' or contains(lang, 'd')]",
     "[contains(upper-case(w), 'Y')][p < 4]",
+    "[lang != 'en']",
+    "[p != 3]",
+    "[p != 3.0][w != 'x x x']",
+    "[not(contains(w, 'x'))]",
+    "[not(contains(w, 'y'))][p < 4]",
+    "[not(matches(w, 'x.*z'))][lang != 'de']",
 )
 """What is written out in a block."""
 WITH_CHOICES = (
@@ -290,7 +296,16 @@ def test_many_statements_with_data_of_their_own_have_one_class_for_each_operator
 @pytest.mark.parametrize("block", range(3))
 @pytest.mark.parametrize(
     "condition",
-    ["[p < %d]", "[contains(w, 'x%d')]", "[matches(w, 'x%d$')]", "[p = %d]", "[p > %d][p < 9]"],
+    [
+        "[p < %d]",
+        "[contains(w, 'x%d')]",
+        "[matches(w, 'x%d$')]",
+        "[p = %d]",
+        "[p > %d][p < 9]",
+        "[p != %d]",
+        "[w != 'x%d']",
+        "[not(contains(w, 'x%d'))]",
+    ],
 )
 def test_what_is_written_out_in_a_block_is_data_at_any_operator(condition: str, block: int) -> None:
     classes, count = ClassRegistry(), size(20, 1_000)
@@ -317,6 +332,27 @@ def test_of_several_blocks_one_has_data_and_the_others_are_as_selective_as_they_
     assert len(classes.by_number) == 2
     queries.add(RegisteredQuery(*parse(text % (6, "[p < 1]"), id="other"), 0))
     assert len(classes.by_number) == 4
+
+
+@pytest.mark.parametrize(
+    "condition", ["[w != '%s']", "[not(contains(w, '%s'))]", "[p < 9][not(w = '%s')]"]
+)
+def test_a_statement_is_not_paused_for_tuples_with_what_it_excludes(condition: str) -> None:
+    """A document meets six tuples, of which each statement has others."""
+    words = ("x", "y", "x", "x", "y", "z", "", "")
+    stream = [
+        replace(each, xml=f"<i><t>{i // 2}</t><p>1</p><w>{word}</w><w>{word}</w></i>".encode())
+        for i, (each, word) in enumerate(zip(documents(1), (*words, *words), strict=False))
+    ]
+    text = f"S//i{condition}->a JOIN {{a/t = b/t, 1 d}} S//i->b JOIN {{a/p = c/p, 1 d}} S//i->c"
+    budget = replace(UNLIMITED, pairs_per_document=18)
+    texts = {f"q{i}": text % word for i, word in enumerate(("x", "y", "xy", ""))}
+    found = Running(texts, budget).feed(stream, 3)
+    for name in texts:
+        alone = Running({name: texts[name]}, budget).feed(stream, 7)
+        assert paused(found).get(name) == paused(alone).get(name)
+        assert found.of(name) == alone.of(name)
+    assert len({pause.docid for pause in found.pauses}) > 2
 
 
 def test_a_statement_is_not_paused_for_pairs_of_documents_that_another_wants_below() -> None:

@@ -156,12 +156,7 @@ class AskingTuples:
             first, other = np.zeros((2, len(rows)), np.uint64)
             of_several = [not f.of_several.isdisjoint(f.excluded[k : k + 1]) for f in self.forms]
             are_several = np.array(of_several, np.bool_)[which[own]]
-            for some, hashes in (
-                (~are_several, operands.hashes),
-                (are_several, operands.only_hashes),
-            ):
-                if some.any():
-                    is_known[own[some]], first[own[some]], other[own[some]] = hashes(at[some])
+            is_known[own], first[own], other[own] = operands.sole_hashes(at, are_several)
             found.append((is_known, first, other))
         return found
 

@@ -14,7 +14,10 @@ from broker.matching.boxes.columns import Flags, Hashes, Ints
 from broker.matching.boxes.index import Box
 from joins import hash_values
 
-__all__ = ["differ", "excluded_by", "in_pairs", "loosest_excluded"]
+__all__ = ["NO_HASH", "differ", "excluded_by", "known_in_pairs", "loosest_excluded"]
+
+NO_HASH = -1
+"""What the first hash of no string is; those of the empty string are 0."""
 
 _NO_TEXT = "\0"
 """What a box excludes that excludes nothing: no document has it."""
@@ -41,6 +44,11 @@ def excluded_by(boxes: Sequence[Box]) -> Ints:
 def in_pairs(first: Hashes, other: Hashes) -> Ints:
     """Return both hashes of each string next to each other."""
     return np.stack([first, other], axis=1).view(np.int64)
+
+
+def known_in_pairs(known: Flags, first: Hashes, other: Hashes) -> Ints:
+    """Return both hashes of each string, `NO_HASH` where it is not known: it is not excluded."""
+    return np.where(known[:, None], in_pairs(first, other), NO_HASH)
 
 
 def differ(hashes: Ints, excluded: Ints) -> Flags:

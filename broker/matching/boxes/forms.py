@@ -108,6 +108,10 @@ class Forms:
         """Return the words that boxes of a clause's form look for."""
         return self._words.get(self._known[query_class, clause].number, ())
 
+    def wanted(self, query_class: int, clause: Clause) -> int:
+        """Return how many of them boxes want: they stand before those that texts must not have."""
+        return len(self._known[query_class, clause].form.words)
+
     def _bare_of(self, classes: Ints) -> Ints:
         """Return the only form of each class where that tests nothing, else `_NOT_BARE`."""
         if self._changed:

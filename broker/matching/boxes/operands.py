@@ -141,6 +141,14 @@ class Operands:
         first, other = hash_values(pa.array([each or "" for each in only], pa.string()))
         return known[inverse], first[inverse], other[inverse]
 
+    def sole_hashes(self, places: Ints, are_several: Flags) -> tuple[Flags, Hashes, Hashes]:
+        """Return `hashes` at some places, `only_hashes` where a text stands for several values."""
+        known, first, other = self.hashes(places)
+        some = np.flatnonzero(are_several)
+        if len(some):
+            known[some], first[some], other[some] = self.only_hashes(places[some])
+        return known, first, other
+
     def doubles(self, places: Ints) -> Doubles:
         """Return values at some places as `xs:double`; what is none, or not known, is NaN."""
         some, _, inverse = distinct(places)

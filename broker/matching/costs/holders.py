@@ -9,7 +9,7 @@ import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.boxes.doublekeys import as_keys, next_above
-from broker.matching.boxes.exclusions import in_pairs
+from broker.matching.boxes.exclusions import known_in_pairs
 from broker.matching.boxes.numbers import ends_at
 from broker.matching.boxes.operands import Operands
 from broker.matching.boxes.points import Rows
@@ -108,11 +108,13 @@ class StreamHolders:
             keys = as_keys(-numbers if bound.is_from_below else numbers)
             strict = np.full(len(keys), bound.is_strict)
             columns_of_bounds.append(next_above(keys, strict))
-        for k in at.excluded:
-            known, *hashes = operands.hashes(operands.starts + k)
-            columns_of_bounds += [*np.where(known[:, None], in_pairs(*hashes), 0).T]
+        for k, is_of_several in at.excluded:
+            are_several = np.full(len(distinct), is_of_several)
+            hashes = operands.sole_hashes(operands.starts + k, are_several)
+            columns_of_bounds += [*known_in_pairs(*hashes).T]
         tuples = np.stack(columns_of_bounds, axis=1)
-        asked = [operands.texts(operands.starts + k) for k in (*at.strings, *at.texts)]
+        read = (*at.strings, *at.texts, *at.unwanted)
+        asked = [operands.texts(operands.starts + k) for k in read]
         values = list(zip(*asked, strict=True)) if asked else [()] * len(distinct)
         rows_of: dict[tuple[str | None, ...], list[int]] = {}
         for row, own in enumerate(values):

@@ -19,7 +19,7 @@ from broker.matching.boxes.form import box_of
 from broker.matching.boxes.index import Box
 from broker.matching.uses import Strings, Topic, Use
 from joins import Largest
-from templates.clause import Clause
+from templates.clause import NONE_OF, Clause
 from xscl.query import INFINITE_US, Query
 
 __all__ = ["HandedOn"]
@@ -82,7 +82,7 @@ class _Shared:
         self.use = use
         row = _row(self.box, use.kept_us)
         self._bounds = _Loosest(row)
-        self._excluded = Counter[tuple[str, ...]]()
+        self._excluded = Counter[tuple[Strings, Strings]]()
         self.add(self.box, use.kept_us)
 
     def __bool__(self) -> bool:
@@ -91,25 +91,28 @@ class _Shared:
     def add(self, box: Box, kept_us: int) -> None:
         """Count the bounds of an assignment."""
         self._bounds.add(_row(box, kept_us))
-        if box.excluded:
-            self._excluded[box.excluded] += 1
+        if box.excluded or box.taken:
+            self._excluded[box.excluded, box.taken] += 1
 
     def remove(self, box: Box, kept_us: int) -> None:
         """Undo one `add`."""
         self._bounds.remove(_row(box, kept_us))
-        if box.excluded:
-            self._excluded[box.excluded] -= 1
-            if not self._excluded[box.excluded]:
-                del self._excluded[box.excluded]
+        if box.excluded or box.taken:
+            excluded = box.excluded, box.taken
+            self._excluded[excluded] -= 1
+            if not self._excluded[excluded]:
+                del self._excluded[excluded]
 
     def loosest(self) -> tuple[Box, int]:
         """Return the box of all of them, and for how long instances are kept."""
         window_us, kept_us, negated, *bounds = self._bounds.row
-        own, excluded = self.box, loosest_excluded(self._excluded)
-        if (own.window_us, -own.point, *own.bounds) == (window_us, negated, *bounds):
-            return own._replace(excluded=excluded), int(kept_us)
-        box = Box(own.equal, excluded, tuple(bounds), int(window_us), -int(negated))
-        return box, int(kept_us)
+        own, point = self.box, -int(negated)
+        if self._excluded:
+            excluded, taken = map(loosest_excluded, zip(*self._excluded, strict=True))
+            own = own._replace(excluded=excluded, taken=taken)
+        if (own.window_us, own.point, *own.bounds) != (window_us, point, *bounds):
+            own = own._replace(bounds=tuple(bounds), window_us=int(window_us), point=point)
+        return own, int(kept_us)
 
 
 class HandedOn:
@@ -151,13 +154,13 @@ class HandedOn:
 
     def add(self, clause: Clause, values: Mapping[str, Any], point: int, above_us: int) -> None:
         """Add an assignment's use of a clause; windows above it add up to `above_us`."""
-        box = box_of(clause, values, clause.window_under(values), point)
+        box = _box(clause, values, point)
         if box.bounds and _is_empty(box):
             return
         by_strings = self._shared.setdefault(clause.stream, {})
         found, kept_us = by_strings.get(box.equal), _kept_us(box, above_us)
         if found is None:
-            by_strings[box.equal] = self._use(clause, _of_all(box), kept_us)
+            by_strings[box.equal] = self._use(clause, box, kept_us)
             return
         if not isinstance(found, _Shared):
             found = by_strings[box.equal] = _Shared(found)
@@ -166,7 +169,7 @@ class HandedOn:
 
     def remove(self, clause: Clause, values: Mapping[str, Any], point: int, above_us: int) -> None:
         """Undo one `add`."""
-        box = box_of(clause, values, clause.window_under(values), point)
+        box = _box(clause, values, point)
         if box.bounds and _is_empty(box):
             return
         by_strings = self._shared[clause.stream]
@@ -239,12 +242,15 @@ def _row(box: Box, kept_us: int) -> tuple[float, ...]:
     return box.window_us, kept_us, -box.point, *box.bounds
 
 
-def _of_all(box: Box) -> Box:
-    """Return what a box asks whatever else is asked with its strings.
+def _box(clause: Clause, values: Mapping[str, Any], point: int) -> Box:
+    """Return what is asked under an assignment whatever else is asked with its strings.
 
     What is taken for one of them is not for another: the root says.
     """
-    return box._replace(taken=()) if box.taken else box
+    box = box_of(clause, values, clause.window_under(values), point)
+    if box.taken and any(test.operator == NONE_OF for test in clause.box):
+        return box._replace(taken=())
+    return box
 
 
 def _is_empty(box: Box) -> bool:
