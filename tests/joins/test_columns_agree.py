@@ -63,7 +63,7 @@ def in_columns(case: Case, cut: random.Random) -> list[str]:
     return lines(run_engine(case, batch_size=batch_size, restart_after=restart, limits=limits))
 
 
-@pytest.mark.parametrize("name", some(ALL, 12))
+@pytest.mark.parametrize("name", some(ALL, 6))
 def test_cases_of_runs_are_found_alike(name: str) -> None:
     case = parse_case(ALL[name])
     assert in_columns(case, random.Random(name)) == lines(run_engine(case, limits=ONE_BY_ONE))
@@ -190,7 +190,7 @@ def test_what_stands_before_next_may_be_too_many_runs(in_columns: bool) -> None:
     assert pauses == [3]
 
 
-@pytest.mark.parametrize("text", some(TEXTS, 4))
+@pytest.mark.parametrize("text", some(TEXTS, 3))
 def test_texts_that_are_compared_are_those_that_the_oracle_compares(text: str) -> None:
     chance = random.Random(text)
     case = case_of_texts(text, chance)

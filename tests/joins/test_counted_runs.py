@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from functools import partial
+from itertools import product
 
 import pytest
 from lxml import etree
@@ -44,8 +45,7 @@ def asked(statement: str, documents: str) -> Case:
     return parse_case(f"query q\n    {statement}\n\nlateness 100 s\n{documents}")
 
 
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("seed", "source"), some(product(range(3), SOURCES), 12))
 def test_listed_are_counted_are_the_paths_of_the_graphs(source: str, seed: int) -> None:
     documents = stream_of_kinds(seed)
     grace = "GRACE 100 s"
