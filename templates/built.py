@@ -12,6 +12,7 @@ from templates.clausecompiler import Catalog, Compiler
 from templates.decision import Decision
 from templates.rundecision import RunDecision
 from xscl.pattern import TreePattern, TuplePattern, VariablePair
+from xscl.prefilters import Admitted
 
 __all__ = ["Built", "once"]
 
@@ -39,6 +40,7 @@ class Built:
     patterns: list[TreePattern | TuplePattern]
     edges: list[VariablePair]
     valued: list[int]
+    admitted: list[tuple[int, Admitted]]
     compared: frozenset[str]
     bars: tuple[Test, ...] = ()
     is_taken: bool = False
@@ -63,5 +65,6 @@ class Built:
             list(added),
             list(dict.fromkeys(each for compiler in compilers for each in compiler.edges)),
             list(dict.fromkeys(each for compiler in compilers for each in compiler.valued)),
+            [each for compiler in compilers for each in compiler.admitted],
             frozenset(compared),
         )

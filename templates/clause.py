@@ -317,7 +317,8 @@ class Clause:
     @property
     def has_holders(self) -> bool:
         """Whether it says whose an instance is that it joins."""
-        return self.reads_common or (len(self.sources) > 1 and bool(self.constants))
+        is_pair = len(self.sources) > 1 and not self.deciding
+        return (self.reads_common and not self.deciding) or (is_pair and bool(self.constants))
 
     @property
     def tested_terms(self) -> tuple[str, ...]:

@@ -493,11 +493,11 @@ class Compiler:
     def _give_stream(self, node: PlainNode, clause: Clause) -> None:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
         tested: tuple[Place | Number, ...] = ()
-        is_common = self.shares and may_be_common(clause)
+        is_common = self.is_common(clause)
         if self.query.parameters or self.has_choices or is_common:
             tested = tuple(dict.fromkeys([*places_tested(clause), SPAN]))
-        owner = None if is_common else self._owner(node)
-        has_data = not (self.is_open and tested)
+        owner = self._owner_of_all() if is_common else self._owner(node)
+        has_data = not ((self.is_open or is_common) and tested)
         stream = stream_name(clause, tested, owner, has_data=has_data)
         pattern = TuplePattern(stream, (*clause.carried, *terms_tested(tested)))
         self.patterns.append(pattern)
@@ -510,6 +510,14 @@ class Compiler:
             is_common=is_common,
             has_several_words=bool(words) and has_several,
         )
+
+    def is_common(self, clause: Clause) -> bool:
+        """Return whether statements with other data read the tuples of a clause, too."""
+        return self.shares and may_be_common(clause)
+
+    def _owner_of_all(self) -> object | None:
+        """Return what tells tuples that are common from others."""
+        return None
 
     def _owner(self, node: PlainNode) -> object:
         """Return what tells tuples of the query from others, where they are not common."""

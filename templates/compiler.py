@@ -60,7 +60,7 @@ def _compile(
             for statement in statements
             for choice in choices(statement.root)
         ]
-    decisions = Decisions(query, statements, point, catalog, published, lateness_us)
+    decisions = Decisions(query, statements, point, catalog, published, lateness_us, shares)
     return [
         DecisionCompiler(
             statement,
@@ -68,6 +68,8 @@ def _compile(
             catalog,
             published,
             choice,
+            shares=shares,
+            is_alone=len(statements) == 1,
             decisions=decisions,
             factors=variant.factors,
         ).compile()

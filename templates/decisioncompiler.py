@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from templates.built import Built, once
 from templates.chaincompiler import build_chain, chain_clause
@@ -41,6 +41,7 @@ from templates.ordered import (
 )
 from templates.paircompiler import build_pairs, pairs_clause
 from templates.runcompiler import build_runs, runs_clause
+from xscl.constants import exclude_constants
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES, term_variable
 from xscl.query import (
@@ -68,6 +69,7 @@ class Decisions:
     catalog: Catalog
     published: Mapping[str, Published]
     lateness_us: int
+    shares: bool
     built: dict[int, Built] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -158,7 +160,14 @@ class Decisions:
     def compiler(self, statement: Query, choice: Mapping[int, Disjunct]) -> DecisionCompiler:
         """Return what compiles a plain statement under a choice of disjuncts."""
         return DecisionCompiler(
-            statement, self.point, self.catalog, self.published, choice, decisions=self
+            statement,
+            self.point,
+            self.catalog,
+            self.published,
+            choice,
+            shares=self.shares,
+            is_alone=len(self.statements) == 1,
+            decisions=self,
         )
 
     def stream(self, clause: Clause, behind: DecisionKind | None = None) -> TupleStream:
@@ -221,8 +230,41 @@ class DecisionCompiler(Compiler):
         )
         self.catalog.want(self.edges, self.valued)
         return Alternative(
-            once(self.clauses), tuple(self.patterns), tuple(self.edges), tuple(self.valued)
+            once(self.clauses),
+            tuple(self.patterns),
+            tuple(self.edges),
+            tuple(self.valued),
+            tuple(self.admitted),
         )
+
+    def is_common(self, clause: Clause) -> bool:
+        """Return whether statements with other data read the tuples of a clause, too."""
+        if clause.blocks != (self._sharing,) or not clause.constants:
+            return False
+        # Whose a tuple is must be a matter of what is decided: of its nodes, and not of how paths
+        # from them go on.
+        root = self.decisions.query.blocks[clause.blocks[0]].root
+        is_of_nodes = root in clause.carried and set(clause.box) <= set(clause.constants)
+        return is_of_nodes and super().is_common(clause)
+
+    def _owner_of_all(self) -> object | None:
+        """Return what tells tuples that are common from others: which documents are seen."""
+        return "common", self.point
+
+    def _sharing_block(self) -> int | None:
+        """Return the block whose written-out data are asked of what is decided.
+
+        It is the first operand of a decision of pairs, or tuples, that is all of the statement:
+        each of its tuples is decided by itself (`docs/decided.md`).
+        """
+        query, root = self.decisions.query, cast(PlainNode, self.query.root)
+        decided = root.node if isinstance(root, Kept) else root
+        if not isinstance(decided, Ordered) or not self.is_alone:
+            return None
+        first = decided.operands[0]
+        if not isinstance(first, int) or query.parameters or query.tables or query.is_lossy:
+            return None
+        return None if exclude_constants(query.blocks[first].path) else first
 
     def has_words(self, node: PlainNode) -> bool:
         """Return whether words of a node that is no root may be data in a box."""
@@ -239,13 +281,16 @@ class DecisionCompiler(Compiler):
     def block_side(self, block: int, needed: frozenset[str]) -> Side:
         """Return a block that binds what is needed here, and nothing that is asked elsewhere.
 
-        Its numbers and words are filters: the streams of operands have them in their names.
+        Numbers and words of other blocks than the first are filters: the streams of operands have
+        them in their names.
         """
         derived = {t: d for t, d in self.derived.items() if t in needed and self.block(t) == block}
         own = {v.name for v in self.query.variables if v.block == block}
         bases = {term_variable(call) for call in derived.values()}
         paths = {v.name for v in self.query.variables if v.block == block and v.is_path}
-        return self.side_of(block, needed, own & needed, derived, paths - needed - bases)
+        bound, dropped = own & needed, paths - needed - bases
+        shares = block == self._sharing
+        return self.side_of(block, needed, bound, derived, dropped, shares_constants=shares)
 
     def clause(self, node: PlainNode, needed_above: frozenset[str]) -> Clause:
         """Compile a node after those below it."""
@@ -276,6 +321,7 @@ class DecisionCompiler(Compiler):
             self.patterns += built.patterns
             self.edges += built.edges
             self.valued += built.valued
+            self.admitted += built.admitted
         return built
 
 

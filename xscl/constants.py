@@ -29,7 +29,13 @@ from xscl.path import (
 from xscl.prefilters import OPERANDS_MAX, Admitted, Prefilter, tag
 from xscl.texttests import IN_NO_TEXT, TEXT_TESTS, text_test
 
-__all__ = ["admitted_constant", "breadth_of_constants", "conjuncts", "tested_parameter"]
+__all__ = [
+    "admitted_constant",
+    "breadth_of_constants",
+    "conjuncts",
+    "exclude_constants",
+    "tested_parameter",
+]
 
 
 def conjuncts(predicates: Iterable[Condition]) -> Iterator[Condition]:
@@ -112,6 +118,11 @@ def breadth_of_constants(path: Path) -> int:
     it holds nearly always, and statements mostly differ in what else they ask.
     """
     return max(map(_breadth, _prefilters(path)), default=0)
+
+
+def exclude_constants(path: Path) -> bool:
+    """Return whether a condition of a path's steps that may be data says what must not be there."""
+    return any(each.is_negated or each.operator == "!=" for each in _prefilters(path))
 
 
 def _prefilters(path: Path) -> Iterator[Prefilter]:

@@ -125,7 +125,7 @@ def _constant_notes(
                     yield SharingNote(
                         "constant",
                         f"`{text}` is looked for in documents by itself: a number or a word is data"
-                        " in one block of the outermost operator, where nothing is decided",
+                        " in one block, and where something is decided in the first",
                     )
 
 

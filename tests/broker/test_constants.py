@@ -25,6 +25,7 @@ from broker.documents.document import FIRST_WATERMARK_US, Document, DocumentLine
 from broker.matching.boxes.points import Points
 from broker.matching.costs.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.match import Match
 from broker.matching.mrules import MRule
 from broker.pipeline.limits import PipelineLimits
 from broker.pipeline.snapshot import Snapshot
@@ -81,6 +82,9 @@ SHAPES = (
     "S//i%s->a JOIN {, 4 m} S//i->b",
     "(S//i%s->a FOLLOWED BY {a/k = b/k, 9 m} S//i->b) FOLLOWED BY {b/k = c/k, 9 m} S//i%s->c",
     "S//i%s->a NEXT {a/k = b/k, 9 m} S//i->b",
+    "S//r%s/i->a NOT FOLLOWED BY {a/k = b/k, 4 m} S//i->b",
+    "S//r->r/i%s NEXT {r/i/k = b/k, 9 m} S//i%s->b WHERE b/p < 4",
+    "S//i%s->a FOLLOWED BY {a/k = b/k, 9 m} S//i->b UNLESS {c/k = a/k AND c/p < 3} S//i%s->c",
     "S//i->a FOLLOWED BY {a/k = b/k, 9 m} S//i->b UNLESS S//i%s WITHIN 9 m",
     "(S//i%s->a | S//j%s->a) JOIN {a/k = b/k OR a/p < b/p, 9 m} S//i->b",
 )
@@ -251,6 +255,52 @@ def test_they_are_one_class_and_documents_that_none_wants_are_not_seen() -> None
     assert [*seen(words, "<p>xabx</p>", "<p>a b</p>", "<p>c</p>")] == [True, False, True]
     others = engine("S//i[p != 'x']")
     assert [*seen(others, "<p>x</p>", "<p>x</p><p>y</p>", "")] == [False, True, False]
+
+
+FIRST = "S//i%s->a NEXT {a/k = b/k, 9 m} S//i->b"
+
+
+def classes(*texts: str) -> int:
+    return len(engine(*texts).queries.fan_out.classes())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FIRST,
+        f"{FIRST} WHERE b/p < 4",
+        f"{FIRST} UNLESS {{a/k = c/k}} S//j->c",
+        "S//i%s->a NOT FOLLOWED BY {a/k = b/k, 9 m} S//i->b",
+        "S//i%s->a FOLLOWED BY {a/k = b/k, 9 m} S//i->b UNLESS {a/k = c/k} S//j->c",
+    ],
+)
+@pytest.mark.parametrize("condition", ["[p < %d]", "[contains(w, 'x%d')]"])
+def test_of_a_first_block_they_are_one_decision(text: str, condition: str) -> None:
+    assert classes(*(text % condition % n for n in range(5))) == classes(text % condition % 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [FIRST % "[w = '%d']", "S//i->a NEXT {a/k = b/k, 9 m} S//i[p < %d]->b", FIRST % "[p != %d]"],
+)
+def test_what_competes_and_what_stands_below_a_node_is_decided_apart(text: str) -> None:
+    assert classes(*(text % n for n in range(5))) > classes(text % 0)
+
+
+def test_a_choice_of_nodes_is_decided_by_the_paths_that_its_statement_has() -> None:
+    stream = [
+        replace(each, xml=f"<r><i>{body}</i></r>".encode())
+        for each, body in zip(
+            documents(1),
+            ["<c><w>a</w><p>1</p></c><c><w>b</w><p>2</p></c>", "<p>2</p>", "<p>1</p>", "", ""],
+            strict=False,
+        )
+    ]
+    text = "S//i->a[c->c[w = '%s']] NEXT {c/p = b/p, 1 d} S//i->b GRACE 0 s"
+    texts = {w: text % w for w in "ab"}
+    found = Running(texts, UNLIMITED).feed(stream, 2)
+    matches = [Match.read(line) for w in "ab" for line in found.of(w)]
+    assert [[each.docid for each in match.documents] for match in matches] == [[1, 3], [1, 2]]
 
 
 def test_a_plan_changes_with_what_is_let_through_and_with_nothing_else() -> None:
