@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from enum import IntEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ __all__ = [
     "BAR",
     "DURATION",
     "NONE_OF",
+    "OTHER_NUMBER",
     "SPAN",
     "TAKEN",
     "WINDOW",
@@ -45,6 +47,7 @@ __all__ = [
     "ClauseSource",
     "Computed",
     "Data",
+    "Excluded",
     "Formula",
     "Guard",
     "Instant",
@@ -96,6 +99,18 @@ TAKEN = Place(-4, -1)
 
 DURATION = Place(-5, -1)
 """How long the interval of a tuple is, in microseconds."""
+
+
+OTHER_NUMBER = "another number than"
+"""The operator of a test that a value is a number, and not equal to one: `!=` with a number."""
+
+
+class Excluded(IntEnum):
+    """What is held against something that is excluded: a text, one of several, or its number."""
+
+    STRING = 0
+    ONE_OF_SEVERAL = 1
+    NUMBER = 2
 
 
 NONE_OF = "none of"
@@ -187,6 +202,18 @@ class Test(NamedTuple):
     def looks_in_texts(self) -> bool:
         """Whether it holds of a text that has its data in it: a word, or one of several numbers."""
         return self.operator in TEXT_TESTS or (self.operator == "=" and self.is_of_several)
+
+    @property
+    def excludes(self) -> bool:
+        """Whether it holds of all values, or numbers, but one."""
+        return self.operator in ("!=", OTHER_NUMBER)
+
+    @property
+    def excluded_kind(self) -> Excluded:
+        """What it holds of, where it excludes one."""
+        if self.operator == OTHER_NUMBER:
+            return Excluded.NUMBER
+        return Excluded.ONE_OF_SEVERAL if self.is_of_several else Excluded.STRING
 
     @property
     def is_of_strings(self) -> bool:

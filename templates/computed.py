@@ -8,10 +8,12 @@ alone, `b/price < $x * 2`, is a number before any tuple is there (`Formula`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from templates.clause import (
+    OTHER_NUMBER,
     ArithmeticStep,
     Computed,
     Data,
@@ -108,8 +110,21 @@ def number_tests(
     """
     alone = _alone(residual, texts, has_formulas=has_formulas)
     if alone is None or not isinstance(alone[0], VariableValue):
-        return None
+        return _unequal(residual, texts) if has_formulas else None
     return alone[0], alone[1]
+
+
+def _unequal(residual: Residual, texts: Collection[str]) -> tuple[VariableValue, Held] | None:
+    """Return a value that must be another number than one, with how; None if none must be."""
+    for one, data in ((residual.left, residual.right), (residual.right, residual.left)):
+        given = _given(data, has_formulas=True)
+        if residual.operator != "!=" or not isinstance(one, VariableValue):
+            continue
+        # No number is another one than what is none, as it may come of a formula.
+        if isinstance(given, (Parameter, float)) and _is_number(given, texts) and given == given:
+            # What is no number is below none, and nor is it above.
+            return one, [("<=", math.inf), (OTHER_NUMBER, given)]
+    return None
 
 
 def _reads_only(values: Set[str], *operands: Operand) -> bool:

@@ -97,7 +97,7 @@ def places_tested(clause: Clause) -> Iterator[Place | Number]:
 
 def _is_of_nodes(test: Test, carried: Collection[Place | Number]) -> bool:
     """Return whether what a test says of a tuple is a matter of its carried nodes alone."""
-    if test.operator in (*TEXT_TESTS, "!=") or test.is_of_several:
+    if test.operator in TEXT_TESTS or test.excludes or test.is_of_several:
         return test.place in carried
     if test.operator not in INEQUALITIES:
         return False

@@ -167,9 +167,9 @@ class TermTable:
     it is no loop over clauses.  A row of `places` and `equal` is a place, one of `joined` two.
     A row of `tested`, whose values boxes of clauses above test, is a place, and which of `made` it
     is where the value is no node's, but made of the tuple; so is one of `bounds`, which groups are
-    held against (`Hits.bounds`), and says besides whether it is from below, and strict.  Strings
-    at places of `excluded` are those that uses of a group may exclude; it is said whether they
-    stand for several.  No number of a clause is given twice.
+    held against (`Hits.bounds`), and says besides whether it is from below, and strict.  A row of
+    `excluded`, which uses of a group may exclude, is a place, and of which kind (`Excluded`).  No
+    number of a clause is given twice.
     """
 
     def __init__(self) -> None:
@@ -209,8 +209,8 @@ class TermTable:
         self.bounds.append(
             [(*_read(place), self._bound_kind(clause, place), *how) for place, *how in bounds]
         )
-        excluded = [test for test in clause.box if clause.is_common and test.operator == "!="]
-        self.excluded.append([(*of_value(t.place), t.is_of_several) for t in excluded])
+        excluded = [test for test in clause.box if clause.is_common and test.excludes]
+        self.excluded.append([(*of_value(t.place), t.excluded_kind) for t in excluded])
         self.tested.append([(*_read(place), self._kind(place)) for place in clause.tested])
         self.joined.append([(*one, *other) for one, other in terms.joined])
         self.carried.append(terms.carried)

@@ -66,11 +66,11 @@ def _values(points: Points, kind: int, at: Ints) -> Doubles:
 
 
 def excluded_of(points: Points, rows: Ints, places: GrowingLists, clauses: Ints) -> Ints:
-    """Return both hashes of what tuples have where groups exclude strings."""
-    own, k, (*read, are_several) = places.taken(clauses)
+    """Return both hashes of what tuples have where groups exclude values."""
+    own, k, (*read, kinds) = places.taken(clauses)
     found = np.full((len(rows), 2 * (1 + int(k.max(initial=-1)))), NO_HASH)
     at = points.values_at(rows[own], *read)
-    pairs = known_in_pairs(*points.operands.sole_hashes(at, are_several > 0))
+    pairs = known_in_pairs(*points.operands.sole_hashes(at, kinds))
     for i in (0, 1):
         found[own, 2 * k + i] = pairs[:, i]
     return found

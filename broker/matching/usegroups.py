@@ -80,8 +80,8 @@ class TestedPositions:
 
     They are the strings in the order of `Box.equal`, the texts in which words are sought, those in
     which they must not be, its span, what is held against `Box.bounds`, with how (a solution of
-    terms that are carried has none), and the strings in the order of `Box.excluded`, with whether
-    they stand for several.
+    terms that are carried has none), and the values in the order of `Box.excluded`, with their
+    kinds.
     """
 
     strings: tuple[int, ...]
@@ -90,7 +90,7 @@ class TestedPositions:
     span: int
     numbers: tuple[int | Solution, ...]
     bounds: tuple[BoundPlace, ...]
-    excluded: tuple[tuple[int, bool], ...]
+    excluded: tuple[tuple[int, int], ...]
     carried: Mapping[str, int]
 
     @classmethod
@@ -106,7 +106,7 @@ class TestedPositions:
         numbers = [each if isinstance(each, Solution) else at[each] for each in places]
         how = map(BoundPlace.of, bounds)
         unwanted = [at[test.place] for test in box if test.operator.startswith(NEGATED)]
-        excluded = [(at[t.place], t.is_of_several) for t in box if t.operator == "!="]
+        excluded = [(at[t.place], t.excluded_kind) for t in box if t.excludes]
         carried = {name: i for i, name in enumerate(clause.carried, 1)}
         sought = tuple(equal), tuple(texts), tuple(unwanted), at[SPAN]
         return cls(*sought, tuple(numbers), tuple(how), tuple(excluded), carried)

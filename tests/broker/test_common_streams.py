@@ -61,6 +61,8 @@ WITH_NUMBERS = (
     " AND (b/p < 3 OR b/p < 6)",
     " AND a/p + b/p * 2 > 4",
     " AND b/p > a/p * 2",
+    " AND b/p != 3",
+    " AND b/p != 5 AND b/p < 6",
     " AND b/p > a/p * 0.5",
     " AND a/p = b/p - 2",
     " AND b/p - a/p < 2 * 2 - 1",
@@ -123,6 +125,7 @@ WITH_PARAMETERS = (
     " AND (b/p < $x OR b/p < 3)",
     " AND b/p > a/p * $x",
     " AND b/p - a/p < $x * 2 - 1",
+    " AND b/p != $x",
     " AND contains(b/w, 'x')",
     " AND b/p > a/p * 2",
 )
@@ -165,6 +168,8 @@ def statements(seed: int, count: int = 8) -> dict[str, str]:
     for number in range(count):
         constant = chance.choice(blocks)
         also = chance.choice(asked)
+        if asked is WITH_PARAMETERS and "$" not in also:
+            constant = chance.choice(["[not(contains(w, $w))]", "[contains(w, $w)]"])
         window, above = (chance.choice(["3 m", "9 m", "30 m", "1 d"]) for _ in "ab")
         text = chance.choice(ABOVE) % (INNER % (constant, also, window), above)
         if seed % 6 >= 3 and chance.random() < 0.5:
@@ -380,6 +385,7 @@ def test_a_statement_is_not_paused_for_pairs_of_documents_that_another_wants_bel
         ("b/p - a/p < %s * 2", 2),
         ("contains(b/w, 'x%s')", 2),
         ("b/w != 'x%s'", 2),
+        ("b/p != %s", 2),
         ("(p < %s OR p < 100)", 2),
         ("(contains(p, 'x%s') OR contains(p, 'y'))", 2),
         # Each path is a variable of its own, so each alternative has a stream.

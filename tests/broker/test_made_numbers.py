@@ -93,6 +93,7 @@ CONDITIONS = (
     "b/p {} {}",
     "b/p * a/p {} {} div a/p",
     "b/p mod 3 {} {}",
+    "a/p {} 2 AND b/p != {}",
     "time(b) - time(a) {} {} * 30000000",
     "time(b) {} time(a) + {} * 10000000",
 )

@@ -16,7 +16,7 @@ from broker.matching.boxes.numbers import ends_of, is_made, numbers_of
 from broker.matching.boxes.points import Points
 from broker.matching.boxes.soughtwords import SoughtWords
 from joins import hash_values
-from templates.clause import SPAN, TAKEN, WINDOW, Number, Place, Solution
+from templates.clause import SPAN, TAKEN, WINDOW, Excluded, Number, Place, Solution
 
 __all__ = ["AskingTuples"]
 
@@ -156,7 +156,10 @@ class AskingTuples:
             first, other = np.zeros((2, len(rows)), np.uint64)
             of_several = [not f.of_several.isdisjoint(f.excluded[k : k + 1]) for f in self.forms]
             are_several = np.array(of_several, np.bool_)[which[own]]
-            is_known[own], first[own], other[own] = operands.sole_hashes(at, are_several)
+            of_numbers = [any(form.are_numbers[k : k + 1]) for form in self.forms]
+            are_numbers = np.array(of_numbers, np.bool_)[which[own]]
+            kinds = np.where(are_numbers, Excluded.NUMBER, are_several.astype(np.int64))
+            is_known[own], first[own], other[own] = operands.sole_hashes(at, kinds)
             found.append((is_known, first, other))
         return found
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from broker.matching.boxes.index import LOOSE, Box
-from templates.clause import NONE_OF, Clause, Formula, Number, Place, Solution, Test
+from templates.clause import NONE_OF, OTHER_NUMBER, Clause, Formula, Number, Place, Solution, Test
 from templates.computed import LARGEST_SOLVED
 from xscl.functions import to_double
 from xscl.path import Parameter
@@ -41,7 +41,7 @@ class BoundPlace(NamedTuple):
 class Form(NamedTuple):
     """The places that boxes of a class test; `words` have an operator of `TEXT_TESTS` each.
 
-    So have `unwanted`, whose places must have none of them.
+    So have `unwanted`, whose places must have none of them.  Some `excluded` values `are_numbers`.
 
     Texts at places `of_several` stand for several values, of which a test holds for one.  There `=`
     is of numbers, and one of the operators.
@@ -55,6 +55,7 @@ class Form(NamedTuple):
     words: tuple[tuple[Place, str], ...]
     unwanted: tuple[tuple[Place, str], ...]
     of_several: frozenset[Place]
+    are_numbers: tuple[bool, ...]
 
     @property
     def has_tests(self) -> bool:
@@ -92,10 +93,14 @@ def _tested(box: tuple[Asked, ...]) -> tuple[Any, ...]:
             unwanted.append((of_value(place), operator.removeprefix(NEGATED)))
         elif operator in TEXT_TESTS or (operator == "=" and is_of_several):
             words.append((of_value(place), operator))
+        elif operator == OTHER_NUMBER:
+            found["!="].append(of_value(place))
         else:
             found[operator].append(of_value(place))
     several = frozenset([of_value(place) for place, _, is_of_several in box if is_of_several])
-    return (*map(tuple, (*found.values(), bounds, words, unwanted)), several)
+    are_numbers = [how == OTHER_NUMBER for _, how, _ in box if how in ("!=", OTHER_NUMBER)]
+    fields = map(tuple, (*found.values(), bounds, words, unwanted))
+    return (*fields, several, tuple(are_numbers))
 
 
 def of_value(place: Place | Number) -> Place:
@@ -134,6 +139,8 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
         elif operator == "!=":
             is_number = test.is_spelled and not isinstance(given, str)
             excluded.append(spell_number(given) if is_number else str(given))
+        elif operator == OTHER_NUMBER:
+            excluded.append(spell_number(to_double(given)))
         elif operator.startswith(NEGATED):
             unwanted.append(str(given))
         else:

@@ -13,9 +13,11 @@ import pyarrow.compute as pc
 
 from broker.matching.boxes.columns import Doubles, Flags, Hashes, Ints, distinct
 from joins import INSTANCE_SCHEMA, hash_values
+from templates.clause import Excluded
 from xscl.evaluation import values_of_optional
 from xscl.functions import to_double
 from xscl.measures import WordSet, sets_of
+from xscl.prefilters import spell_number
 from xscl.query import Call
 
 __all__ = ["CodedTexts", "Operands"]
@@ -141,13 +143,21 @@ class Operands:
         first, other = hash_values(pa.array([each or "" for each in only], pa.string()))
         return known[inverse], first[inverse], other[inverse]
 
-    def sole_hashes(self, places: Ints, are_several: Flags) -> tuple[Flags, Hashes, Hashes]:
-        """Return `hashes` at some places, `only_hashes` where a text stands for several values."""
+    def sole_hashes(self, places: Ints, kinds: Ints) -> tuple[Flags, Hashes, Hashes]:
+        """Return `hashes`, `only_hashes` or `number_hashes` at some places, by kind (`Excluded`)."""
         known, first, other = self.hashes(places)
-        some = np.flatnonzero(are_several)
-        if len(some):
-            known[some], first[some], other[some] = self.only_hashes(places[some])
+        others = (Excluded.ONE_OF_SEVERAL, self.only_hashes), (Excluded.NUMBER, self.number_hashes)
+        for kind, hashes in others:
+            some = np.flatnonzero(kinds == kind)
+            if len(some):
+                known[some], first[some], other[some] = hashes(places[some])
         return known, first, other
+
+    def number_hashes(self, places: Ints) -> tuple[Flags, Hashes, Hashes]:
+        """Return `hashes` of numbers, of which equal ones are one text; others are not known."""
+        numbers, inverse = np.unique(self.doubles(places), return_inverse=True)
+        first, other = hash_values(pa.array(map(spell_number, numbers.tolist()), pa.string()))
+        return ~np.isnan(numbers)[inverse], first[inverse], other[inverse]
 
     def doubles(self, places: Ints) -> Doubles:
         """Return values at some places as `xs:double`; what is none, or not known, is NaN."""

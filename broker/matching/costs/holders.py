@@ -108,9 +108,8 @@ class StreamHolders:
             keys = as_keys(-numbers if bound.is_from_below else numbers)
             strict = np.full(len(keys), bound.is_strict)
             columns_of_bounds.append(next_above(keys, strict))
-        for k, is_of_several in at.excluded:
-            are_several = np.full(len(distinct), is_of_several)
-            hashes = operands.sole_hashes(operands.starts + k, are_several)
+        for k, kind in at.excluded:
+            hashes = operands.sole_hashes(operands.starts + k, np.full(len(distinct), kind))
             columns_of_bounds += [*known_in_pairs(*hashes).T]
         tuples = np.stack(columns_of_bounds, axis=1)
         read = (*at.strings, *at.texts, *at.unwanted)
