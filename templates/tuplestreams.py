@@ -139,7 +139,7 @@ def tested_below(below: Clause | None, side: int) -> Iterator[Test]:
             place = place_at(side, -1, position[test.place])
         else:
             continue
-        yield Test(place, test.operator, test.data, test.is_of_several)
+        yield test._replace(place=place)
     if _has_window_test(below):
         yield _window_test(side, position[SPAN], below.window_us)
 

@@ -144,7 +144,7 @@ class Operands:
         return known[inverse], first[inverse], other[inverse]
 
     def sole_hashes(self, places: Ints, kinds: Ints) -> tuple[Flags, Hashes, Hashes]:
-        """Return `hashes`, `only_hashes` or `number_hashes` at some places, by kind (`Excluded`)."""
+        """Return `hashes`, `only_hashes` or `number_hashes` of places, by kind (`Excluded`)."""
         known, first, other = self.hashes(places)
         others = (Excluded.ONE_OF_SEVERAL, self.only_hashes), (Excluded.NUMBER, self.number_hashes)
         for kind, hashes in others:
