@@ -53,7 +53,7 @@ class HeldPairs:
         groups = list(map(group_of, hits.uses))
         sizes = np.array([*map(len, groups)], np.int64)
         tuples = np.bincount(hits.which, minlength=len(groups))
-        may_repeat = np.array([common_use(use).has_several_words for use in hits.uses], np.bool_)
+        may_repeat = np.array([group.may_repeat for group in groups], np.bool_)
         are_listed = (sizes == 1) | (sizes * tuples <= held_pairs) | may_repeat
         others = list(_apart(hits, groups, ~are_listed))
         listed = [common_use(hits.uses[i]) for i in np.flatnonzero(are_listed).tolist()]

@@ -299,6 +299,11 @@ class UseGroup:
         )
 
     @property
+    def may_repeat(self) -> bool:
+        """Whether some query may have tuples by another group, too: by other words in a text."""
+        return any(use.clause.has_several_words and len(use.beside) > 1 for use in self._uses())
+
+    @property
     def first(self) -> Use:
         """The first of them."""
         return next(iter(self._uses() if self._several is None else self._several))
@@ -313,8 +318,7 @@ class UseGroup:
                 topic = replace(topic, registration_point=box.point)
             given = first.query_class, first.clause, box.window_us, topic, first.kept_us, box
             only = None if self._only is None else _row(self._only)
-            several = any(use.clause.has_several_words for use in self._uses())
-            self._use = CommonUse(*given, group=self, only=only, has_several_words=several)
+            self._use = CommonUse(*given, group=self, only=only)
         return self._use
 
     @property
@@ -336,13 +340,11 @@ class UseGroup:
 class CommonUse(Use):
     """A use that stands for all uses of a group; `only` is the row of the one that is alone.
 
-    It has no bounds: the box of the group is that of the use.  Where some query `has_several_words`
-    there, it may be in other groups of the same tuples, too.
+    It has no bounds: the box of the group is that of the use.
     """
 
     group: UseGroup = field(kw_only=True)
     only: UseRow | None = field(kw_only=True)
-    has_several_words: bool = field(kw_only=True)
 
 
 def common_use(use: Use) -> CommonUse:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +68,7 @@ class Use:
     of the clauses above, added up.  `box` is that of several assignments (`handedon`), which have
     no values of parameters: its strings alone where it asks for nothing else.  `holder` is the
     number of the query.
+    `beside` is all that its query asks of its stream, where others may find a tuple that it has.
     """
 
     query_class: int
@@ -77,6 +78,7 @@ class Use:
     kept_us: int
     box: Box | Strings | None = None
     holder: int = 0
+    beside: Sized = ()
 
     @property
     def asked(self) -> Box:

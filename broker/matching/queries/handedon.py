@@ -230,7 +230,9 @@ class HandedOn:
         asks_more = box.bounds or box.excluded or box.taken
         asked = box if asks_more else box.equal
         window_us, topic = box.window_us, self._topic
-        return self._classes.enter(self._member, clause, window_us, topic, kept_us, asked)
+        use = self._classes.enter(self._member, clause, window_us, topic, kept_us, asked)
+        use.beside = self._shared[clause.stream]
+        return use
 
 
 def _kept_us(box: Box, above_us: int) -> int:
