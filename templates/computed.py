@@ -28,7 +28,6 @@ from xscl.comparison import INSTANTS, REVISION, operands_below
 from xscl.functions import to_double
 from xscl.path import Literal, Parameter
 from xscl.pattern import INEQUALITIES
-from xscl.positions import TURNED
 from xscl.query import (
     Call,
     Operand,
@@ -38,6 +37,7 @@ from xscl.query import (
     operand_terms,
     term,
 )
+from xscl.syntax import TURNED
 
 __all__ = ["LARGEST_SOLVED", "NO_NUMBERS", "Numbered", "number_tests", "numbered"]
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from templates.derived import as_derived
 from xscl.path import Literal, Parameter
 from xscl.pattern import INEQUALITIES, Constant, DataTest
-from xscl.positions import TURNED
 from xscl.query import (
     Call,
     Derived,
@@ -19,6 +18,7 @@ from xscl.query import (
     Window,
     operand_parameters,
 )
+from xscl.syntax import TURNED
 from xscl.texttests import text_test
 
 __all__ = ["data_test", "duration_test", "without_data", "without_implied", "word_test"]

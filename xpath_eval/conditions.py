@@ -37,6 +37,7 @@ from xscl.path import (
     Step,
     StringTest,
     Value,
+    XPathNumber,
 )
 
 __all__ = ["Conditions", "Selected", "SelectedNodes", "needs_values"]
@@ -83,7 +84,14 @@ class Conditions:
     `selected` may be shared by all documents of one structure.
     """
 
-    __slots__ = ("_known_opaque", "_known_values", "_selected", "_structure", "_tree")
+    __slots__ = (
+        "_known_numbers",
+        "_known_opaque",
+        "_known_values",
+        "_selected",
+        "_structure",
+        "_tree",
+    )
 
     def __init__(
         self, tree: NodeTree, structure: Structure, selected: Selected | None = None
@@ -93,6 +101,7 @@ class Conditions:
         self._selected = {} if selected is None else selected
         self._known_values: dict[tuple[int, int], Sequence[functions.Atom]] = {}
         self._known_opaque: dict[tuple[str, object, int, int, int], bool] = {}
+        self._known_numbers: dict[tuple[str, object, int], float] = {}
 
     def survivors(self, filters: Filters, candidates: Sequence[int]) -> tuple[int, ...]:
         """Return the candidates that pass all filters, one filter after the other.
@@ -207,6 +216,8 @@ class Conditions:
                 return (constant,)
             case FunctionValue(function, arguments):
                 return functions.apply(function, [self._values(a, node) for a in arguments])
+            case XPathNumber(path, expression, namespaces):
+                return [self._number(expression, namespaces, n) for n in self.select(path, node)]
             case Parameter(name):
                 raise AssertionError(f"${name} has no value: parameters are put in before")
         assert_never(value)
@@ -216,25 +227,62 @@ class Conditions:
         return self._tree.value(self._structure, node)
 
     def _holds_opaque(self, condition: Opaque, node: int, position: int, size: int) -> bool:
-        structure, expression = self._structure, condition.expression
+        expression = condition.expression
         variables: dict[str, str | float] = {}
         if condition.is_positional:
             expression = positions_as_variables(expression)
             variables = {"position": float(position), "last": float(size)}
-        element = node
-        if not structure.is_element(node):
-            # XPath in libxml2 has elements as context nodes only: go there from the parent.
-            element = structure.parent(node)
-            if structure.is_text(node):
-                expression = f"{_TEXT}[{expression}]"
-                variables["number"] = structure.texts_of[element].index(node) + 1.0
-            else:
-                expression = f"{_ATTRIBUTE}[{expression}]"
-                namespace, _, variables["name"] = structure.attribute_name(node).rpartition("}")
-                variables["namespace"] = namespace[1:]
+        if not self._structure.is_element(node):
+            expression = f"{self._place(node, variables)}[{expression}]"
         holds = _compile(f"boolean({expression})", condition.namespaces)
-        return bool(holds(self._tree.parsed(element), **variables))
+        return bool(holds(self._element(node), **variables))
 
+    def _number(self, expression: str, namespaces: _Namespaces, node: int) -> float:
+        """Return the number that an expression is at a node; zeros of both signs are one."""
+        key = (expression, namespaces, node)
+        known = self._known_numbers.get(key)
+        if known is None:
+            known = self._known_numbers[key] = self._find_number(expression, namespaces, node) + 0.0
+        return known
+
+    def _find_number(self, expression: str, namespaces: _Namespaces, node: int) -> float:
+        if self._structure.is_element(node):
+            number = _compile(expression, namespaces)(self._element(node))
+            assert isinstance(number, float)
+            return number
+        variables: dict[str, str | float] = {}
+        found: list[float] = []
+
+        def keep(context: object, number: float) -> bool:
+            found.append(number)
+            return True
+
+        path = etree.XPath(
+            f"{self._place(node, variables)}[keep({expression})]",
+            namespaces=dict(namespaces) or None,
+            extensions={(None, "keep"): keep},
+        )
+        path(self._element(node), **variables)
+        return found[0]
+
+    def _element(self, node: int) -> etree._Element:
+        """Return the element that is a node, or has it: in libxml2 the context is an element."""
+        is_element = self._structure.is_element(node)
+        return self._tree.parsed(node if is_element else self._structure.parent(node))
+
+    def _place(self, node: int, variables: dict[str, str | float]) -> str:
+        """Return how to go to an attribute or a text from its element, with variables for it."""
+        structure = self._structure
+        if structure.is_text(node):
+            texts = structure.texts_of[structure.parent(node)]
+            variables["number"] = texts.index(node) + 1.0
+            return _TEXT
+        namespace, _, variables["name"] = structure.attribute_name(node).rpartition("}")
+        variables["namespace"] = namespace[1:]
+        return _ATTRIBUTE
+
+
+_Namespaces = tuple[tuple[str, str], ...]
 
 _TEXT = "(text()[$number])"
 _ATTRIBUTE = "(@*[local-name() = $name and namespace-uri() = $namespace])"
@@ -242,7 +290,7 @@ _ATTRIBUTE = "(@*[local-name() = $name and namespace-uri() = $namespace])"
 
 
 @lru_cache(maxsize=4_096)
-def _compile(expression: str, namespaces: tuple[tuple[str, str], ...]) -> etree.XPath:
+def _compile(expression: str, namespaces: _Namespaces) -> etree.XPath:
     return etree.XPath(expression, namespaces=dict(namespaces) or None, regexp=False)
 
 

@@ -42,6 +42,7 @@ from xscl.path import (
     Position,
     StringTest,
     Value,
+    XPathNumber,
 )
 
 __all__ = ["describe", "describe_dot"]
@@ -197,6 +198,8 @@ def _value(value: Value) -> str:
     match value:
         case PathValue(path):
             return _path(path)
+        case XPathNumber(path, expression):
+            return f"{_path(path)}/({expression})" if path.steps else expression
         case Literal(str() as text):
             return render_string(text)
         case Literal(float() as number):

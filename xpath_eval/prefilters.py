@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from xpath_eval.textindex import TextIndex
-from xscl.functions import Atom, spell, to_double
+from xscl.functions import Atom, compare_literal, spell, to_double
 from xscl.prefilters import Admitted, Prefilter, Read, values_of
 from xscl.texttests import IN_NO_TEXT, TEXT_TESTS
 
@@ -246,6 +246,9 @@ class AdmissionTest:
             return False
         if self._prefilter.is_negated:
             return len(self._words) > 1 or not self._have_any(values)
+        if self._prefilter.holds_of_none:
+            # Of all numbers there is one that is nearest.
+            return compare_literal(self._prefilter.values.of(read), operator, admission.bound)
         if not values:
             return False
         if operator in TEXT_TESTS:

@@ -33,7 +33,7 @@ from xscl.path import (
     counts_positions,
     node_test,
 )
-from xscl.positions import TURNED, as_position, is_at, speaks_of_position
+from xscl.positions import as_position, is_at, speaks_of_position
 from xscl.report import Report
 from xscl.signatures import (
     NODE_FUNCTIONS,
@@ -44,6 +44,7 @@ from xscl.signatures import (
     parameter_type,
 )
 from xscl.syntax import (
+    TURNED,
     Binary,
     Expression,
     FunctionCall,

@@ -7,11 +7,13 @@ is, and the expression asks for it.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+from xscl.functions import spell
+from xscl.hoisting import hoist
 from xscl.path import (
-    And,
     Comparison,
     Condition,
     Exists,
@@ -23,8 +25,9 @@ from xscl.path import (
     PathValue,
     StringTest,
     Value,
+    XPathNumber,
     condition_parameters,
-    counts_positions,
+    conjuncts,
 )
 from xscl.prefilters import OPERANDS_MAX, Admitted, Prefilter, tag
 from xscl.texttests import IN_NO_TEXT, TEXT_TESTS, text_test
@@ -32,19 +35,9 @@ from xscl.texttests import IN_NO_TEXT, TEXT_TESTS, text_test
 __all__ = [
     "admitted_constant",
     "breadth_of_constants",
-    "conjuncts",
     "exclude_constants",
     "tested_parameter",
 ]
-
-
-def conjuncts(predicates: Iterable[Condition]) -> Iterator[Condition]:
-    """Yield the predicates of a step one by one, those that `and` joins too."""
-    for predicate in predicates:
-        if isinstance(predicate, And) and not counts_positions(predicate):
-            yield from conjuncts(predicate.conditions)
-        else:
-            yield predicate
 
 
 def admitted_constant(predicate: Condition) -> Admitted | None:
@@ -52,6 +45,10 @@ def admitted_constant(predicate: Condition) -> Admitted | None:
 
     A string that the value of a path must equal is data of the value itself.
     """
+    return _admitted(hoist(predicate))
+
+
+def _admitted(predicate: Condition) -> Admitted | None:
     match predicate:
         case Exists() | Comparison(PathValue(), "=", Literal(str())):
             return None
@@ -74,10 +71,21 @@ def admitted_constant(predicate: Condition) -> Admitted | None:
 
 
 def _negated(condition: Condition) -> Admitted | None:
-    """Return that a test of texts holds for no value; None of another condition."""
-    is_word = isinstance(condition, StringTest)
-    found = admitted_constant(condition) if is_word else _choice(_disjuncts(condition))
+    """Return that a test of texts holds for no value, or that no number is within a bound."""
+    match condition:
+        case Comparison(operand, operator, Literal(float() as number)) if operator in _BEYOND:
+            if not math.isfinite(number):
+                return None
+            return Prefilter((operand,), _BEYOND[operator], holds_of_none=True), number
+        case StringTest():
+            found = _admitted(condition)
+        case _:
+            found = _choice(_disjuncts(condition))
     return None if found is None else (found[0]._replace(is_negated=True), found[1])
+
+
+_BEYOND = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+"""Where a number is that is not within a bound."""
 
 
 def _disjuncts(condition: Condition) -> Sequence[Condition]:
@@ -92,6 +100,7 @@ def tested_parameter(
     Stage 1 knows nothing of the values of parameters, so of the prefilter only its values are
     asked for.  `texts` are the parameters that stand for strings.
     """
+    predicate = hoist(predicate)
     if len([*condition_parameters(predicate)]) != 1:
         return None
     match predicate:
@@ -103,6 +112,8 @@ def tested_parameter(
         case StringTest(function, operand, Parameter() as given, flags):
             found = text_test(function, flags)
             return (Prefilter((operand,), found), given) if found else None
+        case Not(Comparison(operand, operator, Parameter() as given)) if operator in _BEYOND:
+            return Prefilter((operand,), _BEYOND[operator], holds_of_none=True), given
         case Not(StringTest() | Comparison(operator="=") as inner):
             tested = tested_parameter(inner, texts)
             if tested is None or tested[0].operator not in TEXT_TESTS:
@@ -122,14 +133,14 @@ def breadth_of_constants(path: Path) -> int:
 
 def exclude_constants(path: Path) -> bool:
     """Return whether a condition of a path's steps that may be data says what must not be there."""
-    return any(each.is_negated or each.operator == "!=" for each in _prefilters(path))
+    return any(
+        each.is_negated or each.holds_of_none or each.operator == "!=" for each in _prefilters(path)
+    )
 
 
 def _prefilters(path: Path) -> Iterator[Prefilter]:
     for step in path.steps:
-        # Most predicates are paths from variables.
-        asked = [each for each in step.predicates if not isinstance(each, Exists)]
-        for predicate in conjuncts(asked):
+        for predicate in conjuncts(step.predicates):
             if (admitted := admitted_constant(predicate)) is not None:
                 yield admitted[0]
 
@@ -166,6 +177,8 @@ def _text_test(condition: Condition) -> tuple[Value, str, str] | None:
     match condition:
         case Comparison(operand, "=", Literal(str() as text)):
             function = "="
+        case Comparison(XPathNumber() as operand, "=", Literal(float() as number)):
+            function, text = "=", spell(number)
         case StringTest(function, operand, Literal(str() as text), ""):
             pass
         case _:

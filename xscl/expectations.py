@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from xscl.kinds import kind_of
 from xscl.path import Span
-from xscl.positions import TURNED
 from xscl.report import Report
-from xscl.syntax import Binary, Expression, FunctionCall, NumberLiteral, StringLiteral
+from xscl.syntax import TURNED, Binary, Expression, FunctionCall, NumberLiteral, StringLiteral
 
 __all__ = ["check_comparison"]
 

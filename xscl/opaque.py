@@ -9,14 +9,16 @@ from dataclasses import replace
 from xscl.canonical import render_expression, render_number
 from xscl.lexer import NAME
 from xscl.namespaces import Namespaces
-from xscl.path import Opaque, Parameter, Span
+from xscl.path import Compared, Literal, Opaque, Parameter, Span
 from xscl.syntax import (
+    TURNED,
     Binary,
     Expression,
     Filter,
     FunctionCall,
     Junction,
     Negative,
+    NumberLiteral,
     ParameterRef,
     PathExpression,
     StepSyntax,
@@ -66,8 +68,38 @@ def make_opaque(expression: Expression, namespaces: Namespaces) -> Opaque:
     if is_numeric(expression):  # a bare number would be a position
         text = f"boolean({text})"
     named = {each.name for each in subexpressions(expression) if isinstance(each, ParameterRef)}
-    parameters = tuple(map(Parameter, sorted(named)))
-    return Opaque(text, tuple(sorted(used.items())), parameters=parameters)
+    return Opaque(
+        text,
+        tuple(sorted(used.items())),
+        parameters=tuple(map(Parameter, sorted(named))),
+        compared=_compared(rewritten),
+    )
+
+
+def _compared(expression: Expression) -> Compared | None:
+    """Return a number without parameters that is compared with a constant, the number first."""
+    if not isinstance(expression, Binary) or expression.operator not in TURNED:
+        return None
+    left, right, operator = expression.left, expression.right, expression.operator
+    constant = _constant(right)
+    if constant is None:
+        left, constant, operator = right, _constant(left), TURNED[operator]
+    if constant is None or not is_numeric(left):
+        return None
+    if any(isinstance(each, ParameterRef) for each in subexpressions(left)):
+        return None
+    return render_expression(left), operator, constant
+
+
+def _constant(expression: Expression) -> Literal | Parameter | None:
+    match expression:
+        case StringLiteral(value=value) | NumberLiteral(value=value):
+            return Literal(value)
+        case Negative(operand=NumberLiteral(value=value)):
+            return Literal(-value)
+        case ParameterRef(name=name):
+            return Parameter(name)
+    return None
 
 
 _STRING_OR_PARAMETER = re.compile(rf"'[^']*'|\"[^\"]*\"|\$(?P<name>{NAME}'*)")

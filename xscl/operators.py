@@ -27,11 +27,11 @@ from xscl.conditions import PatternBuilder
 from xscl.expectations import check_comparison
 from xscl.kinds import kind_in_comparison
 from xscl.path import Literal, Parameter, Span
-from xscl.positions import TURNED
 from xscl.scopes import Names, Scope
 from xscl.sides import SideBuilder
 from xscl.signatures import DERIVING_FUNCTIONS, MEASURES
 from xscl.syntax import (
+    TURNED,
     Binary,
     Expression,
     FunctionCall,

@@ -9,7 +9,7 @@ there are, is in `docs/xscl.md`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,6 +18,7 @@ __all__ = [
     "ANY",
     "And",
     "Axis",
+    "Compared",
     "Comparison",
     "ComparisonOperator",
     "Condition",
@@ -36,8 +37,10 @@ __all__ = [
     "Step",
     "StringTest",
     "Value",
+    "XPathNumber",
     "binding_paths",
     "condition_parameters",
+    "conjuncts",
     "counts_positions",
     "node_test",
     "value_paths",
@@ -128,7 +131,16 @@ class FunctionValue:
     arguments: tuple[Value, ...]
 
 
-Value = PathValue | FunctionValue | Literal | Parameter
+@dataclass(frozen=True, slots=True)
+class XPathNumber:
+    """The number that an expression of XPath 1.0 is at each node that a path selects."""
+
+    path: Path
+    expression: str
+    namespaces: tuple[tuple[str, str], ...] = ()
+
+
+Value = PathValue | FunctionValue | XPathNumber | Literal | Parameter
 """What a predicate of a step compares."""
 
 
@@ -202,19 +214,25 @@ class Not:
     condition: Condition
 
 
+Compared = tuple[str, ComparisonOperator, Literal | Parameter]
+"""A number in XPath 1.0, an operator, and the constant that it is compared with."""
+
+
 @dataclass(frozen=True, slots=True)
 class Opaque:
     """A condition of XPath 1.0 outside the fragment: its text, and the prefixes that it uses.
 
     It is evaluated as XPath 1.0 of its context node: not shared, not bound.  The text is never a
     number: `[count(a)]` is `position() = count(a)`.  With `is_positional`, `position()` or
-    `last()` of the context node itself stands in it.  `parameters` are those in the text.
+    `last()` of the context node itself stands in it.  `parameters` are those in the text.  Where it
+    compares a number with a constant, `compared` says so.
     """
 
     expression: str
     namespaces: tuple[tuple[str, str], ...] = ()
     is_positional: bool = False
     parameters: tuple[Parameter, ...] = ()
+    compared: Compared | None = field(default=None, compare=False, repr=False)
 
 
 Condition = Exists | Comparison | StringTest | Position | And | Or | Not | Opaque
@@ -267,6 +285,15 @@ def counts_positions(condition: Condition) -> bool:
     return False
 
 
+def conjuncts(predicates: Iterable[Condition]) -> Iterator[Condition]:
+    """Yield the predicates of a step one by one, those that `and` joins too."""
+    for predicate in predicates:
+        if isinstance(predicate, And) and not counts_positions(predicate):
+            yield from conjuncts(predicate.conditions)
+        else:
+            yield predicate
+
+
 def binding_paths(condition: Condition) -> Iterator[Path]:
     """Yield the paths of a condition whose steps may bind variables, in the order of the text."""
     match condition:
@@ -282,7 +309,7 @@ def binding_paths(condition: Condition) -> Iterator[Path]:
 def value_paths(value: Value) -> Iterator[Path]:
     """Yield the paths that a value is made of."""
     match value:
-        case PathValue(path):
+        case PathValue(path) | XPathNumber(path):
             yield path
         case FunctionValue(arguments=arguments):
             for each in arguments:
@@ -315,7 +342,7 @@ def _value_parameters(value: Value) -> Iterator[Parameter]:
     match value:
         case Parameter():
             yield value
-        case PathValue(path):
+        case PathValue(path) | XPathNumber(path):
             for predicate in (each for step in path.steps for each in step.predicates):
                 yield from condition_parameters(predicate)
         case FunctionValue(arguments=arguments):

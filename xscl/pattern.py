@@ -30,8 +30,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple, TypeGuard
 
-from xscl.constants import admitted_constant, conjuncts, tested_parameter
+from xscl.constants import admitted_constant, tested_parameter
 from xscl.functions import to_double
+from xscl.hoisting import hoist
 from xscl.path import (
     ANY,
     And,
@@ -50,6 +51,7 @@ from xscl.path import (
     Value,
     binding_paths,
     condition_parameters,
+    conjuncts,
     counts_positions,
     value_paths,
 )
@@ -416,16 +418,18 @@ class _Builder:
             if isinstance(predicate, Exists) and self._binds(predicate.path):
                 branches.append(predicate)
                 continue
-            test = self._test(predicate)
-            if shares_constants and (found := self._admitted(predicate)) is not None:
+            is_binding = any(map(self._binds, binding_paths(predicate)))
+            asked = predicate if is_binding else hoist(strip_variables(predicate))
+            test = self._test(asked)
+            if shares_constants and (found := self._admitted(asked)) is not None:
                 admitted.append(found)
             elif test is not None:
-                if _tested_path(predicate).steps:
-                    branches.append(predicate)
+                if _tested_path(asked).steps:
+                    branches.append(asked)
                 else:
                     tests.append(test)
-            elif (asked := self._given(predicate)) is not None:
-                given.append(asked)
+            elif (held := self._given(asked)) is not None:
+                given.append(held)
             elif binding := self._binding_branches(predicate):
                 branches.extend(binding)
             else:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from xscl.opaque import subexpressions
 from xscl.path import Parameter, Position
-from xscl.syntax import Binary, Expression, FunctionCall, NumberLiteral, ParameterRef
+from xscl.syntax import TURNED, Binary, Expression, FunctionCall, NumberLiteral, ParameterRef
 
-__all__ = ["TURNED", "as_position", "is_at", "speaks_of_position"]
-
-TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""What each comparison is with its sides exchanged."""
+__all__ = ["as_position", "is_at", "speaks_of_position"]
 
 
 def as_position(syntax: Expression) -> Position | None:

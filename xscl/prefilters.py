@@ -48,6 +48,8 @@ class ValuesKind(Enum):
     GREATEST = "greatest"
     ONLY = "only"
     EVEN_NONE = "values"
+    INFIMUM = "infimum"
+    SUPREMUM = "supremum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class Values:
 
     The number is the least of them, the greatest, or the only one: where there are several, this is
     a text that is none.  Where there is nothing, there is no value, but for `EVEN_NONE`, which is
-    all of them otherwise.
+    all of them otherwise, and the infimum and the supremum, which are infinite.
     """
 
     operands: tuple[Value, ...]
@@ -71,11 +73,15 @@ class Values:
             return (optional_values(map(spell, values)),)
         numbers = [(number, value) for value in values if (number := to_double(value)) == number]
         if not numbers:
-            return ()
+            return _OF_NONE.get(self.kind, ())
         if self.kind is ValuesKind.ONLY:
             several = {number for number, _ in numbers}
             return (spell_number(numbers[0][0]) if len(several) == 1 else "several",)
-        return (spell((min if self.kind is ValuesKind.LEAST else max)(numbers)[1]),)
+        is_least = self.kind in (ValuesKind.LEAST, ValuesKind.INFIMUM)
+        return (spell((min if is_least else max)(numbers)[1]),)
+
+
+_OF_NONE = {ValuesKind.INFIMUM: ("INF",), ValuesKind.SUPREMUM: ("-INF",)}
 
 
 def values_of(operands: Sequence[Value], read: Read) -> Sequence[Atom]:
@@ -91,13 +97,15 @@ class Prefilter(NamedTuple):
     Documents in which no node fulfils it for any of them have no such node.  In all others it lets
     through all nodes: what a statement is charged for then does not depend on who shares it.  It
     `is_of_numbers` where `!=` compares numbers.  One that `is_negated` holds where a test of texts
-    does for no value.
+    does for no value, and a bound that `holds_of_none` does where there is no number: `>=` of all
+    numbers is what `not(... < ...)` asks.
     """
 
     operands: tuple[Value, ...]
     operator: str
     is_of_numbers: bool = False
     is_negated: bool = False
+    holds_of_none: bool = False
 
     @property
     def values(self) -> Values:
@@ -107,6 +115,8 @@ class Prefilter(NamedTuple):
             kind = ValuesKind.ONLY
         if self.is_negated:
             kind = ValuesKind.EVEN_NONE
+        if self.holds_of_none:
+            kind = ValuesKind.INFIMUM if self.operator[0] == ">" else ValuesKind.SUPREMUM
         return Values(self.operands, kind or ValuesKind.ALL)
 
 

@@ -19,6 +19,7 @@ from xscl.path import (
     Step,
     StringTest,
     Value,
+    XPathNumber,
     binding_paths,
     counts_positions,
 )
@@ -134,6 +135,8 @@ def _value_with_paths(value: Value, rewrite: Callable[[Path], Path]) -> Value:
     match value:
         case PathValue(path):
             return PathValue(rewrite(path))
+        case XPathNumber(path):
+            return replace(value, path=rewrite(path))
         case FunctionValue(function, arguments):
             return FunctionValue(
                 function, tuple(_value_with_paths(each, rewrite) for each in arguments)

@@ -60,7 +60,8 @@ def _put(value: T, values: Mapping[str, Any], into_opaque: bool) -> T:
         if not into_opaque:
             return value
         text = put_values(value.expression, values)
-        result = replace(value, expression=text, parameters=())
+        compared = _put(value.compared, values, into_opaque)
+        result = replace(value, expression=text, parameters=(), compared=compared)
     elif isinstance(value, tuple):
         result = tuple(_put(each, values, into_opaque) for each in value)
     elif is_dataclass(value) and not isinstance(value, type):

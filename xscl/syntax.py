@@ -14,6 +14,7 @@ from xscl.path import Span
 __all__ = [
     "ARITHMETIC",
     "COMPARISONS",
+    "TURNED",
     "Binary",
     "BlockSyntax",
     "DurationSyntax",
@@ -39,6 +40,9 @@ ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
 
 COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 """The operators of `Binary` that hold or not."""
+
+TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""What each of these is with its sides exchanged."""
 
 
 @dataclass(slots=True)

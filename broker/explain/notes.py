@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from broker.explain.model import ClauseView, DecisionView, SharingNote
 from broker.explain.spelling import spell_condition, spell_selected
-from xscl.constants import admitted_constant, conjuncts, tested_parameter
+from xscl.constants import admitted_constant, tested_parameter
 from xscl.path import (
     And,
     Comparison,
@@ -22,6 +22,7 @@ from xscl.path import (
     StringTest,
     binding_paths,
     condition_parameters,
+    conjuncts,
 )
 from xscl.query import Call, Constructor, Query
 from xscl.requiredliterals import required_literals
@@ -196,11 +197,13 @@ def _steps(path: Path) -> Iterator[Step]:
 def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[SharingNote]:
     match condition:
         case Opaque(expression, is_positional=is_positional):
-            place = ", position and size" if is_positional else ""
+            place, what = ", position and size" if is_positional else "", "condition"
+            if condition.compared and admitted_constant(condition) is not None:
+                expression, what = condition.compared[0], "number"
             yield SharingNote(
                 "opaque",
                 f"`{expression}` is outside the shared fragment: XPath 1.0 evaluates it, once for"
-                f" each distinct condition and node{place}",
+                f" each distinct {what} and node{place}",
             )
             if is_positional:
                 yield _position_note(condition)

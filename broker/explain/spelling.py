@@ -34,6 +34,7 @@ from xscl.path import (
     Step,
     StringTest,
     Value,
+    XPathNumber,
 )
 from xscl.prefilters import Prefilter, Values
 from xscl.query import (
@@ -197,6 +198,8 @@ def spell_value(value: Value) -> str:
             return spell_path(path)
         case FunctionValue(function, arguments):
             return f"{function}({', '.join(map(spell_value, arguments))})"
+        case XPathNumber(path, expression):
+            return f"{spell_path(path)}/({expression})" if path.steps else expression
         case Literal() | Parameter():
             return _spell_literal(value)
 
@@ -307,6 +310,9 @@ def spell_prefilter(prefilter: Prefilter) -> str:
     """Return a condition that holds for the constant of some statement, which `?` stands for."""
     if prefilter.is_negated:
         return f"not({spell_prefilter(prefilter._replace(is_negated=False))})"
+    if prefilter.holds_of_none:
+        values = spell_derivation(prefilter.values, "")
+        return f"{values} {prefilter.operator} ?"
     operand, operator = _spell_operands(prefilter.operands), prefilter.operator
     if operator == "equals" or operator not in TEXT_TESTS:
         return f"{operand} {operator.replace('equals', '=')} ?"

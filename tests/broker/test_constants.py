@@ -66,6 +66,22 @@ CONDITIONS = (
     "[.//p > %n]",
     "[p->v < %n]",
     "[count(p) < %n]",
+    "[%n >= sum(p)]",
+    "[number(p) != %n]",
+    "[p * 2 - 1 <= %n]",
+    "[number(p) = %m or count(w) = %m]",
+    "[not(sum(p) >= %n)]",
+    "[not(number(p) = %m)]",
+    "[@n[. * 2 > %n]]",
+    "[c[contains(w, %w)]/p]",
+    "[c[p < %n][w = 'c']]",
+    "[c[count(p) > %n]]",
+    "[p[. != %m]]",
+    "[c[p = %m and contains(w, %w)]]",
+    "[.//w[. = %w]]",
+    "[c[p < %n][1]/w]",
+    "[not(c[contains(w, %w)])]",
+    "[c[contains(w, %w) or p[. = %w]]]",
     "[p != %m]",
     "[. != %w]",
 )
@@ -301,6 +317,26 @@ def test_a_choice_of_nodes_is_decided_by_the_paths_that_its_statement_has() -> N
     found = Running(texts, UNLIMITED).feed(stream, 2)
     matches = [Match.read(line) for w in "ab" for line in found.of(w)]
     assert [[each.docid for each in match.documents] for match in matches] == [[1, 3], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("text", "unwanted"),
+    [
+        ("count(p) > %s", "<p>1</p><p>1</p>"),
+        ("p * 2 < %s", "<p>4</p>"),
+        ("p[. < %s]", "<p>7</p>"),
+        ("c[@k and contains(p, '%s')]", "<c k=''><p>4</p></c><c><p>3</p></c>"),
+        ("not(p > %s)", "<p>8</p>"),
+        ("not(c[p < %s]/k)", "<c><p>1</p><k/></c>"),
+        ("sum(p) = %s or c[p = '3']", "<p>1</p>"),
+    ],
+)
+def test_wherever_it_stands_they_are_one_class(text: str, unwanted: str) -> None:
+    running = engine(*(f"S//i[{text % number}]->a" for number in (3, 7, 5)))
+    assert len(running.queries.fan_out.classes()) == 1
+    assert [*seen(running, unwanted)] == [False]
+    strings = engine(*(f"S//i[c[p = '{number}'][k = '{-number}']]->a" for number in (3, 7, 5)))
+    assert len(strings.queries.fan_out.classes()) == 1
 
 
 def test_a_plan_changes_with_what_is_let_through_and_with_nothing_else() -> None:

@@ -38,6 +38,12 @@ ASKED = {
     "[contains(lower-case(t), $x)]": WORDS,
     "[string-length(t) < $x]": NUMBERS,
     "[string-length(t) = $x]": NUMBERS,
+    "[not(p >= $x)]": NUMBERS,
+    "[e[p]/t[. = $x]]": WORDS,
+    "[e[t = 'a'][p < $x]]": NUMBERS,
+    "[e[contains(t, $x)]/p]": WORDS,
+    "[not(e[t = $x]/p)]": WORDS,
+    "[e[lower-case(t) = $x]]": WORDS,
 }
 
 
@@ -54,6 +60,7 @@ def case_of(text: str, values: tuple[object, ...], seed: int) -> str:
     lines += [f'parameters q {{"x": {each}}}' for each in spelled]
     for number in range(1, 9):
         own = some("p", ("5", "5.0", "7", "x", "", "NaN")) + some("t", ("a", "A", "a b", "xA", ""))
+        own += some("e", ("<t>a</t>", "<t>A</t><p>5</p>", "<p>7</p>", "<t>a</t><t>a b</t><p>4</p>"))
         lines.append(
             f"document {number} S 00:00:1{number}  <i>{own}<l>{chance.randrange(2)}</l></i>"
         )

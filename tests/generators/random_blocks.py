@@ -35,6 +35,17 @@ CONDITIONS: Sequence[tuple[str, Sequence[str]]] = (
     ("not({} = 'x' or @k)", ("x", "y")),
     ("not({} != 'x')", ("x", "y")),
     ("count({}) = 1", ()),
+    ("count({}) > 1", ()),
+    ("number({}) != 1", ("1", "1.0", "x")),
+    ("{} * 2 <= 3", ("1", "2", "x")),
+    ("not({} < 2)", ("1", "2", "x")),
+    ("not(number({}) > 1)", ("1", "2", "x")),
+    ("{}[. > 1]", ("1", "2", "x")),
+    ("{}[contains(., 'x')][. != 'x']", ("xy", "x", "y")),
+    ("*[c = 'x'] or {} = 'y'", ("x", "y")),
+    (".//*[c = 'x' and not({} = 1)]", ("x", "1")),
+    ("not(*[{} > 1]/c)", ("1", "2", "x")),
+    ("*[count({}) < 2]/c", ("x", "y")),
     ("{} = c", ("x", "y", "1")),
 )
 """Conditions of a path, each with values for which it holds and others for which it does not."""

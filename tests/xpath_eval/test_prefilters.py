@@ -82,6 +82,19 @@ def test_some_constant_lets_a_value_through_whichever_come_and_go(
     assert not constants
 
 
+@pytest.mark.parametrize("operator", ["<", "<=", ">", ">="])
+def test_a_bound_that_holds_of_none_lets_through_where_there_is_no_number(operator: str) -> None:
+    prefilter = Prefilter((OPERAND,), operator, holds_of_none=True)
+    constants, test = Constants.of(prefilter), AdmissionTest(prefilter)
+    for constant in (2.0, 5.0):
+        constants.add(constant)
+    test.follow(constants.admission)
+    for texts in ([], ["x"], ["1", "2"], ["2", "3"], ["5", "x", "4"], ["6", "5"], ["1", "6"]):
+        numbers = [float(each) for each in texts if each != "x"]
+        some = [{n for n in numbers if not compare_literal([n], operator, c)} for c in (2.0, 5.0)]
+        assert test.holds(lambda _, texts=texts: texts) == (not all(some))
+
+
 def test_words_that_are_gone_go_when_they_are_most() -> None:
     constants = Constants.of(Prefilter((OPERAND,), "contains"))
     for number in range(10):

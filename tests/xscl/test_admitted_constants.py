@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import hypothesis.strategies as st
 from hypothesis import given
 
@@ -97,14 +99,27 @@ def test_a_number_differs_from_the_only_one_or_there_are_several(
     )
 
 
+@given(NUMBERS, st.sampled_from(["<", "<=", ">", ">="]), st.sampled_from([0.0, -0.0, 1.0, -1.0]))
+def test_no_number_is_within_a_bound_or_there_is_none(
+    texts: list[str], operator: str, bound: float
+) -> None:
+    asked = Comparison(OPERANDS[0], operator, Literal(bound))
+    found = admitted_constant(Not(asked))
+    assert found is not None
+    prefilter, constant = found
+    [nearest] = prefilter.values.of(lambda _: texts)
+    is_beyond = compare_literal([nearest], prefilter.operator, constant)
+    assert is_beyond != compare_literal(texts, operator, bound)
+
+
 def test_what_is_asked_otherwise_is_a_filter() -> None:
     contains = StringTest("contains", OPERANDS[0], Literal("a"))
     matches = StringTest("matches", OPERANDS[1], Literal("a"))
     less = Comparison(OPERANDS[0], "<", Literal(1.0))
     null = StringTest("matches", OPERANDS[0], Literal("[\0a]"))
     for each in (
-        Not(less),
         Not(Not(contains)),
+        Not(Comparison(OPERANDS[0], "<", Literal(math.inf))),
         Or((contains, less)),
         Or((contains, matches)),
         null,

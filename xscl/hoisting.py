@@ -1,0 +1,131 @@
+"""Conditions of a step as comparisons of values that it has, where they are written otherwise.
+
+What compares data may stand deeper: `[entry[@k][contains(title, 'w')]]` asks of an `entry` what
+`[contains(entry[@k]/title, 'w')]` asks of its titles.  Both hold if some title of some entry does.
+So one condition behind the last position of its step comes out of its brackets, and the values that
+it compares are those of all nodes that pass the rest.  Which one, where there are several, is that
+in which statements most likely differ.  A number of XPath 1.0 that is compared with a constant,
+`[count(tag) > 3]`, is a value of its node as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xscl.functions import spell
+from xscl.path import (
+    Comparison,
+    Condition,
+    Exists,
+    FunctionValue,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    Parameter,
+    Path,
+    PathValue,
+    Step,
+    StringTest,
+    Value,
+    XPathNumber,
+    conjuncts,
+    counts_positions,
+    value_paths,
+)
+from xscl.xpath1numbers import as_number
+
+__all__ = ["hoist"]
+
+
+def hoist(condition: Condition) -> Condition:
+    """Return a condition that says the same, as one of values of its node where it can be.
+
+    It may only be asked of conditions that bind nothing.
+    """
+    match condition:
+        case Exists(path):
+            return _out_of(path) or condition
+        case Opaque(compared=(number, operator, constant)) if not condition.is_positional:
+            value = XPathNumber(Path(()), number, condition.namespaces)
+            return _compared(value, operator, constant) or condition
+        case Or(conditions):
+            return Or(tuple(map(hoist, conditions)))
+        case Not(inner):
+            return Not(hoist(inner))
+    return condition
+
+
+def _compared(number: XPathNumber, operator: str, constant: Value) -> Comparison | None:
+    """Return a comparison in XPath 1.0 as one of ours; None where they differ.
+
+    There `!=` holds of what is no number: so it compares texts, in which equal numbers are equal.
+    """
+    if not isinstance(constant, Literal):
+        return None
+    wanted = as_number(constant.value)
+    if wanted != wanted:
+        return None
+    return Comparison(number, operator, Literal(spell(wanted) if operator == "!=" else wanted))
+
+
+def _out_of(path: Path) -> Condition | None:
+    """Return that a path selects a node as a condition of values; None if no data stand in it."""
+    found: list[tuple[int, Condition]] = []
+    for i, step in enumerate(path.steps):
+        own = [*conjuncts(step.predicates)]
+        counting = max((k for k, each in enumerate(own) if counts_positions(each)), default=-1)
+        for k in range(counting + 1, len(own)):
+            hoisted = hoist(own[k])
+            if rank := _rank(hoisted):
+                rest = (*own[:k], *own[k + 1 :], *_behind(path.steps[i + 1 :]))
+                there = Path((*path.steps[:i], replace(step, predicates=rest)))
+                found.append((rank, _below(there, hoisted)))
+    return max(reversed(found), key=lambda each: each[0])[1] if found else None
+
+
+def _behind(steps: tuple[Step, ...]) -> tuple[Condition, ...]:
+    return (Exists(Path(steps)),) if steps else ()
+
+
+def _rank(condition: Condition) -> int:
+    """Return how likely statements differ in the data of a condition; 0 if it stays where it is."""
+    match condition:
+        case Comparison(left, operator, right):
+            rank = 1 if operator == "=" and _is_string(right) else 2
+        case StringTest(_, left, right):
+            rank = 3
+        case Or(conditions):
+            return min(0 if (each := _rank(one)) == 2 else each for one in conditions)
+        case _:
+            return 0
+    if len([*value_paths(left)]) != 1:
+        return 0  # a function of several paths has values of pairs
+    return 4 if isinstance(right, Parameter) else rank
+
+
+def _is_string(value: Value) -> bool:
+    return isinstance(value, Literal) and isinstance(value.value, str)
+
+
+def _below(path: Path, condition: Condition) -> Condition:
+    """Return that a condition holds for the values of some node that a path selects."""
+    match condition:
+        case Or(conditions):
+            return Or(tuple(_below(path, each) for each in conditions))
+        case Comparison():
+            return replace(condition, left=_value_below(path, condition.left))
+        case StringTest():
+            return replace(condition, value=_value_below(path, condition.value))
+    raise AssertionError(condition)
+
+
+def _value_below(path: Path, value: Value) -> Value:
+    match value:
+        case PathValue(own):
+            return PathValue(Path((*path.steps, *own.steps)))
+        case XPathNumber(own):
+            return replace(value, path=Path((*path.steps, *own.steps)))
+        case FunctionValue(function, arguments):
+            return FunctionValue(function, tuple(_value_below(path, each) for each in arguments))
+    return value
