@@ -20,6 +20,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from templates.decision import Decided
 from templates.elementnumbers import calculate
 from templates.factor import Factor
 from templates.lengths import NO_LENGTH, LongestSum
@@ -352,6 +353,14 @@ class Clause:
         """What the values at `tested` are called in tuples."""
         return terms_tested(self.tested)
 
+    def plus_lookback(self, length: LongestSum) -> LongestSum:
+        """Return a length and how far behind a tuple's end what it is made of, or by, may lie."""
+        decided = self.query_class.decided
+        times = decided.decision.lookback if isinstance(decided, Decided) else 1
+        for _ in range(times):
+            length = length.plus(self.window_us)
+        return length
+
     def window_under(self, values: Mapping[str, object]) -> int:
         """Return the window under an assignment."""
         window_us = self.window_us
@@ -364,7 +373,7 @@ class Clause:
         retentions_us = (source.retention_us for source in self.sources)
         reach = LongestSum.of((each.reach for each in (*read, *self.deciding)), *retentions_us)
         is_block = len(self.sources) == 1 and not self.deciding
-        self.reach = reach if is_block else reach.plus(self.window_us)
+        self.reach = reach if is_block else self.plus_lookback(reach)
         self.reads_common = any(each.is_common for each in read)
 
     def hand_on(
@@ -436,7 +445,7 @@ class Alternative:
         above: dict[str, LongestSum] = {self.root.stream: NO_LENGTH}
         for clause in reversed(self.clauses):
             below = [source.below for source in clause.sources if source.below is not None]
-            own = above[clause.stream].plus(clause.window_us)
+            own = clause.plus_lookback(above[clause.stream])
             for each in (*below, *clause.deciding):
                 others = above.get(each.stream)
                 above[each.stream] = own if others is None else LongestSum.of([others, own])

@@ -187,6 +187,14 @@ class Decision:
         return self.window_us
 
     @property
+    def lookback(self) -> int:
+        """How many times `retention_us` a document that decides may lie behind a tuple's end.
+
+        NOT JOIN looks as far back from its operand as it waits behind it.
+        """
+        return 2 if self.kind is DecisionKind.AROUND else 1
+
+    @property
     def asked_on_both(self) -> tuple[str, int] | None:
         """The parameter that is asked of what is absent and of an operand, and which operand it is.
 

@@ -90,6 +90,24 @@ def test_no_match_is_missed_however_soon_documents_are_forgotten(
     assert lines(found) == lines(run_oracle(case))
 
 
+@pytest.mark.parametrize("window", ["4 m", "$T"])
+@pytest.mark.parametrize("before", [1, 3, 4, 5])
+def test_what_stands_before_an_operand_of_not_join_is_there_until_that_is_decided(
+    before: int, window: str
+) -> None:
+    (query,) = xscl.parse(f"S//i->a NOT JOIN {{a/k = b/k, {window}}} S//j->b", id="q")
+    case = Case(lateness_us=0, queries=[query])
+    if query.parameters:
+        case.assignments = {"q": [{"T": 240 * SECOND_US}]}
+    case.lines = [document("S", 0, "<j><k>x</k></j>"), document("S", before, "<i><k>x</k></i>")]
+    for half in range(2 * before + 1, 2 * before + 19):
+        others = "".join(f"<j><k>{half}.{i}</k></j>" for i in range(2))
+        case.lines.append(document("S", half / 2, f"<r>{others}</r>"))
+    found = lines(run_engine(case, batch_size=1, limits=EAGER))
+    assert found == lines(run_oracle(case))
+    assert bool(found) == (before > 4)
+
+
 @settings(max_examples=examples(1))
 @given(mixed(), st.sampled_from(ENGINES), st.integers(1, 20))
 def test_all_engines_agree_when_documents_are_forgotten_before_a_restart(

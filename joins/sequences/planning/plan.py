@@ -121,7 +121,7 @@ class Plan:
     def _widen(self, decision: Decision, number: int, windows: Iterable[int]) -> None:
         """Have a decision be made for some windows, where its window is a parameter."""
         if decision.is_graded:
-            self._grade(number, windows)
+            self._grade(number, windows, decision.lookback)
         elif decision.is_nearing:
             for name in ("window_us", "retention_us"):
                 known = int(self.decisions[name][number])
@@ -143,7 +143,7 @@ class Plan:
             self.asked.at(rule, rule_at(least))
         return True
 
-    def _grade(self, number: int, windows: Iterable[int]) -> None:
+    def _grade(self, number: int, windows: Iterable[int], lookback: int) -> None:
         """Have a decision be made for some windows, each of which has a number of its own.
 
         A further one comes before anything that it could decide about.
@@ -155,11 +155,12 @@ class Plan:
             return
         every = np.union1d(asked, known)
         own = {name: self.decisions[name][number] for name in self.decisions.names}
-        own |= {"window_us": every, "retention_us": every, "span_us": every, "grade_count": 0}
+        kept = lookback * np.minimum(every, UNBOUNDED // lookback)
+        own |= {"window_us": every, "retention_us": kept, "span_us": every, "grade_count": 0}
         self.decisions["grades"][number] = self.decisions.append(len(every), **own)
         self.decisions["grade_count"][number] = len(every)
-        for name in ("window_us", "retention_us"):
-            self.decisions[name][number] = every[-1]
+        self.decisions["window_us"][number] = every[-1]
+        self.decisions["retention_us"][number] = kept[-1]
 
     def _add(self, decision: Decision, stratum: int) -> None:
         number = len(self.decisions)
@@ -177,7 +178,7 @@ class Plan:
             window_us=_bound_us(decision.window_us),
             within_us=min(decision.within_us, UNBOUNDED),
             grace_us=decision.grace_us,
-            retention_us=_bound_us(decision.retention_us),
+            retention_us=min(decision.lookback * _bound_us(decision.retention_us), UNBOUNDED),
             span_us=0,
             whole=number,
             grades=0,
