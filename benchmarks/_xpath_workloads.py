@@ -16,7 +16,7 @@ import pyarrow as pa
 import xscl
 from xpath_eval.catalog import PatternCatalog
 from xpath_eval.witnesses import DOCUMENT_SCHEMA
-from xscl.pattern import tree_pattern
+from xscl.treepattern import tree_pattern
 
 __all__ = [
     "DATA",

@@ -47,7 +47,7 @@ from broker.pipeline.thisprocess import set_up_process
 from xpath_eval.catalog import PatternCatalog
 from xpath_eval.evaluator import Evaluator
 from xpath_eval.stage import evaluate_batches
-from xscl.pattern import tree_pattern
+from xscl.treepattern import tree_pattern
 
 Work = Callable[[], object]
 YFILTER = [(1_000, 10.0), (10_000, 20.0), (100_000, 139.0)]

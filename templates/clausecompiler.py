@@ -48,7 +48,6 @@ from xscl.pattern import (
     TreePattern,
     TuplePattern,
     VariablePair,
-    tree_pattern,
 )
 from xscl.prefilters import Admitted, Values
 from xscl.query import (
@@ -68,6 +67,7 @@ from xscl.query import (
     operand_variables,
     term,
 )
+from xscl.treepattern import tree_pattern
 
 __all__ = ["Catalog", "Compiler", "Side"]
 

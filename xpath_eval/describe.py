@@ -2,7 +2,7 @@
 
 >>> from xpath_eval.catalog import PatternCatalog
 >>> import xscl
->>> from xscl.pattern import tree_pattern
+>>> from xscl.treepattern import tree_pattern
 >>> catalog = PatternCatalog()
 >>> for query in xscl.parse("S//item[contains(title, 'x')]; S//item/author; S//item"):
 ...     pattern = tree_pattern(query.blocks[0], ())

@@ -11,7 +11,6 @@ from broker.whynot.blocks import Binding, BlockOnDocument, BoundNode
 from broker.whynot.reason import Reason
 from xpath_eval.structure import NodeTree, XmlError, parse_xml
 from xscl.comparison import REVISION
-from xscl.pattern import tree_pattern
 from xscl.query import (
     Call,
     PathFrom,
@@ -21,6 +20,7 @@ from xscl.query import (
     operand_variables,
     term,
 )
+from xscl.treepattern import tree_pattern
 
 __all__ = ["BlockAttempts", "describe"]
 

@@ -16,7 +16,7 @@ from xpath_eval.prefilters import Missing
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 from xscl import parse
-from xscl.pattern import tree_pattern
+from xscl.treepattern import tree_pattern
 
 DOCUMENTS = [
     "<i><a>Ann</a><b>1</b></i>",

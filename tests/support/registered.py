@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from xpath_eval.catalog import PatternCatalog
 from xpath_eval.evaluator import Evaluator, Witnesses
 from xpath_eval.limits import EvaluatorLimits
-from xscl.pattern import DOCUMENT, TreePattern, tree_pattern
+from xscl.pattern import DOCUMENT, TreePattern
 from xscl.query import Block
+from xscl.treepattern import tree_pattern
 
 __all__ = ["Registered", "register"]
 

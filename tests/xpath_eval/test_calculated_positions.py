@@ -14,8 +14,8 @@ from support.registered import register
 
 import xscl
 from xpath_eval.catalog import PatternCatalog
-from xscl.pattern import tree_pattern
 from xscl.query import Block
+from xscl.treepattern import tree_pattern
 
 PREDICATES = (
     "[position() mod 2 = 1]",

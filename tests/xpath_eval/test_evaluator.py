@@ -16,8 +16,9 @@ import xscl
 from xpath_eval.catalog import PatternCatalog
 from xpath_eval.evaluator import Evaluator
 from xpath_eval.limits import EvaluatorLimits
-from xscl.pattern import TuplePattern, tree_pattern
+from xscl.pattern import TuplePattern
 from xscl.query import Block
+from xscl.treepattern import tree_pattern
 
 
 def bound_by(block: Block, xml: bytes) -> set[frozenset[tuple[str, int]]]:

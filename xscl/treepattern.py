@@ -1,0 +1,381 @@
+"""From a block to its tree pattern: what becomes a node of it, what a test, what a filter.
+
+`xscl.pattern` says what tree patterns are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from xscl.constants import admitted_constant, tested_parameter
+from xscl.functions import to_double
+from xscl.hoisting import hoist
+from xscl.path import (
+    ANY,
+    And,
+    Axis,
+    Comparison,
+    Condition,
+    Exists,
+    FunctionValue,
+    Literal,
+    NodeTest,
+    Parameter,
+    Path,
+    PathValue,
+    Step,
+    StringTest,
+    Value,
+    binding_paths,
+    condition_parameters,
+    conjuncts,
+    counts_positions,
+    value_paths,
+)
+from xscl.pattern import DOCUMENT, DataTest, PatternNode, TreePattern, derivation, term_variable
+from xscl.prefilters import Admitted, Prefilter, Values, ValuesKind, spell_number
+from xscl.query import Block, Derived, PathFrom
+from xscl.query import Call as DerivedCall
+from xscl.rewriting import strip_variables, without_predicates
+from xscl.texttests import NEGATED, text_test
+
+__all__ = ["tree_pattern"]
+
+Filters = tuple[Condition, ...]
+
+
+def tree_pattern(
+    block: Block,
+    needed: Collection[str],
+    derived: Iterable[tuple[str, DerivedCall | PathFrom]] = (),
+    dropped: Collection[str] = (),
+    texts: Collection[str] = (),
+    *,
+    shares_constants: bool = False,
+) -> TreePattern:
+    """Return a block's pattern with the needed variables and derived terms as nodes.
+
+    `derived` gives each derived term's name and its function of one variable of the block, or
+    the optional path from one.
+    Predicates that bind a variable in `dropped` are left out, as if they had not been written.
+    `texts` are the parameters that stand for strings.
+    With `shares_constants` numbers and words that are written out are data where they can be.
+    The block root is always a node.
+    """
+    derived = tuple(derived)
+    shown = frozenset(needed) | {block.root}
+    wanted = shown | {term_variable(call) for _, call in derived}
+    builder = _Builder(wanted, shown, frozenset(texts), shares_constants)
+    builder.add_path(DOCUMENT, without_predicates(block.path, frozenset(dropped)))
+    for name, path in block.keys:
+        if name in shown:
+            builder.add_path(DOCUMENT, binding(path, name))
+    for term, call in derived:
+        builder.add_derived(term, call)
+    return TreePattern(block.stream, builder.pattern_nodes())
+
+
+def binding(path: Path, variable: str) -> Path:
+    """Return a path whose last step binds a variable."""
+    return Path((*path.steps[:-1], path.steps[-1].named(variable)))
+
+
+@lru_cache(maxsize=4_096)
+def _alone(variable: str) -> tuple[str, ...]:
+    """Return the terms of a node that has one; equal ones are one object, in many patterns."""
+    return (variable,)
+
+
+@lru_cache(maxsize=16_384)
+def _bare_node(
+    parent: int, axis: Axis, test: NodeTest, is_deep: bool, terms: tuple[str, ...]
+) -> PatternNode:
+    """Return a node of which nothing is asked; equal ones are one object, in many patterns."""
+    return PatternNode(parent, axis, test, is_deep, terms=terms)
+
+
+@dataclass(slots=True)
+class _Node:
+    """A node of a pattern that is being built."""
+
+    parent: int
+    axis: Axis
+    test: NodeTest
+    is_deep: bool = False
+    filters: tuple[Condition, ...] = ()
+    terms: tuple[str, ...] = ()
+    tests: tuple[DataTest, ...] = ()
+    derivation: Derived | PathFrom | Values | None = None
+    admitted: tuple[Admitted, ...] = ()
+    given: tuple[tuple[Prefilter, Parameter], ...] = ()
+
+    def made(self) -> PatternNode:
+        """Return the node as it is now."""
+        own = self.parent, self.axis, self.test, self.is_deep
+        if not (self.filters or self.tests or self.derivation or self.admitted):
+            return _bare_node(*own, self.terms)
+        prefilters = {prefilter for prefilter, _ in self.admitted} if self.admitted else ()
+        return PatternNode(
+            *own,
+            self.filters,
+            self.terms,
+            self.tests,
+            self.derivation,
+            tuple(sorted(prefilters, key=repr)),
+            self.admitted,
+        )
+
+    def values(self, index: int) -> Iterator[_Node]:
+        """Yield a node below this one, at an index, for each kind of values that are tested."""
+        tests: dict[Values, list[DataTest]] = {}
+        for prefilter, data in sorted((*self.admitted, *self.given), key=repr):
+            values = prefilter.values
+            is_spelled = values.kind is ValuesKind.ONLY
+            if is_spelled and not isinstance(data, Parameter):
+                data = spell_number(to_double(data))
+            operator = (NEGATED if prefilter.is_negated else "") + prefilter.operator
+            is_of_several = values.kind in (ValuesKind.ALL, ValuesKind.EVEN_NONE)
+            test = DataTest(operator, data, is_of_several, is_spelled)
+            tests.setdefault(values, []).append(test)
+        for values, own in tests.items():
+            distinct = tuple(dict.fromkeys(own))
+            yield _Node(index, Axis.SELF, NodeTest(ANY), tests=distinct, derivation=values)
+
+
+class _Split(NamedTuple):
+    """A step's filters, its branches, the tests of its own value, and those of its values.
+
+    The latter have constants, which are `admitted`, or are `given` parameters.
+    """
+
+    filters: Filters = ()
+    branches: tuple[Condition, ...] = ()
+    tests: tuple[DataTest, ...] = ()
+    admitted: tuple[Admitted, ...] = ()
+    given: tuple[tuple[Prefilter, Parameter], ...] = ()
+
+
+_NOTHING = _Split()
+
+
+@dataclass(slots=True)
+class _Builder:
+    """`wanted` are the variables whose nodes must be there, `shown` variables that are terms."""
+
+    wanted: frozenset[str]
+    shown: frozenset[str]
+    texts: frozenset[str]
+    shares_constants: bool
+    nodes: list[_Node] = field(default_factory=list)
+    node_by_variable: dict[str, int] = field(default_factory=dict)
+
+    def pattern_nodes(self) -> tuple[PatternNode, ...]:
+        """Return the nodes as they are now, those of tested values last."""
+        nodes = list(self.nodes)
+        for i, node in enumerate(self.nodes):
+            if node.admitted or node.given:
+                nodes += node.values(i)
+        return tuple([node.made() for node in nodes])
+
+    def add_path(self, parent: int, path: Path) -> int:
+        if not self.shares_constants:
+            for step in path.steps:
+                parent = self.add_step(parent, step, shares_constants=False)
+            return parent
+        # What stands above a node that a tuple shows is one node, unless `//` is between them.
+        are_one: list[bool] = []
+        is_above = False
+        for step in reversed(path.steps):
+            is_one = is_above or step.variable in self.shown
+            are_one.append(is_one)
+            is_above = is_one and not step.is_deep
+        for step, is_one in zip(path.steps, reversed(are_one), strict=True):
+            parent = self.add_step(parent, step, shares_constants=is_one)
+        return parent
+
+    def add_step(self, parent: int, step: Step, *, shares_constants: bool) -> int:
+        """Add a step; constants of its node are data only if a tuple has one such node."""
+        is_split = bool(step.predicates)
+        split = self.split(step, shares_constants=shares_constants) if is_split else _NOTHING
+        filters = split.filters
+        if step.axis is Axis.SELF and not step.is_deep and parent != DOCUMENT:
+            index = self._refine(parent, filters)
+        else:
+            index = len(self.nodes)
+            self.nodes.append(_Node(parent, step.axis, step.test, step.is_deep, filters))
+        if step.variable in self.wanted:
+            self._bind(index, step.variable)
+        if is_split:
+            self._add_tests(index, split.tests)
+            if split.admitted or split.given:
+                self.nodes[index].admitted += split.admitted
+                self.nodes[index].given += split.given
+            for branch in split.branches:
+                self._add_branch(index, branch)
+        return index
+
+    def _refine(self, index: int, filters: tuple[Condition, ...]) -> int:
+        """A self step asks more of the node before it, as filters that follow those it has."""
+        node = self.nodes[index]
+        if any(map(counts_positions, filters)):
+            # It selects one node: positions in it are not those among the nodes of that step.
+            alone = Step(Axis.SELF, NodeTest(ANY, ANY), predicates=filters)
+            filters = (Exists(Path((alone,))),)
+        node.filters += filters
+        return index
+
+    def _bind(self, index: int, variable: str | None) -> None:
+        assert variable is not None
+        self.node_by_variable[variable] = index
+        if variable in self.shown:
+            terms = self.nodes[index].terms
+            self.nodes[index].terms = (*terms, variable) if terms else _alone(variable)
+
+    def _add_tests(self, index: int, tests: tuple[DataTest, ...]) -> None:
+        if tests:
+            node = self.nodes[index]
+            node.tests = tuple(dict.fromkeys((*node.tests, *tests)))
+
+    def _add_branch(self, index: int, branch: Condition) -> None:
+        match branch:
+            case Exists(path):
+                self.add_path(index, path)
+            case Comparison(PathValue(path)) | StringTest(value=PathValue(path)):
+                test = self._test(branch)
+                assert test is not None
+                self._add_tests(self.add_path(index, path), (test,))
+            case _:  # pragma: no cover - `split` makes no other branches
+                raise AssertionError(branch)
+
+    def add_derived(self, term: str, call: DerivedCall | PathFrom) -> None:
+        base = self.node_by_variable[term_variable(call)]
+        own = derivation(call)
+        self.nodes.append(_Node(base, Axis.SELF, NodeTest("*"), terms=(term,), derivation=own))
+
+    def split(self, step: Step, *, shares_constants: bool) -> _Split:
+        """Return the parts of a step that has predicates; no data without `shares_constants`."""
+        predicates = tuple(conjuncts(step.predicates))
+        counting = 0
+        for i, predicate in enumerate(predicates, 1):
+            if counts_positions(predicate):
+                counting = i
+        counted = [strip_variables(p) for p in predicates[:counting]]
+        branches = [b for p in predicates[:counting] for b in self._binding_branches(p)]
+        uncounted: list[Condition] = []
+        tests: list[DataTest] = []
+        admitted: list[Admitted] = []
+        given: list[tuple[Prefilter, Parameter]] = []
+        for predicate in predicates[counting:]:
+            if isinstance(predicate, Exists) and self._binds(predicate.path):
+                branches.append(predicate)
+                continue
+            is_binding = any(map(self._binds, binding_paths(predicate)))
+            asked = predicate if is_binding else hoist(strip_variables(predicate))
+            test = self._test(asked)
+            if shares_constants and (found := self._admitted(asked)) is not None:
+                admitted.append(found)
+            elif test is not None:
+                if _tested_path(asked).steps:
+                    branches.append(asked)
+                else:
+                    tests.append(test)
+            elif (held := self._given(asked)) is not None:
+                given.append(held)
+            elif binding := self._binding_branches(predicate):
+                branches.extend(binding)
+            else:
+                uncounted.append(strip_variables(predicate))
+        # Without positions the order of filters means nothing: one order, one definition.
+        if len(uncounted) > 1:
+            uncounted = sorted(dict.fromkeys(uncounted), key=repr)
+        filters = (*counted, *uncounted)
+        return _Split(filters, tuple(branches), tuple(tests), tuple(admitted), tuple(given))
+
+    def _admitted(self, predicate: Condition) -> Admitted | None:
+        """Return a predicate as a condition with a constant that is data; None if it is none."""
+        stripped = strip_variables(predicate)
+        found = admitted_constant(stripped)
+        # A path that binds something has a node of its own for what it selects.
+        if found is None or any(map(self._binds, binding_paths(predicate))):
+            return None
+        return None if any(condition_parameters(stripped)) else found
+
+    def _given(self, predicate: Condition) -> tuple[Prefilter, Parameter] | None:
+        """Return a predicate as a test of values with a parameter; None if it is none."""
+        if any(map(self._binds, binding_paths(predicate))):
+            return None
+        return tested_parameter(strip_variables(predicate), self.texts)
+
+    def _test(self, predicate: Condition) -> DataTest | None:
+        """Return a predicate as a test of the node that its path selects; None if it is none."""
+        match predicate:
+            case Comparison(PathValue(), "=", Literal(str() as text)):
+                return DataTest("=", text)
+            case Comparison(PathValue(), ("=" | "!=") as operator, Parameter(name) as given):
+                return DataTest(operator, given) if name in self.texts else None
+            case Comparison(PathValue(), operator, Parameter() as given):
+                return DataTest(operator, given)
+            case StringTest(function, PathValue(), Parameter() as given, flags):
+                found = text_test(function, flags)
+                return DataTest(found, given) if found else None
+        return None
+
+    def _binding_branches(self, predicate: Condition) -> list[Condition]:
+        """Return the paths of a predicate that bind something wanted, each as a branch."""
+        if isinstance(predicate, Exists):
+            return [predicate] if self._binds(predicate.path) else []
+        return [Exists(path) for path in _positive_paths(predicate) if self._binds(path)]
+
+    def _binds(self, path: Path) -> bool:
+        """Return whether a path binds something wanted."""
+        for step in path.steps:
+            if step.variable in self.wanted:
+                return True
+            if step.predicates and not self.wanted.isdisjoint(step.variables()):
+                return True
+        return False
+
+
+def _tested_path(predicate: Condition) -> Path:
+    """Return the path of a predicate that is a test."""
+    match predicate:
+        case Comparison(PathValue(path)) | StringTest(value=PathValue(path)):
+            return path
+    raise AssertionError(predicate)
+
+
+def _positive_paths(condition: Condition) -> Iterator[Path]:
+    """Yield the paths that must select a node, each with what is said of that node."""
+    match condition:
+        case Exists(path):
+            yield path
+        case And(conditions):
+            for each in conditions:
+                yield from _positive_paths(each)
+        case Comparison(left=value) | StringTest(value=value):
+            for path in value_paths(value):
+                if path.steps:
+                    yield _push_condition(path, condition, value)
+
+
+def _push_condition(path: Path, condition: Comparison | StringTest, value: Value) -> Path:
+    """Turn `contains(a/b->x, 'c')` into `a/b->x[contains(., 'c')]`: what binds must satisfy."""
+    own = _replace_paths(value)
+    if isinstance(condition, Comparison):
+        pushed: Condition = replace(condition, left=own)
+    else:
+        pushed = replace(condition, value=own)
+    last = path.steps[-1]
+    return Path((*path.steps[:-1], replace(last, predicates=(*last.predicates, pushed))))
+
+
+def _replace_paths(value: Value) -> Value:
+    match value:
+        case PathValue():
+            return PathValue(Path(()))
+        case FunctionValue(function, arguments):
+            return FunctionValue(function, tuple(map(_replace_paths, arguments)))
+    return value
