@@ -304,7 +304,7 @@ def given_window_us(clause: Clause) -> int:
 
 def _spell_test(test: DataTest) -> str:
     data = test.data if isinstance(test.data, float) else _constant(test.data)
-    return f"{test.operator} {spell_constant(data)}"
+    return f"{test.operator.replace('equals', '=')} {spell_constant(data)}"
 
 
 def _constant(constant: str | Parameter) -> str:
