@@ -107,7 +107,10 @@ OTHER_NUMBER = "another number than"
 
 
 class Excluded(IntEnum):
-    """What is held against something that is excluded: a text, one of several, or its number."""
+    """How a value is compared with one that is excluded.
+
+    As a text, as one of several that a text stands for, or as a number.
+    """
 
     STRING = 0
     ONE_OF_SEVERAL = 1
@@ -354,7 +357,7 @@ class Clause:
         return terms_tested(self.tested)
 
     def plus_lookback(self, length: LongestSum) -> LongestSum:
-        """Return a length and how far behind a tuple's end what it is made of, or by, may lie."""
+        """Return a length, and added to it how far behind a tuple's end lies what decides it."""
         decided = self.query_class.decided
         times = decided.decision.lookback if isinstance(decided, Decided) else 1
         for _ in range(times):

@@ -177,7 +177,7 @@ class Decision:
 
     @property
     def retention_us(self) -> int | Parameter:
-        """How far behind a tuple's end a document may lie that decides of it."""
+        """The window of its clause, which is kept `lookback` times."""
         if self.kind is DecisionKind.BEFORE:
             windows = [absent.window_us for absent in self.absences]
             # They are all the same where one is a parameter (`prepared`).
@@ -188,7 +188,7 @@ class Decision:
 
     @property
     def lookback(self) -> int:
-        """How many times `retention_us` a document that decides may lie behind a tuple's end.
+        """How many times `retention_us` documents are kept that may decide a tuple.
 
         NOT JOIN looks as far back from its operand as it waits behind it.
         """

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from xscl.patterns import Pattern, PatternSet
+from xscl.patterns import SET_SIZE_MAX, Pattern, PatternSet
 
 __all__ = ["ExpressionSets"]
 
@@ -18,9 +18,6 @@ T = TypeVar("T")
 
 TOGETHER_MAX = 8
 """Expressions of a set.  One run costs some 1.5 µs, whether it is of one or of eight small ones."""
-
-SIZE_MAX = 256
-"""Instructions of a set: `[a-z]+[0-9]` has some 15, `.{1,90}` more than a thousand."""
 
 
 class _Set(Generic[T]):
@@ -35,7 +32,7 @@ class _Set(Generic[T]):
 
     def fits(self, text: str) -> Iterator[T]:
         """Yield who looks for an expression that fits a text."""
-        if self.size > SIZE_MAX:  # a large one stands alone, and is run as it is
+        if self.size > SET_SIZE_MAX:  # a large one stands alone, and is run as it is
             return (each for each, pattern in self.members.items() if pattern.is_found(text))
         if self.compiled is None:
             self.compiled = PatternSet(self.members.values())
@@ -58,7 +55,8 @@ class ExpressionSets(Generic[T]):
     def add(self, who: T, pattern: Pattern) -> None:
         """Run an expression for somebody, who has no other."""
         own = self._open
-        if len(own.members) == TOGETHER_MAX or (own.members and own.size + pattern.size > SIZE_MAX):
+        is_full = len(own.members) == TOGETHER_MAX or own.size + pattern.size > SET_SIZE_MAX
+        if own.members and is_full:
             own = self._open = _Set()
         own.members[who] = pattern
         own.size += pattern.size

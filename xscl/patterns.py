@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 __all__ = [
+    "SET_SIZE_MAX",
     "Pattern",
     "PatternError",
     "PatternSet",
@@ -49,7 +50,7 @@ class Pattern:
 
     def is_found(self, text: str) -> bool:
         """Return whether the expression fits some part of a text."""
-        if self.size > _LARGE:
+        if self.size > SET_SIZE_MAX:
             return self.is_searched(text)
         if self._alone is None:
             self._alone = PatternSet((self,))
@@ -78,8 +79,8 @@ def _encodable(text: str) -> str:
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
-_LARGE = 256
-"""Instructions of which there are too many for a set."""
+SET_SIZE_MAX = 256
+"""Instructions of a set: `[a-z]+[0-9]` has some 15, `.{1,90}` more than a thousand."""
 
 SET_BYTES = 1 << 20
 """What the automaton of a set may take, some thousand states: behind that it is made anew."""

@@ -65,6 +65,7 @@ __all__ = [
     "spell_disjunct",
     "spell_filters",
     "spell_operand",
+    "spell_operator",
     "spell_path",
     "spell_prefilter",
     "spell_selected",
@@ -301,6 +302,11 @@ def spell_comparison(comparison: ValueJoin | Residual, labels: dict[str, str] | 
     return f"{left} {operator} {right}"
 
 
+def spell_operator(operator: str) -> str:
+    """Return the operator of a test as a query has it, where it has one."""
+    return operator.replace("equals", "=")
+
+
 def spell_filters(filters: Sequence[Condition]) -> str:
     """Return filters, each between brackets, in their order."""
     return "".join(f"[{spell_condition(each)}]" for each in filters)
@@ -315,7 +321,7 @@ def spell_prefilter(prefilter: Prefilter) -> str:
         return f"{values} {prefilter.operator} ?"
     operand, operator = _spell_operands(prefilter.operands), prefilter.operator
     if operator == "equals" or operator not in TEXT_TESTS:
-        return f"{operand} {operator.replace('equals', '=')} ?"
+        return f"{operand} {spell_operator(operator)} ?"
     function, _, flags = operator.partition("/")
     return f"{function}({operand}, ?, '{flags}')" if flags else f"{function}({operand}, ?)"
 

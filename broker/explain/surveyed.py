@@ -23,6 +23,7 @@ from broker.explain.spelling import (
     spell_constant,
     spell_derivation,
     spell_operand,
+    spell_operator,
     spell_prefilter,
     spell_step,
 )
@@ -304,7 +305,7 @@ def given_window_us(clause: Clause) -> int:
 
 def _spell_test(test: DataTest) -> str:
     data = test.data if isinstance(test.data, float) else _constant(test.data)
-    return f"{test.operator.replace('equals', '=')} {spell_constant(data)}"
+    return f"{spell_operator(test.operator)} {spell_constant(data)}"
 
 
 def _constant(constant: str | Parameter) -> str:

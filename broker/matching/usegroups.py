@@ -234,7 +234,17 @@ class UseGroup:
     stands for all of them is made when it is asked for.
     """
 
-    __slots__ = ("_columns", "_only", "_several", "_use", "entered", "key", "number", "stream")
+    __slots__ = (
+        "_columns",
+        "_only",
+        "_repeating",
+        "_several",
+        "_use",
+        "entered",
+        "key",
+        "number",
+        "stream",
+    )
 
     def __init__(self, clause: Clause, key: Hashable) -> None:
         self.stream = clause.stream
@@ -245,6 +255,7 @@ class UseGroup:
         self._only: Use | None = None
         self._several: dict[Use, None] | None = None
         self._columns: GroupColumns | None = None
+        self._repeating: Sequence[Use] | None = None
 
     def __len__(self) -> int:
         return int(self._only is not None) if self._several is None else len(self._several)
@@ -257,7 +268,7 @@ class UseGroup:
             self._several, self._only = {self._only: None, use: None}, None
         else:
             self._only = use
-        self._columns = self._use = None
+        self._columns = self._use = self._repeating = None
 
     def remove(self, use: Use) -> None:
         """Undo one `add`."""
@@ -267,7 +278,7 @@ class UseGroup:
             del self._several[use]
             if len(self._several) == 1:
                 [self._only], self._several = self._several, None
-        self._columns = self._use = None
+        self._columns = self._use = self._repeating = None
 
     def _uses(self) -> Sequence[Use]:
         if self._several is not None:
@@ -301,7 +312,9 @@ class UseGroup:
     @property
     def may_repeat(self) -> bool:
         """Whether some query may have tuples by another group, too: by other words in a text."""
-        return any(use.clause.has_several_words and len(use.beside) > 1 for use in self._uses())
+        if self._repeating is None:
+            self._repeating = [use for use in self._uses() if use.clause.has_several_words]
+        return any(len(use.beside) > 1 for use in self._repeating)
 
     @property
     def first(self) -> Use:
