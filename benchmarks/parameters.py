@@ -5,22 +5,27 @@
 One query, subscribed to with so many assignments, none of which has a match: what is shown is the
 price of having them.  Items have an author, a price, a title, and the link of the item before, so
 each makes a tuple with the one before it, or with two.  The join and fan-out are in the figure, the
-median of batches; the evaluation of documents and the first batch are not.  Each figure is of a
-process of its own, which says what an assignment took of its time and memory, beside what the query
-takes with one of them.  Last comes the peak of a batch of 20,000 documents, evaluation included,
-above what the process had before: it is said of parameters in blocks, where it once grew with rows.
+median of batches; the evaluation of documents and the first batch are not.  Each number of
+assignments has a process of its own, and these take batches in turns, so that a machine that wavers
+is slow for all of them.  A process says what an assignment took of its time and memory, beside what
+the query takes with one of them.  Last comes the peak of a batch of 20,000 documents, evaluation
+included, above what the process had before: it is said of parameters in blocks, where it once grew
+with rows.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import multiprocessing
 import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any, NamedTuple
 
 import xscl
 from broker.documents.document import Document
@@ -188,9 +193,6 @@ def document(number: int) -> Document:
     return Document(number, "S", str(number), *times, xml.encode())
 
 
-Measured = TypeVar("Measured")
-
-
 class Cost(NamedTuple):
     """Microseconds a document; microseconds and bytes an assignment."""
 
@@ -205,32 +207,67 @@ def resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def measure(workload: Workload, rows: int) -> Cost:
-    """Return what so many assignments of the last statement of a text cost."""
-    queries = workload.queries(rows)
-    gc.collect()
-    before, began = resident(), time.process_time()
-    engine = Engine(queries, lateness_us=0)
-    stream = [document(number) for number in range(1, DOCUMENTS + 1)]
-    batches = []
-    registering = time.process_time() - began
-    for start in range(0, len(stream), BATCH):
-        witnesses = engine.evaluate(stream[start : start + BATCH])
-        began = time.process_time()
-        step = engine.process(witnesses, lambda ids: {i: stream[i - 1].xml for i in ids})
+class Subscribed:
+    """An engine with so many assignments of the last statement of a text.  Nothing may match."""
+
+    def __init__(self, workload: Workload, rows: int) -> None:
+        queries = workload.queries(rows)
+        gc.collect()
+        before, began = resident(), time.process_time()
+        self.engine = Engine(queries, lateness_us=0)
+        registering = time.process_time() - began
+        self.stream = map(document, itertools.count(1))
+        registering += self.batch()  # what waited for it
+        gc.collect()  # of what has been registered, or it falls upon some document
+        self.row_us = registering / rows * 1e6
+        self.row_bytes = max(0, resident() - before) / rows
+
+    def batch(self) -> float:
+        """Return the seconds that the next batch takes behind its evaluation."""
+        batch = [*itertools.islice(self.stream, BATCH)]
+        witnesses = self.engine.evaluate(batch)
+        first, began = batch[0].docid, time.process_time()
+        step = self.engine.process(witnesses, lambda ids: {i: batch[i - first].xml for i in ids})
         taken = time.process_time() - began
-        assert not step.matches, workload.text
+        assert not step.matches, step.matches[:1]
         assert not step.pauses, step.pauses
-        if start:
-            batches.append(taken / BATCH)
-        else:
-            registering += taken
-            gc.collect()  # of what has been registered, or it falls upon some document
-    return Cost(
-        statistics.median(batches) * 1e6,
-        registering / rows * 1e6,
-        max(0, resident() - before) / rows,
-    )
+        return taken
+
+
+def measure(workload: Workload, rows: Sequence[int]) -> list[Cost]:
+    """Return what assignments cost, for each number of them; batches are taken in turns."""
+    those = [_apart(workload, count) for count in rows]
+    registered = [own.recv() for own, _ in those]
+    taken: list[list[float]] = [[] for _ in rows]
+    for _ in range(DOCUMENTS // BATCH - 1):
+        for (own, _), each in zip(those, taken, strict=True):
+            own.send(True)
+            each.append(own.recv() / BATCH * 1e6)
+    for own, process in those:
+        own.send(False)
+        process.join()
+    return [
+        Cost(statistics.median(each), *one) for each, one in zip(taken, registered, strict=True)
+    ]
+
+
+def _apart(workload: Workload, rows: int) -> tuple[Connection, BaseProcess]:
+    """Return a process with so many assignments, which takes a batch whenever it is told to."""
+    context = multiprocessing.get_context("fork")
+    own, other = context.Pipe()
+
+    def run() -> None:
+        Subscribed(workload, 1).batch()  # what is imported and grows whatever the assignments
+        set_up_process()
+        subscribed = Subscribed(workload, rows)
+        other.send((subscribed.row_us, subscribed.row_bytes))
+        while other.recv():
+            other.send(subscribed.batch())
+
+    process = context.Process(target=run)
+    process.start()
+    other.close()
+    return own, process
 
 
 def peak_of_batch(workload: Workload, rows: int) -> int:
@@ -258,11 +295,11 @@ def peak_of_batch(workload: Workload, rows: int) -> int:
 def print_peaks(workloads: Mapping[str, Workload], rows: Sequence[int]) -> None:
     """Print a line for each workload: MB of a large batch, by assignments."""
     what = f"MB of a batch of {LARGE_BATCH:,}"
-    print(f"\n{what:<32}{''.join(f'{count:>11,}' for count in rows)}   ratio")
+    print(f"\n{what:<38}{''.join(f'{count:>11,}' for count in rows)}   ratio")
     for name, workload in workloads.items():
-        peaks = [_alone(peak_of_batch, workload, count) / 1e6 for count in rows]
+        peaks = [_alone(workload, count) / 1e6 for count in rows]
         shown = "".join(f"{peak:>11.0f}" for peak in peaks)
-        print(f"{name:<32}{shown} {peaks[-1] / peaks[0]:>7.2f}", flush=True)
+        print(f"{name:<38}{shown} {peaks[-1] / peaks[0]:>7.2f}", flush=True)
 
 
 def print_costs(workloads: Mapping[str, Workload], what: str, rows: Sequence[int]) -> None:
@@ -274,40 +311,36 @@ def print_costs(workloads: Mapping[str, Workload], what: str, rows: Sequence[int
         f"load {os.getloadavg()[0]:.1f}; µs a document, by assignments; of the most of them, each"
     )
     heads = "".join(f"{count:>11,}" for count in rows)
-    print(f"{what:<32}{heads}   ratio   µs each   bytes")
+    print(f"{what:<38}{heads}   ratio   µs each   bytes")
     for name, workload in workloads.items():
-        costs = {
-            count: _alone(measure, workload, count) for count in rows if count <= workload.most
-        }
+        counts = [count for count in rows if count <= workload.most]
+        costs = dict(zip(counts, measure(workload, counts), strict=True))
         last, first = [*costs.values()][-1], costs.get(1_000, next(iter(costs.values())))
         shown = "".join(
             f"{costs[n].document_us:>11.1f}" if n in costs else f"{'-':>11}" for n in rows
         )
         ratio = last.document_us / first.document_us
         print(
-            f"{name:<32}{shown} {ratio:>7.2f} {last.row_us:>9.1f} {last.row_bytes:>7,.0f}",
+            f"{name:<38}{shown} {ratio:>7.2f} {last.row_us:>9.1f} {last.row_bytes:>7,.0f}",
             flush=True,
         )
 
 
-def _alone(
-    measured: Callable[[Workload, int], Measured], workload: Workload, rows: int
-) -> Measured:
-    """Return what is measured of assignments in a process of their own."""
+def _alone(workload: Workload, rows: int) -> int:
+    """Return the peak of a batch in a process of its own."""
     context = multiprocessing.get_context("fork")
     own, other = context.Pipe(duplex=False)
 
     def run() -> None:
-        measured(workload, 1)  # what is imported and grows whatever the assignments
+        Subscribed(workload, 1).batch()
         set_up_process()
-        other.send(measured(workload, rows))
+        other.send(peak_of_batch(workload, rows))
 
     process = context.Process(target=run)
     process.start()
-    other.close()
-    found: Measured = own.recv()
+    peak: int = own.recv()
     process.join()
-    return found
+    return peak
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
