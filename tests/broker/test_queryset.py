@@ -292,6 +292,22 @@ def test_what_a_query_published_stays_for_its_readers_when_it_is_gone(kept: int)
     assert {match.documents[0].docid <= 20 < match.documents[1].docid for match in later} == {True}
 
 
+@pytest.mark.parametrize("strategy", ["NEXT", "STRICT", "PARTITION"])
+def test_chains_read_on_when_much_has_been_published(strategy: str) -> None:
+    stream = documents(5, count=12)
+    made = query("made", "SELECT * FROM S//i->a PUBLISH P")
+    chain = query("chain", f"P//i FOLLOWED BY {{, 1 h}} P//i SAME (//t) MATCH {strategy} GRACE 0 s")
+    found = []
+    for kept in (0, 1_000):
+        running = Running([RegisteredQuery(made), RegisteredQuery(chain)], "signatures")
+        queries = [RegisteredQuery(each) for each in (made, chain)]
+        running.engine = Engine(queries, lateness_us=0, limits=MatchingLimits(published=kept))
+        for document in stream:
+            running.feed([document])
+        found.append(running.lines("chain"))
+    assert found[0] == found[1] != []
+
+
 def test_equal_nested_queries_remember_their_tuples_once() -> None:
     stream = documents(5, count=40)
     found, remembered = [], []
