@@ -2,9 +2,11 @@
 
     make soak
     make soak ARGS="--scale 0.1 --seed 7"
+    make soak ARGS="--only 'all kinds'"
 
 Each search is a program of its own that takes a number of cases and a first seed, so that a case
-that fails can be run again by itself.  `--scale` multiplies the numbers of cases.
+that fails can be run again by itself.  `--scale` multiplies the numbers of cases, `--only` runs
+those with a word in their names.
 """
 
 from __future__ import annotations
@@ -44,6 +46,12 @@ class Search:
 
 
 SEARCHES = (
+    Search(
+        "random cases of all kinds in turn against the oracle: each clause of the language decides",
+        5_000,
+        "benchmarks/oracle_run.py --mixed --every-clause --coverage 1 --engine signatures"
+        " --cases {cases} --seed {seed} --processes 2",
+    ),
     Search(
         "random queries and documents against the oracle",
         5_000,
@@ -106,6 +114,16 @@ SEARCHES = (
         "benchmarks/oracle_run.py --similar --dynamic --cases {cases} --seed {seed} --processes 2",
     ),
     Search(
+        "random histories of NEXT and absence against the oracle",
+        1_000,
+        "benchmarks/oracle_run.py --ordered --dynamic --cases {cases} --seed {seed} --processes 2",
+    ),
+    Search(
+        "random histories of runs, chains and counting against the oracle",
+        1_000,
+        "benchmarks/oracle_run.py --repeated --dynamic --cases {cases} --seed {seed} --processes 2",
+    ),
+    Search(
         "random histories of queries and subscriptions against the oracle",
         5_000,
         "benchmarks/oracle_run.py --dynamic --cases {cases} --seed {seed} --processes 2",
@@ -165,12 +183,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="cases, times so many")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="the first seed")
-    parser.add_argument("--only", type=int, help="the number of the one search to run, from 1")
+    parser.add_argument("--only", default="", help="words in the names of the searches to run")
     given = parser.parse_args()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
     verdicts = []
     for number, search in enumerate(SEARCHES, 1):
-        if given.only in (None, number):
+        if given.only in search.name:
             command = search.command(given.scale, given.seed)
             print(f"== {number}. {search.name}\n   {shlex.join(command[1:])}", flush=True)
             started = time.monotonic()

@@ -67,6 +67,20 @@ def test_a_tick_after_a_silent_night_pauses_nobody(budget: Budget, batch: int) -
     assert at_tick["above"] > 15
 
 
+def test_what_a_tick_decides_of_tuples_counts_at_the_newest_document_of_each() -> None:
+    tuples = "S//a FOLLOWED BY {, 1 h} S//b"
+    quiet = {"quiet": f"({tuples}) NOT FOLLOWED BY {{, 2 h}} R//c"}
+    stream = [
+        replace(one, stream="S", xml=b"<a/>" if one.docid == 1 else b"<b/>")
+        if one.docid <= 20
+        else one
+        for one in night(20)
+    ]
+    found = run(quiet, replace(UNLIMITED, matches_per_document=5), stream)
+    assert found.pauses == []
+    assert len(found.of("quiet")) == 15
+
+
 def newest(line: str) -> int:
     return max(int(document["docid"]) for document in json.loads(line)["documents"])
 

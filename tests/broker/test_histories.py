@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from histories.decided import repeated_history
 from histories.history import history_matches, parse_history
-from histories.repeated import repeated_history
 from histories.runs import Way, random_way, run_history
 from histories.similar import similar_history
 from histories.strategies import history_texts, random_history

@@ -24,7 +24,7 @@ class Chooser(Protocol):
 class RandomChooser:
     """Choices by a seeded generator."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int | str) -> None:
         self._random = random.Random(seed)
 
     def choice(self, items: Sequence[T]) -> T:

@@ -133,7 +133,12 @@ class History:
         return f" since {self._choose.integer(0, self._newest)}"
 
     def _may_look_back(self, number: int, statement: str) -> bool:
-        """Return whether nobody has ever read what would be published late."""
+        """Return whether nobody has ever read what would be published late, and nothing limits it.
+
+        What LIMIT and DISJOINT give depends on what they gave.
+        """
+        if " LIMIT " in statement or " DISJOINT " in statement:
+            return False
         return "PUBLISH" not in statement or number not in self._read
 
     def _subscribe(self) -> None:

@@ -1,6 +1,6 @@
 """Kill a broker at random moments while all goes on, and say whether anything was lost.
 
-    make soak ARGS="--only 12"
+    make soak ARGS="--only 'random moments'"
     python -m kills --minutes 60 --seed 7      in tests/, with both directories on PYTHONPATH
 
 A round is one directory: callers publish, register, subscribe and copy, while its broker is killed

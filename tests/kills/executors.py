@@ -1,6 +1,6 @@
 """Kill the executors of a Spark cluster while a stream is joined on them, and compare the outbox.
 
-    make soak ARGS="--only 13"
+    make soak ARGS="--only executors"
     python -m kills.executors --minutes 10 --seed 7      in tests/, as `kills`
 
 The cluster is `local-cluster[2,1,1024]`, on this machine; what is evaluated and what is joined in

@@ -187,11 +187,11 @@ def matching(memory: MemoryLimits = DEFAULT_MEMORY_LIMITS, **limits: int) -> Mat
 
 
 def random_limits(seed: int | None) -> tuple[MatchingLimits, ShardLimits]:
-    """Return limits of which most are tiny; None leaves all."""
+    """Return limits of which most are tiny, or all of what is remembered; None leaves all."""
     if seed is None:
         return DEFAULT_MATCHING_LIMITS, DEFAULT_SHARD_LIMITS
     chance = random.Random(seed)
-    memory = _some(chance, DEFAULT_MEMORY_LIMITS)
+    memory = _some(chance, TINY_MEMORY if chance.randrange(2) else DEFAULT_MEMORY_LIMITS)
     join = _some(chance, dataclasses.replace(DEFAULT_LIMITS, memory=memory))
     evaluator = _some(chance, DEFAULT_EVALUATOR_LIMITS)
     runs = _some(chance, DEFAULT_RUN_LIMITS)

@@ -1,4 +1,4 @@
-"""Random histories of runs: repetitions and chains in all strategies, rows and graphs of them.
+"""Random histories in which something is decided: NEXT and absence, or runs, rows and graphs.
 
 Statements are those of the generators of cases, over documents that a feed may revise.
 """
@@ -12,13 +12,20 @@ from collections.abc import Callable, Sequence
 from generators.choosers import Chooser, RandomChooser
 from generators.column_cases import column_case, column_run_case, counted_chain_case
 from generators.counted_cases import counted_case
+from generators.ordered_cases import absence_case, ordered_case
+from generators.outcome_cases import outcome_case
 from generators.run_cases import run_case
+from generators.shared_cases import shared_case
 
 from histories.strategies import History
 
-__all__ = ["repeated_history"]
+__all__ = ["ordered_history", "repeated_history"]
 
-CASES: Sequence[Callable[[Chooser], str]] = (
+Cases = Sequence[Callable[[Chooser], str]]
+
+ORDERED: Cases = (ordered_case, ordered_case, absence_case, shared_case, outcome_case)
+
+REPEATED: Cases = (
     run_case,
     run_case,
     column_case,
@@ -32,10 +39,19 @@ LAST = "document 99 T 00:10:00 arrival=01:00  <z/>"
 """What settles all that has come."""
 
 
+def ordered_history(seed: int) -> str:
+    """Return the history of a seed as text, of NEXT and what must be absent."""
+    return _history(seed, ORDERED)
+
+
 def repeated_history(seed: int) -> str:
-    """Return the history of a seed as text."""
+    """Return the history of a seed as text, of repetitions and chains in all strategies."""
+    return _history(seed, REPEATED)
+
+
+def _history(seed: int, cases: Cases) -> str:
     chooser = RandomChooser(seed)
-    return f"{History(chooser, _Runs(chooser), LENGTHS).text()}{LAST}\n"
+    return f"{History(chooser, _Decided(chooser, cases), LENGTHS).text()}{LAST}\n"
 
 
 def choose_grace(chooser: Chooser) -> str:
@@ -43,11 +59,12 @@ def choose_grace(chooser: Chooser) -> str:
     return chooser.choice(["", " GRACE 0 s", " GRACE 0 s", " GRACE 1 s", " GRACE 4 s"])
 
 
-class _Runs:
-    """Makes the statements and the documents of a history."""
+class _Decided:
+    """Makes the statements, those of some cases, and the documents of a history."""
 
-    def __init__(self, chooser: Chooser) -> None:
+    def __init__(self, chooser: Chooser, cases: Cases) -> None:
         self._choose = chooser
+        self._cases = cases
         self._second = 10
         # The oracle knows one grace of an id, and of the publishers of a stream.
         self._grace = choose_grace(chooser)
@@ -76,10 +93,10 @@ class _Runs:
     def statement(self, number: int, published: Sequence[str]) -> str:
         """Return a query; it may read these published streams, and publish that of its number."""
         choose = self._choose
-        case = choose.choice(CASES)(choose)
+        case = choose.choice(self._cases)(choose)
         text = re.sub(r"query made\n.*\n", "", case)
         [first, *_] = re.findall(r"^query q\w*\n    (.*)$", text, flags=re.MULTILINE)
-        statement = re.sub(r" GRACE \d s| PUBLISH P", "", first.replace("P//", "S//"))
+        statement = re.sub(r" GRACE \d+ s| PUBLISH P", "", first.replace("P//", "S//"))
         statement += self._grace
         if published and choose.integer(0, 1):
             statement = statement.replace("S//", f"{choose.choice(published)}//", 1)
