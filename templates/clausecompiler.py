@@ -266,7 +266,7 @@ class Compiler:
 
     def _side(self, node: PlainNode, needed: frozenset[str]) -> Side:
         if isinstance(node, int):
-            return self.block_side(node, needed)
+            return self.joined_side(node, needed)
         below = self.tuples(node, needed)
         node_of = {t: i for i, t in enumerate(below.carried, 1)}
         source = ClauseSource(None, below, below.query_class.stratum + 1, 0)
@@ -275,6 +275,10 @@ class Compiler:
     def block(self, name: str) -> int:
         """Return the block that a term is of."""
         return self.block_of_term[name]
+
+    def joined_side(self, block: int, needed: frozenset[str]) -> Side:
+        """Return a block that an operator joins."""
+        return self.block_side(block, needed)
 
     def block_side(self, block: int, needed: frozenset[str]) -> Side:
         """Return a block's pattern as a graph that keeps the terms needed and the constants."""

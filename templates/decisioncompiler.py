@@ -278,19 +278,28 @@ class DecisionCompiler(Compiler):
         plain = tuple(v for v in names if self.block_of.get(v) not in of_elements)
         return plain + tuple(unit.run for unit in units)
 
+    def joined_side(self, block: int, needed: frozenset[str]) -> Side:
+        """Return a block that an operator joins: numbers and words are filters there."""
+        return self._block_side(block, needed, shares_constants=False)
+
     def block_side(self, block: int, needed: frozenset[str]) -> Side:
         """Return a block that binds what is needed here, and nothing that is asked elsewhere.
 
-        Numbers and words of other blocks than the first are filters: the streams of operands have
-        them in their names.
+        Its numbers and words are data: the streams of operands have them in their names.
         """
+        # Of a node that is handed on, or stands above it, a tuple has one value of a prefilter.
+        is_one = self.query.blocks[block].root in needed
+        return self._block_side(block, needed, shares_constants=self.shares and is_one)
+
+    def _block_side(self, block: int, needed: frozenset[str], *, shares_constants: bool) -> Side:
         derived = {t: d for t, d in self.derived.items() if t in needed and self.block(t) == block}
         own = {v.name for v in self.query.variables if v.block == block}
         bases = {term_variable(call) for call in derived.values()}
         paths = {v.name for v in self.query.variables if v.block == block and v.is_path}
         bound, dropped = own & needed, paths - needed - bases
-        shares = block == self._sharing
-        return self.side_of(block, needed, bound, derived, dropped, shares_constants=shares)
+        return self.side_of(
+            block, needed, bound, derived, dropped, shares_constants=shares_constants
+        )
 
     def clause(self, node: PlainNode, needed_above: frozenset[str]) -> Clause:
         """Compile a node after those below it."""

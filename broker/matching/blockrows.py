@@ -1,9 +1,9 @@
 """Documents as decisions read their blocks: from columns to columns, all streams together.
 
 Most elements of runs are a block's: one way in which a document fits it, with nothing asked beside
-the pattern.  Such a tuple has no box to be looked up, no string to be held against another, and no
-other tuple to be equal to.  So the rows of its stream are the columns of its documents, with the
-nodes and values that are carried.
+the pattern and constants.  Such a tuple has no other one to be equal to.  So the rows of its stream
+are the columns of its documents, with the nodes and values that are carried; of constants the boxes
+say which documents these are.
 
 What is not so goes the way of all tuples (`collector`); `docs/common-streams.md` says what, and why
 both ways come to the same.
@@ -24,8 +24,9 @@ from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.boxes.points import Points
 from broker.matching.costs.accounting import Accounting
 from broker.matching.costs.commoncounts import Counted
+from broker.matching.hits import Hits
 from broker.matching.instances import UNNUMBERED
-from broker.matching.usegroups import UseGroup
+from broker.matching.usegroups import UseGroup, group_of
 from broker.matching.uses import Use
 from joins import ranges
 from templates.clause import Clause
@@ -39,9 +40,12 @@ _WHOLE = ("docid", "depth", "docid_min", "docid_max", "start_us", "end_us", "wat
 Readers = tuple[str, ...]
 """The statements of a group."""
 
+Expand = Callable[[Points], Iterator[Hits]]
+"""Gives tuples with the groups whose boxes have them."""
+
 
 def _is_plain(clause: Clause) -> bool:
-    """Return whether a clause hands on a block whose pattern says all that is asked."""
+    """Return whether a clause hands on a block whose pattern and box say all that is asked."""
     return (
         bool(clause.stream)
         and not clause.is_common
@@ -49,7 +53,7 @@ def _is_plain(clause: Clause) -> bool:
         and len(clause.sources) == 1
         and clause.sources[0].below is None
         and not clause.sources[0].instants
-        and not (clause.box or clause.residuals or clause.tests or clause.similar or clause.tested)
+        and not (clause.residuals or clause.tests or clause.similar or clause.tested)
     )
 
 
@@ -180,12 +184,21 @@ class _PlainClass:
         self.groups = groups
         self.readers: list[Readers] = [tuple(group.columns.queries) for group in groups]
 
+    @property
+    def has_boxes(self) -> bool:
+        """Whether groups may have some of the tuples alone."""
+        return any(group.first.clause.box for group in self.groups)
+
+    def is_worth(self, least: int) -> bool:
+        """Return whether it has so many tuples for each group, if these have only some of them."""
+        return len(self.rows) >= least * len(self.groups) or not self.has_boxes
+
 
 class BlockRows:
     """The tuples of plain blocks of one stratum in a batch; `shape_of` is as in `InnerTuples`.
 
-    Taken are those of classes whose statements have `least` or more at once: of fewer they cost
-    less together with all others.
+    Taken are those of classes whose statements have `least` or more at once, and so many for each
+    group where boxes tell whose they are: of fewer they cost less together with all others.
     """
 
     def __init__(
@@ -196,7 +209,7 @@ class BlockRows:
         self._least = least
         self._found: BlockTuples | None = None
 
-    def take(self, points: Points, plain: PlainClasses) -> Points:
+    def take(self, points: Points, plain: PlainClasses, expand: Expand) -> Points:
         """Take the tuples of classes that are plain blocks, once; return the others.
 
         The points are all of the stratum: then a document has one tuple of a stream, or more that
@@ -217,10 +230,10 @@ class BlockRows:
         taken = self._taken([each for each in found if each.groups])
         if not taken:
             return points
-        self._add(points, taken)
         are_others = np.ones(len(points), np.bool_)
         for each in taken:
             are_others[each.rows] = False
+        self._add(points, [*_in_boxes(points, taken, expand)])
         return points.take(np.flatnonzero(are_others))
 
     def _taken(self, found: Sequence[_PlainClass]) -> Sequence[_PlainClass]:
@@ -229,10 +242,14 @@ class BlockRows:
         for each in found:
             for own in each.readers:
                 sizes[own] += len(each.rows)
-        return [each for each in found if all(sizes[own] >= self._least for own in each.readers)]
+        least = self._least
+        worth = (each for each in found if each.is_worth(least))
+        return [each for each in worth if all(sizes[own] >= least for own in each.readers)]
 
     def _add(self, points: Points, taken: Sequence[_PlainClass]) -> None:
         """Add tuples of classes, each counted for whoever is not stopped before it."""
+        if not taken:
+            return
         groups = [group for each in taken for group in each.groups]
         # Streams that the same statements read are counted together.
         names = [readers for each in taken for readers in each.readers]
@@ -278,6 +295,23 @@ class BlockRows:
         shapes = np.array([self._shape_of(clause) for clause in found.clauses], np.int64)
         for part in _in_parts(found.nbytes, characters_max):
             yield found.take(part).table(shapes)
+
+
+def _in_boxes(
+    points: Points, taken: Sequence[_PlainClass], expand: Expand
+) -> Iterator[_PlainClass]:
+    """Yield classes as they are, or with the tuples that are in the box of a group, by group."""
+    yield from (each for each in taken if not each.has_boxes)
+    boxed = [each.rows for each in taken if each.has_boxes]
+    if not boxed:
+        return
+    rows = np.concatenate(boxed)
+    for hits in expand(points.take(rows)):
+        are_true = hits.are_true()
+        for number, use in enumerate(hits.uses):
+            own = np.flatnonzero(are_true & (hits.which == number))
+            if len(own):
+                yield _PlainClass(rows[hits.rows[own]], [group_of(use)])
 
 
 def _with_several(documents: Ints, starts: Ints) -> Flags:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from broker.matching.blockrows import BlockRows, PlainClasses
+from broker.matching.blockrows import BlockRows
 from broker.matching.boxes.columns import Flags, Ints, distinct
 from broker.matching.boxes.points import Points
 from broker.matching.confidences import are_sure
@@ -15,6 +15,7 @@ from broker.matching.costs.accounting import Accounting
 from broker.matching.costs.budget import Tally
 from broker.matching.costs.charges import FoundCharges, HandedOnCharges
 from broker.matching.costs.commoncounts import Counted
+from broker.matching.fanout import FanOut
 from broker.matching.fewuses import HeldPairs, distinct_rows
 from broker.matching.hits import Hits
 from broker.matching.innertuples import InnerTuples
@@ -64,9 +65,10 @@ class Collector:
         self.matches = MatchRows(long)
         self.leaves: dict[int, Leaf] = {}
 
-    def take_blocks(self, points: Points, plain: PlainClasses) -> Points:
+    def take_blocks(self, points: Points, fan_out: FanOut) -> Points:
         """Add the tuples of plain blocks, of all of the stratum; return the others."""
-        return self._blocks.take(points, plain) if len(points) and len(plain) else points
+        plain = fan_out.plain
+        return self._blocks.take(points, plain, fan_out.expand) if len(points) and plain else points
 
     def take_ends(self, hits: ClassEnds) -> None:
         """Add ends of counted runs to the matches of which their queries have rows."""

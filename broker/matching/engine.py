@@ -357,7 +357,7 @@ class Engine:
             for some in absorption.in_sub_batches(part):
                 points = absorption.points(some)
                 if number == 0 and len(some) == len(part) < most:
-                    points = collector.take_blocks(points, fan_out.plain)
+                    points = collector.take_blocks(points, fan_out)
                 for hits in fan_out.expand(points) if len(points) else ():
                     collector.take(hits)
             accounts.close()

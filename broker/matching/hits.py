@@ -136,6 +136,8 @@ class Hits:
         return self._have_equal_values() & self._have_strings()
 
     def _have_equal_values(self) -> Flags:
+        if not self.table.joined.counts(self.clause_numbers).any():
+            return np.ones(len(self), np.bool_)
         _, first, inverse = distinct(self.rows)
         some = self.take(first)
         own, _, both = self.table.joined.taken(some._of_hits)
