@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import oracle
 import pytest
@@ -10,7 +11,10 @@ from support.kit import document, us
 
 import xscl
 from broker.documents.document import DocumentLine
+from broker.matching.engine import Engine
+from broker.matching.limits import MatchingLimits
 from broker.whynot import Reason, Surroundings, why_not
+from joins import RunLimits
 
 QUOTES = [
     document("S", 1, "<a><k>x</k></a>"),
@@ -120,7 +124,9 @@ def test_of_documents_alone_it_is_not_known_what_was_next() -> None:
     assert "4 > 5" in only_failure(ask(RISING, [1, 3, 4], alone=True))
 
 
-def test_more_elements_than_have_runs_that_can_be_listed() -> None:
+def test_more_elements_than_have_runs_that_can_be_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = MatchingLimits(runs=RunLimits(runs=100))
+    monkeypatch.setattr("broker.whynot.surroundings.Engine", partial(Engine, limits=limits))
     lines = [document("S", n, f"<b><p>{n}</p></b>") for n in range(1, 31)]
     assert ask("S//b[p->p]+ {p > prev(p)} WITHIN 1 h", range(1, 31), lines).holds
     lines[-1] = document("S", 30, "<b><p>7</p></b>")

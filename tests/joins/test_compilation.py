@@ -52,6 +52,7 @@ def test_loops_are_used_when_their_process_has_ended() -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(900)  # ten seconds of a processor, and ten times that on a busy machine
 def test_array_operations_join_until_loops_are_compiled(tmp_path: Path) -> None:
     needs_kernels()
     ran = run(COLD.replace("CACHE", repr(str(tmp_path))), NUMBA_CACHE_DIR=str(tmp_path))

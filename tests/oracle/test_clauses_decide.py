@@ -16,6 +16,7 @@ from support.runners import run_oracle
 
 TELLING = (
     (19, "empty"),
+    (489, "condition"),
     (20000, "function"),
     (30001, "function"),
     (10005, "function"),
