@@ -23,6 +23,14 @@ CLASSES = Path(sys.prefix) / "java-classes"
 if CLASSES.is_file():
     os.environ["JAVA_TOOL_OPTIONS"] = f"-XX:SharedArchiveFile={CLASSES} -Xlog:disable"
 
+# What tests write is little and soon gone: it need not wait for a disk where files can be kept in
+# memory, and programs started that stand there.
+MEMORY = Path("/dev/shm")
+if hasattr(os, "statvfs") and os.access(MEMORY, os.W_OK):
+    memory = os.statvfs(MEMORY)
+    if memory.f_bavail * memory.f_frsize >= 2 << 30 and not memory.f_flag & os.ST_NOEXEC:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
 # A busy machine is slow for a while, which is no failure.  The suite tries the same examples each
 # time; what searches is `make soak`.
 hypothesis.settings.register_profile(

@@ -233,9 +233,16 @@ def _bundled_java() -> Path | None:
 
 def java_major(executable: Path) -> int | None:
     """Return the major version of a `java`, or None if it does not run."""
+    # What `JAVA_TOOL_OPTIONS` has a Java load takes longer than to say this.
+    environment = {**os.environ, "JAVA_TOOL_OPTIONS": ""}
     try:
         answer = subprocess.run(
-            [executable, "-version"], capture_output=True, text=True, timeout=30, check=True
+            [executable, "-version"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return None

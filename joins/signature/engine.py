@@ -70,6 +70,8 @@ from templates.queryclass import QueryClass, SetKind
 
 __all__ = ["SignatureProcessor"]
 
+_NOT_COMPARED = np.zeros(0, np.uint64)
+
 
 class SignatureProcessor(Classified):
     """The default engine; the module says how it works, `engines.Processor` what its methods do."""
@@ -253,7 +255,11 @@ class SignatureProcessor(Classified):
         asked = query_class.asked()
         if value_join is None:
             return self._candidates.products.partners(probe_row.bound, asked, -UNBOUNDED)
-        values = {v: self._hashing(pa.array(own))[0] for v, own in probe_row.values.items()}
+        # Of values that this value join does not compare it is asked whether there are some.
+        values = {
+            v: self._hashing(pa.array(own))[0] if v in value_join else _NOT_COMPARED
+            for v, own in probe_row.values.items()
+        }
         return self._candidates.values.partners(values, value_join, asked, -UNBOUNDED)
 
     def probe_of(self, probe_row: ProbeRow, found: Partners) -> Probe:

@@ -64,7 +64,7 @@ def _documents() -> list[str]:
 
 @pytest.mark.parametrize(
     ("source", "stream"),
-    some([(BY_ELEMENTS, "P"), (BY_ELEMENTS, "S"), (BY_STEPS, "S"), (DRAWN, "P")], 2),
+    some([(BY_ELEMENTS, "P"), (BY_ELEMENTS, "S"), (BY_STEPS, "S"), (DRAWN, "P")], 1),
 )
 def test_statements_come_go_pause_and_look_back(source: str, stream: str) -> None:
     query = f"SELECT <n>{{count()}}</n> FROM {source.format(s=stream)} MATCH ANY"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from itertools import chain
 
+from support.examples import size
+
 import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
@@ -47,7 +49,7 @@ def document(number: int, chance: random.Random) -> Document:
 
 
 def test_together_agrees_with_alone() -> None:
-    for seed in range(3):
+    for seed in range(size(1, 3)):
         together = lines([*TEXTS], random.Random(seed))
         alone = [line for name in sorted(TEXTS) for line in lines([name], random.Random(seed))]
         assert together == alone

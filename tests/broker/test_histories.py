@@ -42,14 +42,14 @@ def test_a_history_finds_what_the_oracle_finds_for_each_stretch(first_seed: int)
 
 def test_thresholds_of_similarity_come_and_go_and_look_back() -> None:
     found = 0
-    for seed in range(examples(6)):
+    for seed in range(examples(3)):
         found += len(assert_right(similar_history(seed), random_way(seed, [DEFAULT_ENGINE])))
     assert found > 5
 
 
 def test_runs_stay_right_when_queries_come_and_go_and_look_back() -> None:
     found = 0
-    for seed in range(32, 32 + examples(5)):
+    for seed in range(32, 32 + examples(3)):
         found += len(assert_right(repeated_history(seed), random_way(seed, [DEFAULT_ENGINE])))
     assert found > 5
 

@@ -119,7 +119,7 @@ def test_a_stratum_may_have_no_tuples_that_are_apart() -> None:
         "decided": "S//i->a NEXT {b/t > a/t, 20 m} S//i->b",
     }
     one, other = (
-        Running(texts, UNLIMITED, Way(limits=limits)).feed(documents(), 1)
+        Running(texts, UNLIMITED, Way(limits=limits)).feed(documents(25), 1)
         for limits in (LOOKED_UP, IN_COLUMNS)
     )
     assert sorted(one.lines) == sorted(other.lines) != []

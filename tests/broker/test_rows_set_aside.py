@@ -70,7 +70,7 @@ def lines(queries: list[RegisteredQuery], found: list[Document], batch: int) -> 
     return sorted(rows)
 
 
-@pytest.mark.parametrize("name", some(STATEMENTS, 5))
+@pytest.mark.parametrize("name", some(STATEMENTS, 3))
 def test_rows_are_those_of_matches_that_are_all_made(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

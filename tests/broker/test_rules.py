@@ -38,7 +38,7 @@ def test_an_engine_gives_what_a_case_expects(name: str) -> None:
     _check(ALL[name], run_tables)
 
 
-@pytest.mark.parametrize("name", some(ALL, 12))
+@pytest.mark.parametrize("name", some(ALL, 8))
 def test_it_does_so_document_by_document_and_after_every_restart(name: str) -> None:
     case = parse_case(ALL[name])
     cut = run_tables(case, batch_size=1, restarts=range(1, len(case.lines)))
