@@ -61,7 +61,7 @@ def decided(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> list[tupl
     return found
 
 
-@pytest.mark.parametrize(("point", "visit"), some(product(doomed.POINTS, [2, 5]), 2))
+@pytest.mark.parametrize(("point", "visit"), some(product(doomed.POINTS, [2, 5]), 1))
 def test_a_kill_at_a_commit_point_changes_nothing_that_is_decided(
     forks: Forks, tmp_path: Path, decided: list[tuple[object, ...]], point: str, visit: int
 ) -> None:
@@ -79,7 +79,7 @@ def ruled(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[
     return found
 
 
-@pytest.mark.parametrize(("point", "visit"), some(product(doomed.POINTS, [1, 2, 5]), 2))
+@pytest.mark.parametrize(("point", "visit"), some(product(doomed.POINTS, [1, 2, 5]), 1))
 def test_a_kill_at_a_commit_point_changes_no_cell_and_nothing_that_is_learned(
     forks: Forks, tmp_path: Path, ruled: list[tuple[object, ...]], point: str, visit: int
 ) -> None:

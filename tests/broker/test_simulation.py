@@ -24,7 +24,7 @@ def crashes_of(seeds: Iterable[int], place: Path, kind: simulation.Kind = StandI
 def test_a_history_with_crashes_finds_exactly_the_matches_of_its_documents(
     tmp_path: Path,
 ) -> None:
-    assert crashes_of(range(examples(4)), tmp_path) > 0
+    assert crashes_of(range(examples(6)), tmp_path) > 0
 
 
 @pytest.mark.slow
