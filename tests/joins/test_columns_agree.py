@@ -63,7 +63,7 @@ def in_columns(case: Case, cut: random.Random) -> list[str]:
     return lines(run_engine(case, batch_size=batch_size, restart_after=restart, limits=limits))
 
 
-@pytest.mark.parametrize("name", some(ALL, 6))
+@pytest.mark.parametrize("name", some(ALL, 4))
 def test_cases_of_runs_are_found_alike(name: str) -> None:
     case = parse_case(ALL[name])
     assert in_columns(case, random.Random(name)) == lines(run_engine(case, limits=ONE_BY_ONE))
@@ -71,7 +71,7 @@ def test_cases_of_runs_are_found_alike(name: str) -> None:
 
 def test_chains_over_numbers_are_found_alike() -> None:
     wrong: list[int] = []
-    for seed in range(examples(7)):
+    for seed in range(examples(4)):
         case = parse_case(column_case(RandomChooser(seed)))
         found = in_columns(case, random.Random(seed))
         if found != lines(run_engine(case, limits=ONE_BY_ONE)):
@@ -81,7 +81,7 @@ def test_chains_over_numbers_are_found_alike() -> None:
 
 def test_chains_over_numbers_are_as_the_oracle_says() -> None:
     wrong: list[int] = []
-    for seed in range(1_000, 1_000 + examples(4)):
+    for seed in range(1_000, 1_000 + examples(3)):
         case = parse_case(column_case(RandomChooser(seed)))
         if in_columns(case, random.Random(seed)) != lines(run_oracle(case)):
             wrong.append(seed)
@@ -90,7 +90,7 @@ def test_chains_over_numbers_are_as_the_oracle_says() -> None:
 
 def test_repetitions_behind_next_are_as_the_oracle_says() -> None:
     wrong: list[int] = []
-    for seed in range(2_000, 2_000 + examples(4)):
+    for seed in range(2_000, 2_000 + examples(3)):
         case = parse_case(column_run_case(RandomChooser(seed)))
         expected = lines(run_oracle(case))
         if in_columns(case, random.Random(seed)) != expected:
@@ -162,7 +162,7 @@ BEHIND_NEXT = (
 )
 
 
-@pytest.mark.parametrize("text", some(BEHIND_NEXT, 3))
+@pytest.mark.parametrize("text", some(BEHIND_NEXT, 2))
 def test_repetitions_behind_next_are_found_in_columns(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,7 +190,7 @@ def test_what_stands_before_next_may_be_too_many_runs(in_columns: bool) -> None:
     assert pauses == [3]
 
 
-@pytest.mark.parametrize("text", some(TEXTS, 3))
+@pytest.mark.parametrize("text", some(TEXTS, 2))
 def test_texts_that_are_compared_are_those_that_the_oracle_compares(text: str) -> None:
     chance = random.Random(text)
     case = case_of_texts(text, chance)

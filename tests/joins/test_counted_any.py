@@ -171,7 +171,7 @@ def test_a_chain_of_more_matches_than_can_be_listed_is_counted() -> None:
     assert found[-1].output == f"<n>{sum(2**count - 1 for count in between)}</n>"
 
 
-@pytest.mark.parametrize("source", some(SOURCES, 14))
+@pytest.mark.parametrize("source", some(SOURCES, 9))
 def test_listed_are_counted_are_the_paths_of_the_graphs(source: str) -> None:
     documents = stream_of_kinds(0)
     grace = "GRACE 100 s"
@@ -189,7 +189,7 @@ def test_listed_are_counted_are_the_paths_of_the_graphs(source: str) -> None:
         assert Counter(path for match in graphs for path in paths(match)) == found
 
 
-@pytest.mark.parametrize("source", some(SOURCES, 5))
+@pytest.mark.parametrize("source", some(SOURCES, 3))
 def test_matches_are_counted_as_they_are_drawn(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,7 +260,7 @@ def test_batches_shards_and_what_is_forgotten_do_not_show(
 
 def test_chains_are_counted_as_the_oracle_says() -> None:
     wrong: list[int] = []
-    for seed in range(examples(12)):
+    for seed in range(examples(7)):
         case = parse_case(counted_any_case(RandomChooser(seed)))
         cut = random.Random(seed)
         batch_size, restart = cut.randint(1, 3), cut.randint(0, len(case.lines) - 1)

@@ -69,7 +69,7 @@ def test_what_is_decided_is_what_the_oracle_decides(
     """Whenever words are ordered anew, and whatever is forgotten."""
     monkeypatch.setattr(textsets, "FIRST_SETS", first_sets)
     wrong: list[int] = []
-    for seed in range(examples(7)):
+    for seed in range(examples(4)):
         case = parse_case(decided_similar_case(RandomChooser(seed)))
         cut = random.Random(seed)
         batch_size, restart = cut.randint(1, 4), cut.randint(0, len(case.lines) - 1)
@@ -81,7 +81,7 @@ def test_what_is_decided_is_what_the_oracle_decides(
     assert not wrong, "cases of decided_similar_case(RandomChooser(seed)) with these seeds"
 
 
-@pytest.mark.parametrize("text", some(TOGETHER, 5))
+@pytest.mark.parametrize("text", some(TOGETHER, 3))
 def test_thresholds_come_and_go(text: str) -> None:
     """Each hears all from where it comes, whatever the others ask for."""
     [query] = xscl.parse(text, id="q")

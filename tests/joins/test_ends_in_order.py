@@ -22,7 +22,7 @@ ROWS = ["WINDOW 0 s", "WINDOW 3 s HAVING count() > 3"]
 _decide_ends = CountedRunEvaluation.decide_ends
 
 
-@pytest.mark.parametrize("source", some(SOURCES, 3))
+@pytest.mark.parametrize("source", some(SOURCES, 2))
 def test_elements_in_order_are_counted_as_one_by_one(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -33,7 +33,7 @@ def test_elements_in_order_are_counted_as_one_by_one(
         taken[found is not None] += 1
         return found
 
-    for seed in range(examples(4)):
+    for seed in range(examples(3)):
         chance = random.Random(seed)
         grace, batch = chance.choice([0, 0, 3]), chance.choice([1, 3, 20])
         rows = ROWS[seed % 2]
@@ -51,7 +51,7 @@ def test_elements_in_order_are_counted_as_one_by_one(
     assert taken[False]
 
 
-@pytest.mark.parametrize("source", some(SOURCES[:9], 3))
+@pytest.mark.parametrize("source", some(SOURCES[:9], 2))
 def test_ends_that_are_no_numbers_to_a_statement_are_tuples(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,7 +46,7 @@ def test_the_sets_of_texts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None
     for base in (wordcolumns.BASE, 1, 0):
         # With such a base many words of one text have the same hash.
         monkeypatch.setattr(wordcolumns, "BASE", base)
-        for seed in range(examples(5)):
+        for seed in range(examples(3)):
             random_ = random.Random(seed)
             texts = [random_text(random_) for _ in range(random_.randint(0, 12))]
             texts.append(
@@ -59,7 +59,7 @@ def test_the_sets_of_texts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    ("measure", "way"), some(product(MEASURES, [(MANY, None), (7, None), (MANY, 40)]), 4)
+    ("measure", "way"), some(product(MEASURES, [(MANY, None), (7, None), (MANY, 40)]), 3)
 )
 def test_the_same_sets_are_similar(
     measure: str, way: tuple[int, int | None], monkeypatch: pytest.MonkeyPatch

@@ -20,7 +20,7 @@ from joins.sequences.counting.sums import SumByKey, asked_of
 ROWS = ["WINDOW 0 s", "WINDOW 3 s HAVING count() > 3"]
 
 
-@pytest.mark.parametrize("source", some(SOURCES, 5))
+@pytest.mark.parametrize("source", some(SOURCES, 3))
 def test_runs_are_counted_as_they_are_drawn(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found: Counter[str] = Counter()
     for seed in range(examples(3)):
@@ -82,7 +82,7 @@ def test_what_was_never_remembered_together_is_drawn(monkeypatch: pytest.MonkeyP
     assert rows == run_engine(asked(statement, text))
 
 
-@pytest.mark.parametrize("source", some(SOURCES[:16], 4))
+@pytest.mark.parametrize("source", some(SOURCES[:16], 3))
 def test_the_newest_of_runs_in_disorder_is_found_without_them(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,7 +48,7 @@ def spread(case: Case, shards: int) -> Callable[[], Processor | None]:
     return lambda: Join(case.lateness_us, shards).processor(None)
 
 
-@pytest.mark.parametrize("name", some(ALL, 15))
+@pytest.mark.parametrize("name", some(ALL, 10))
 def test_shards_find_what_a_case_expects(name: str) -> None:
     check(ALL[name], lambda case: run_engine(case, processors=spread(case, 2)))
 
