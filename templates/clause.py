@@ -28,7 +28,7 @@ from templates.queryclass import QueryClass
 from xscl.evaluation import Condition, compile_condition
 from xscl.functions import to_double
 from xscl.path import Parameter
-from xscl.pattern import Constant, TreePattern, TuplePattern, VariablePair
+from xscl.pattern import Constant, DataForm, TreePattern, TuplePattern, VariablePair
 from xscl.prefilters import Admitted
 from xscl.query import Call, Operand, Residual, Row, SimilarityJoin, term
 from xscl.table import Action
@@ -200,12 +200,17 @@ class Test(NamedTuple):
     operator: str
     data: Data
     is_of_several: bool = False
-    is_spelled: bool = False
+    form: DataForm = DataForm.PLAIN
 
     @property
     def looks_in_texts(self) -> bool:
         """Whether it holds of a text that has its data in it: a word, or one of several numbers."""
         return self.operator in TEXT_TESTS or (self.operator == "=" and self.is_of_several)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether its data are those of an assignment."""
+        return isinstance(self.data, (Parameter, Formula))
 
     @property
     def excludes(self) -> bool:
@@ -222,7 +227,7 @@ class Test(NamedTuple):
     @property
     def is_of_strings(self) -> bool:
         """Whether a parameter here must be given a string."""
-        if self.is_spelled or (self.operator == "=" and self.is_of_several):
+        if self.form is not DataForm.PLAIN or (self.operator == "=" and self.is_of_several):
             return False
         operator = self.operator.removeprefix(NEGATED)
         return self.place != WINDOW and operator in ("=", "!=", NONE_OF, *TEXT_TESTS)
@@ -230,7 +235,7 @@ class Test(NamedTuple):
     @property
     def is_of_numbers(self) -> bool:
         """Whether a parameter here must be given a number, or a length of time."""
-        return self.place == BAR
+        return self.place == BAR or self.form is DataForm.XPATH_NUMBER_ONLY
 
 
 def terms_tested(tested: Sequence[Place | Number]) -> tuple[str, ...]:
@@ -311,7 +316,7 @@ class Clause:
     the operator and those below it, added up.  It `reads_common` where an operand is the stream of
     a clause that is common, and it `has_holders` where instances of an operand may be others'
     alone: tuples of such a stream, or documents that fit `constants`, tests of its box against
-    numbers and words that are written out, for somebody else.
+    values of nodes, where they are `written` out, for somebody else.
     """
 
     query_class: QueryClass
@@ -349,7 +354,12 @@ class Clause:
     def has_holders(self) -> bool:
         """Whether it says whose an instance is that it joins."""
         is_pair = len(self.sources) > 1 and not self.deciding
-        return (self.reads_common and not self.deciding) or (is_pair and bool(self.constants))
+        return (self.reads_common and not self.deciding) or (is_pair and bool(self.written))
+
+    @property
+    def written(self) -> tuple[Test, ...]:
+        """The constants that are written out; whoever is given others has all documents."""
+        return tuple([test for test in self.constants if not test.is_given])
 
     @property
     def tested_terms(self) -> tuple[str, ...]:

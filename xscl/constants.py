@@ -104,6 +104,9 @@ def tested_parameter(
     if len([*condition_parameters(predicate)]) != 1:
         return None
     match predicate:
+        case Comparison(XPathNumber() as operand, operator, Parameter() as given):
+            # Of numbers as texts: of what is none `!=` holds.
+            return Prefilter((operand,), "equals" if operator == "=" else operator), given
         case Comparison(operand, operator, Parameter(name) as given):
             if operator == "=" and name in texts:
                 return Prefilter((operand,), "equals"), given

@@ -4,7 +4,7 @@ What compares data may stand deeper: `[entry[@k][contains(title, 'w')]]` asks of
 `[contains(entry[@k]/title, 'w')]` asks of its titles.  Both hold if some title of some entry does.
 So one condition behind the last position of its step comes out of its brackets, and the values that
 it compares are those of all nodes that pass the rest.  Which one, where there are several, is that
-in which statements most likely differ.  A number of XPath 1.0 that is compared with a constant,
+in which statements most likely differ.  A number of XPath 1.0 that is compared with data,
 `[count(tag) > 3]`, is a value of its node as well.
 """
 
@@ -61,6 +61,8 @@ def _compared(number: XPathNumber, operator: str, constant: Value) -> Comparison
 
     There `!=` holds of what is no number: so it compares texts, in which equal numbers are equal.
     """
+    if isinstance(constant, Parameter):
+        return Comparison(number, operator, constant)
     if not isinstance(constant, Literal):
         return None
     wanted = as_number(constant.value)

@@ -26,6 +26,7 @@ of each step.  Nodes of equal definitions bind the same document nodes; evaluati
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple, TypeGuard
 
 from xscl.path import Axis, Condition, NodeTest, Parameter
@@ -36,6 +37,7 @@ from xscl.query import Derived, PathFrom, VariableValue, operand_variables
 __all__ = [
     "DOCUMENT",
     "Constant",
+    "DataForm",
     "DataTest",
     "PatternNode",
     "Prefilter",
@@ -56,18 +58,29 @@ Constant = str | Parameter
 INEQUALITIES = ("<", "<=", ">", ">=")
 
 
+class DataForm(Enum):
+    """What data are held against a value as, and so must be what a parameter is given.
+
+    A string, or a number by a bound; a number as `spell_number` writes it; the number that XPath
+    1.0 reads in them.  Where not even one that is none may be compared, this needs a number.
+    """
+
+    PLAIN = "plain"
+    SPELLED = "spelled"
+    XPATH_NUMBER = "number of XPath 1.0"
+    XPATH_NUMBER_ONLY = "number of XPath 1.0 that is one"
+
+
 class DataTest(NamedTuple):
     """What a node's value is held against: `=`, `!=`, an inequality, `contains` or the like.
 
     A text may stand for several values (`Values`): then the test holds if it does for one of them.
-    Where it `is_spelled` the value is a number as `spell_number` writes it, and so must be that of
-    a parameter.
     """
 
     operator: str
     data: Constant | float
     is_of_several: bool = False
-    is_spelled: bool = False
+    form: DataForm = DataForm.PLAIN
 
     @property
     def is_equality(self) -> bool:

@@ -29,13 +29,22 @@ from xscl.path import (
     Step,
     StringTest,
     Value,
+    XPathNumber,
     binding_paths,
     condition_parameters,
     conjuncts,
     counts_positions,
     value_paths,
 )
-from xscl.pattern import DOCUMENT, DataTest, PatternNode, TreePattern, derivation, term_variable
+from xscl.pattern import (
+    DOCUMENT,
+    DataForm,
+    DataTest,
+    PatternNode,
+    TreePattern,
+    derivation,
+    term_variable,
+)
 from xscl.prefilters import Admitted, Prefilter, Values, ValuesKind, spell_number
 from xscl.query import Block, Derived, PathFrom
 from xscl.query import Call as DerivedCall
@@ -133,16 +142,26 @@ class _Node:
         tests: dict[Values, list[DataTest]] = {}
         for prefilter, data in sorted((*self.admitted, *self.given), key=repr):
             values = prefilter.values
-            is_spelled = values.kind is ValuesKind.ONLY
-            if is_spelled and not isinstance(data, Parameter):
+            form = _data_form(prefilter)
+            if form is DataForm.SPELLED and not isinstance(data, Parameter):
                 data = spell_number(to_double(data))
             operator = (NEGATED if prefilter.is_negated else "") + prefilter.operator
             is_of_several = values.kind in (ValuesKind.ALL, ValuesKind.EVEN_NONE)
-            test = DataTest(operator, data, is_of_several, is_spelled)
+            test = DataTest(operator, data, is_of_several, form)
             tests.setdefault(values, []).append(test)
         for values, own in tests.items():
             distinct = tuple(dict.fromkeys(own))
             yield _Node(index, Axis.SELF, NodeTest(ANY), tests=distinct, derivation=values)
+
+
+def _data_form(prefilter: Prefilter) -> DataForm:
+    """Return what data are held against the values of a prefilter as."""
+    if prefilter.values.kind is ValuesKind.ONLY:
+        return DataForm.SPELLED
+    if not isinstance(prefilter.operands[0], XPathNumber):
+        return DataForm.PLAIN
+    # What is no number passes no bound, and fails none.
+    return DataForm.XPATH_NUMBER_ONLY if prefilter.holds_of_none else DataForm.XPATH_NUMBER
 
 
 class _Split(NamedTuple):

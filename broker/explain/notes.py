@@ -198,7 +198,7 @@ def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[Sha
     match condition:
         case Opaque(expression, is_positional=is_positional):
             place, what = ", position and size" if is_positional else "", "condition"
-            if condition.compared and admitted_constant(condition) is not None:
+            if condition.compared and _is_data(condition):
                 expression, what = condition.compared[0], "number"
             yield SharingNote(
                 "opaque",

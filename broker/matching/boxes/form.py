@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 from broker.matching.boxes.index import LOOSE, Box
 from templates.clause import NONE_OF, OTHER_NUMBER, Clause, Formula, Number, Place, Solution, Test
 from templates.computed import LARGEST_SOLVED
-from xscl.functions import to_double
+from xscl.functions import spell, to_double
 from xscl.path import Parameter
-from xscl.pattern import INEQUALITIES
+from xscl.pattern import INEQUALITIES, DataForm
 from xscl.prefilters import spell_number
-from xscl.texttests import NEGATED, TEXT_TESTS
+from xscl.texttests import IN_NO_TEXT, NEGATED, TEXT_TESTS
+from xscl.xpath1numbers import as_number
 
 __all__ = ["BoundPlace", "Form", "box_of", "of_value"]
 
@@ -124,7 +125,7 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
         operator, data = test.operator, test.data
         given: Any = data
         if isinstance(data, Parameter):
-            given = values[data.name]
+            given = _as_read(values[data.name], test)
         elif isinstance(data, Formula):
             given = data.number(values)
         if operator in INEQUALITIES:
@@ -137,7 +138,7 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
         elif operator == "=":
             equal.append(str(given))
         elif operator == "!=":
-            is_number = test.is_spelled and not isinstance(given, str)
+            is_number = test.form is DataForm.SPELLED and not isinstance(given, str)
             excluded.append(spell_number(given) if is_number else str(given))
         elif operator == OTHER_NUMBER:
             excluded.append(spell_number(to_double(given)))
@@ -147,3 +148,14 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
             (taken if operator == NONE_OF else words).append(str(given))
     sets = (*taken, *unwanted)
     return Box((*equal, *words), tuple(excluded), tuple(bounds), window_us, point, sets)
+
+
+def _as_read(given: Any, test: Test) -> Any:
+    """Return what a parameter is given as its test reads it."""
+    if test.form not in (DataForm.XPATH_NUMBER, DataForm.XPATH_NUMBER_ONLY):
+        return given
+    number = as_number(given if isinstance(given, str) else float(given))
+    if test.operator in INEQUALITIES:
+        return number
+    # No number is equal to what is none.
+    return spell(number) if number == number else IN_NO_TEXT

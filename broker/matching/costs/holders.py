@@ -47,7 +47,7 @@ class StreamHolders:
             for source, instances in zip(clause.sources, (left, right), strict=True)
             if source.below is not None and source.below.is_common
         ]
-        if clause.constants:
+        if clause.written:
             asked.append(self._of_documents(query_class, (left, right), positions))
 
         def has(holder: int) -> Flags:
@@ -66,8 +66,8 @@ class StreamHolders:
         row = None
         for use in self._fan_out.uses_of(query_class):
             row = use.clause.query_class.row
-            clauses.setdefault(use.holder, {})[use.clause.constants] = None
-            for test in use.clause.constants:
+            clauses.setdefault(use.holder, {})[use.clause.written] = None
+            for test in use.clause.written:
                 assert isinstance(test.place, Place)
                 tests.setdefault(test.place, {})[test] = None
         rows_of_join = self._rows()
