@@ -14,7 +14,7 @@ channel; Hong 2009, chapter 5).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from functools import lru_cache
@@ -25,10 +25,11 @@ from templates.elementnumbers import calculate
 from templates.factor import Factor
 from templates.lengths import NO_LENGTH, LongestSum
 from templates.queryclass import QueryClass
+from xscl.disjunctions import OTHER_NUMBER, DataForm, Disjunction
 from xscl.evaluation import Condition, compile_condition
 from xscl.functions import to_double
 from xscl.path import Parameter
-from xscl.pattern import Constant, DataForm, TreePattern, TuplePattern, VariablePair
+from xscl.pattern import Constant, TreePattern, TuplePattern, VariablePair
 from xscl.prefilters import Admitted
 from xscl.query import Call, Operand, Residual, Row, SimilarityJoin, term
 from xscl.table import Action
@@ -100,10 +101,6 @@ TAKEN = Place(-4, -1)
 
 DURATION = Place(-5, -1)
 """How long the interval of a tuple is, in microseconds."""
-
-
-OTHER_NUMBER = "another number than"
-"""The operator of a test that a value is a number, and not equal to one: `!=` with a number."""
 
 
 class Excluded(IntEnum):
@@ -186,7 +183,7 @@ class Formula(NamedTuple):
         return float(calculate(self.operand, lambda read: to_double(values[term(read)[1:]])))
 
 
-Data = Constant | float | Formula
+Data = Constant | float | Formula | Disjunction
 """What is held against a tuple, whatever the tuple is."""
 
 Number = Measured | Computed | Solution
@@ -210,7 +207,7 @@ class Test(NamedTuple):
     @property
     def is_given(self) -> bool:
         """Whether its data are those of an assignment."""
-        return isinstance(self.data, (Parameter, Formula))
+        return isinstance(self.data, (Parameter, Formula, Disjunction))
 
     @property
     def excludes(self) -> bool:
@@ -223,6 +220,14 @@ class Test(NamedTuple):
         if self.operator == OTHER_NUMBER:
             return Excluded.NUMBER
         return Excluded.ONE_OF_SEVERAL if self.is_of_several else Excluded.STRING
+
+    def typed(self) -> Iterator[tuple[str, bool]]:
+        """Yield the parameters that must be given a string, and those that must not be."""
+        if isinstance(self.data, Disjunction):
+            given = self.data.parameters()
+            yield from ((each.name, True) for each, test in given if test.is_of_strings)
+        elif isinstance(self.data, Parameter) and (self.is_of_strings or self.is_of_numbers):
+            yield self.data.name, self.is_of_strings
 
     @property
     def is_of_strings(self) -> bool:

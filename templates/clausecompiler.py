@@ -505,8 +505,8 @@ class Compiler:
         stream = stream_name(clause, tested, owner, has_data=has_data)
         pattern = TuplePattern(stream, (*clause.carried, *terms_tested(tested)))
         self.patterns.append(pattern)
-        words = [test.data for test in clause.box if test.looks_in_texts]
-        has_several = self.has_choices or any(isinstance(each, Parameter) for each in words)
+        words = [test for test in clause.box if test.looks_in_texts]
+        has_several = self.has_choices or any(test.is_given for test in words)
         clause.hand_on(
             stream,
             self.catalog.add(pattern),

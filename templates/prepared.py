@@ -20,6 +20,7 @@ from templates.clause import Alternative, Clause, Measured
 from templates.decision import Conjunction, Decided, Decision, DecisionKind
 from templates.rundecision import DecidedRuns
 from xscl.counting import counts_chain, is_counted
+from xscl.disjunctions import Disjunction
 from xscl.path import Parameter, condition_parameters
 from xscl.pattern import INEQUALITIES, PatternNode, TreePattern, Values
 from xscl.query import (
@@ -280,7 +281,9 @@ def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]
 def _data(clause: Clause) -> list[tuple[str, str]]:
     """Return the parameters that the tuples of a clause are held against, each with how."""
     tests = ((t.data, "some " * t.is_of_several + t.operator) for t in clause.box)
-    return sorted((data.name, how) for data, how in tests if isinstance(data, Parameter))
+    given = [(data.name, how) for data, how in tests if isinstance(data, Parameter)]
+    several = (t for t in clause.box if isinstance(t.data, Disjunction))
+    return sorted([*given, *((repr(each.data), each.operator) for each in several)])
 
 
 def _are_steps(asked: Sequence[list[tuple[str, str]]], most: int) -> bool:

@@ -3,6 +3,7 @@
 Words are found in one pass (`xpath_eval.wordindex`), and so are the literals that expressions need
 (`xscl.requiredliterals`): an expression is run where a text has one of its literals.  What needs
 none, as `[a-z]+`, is run on each text, together with some others (`xpath_eval.expressionsets`).
+Who looks for one of several things (`xscl.disjunctions`) is found by any of them.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
+from xpath_eval.comparedvalues import ComparedValues
 from xpath_eval.expressionsets import ExpressionSets
 from xpath_eval.wordindex import WordIndex
+from xscl.disjunctions import read_disjunction
 from xscl.functions import holds
 from xscl.patterns import Pattern, PatternError, compile_pattern
+from xscl.prefilters import tag
 from xscl.requiredliterals import required_literals
+from xscl.texttests import EITHER, TEXT_TESTS
 
 __all__ = ["TextIndex"]
 
@@ -44,7 +49,10 @@ class _Expression(Generic[T]):
 
 
 class TextIndex(Generic[T]):
-    """What is looked for in texts by operators of `xscl.texttests.TEXT_TESTS`, and by whom."""
+    """What is looked for in texts by operators of `xscl.texttests.TEXT_TESTS`, and by whom.
+
+    Each of several things may be one that is compared, and of an operand of its own.
+    """
 
     def __init__(self) -> None:
         self._words = WordIndex[T]()
@@ -52,12 +60,19 @@ class TextIndex(Generic[T]):
         self._literals = WordIndex[_Expression[T]]()
         self._folded = WordIndex[_Expression[T]]()
         self._without = ExpressionSets[_Expression[T]]()
+        self._compared = ComparedValues[T]()
+        self._of_operands: dict[str, TextIndex[T]] = {}
 
     def __len__(self) -> int:
-        return len(self._words) + len(self._expressions)
+        own = len(self._words) + len(self._expressions) + len(self._compared)
+        return own + sum(map(len, self._of_operands.values()))
 
     def add(self, operator: str, sought: str, who: T) -> None:
         """Let somebody look for a word, or a regular expression."""
+        if operator == EITHER:
+            for place, own, data in read_disjunction(sought):
+                self._of_operand(place)._add(own, data, who)
+            return
         function, _, flags = operator.partition("/")
         if function != "matches":
             self._words.add(function, sought, who)
@@ -73,6 +88,10 @@ class TextIndex(Generic[T]):
 
     def remove(self, operator: str, sought: str, who: T) -> None:
         """Undo `add`."""
+        if operator == EITHER:
+            for place, own, data in read_disjunction(sought):
+                self._of_operand(place)._remove(own, data, who)
+            return
         function, _, flags = operator.partition("/")
         if function != "matches":
             self._words.remove(function, sought, who)
@@ -84,6 +103,28 @@ class TextIndex(Generic[T]):
             for literal in expression.literals:
                 self._index_of(flags).remove("contains", literal, expression)
             self._without.remove(expression)
+
+    def _add(self, operator: str, data: str | float, who: T) -> None:
+        """Let somebody look for a text, or compare with a value."""
+        if operator in TEXT_TESTS:
+            self.add(operator, str(data), who)
+        else:
+            self._compared.add(operator, data, who)
+
+    def _remove(self, operator: str, data: str | float, who: T) -> None:
+        if operator in TEXT_TESTS:
+            self.remove(operator, str(data), who)
+        else:
+            self._compared.remove(operator, data, who)
+
+    def _of_operand(self, place: int) -> TextIndex[T]:
+        """Return what is looked for in values of one of several operands; of the only one all."""
+        if place < 0:
+            return self
+        own = self._of_operands.get(tag(place))
+        if own is None:
+            own = self._of_operands[tag(place)] = TextIndex()
+        return own
 
     def _run_on_each_text(self, expression: _Expression[T]) -> None:
         pattern = expression.compiled()
@@ -100,6 +141,10 @@ class TextIndex(Generic[T]):
         if self._expressions:
             for expression in self._fitting(text):
                 found.update(expression.who)
+        if len(self._compared):
+            found.update(*self._compared.passed(text))
+        if (own := self._of_operands.get(text[:1])) is not None:
+            own.find(text[1:], found)
 
     def has_any(self, text: str) -> bool:
         """Return whether the text has anything that somebody looks for."""
@@ -108,7 +153,12 @@ class TextIndex(Generic[T]):
             self._words.find(text, found)
             if found:
                 return True
-        return any(True for _ in self._fitting(text)) if self._expressions else False
+        if self._expressions and any(True for _ in self._fitting(text)):
+            return True
+        if len(self._compared) and any(self._compared.passed(text)):
+            return True
+        own = self._of_operands.get(text[:1])
+        return own is not None and own.has_any(text[1:])
 
     def _fitting(self, text: str) -> Iterator[_Expression[T]]:
         """Yield the expressions that fit a text."""

@@ -1,18 +1,17 @@
 """Conditions of steps whose constants and parameters may be data of the values that they test.
 
-What is asked of texts with `or` is one regular expression: `[c = 'a' or contains(c, 'b')]` is
-`[matches(c, '^a$|b')]`.  Of several operands each value has a character in front that says whose it
-is, and the expression asks for it.
+What is asked with `or` is one text that says all of it (`xscl.disjunctions`).  Of several operands
+each value has a character in front that says whose it is.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterator, Sequence
 
+from xscl.disjunctions import OTHER_NUMBER, DataForm, Disjunction, OperandTest
 from xscl.functions import spell
-from xscl.hoisting import hoist
+from xscl.hoisting import disjuncts, hoist
 from xscl.path import (
     Comparison,
     Condition,
@@ -29,15 +28,19 @@ from xscl.path import (
     condition_parameters,
     conjuncts,
 )
-from xscl.prefilters import OPERANDS_MAX, Admitted, Prefilter, tag
-from xscl.texttests import IN_NO_TEXT, TEXT_TESTS, text_test
+from xscl.prefilters import OPERANDS_MAX, Admitted, Prefilter
+from xscl.texttests import EITHER, IN_NO_TEXT, TEXT_TESTS, text_test
 
 __all__ = [
+    "Given",
     "admitted_constant",
     "breadth_of_constants",
     "exclude_constants",
     "tested_parameter",
 ]
+
+Given = tuple[Prefilter, Parameter | Disjunction]
+"""A condition of values, and what an assignment gives for its data."""
 
 
 def admitted_constant(predicate: Condition) -> Admitted | None:
@@ -79,8 +82,10 @@ def _negated(condition: Condition) -> Admitted | None:
             return Prefilter((operand,), _BEYOND[operator], holds_of_none=True), number
         case StringTest():
             found = _admitted(condition)
+        case Comparison() | Or():
+            found = _choice(disjuncts(condition))
         case _:
-            found = _choice(_disjuncts(condition))
+            return None
     return None if found is None else (found[0]._replace(is_negated=True), found[1])
 
 
@@ -88,20 +93,17 @@ _BEYOND = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 """Where a number is that is not within a bound."""
 
 
-def _disjuncts(condition: Condition) -> Sequence[Condition]:
-    return condition.conditions if isinstance(condition, Or) else (condition,)
-
-
-def tested_parameter(
-    predicate: Condition, texts: Collection[str]
-) -> tuple[Prefilter, Parameter] | None:
-    """Return a predicate as a condition of its node's values with a parameter; None if it is none.
+def tested_parameter(predicate: Condition, texts: Collection[str]) -> Given | None:
+    """Return a predicate as a condition of its node's values with parameters; None if it is none.
 
     Stage 1 knows nothing of the values of parameters, so of the prefilter only its values are
     asked for.  `texts` are the parameters that stand for strings.
     """
-    predicate = hoist(predicate)
-    if len([*condition_parameters(predicate)]) != 1:
+    return _given(hoist(predicate), texts)
+
+
+def _given(predicate: Condition, texts: Collection[str]) -> Given | None:
+    if not any(condition_parameters(predicate)):
         return None
     match predicate:
         case Comparison(XPathNumber() as operand, operator, Parameter() as given):
@@ -115,13 +117,15 @@ def tested_parameter(
         case StringTest(function, operand, Parameter() as given, flags):
             found = text_test(function, flags)
             return (Prefilter((operand,), found), given) if found else None
+        case Or(conditions):
+            return _either(conditions, texts)
         case Not(Comparison(operand, operator, Parameter() as given)) if operator in _BEYOND:
             return Prefilter((operand,), _BEYOND[operator], holds_of_none=True), given
-        case Not(StringTest() | Comparison(operator="=") as inner):
-            tested = tested_parameter(inner, texts)
-            if tested is None or tested[0].operator not in TEXT_TESTS:
-                return None
-            return tested[0]._replace(is_negated=True), tested[1]
+        case Not(StringTest() | Comparison() | Or() as inner):
+            tested = _given(inner, texts)
+            if tested is not None and tested[0].operator not in TEXT_TESTS:
+                tested = _either((inner,), texts)
+            return None if tested is None else (tested[0]._replace(is_negated=True), tested[1])
     return None
 
 
@@ -155,46 +159,51 @@ def _breadth(prefilter: Prefilter) -> int:
 
 
 def _choice(conditions: Sequence[Condition]) -> Admitted | None:
-    """Return tests of texts, one of which must hold, as one expression; None with others."""
-    tests = [_text_test(each) for each in conditions]
-    match tests:
-        case [(operand, "=", text)]:
-            return Prefilter((operand,), "equals"), text
-    operands = tuple(sorted({test[0] for test in tests if test is not None}, key=repr))
-    parts: list[str] = []
-    for test in tests:
-        if test is None or len(operands) > OPERANDS_MAX:
-            return None
-        operand, function, text = test
-        if function == "matches" and len(operands) > 1:
-            return None
-        in_front = tag(operands.index(operand)) if len(operands) > 1 else ""
-        parts.append(_expression(function, text, in_front))
-    # With flag s a dot is any character.
-    operator = "matches/s" if len(operands) > 1 else "matches"
-    return Prefilter(operands, operator), "|".join(sorted(set(parts)))
+    """Return tests of constants, one of which must hold, as one; None with others."""
+    found = _either(conditions, ())
+    if found is None or any(found[1].parameters()):
+        return None
+    prefilter, either = found
+    match either.tests:
+        case [OperandTest(_, operator, str() as text)] if operator in TEXT_TESTS:
+            return prefilter._replace(operator=operator), text
+    return prefilter, either.text({})
 
 
-def _text_test(condition: Condition) -> tuple[Value, str, str] | None:
-    """Return the operand, function and text of a test of texts without flags."""
+def _either(
+    conditions: Sequence[Condition], texts: Collection[str]
+) -> tuple[Prefilter, Disjunction] | None:
+    """Return tests of values, one of which must hold, as data of them; None with others."""
+    tests = [_operand_test(each, texts) for each in conditions]
+    known = [test for test in tests if test is not None]
+    operands = tuple(sorted({operand for operand, *_ in known}, key=repr))
+    if len(known) < len(tests) or len(operands) > OPERANDS_MAX:
+        return None
+    places = {each: i if len(operands) > 1 else -1 for i, each in enumerate(operands)}
+    asked = [OperandTest(places[each[0]], *each[1:]) for each in known]
+    return Prefilter(operands, EITHER), Disjunction(tuple(asked))
+
+
+_Asked = tuple[Value, str, str | float | Parameter, DataForm]
+
+
+def _operand_test(condition: Condition, texts: Collection[str]) -> _Asked | None:
+    """Return the operand of a comparison or test with data, and what is asked of it."""
+    form = DataForm.PLAIN
     match condition:
-        case Comparison(operand, "=", Literal(str() as text)):
-            function = "="
+        case Comparison(XPathNumber() as operand, operator, Parameter() as data):
+            form = DataForm.XPATH_NUMBER
+            return operand, "equals" if operator == "=" else operator, data, form
         case Comparison(XPathNumber() as operand, "=", Literal(float() as number)):
-            function, text = "=", spell(number)
-        case StringTest(function, operand, Literal(str() as text), ""):
-            pass
-        case _:
-            return None
-    return None if IN_NO_TEXT in text else (operand, function, text)
-
-
-def _expression(function: str, text: str, in_front: str) -> str:
-    """Return an expression that fits what passes a test, with something in front."""
-    if function == "matches":
-        return f"(?:{text})"
-    literal = re.sub(r"[\\|.?*+{}()\[\]^$]", r"\\\g<0>", text)
-    start = f"^{in_front}" if in_front or function in ("=", "starts-with") else ""
-    between = ".*" if in_front and function in ("contains", "ends-with") else ""
-    end = "$" if function in ("=", "ends-with") else ""
-    return start + between + literal + end
+            return operand, "equals", spell(number), form
+        case Comparison(operand, ("=" | "!=") as operator, Literal(data) | (Parameter() as data)):
+            is_text = data.name in texts if isinstance(data, Parameter) else isinstance(data, str)
+            if operator == "=":
+                return operand, "equals" if is_text else "=", data, form
+            return operand, "!=" if is_text else OTHER_NUMBER, data, form
+        case Comparison(operand, operator, Literal(data) | (Parameter() as data)):
+            return operand, operator, data, form
+        case StringTest(function, operand, Literal(str() as data) | (Parameter() as data), flags):
+            found = text_test(function, flags)
+            return (operand, found, data, form) if found else None
+    return None

@@ -35,7 +35,7 @@ from xscl.path import (
 )
 from xscl.xpath1numbers import as_number
 
-__all__ = ["hoist"]
+__all__ = ["disjuncts", "hoist"]
 
 
 def hoist(condition: Condition) -> Condition:
@@ -50,10 +50,16 @@ def hoist(condition: Condition) -> Condition:
             value = XPathNumber(Path(()), number, condition.namespaces)
             return _compared(value, operator, constant) or condition
         case Or(conditions):
-            return Or(tuple(map(hoist, conditions)))
+            hoisted = map(hoist, conditions)
+            return Or(tuple(one for each in hoisted for one in disjuncts(each)))
         case Not(inner):
             return Not(hoist(inner))
     return condition
+
+
+def disjuncts(condition: Condition) -> tuple[Condition, ...]:
+    """Return conditions of which one must hold."""
+    return condition.conditions if isinstance(condition, Or) else (condition,)
 
 
 def _compared(number: XPathNumber, operator: str, constant: Value) -> Comparison | None:
@@ -98,7 +104,7 @@ def _rank(condition: Condition) -> int:
         case StringTest(_, left, right):
             rank = 3
         case Or(conditions):
-            return min(0 if (each := _rank(one)) == 2 else each for one in conditions)
+            return min(map(_rank, conditions))
         case _:
             return 0
     if len([*value_paths(left)]) != 1:

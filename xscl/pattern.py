@@ -26,9 +26,9 @@ of each step.  Nodes of equal definitions bind the same document nodes; evaluati
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import NamedTuple, TypeGuard
 
+from xscl.disjunctions import DataForm, Disjunction
 from xscl.path import Axis, Condition, NodeTest, Parameter
 from xscl.prefilters import Admitted, Prefilter, Values
 from xscl.query import Call as DerivedCall
@@ -37,7 +37,6 @@ from xscl.query import Derived, PathFrom, VariableValue, operand_variables
 __all__ = [
     "DOCUMENT",
     "Constant",
-    "DataForm",
     "DataTest",
     "PatternNode",
     "Prefilter",
@@ -58,19 +57,6 @@ Constant = str | Parameter
 INEQUALITIES = ("<", "<=", ">", ">=")
 
 
-class DataForm(Enum):
-    """What data are held against a value as, and so must be what a parameter is given.
-
-    A string, or a number by a bound; a number as `spell_number` writes it; the number that XPath
-    1.0 reads in them.  Where not even one that is none may be compared, this needs a number.
-    """
-
-    PLAIN = "plain"
-    SPELLED = "spelled"
-    XPATH_NUMBER = "number of XPath 1.0"
-    XPATH_NUMBER_ONLY = "number of XPath 1.0 that is one"
-
-
 class DataTest(NamedTuple):
     """What a node's value is held against: `=`, `!=`, an inequality, `contains` or the like.
 
@@ -78,7 +64,7 @@ class DataTest(NamedTuple):
     """
 
     operator: str
-    data: Constant | float
+    data: Constant | float | Disjunction
     is_of_several: bool = False
     form: DataForm = DataForm.PLAIN
 
@@ -127,7 +113,7 @@ class PatternNode:
         return (*own, self.prefilters) if self.prefilters else own
 
 
-def _is_constant(data: Constant | float) -> TypeGuard[Constant]:
+def _is_constant(data: Constant | float | Disjunction) -> TypeGuard[Constant]:
     return isinstance(data, (str, Parameter))
 
 

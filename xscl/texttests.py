@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from itertools import combinations
 
-__all__ = ["IN_NO_TEXT", "NEGATED", "TEXT_TESTS", "text_test"]
+__all__ = ["EITHER", "IN_NO_TEXT", "NEGATED", "TEXT_TESTS", "text_test"]
+
+EITHER = "either"
+"""The operator of several tests of which one must hold (`xscl.disjunctions`)."""
 
 TEXT_TESTS = frozenset(
     [
+        EITHER,
         "contains",
         "equals",
         "starts-with",

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from xscl.constants import admitted_constant, tested_parameter
+from xscl.constants import Given, admitted_constant, tested_parameter
+from xscl.disjunctions import DataForm, Disjunction
 from xscl.functions import to_double
 from xscl.hoisting import hoist
 from xscl.path import (
@@ -38,7 +39,6 @@ from xscl.path import (
 )
 from xscl.pattern import (
     DOCUMENT,
-    DataForm,
     DataTest,
     PatternNode,
     TreePattern,
@@ -119,7 +119,7 @@ class _Node:
     tests: tuple[DataTest, ...] = ()
     derivation: Derived | PathFrom | Values | None = None
     admitted: tuple[Admitted, ...] = ()
-    given: tuple[tuple[Prefilter, Parameter], ...] = ()
+    given: tuple[Given, ...] = ()
 
     def made(self) -> PatternNode:
         """Return the node as it is now."""
@@ -143,7 +143,7 @@ class _Node:
         for prefilter, data in sorted((*self.admitted, *self.given), key=repr):
             values = prefilter.values
             form = _data_form(prefilter)
-            if form is DataForm.SPELLED and not isinstance(data, Parameter):
+            if form is DataForm.SPELLED and not isinstance(data, (Parameter, Disjunction)):
                 data = spell_number(to_double(data))
             operator = (NEGATED if prefilter.is_negated else "") + prefilter.operator
             is_of_several = values.kind in (ValuesKind.ALL, ValuesKind.EVEN_NONE)
@@ -174,7 +174,7 @@ class _Split(NamedTuple):
     branches: tuple[Condition, ...] = ()
     tests: tuple[DataTest, ...] = ()
     admitted: tuple[Admitted, ...] = ()
-    given: tuple[tuple[Prefilter, Parameter], ...] = ()
+    given: tuple[Given, ...] = ()
 
 
 _NOTHING = _Split()
@@ -286,7 +286,7 @@ class _Builder:
         uncounted: list[Condition] = []
         tests: list[DataTest] = []
         admitted: list[Admitted] = []
-        given: list[tuple[Prefilter, Parameter]] = []
+        given: list[Given] = []
         for predicate in predicates[counting:]:
             if isinstance(predicate, Exists) and self._binds(predicate.path):
                 branches.append(predicate)
@@ -322,7 +322,7 @@ class _Builder:
             return None
         return None if any(condition_parameters(stripped)) else found
 
-    def _given(self, predicate: Condition) -> tuple[Prefilter, Parameter] | None:
+    def _given(self, predicate: Condition) -> Given | None:
         """Return a predicate as a test of values with a parameter; None if it is none."""
         if any(map(self._binds, binding_paths(predicate))):
             return None

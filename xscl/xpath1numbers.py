@@ -12,7 +12,9 @@ from xscl.canonical import render_number
 __all__ = ["as_number"]
 
 
-@lru_cache(maxsize=4_096)
+_EXACT_BELOW = 1e15
+
+
 def as_number(constant: str | float) -> float:
     """Return a constant as the number that XPath 1.0 reads in it, in the text of a condition.
 
@@ -21,6 +23,13 @@ def as_number(constant: str | float) -> float:
     >>> as_number("12"), as_number(" -1. "), as_number("+1"), as_number("INF")
     (12.0, -1.0, nan, nan)
     """
+    # Whole numbers are what their digits add up to.
+    is_whole = not isinstance(constant, str) and constant % 1 == 0 and abs(constant) < _EXACT_BELOW
+    return constant + 0.0 if is_whole else _read(constant)  # type: ignore[operator]
+
+
+@lru_cache(maxsize=4_096)
+def _read(constant: str | float) -> float:
     text = constant if isinstance(constant, str) else render_number(constant)
     try:
         found = etree.XPath("number($text)")(etree.Element("anywhere"), text=text)

@@ -13,6 +13,7 @@ from broker.explain.quantities import (
     spell_duration,
 )
 from xscl.canonical import render_number, render_string
+from xscl.disjunctions import OTHER_NUMBER
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.path import (
     ANY,
@@ -304,7 +305,7 @@ def spell_comparison(comparison: ValueJoin | Residual, labels: dict[str, str] | 
 
 def spell_operator(operator: str) -> str:
     """Return the operator of a test as a query has it, where it has one."""
-    return operator.replace("equals", "=")
+    return operator.replace("equals", "=").replace(OTHER_NUMBER, "!=")
 
 
 def spell_filters(filters: Sequence[Condition]) -> str:

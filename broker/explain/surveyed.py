@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from broker.explain.decisions import joined_clauses
@@ -26,13 +26,15 @@ from broker.explain.spelling import (
     spell_operator,
     spell_prefilter,
     spell_step,
+    spell_value,
 )
 from templates.clause import Alternative, Clause
 from templates.ordered import blocks_of, operators_of
 from xpath_eval.catalog import PatternCatalog
+from xscl.disjunctions import Disjunction, OperandTest, read_disjunction
 from xscl.durations import render_duration
-from xscl.path import Parameter
-from xscl.pattern import DataTest, TreePattern
+from xscl.path import Parameter, Value
+from xscl.pattern import DataTest, PatternNode, TreePattern, Values
 from xscl.query import (
     Disjunct,
     Operand,
@@ -45,6 +47,7 @@ from xscl.query import (
     term,
 )
 from xscl.sequence import blocks_below
+from xscl.texttests import EITHER, NEGATED
 
 __all__ = ["SurveyedDecisions", "SurveyedQuery", "given_window_us"]
 
@@ -166,7 +169,7 @@ class SurveyedQuery:
                     called=called,
                     filters=(*map(spell_condition, node.filters), *shared),
                     constants=tuple(map(_constant, node.constants)),
-                    tests=tuple(_spell_test(t) for t in node.tests if not t.is_equality),
+                    tests=tuple(_spell_test(t, node) for t in node.tests if not t.is_equality),
                     is_block_root=not roots.isdisjoint(node.terms),
                     survives=number in kept,
                 )
@@ -303,9 +306,28 @@ def given_window_us(clause: Clause) -> int:
     return clause.window_us if isinstance(clause.window_us, int) else 0
 
 
-def _spell_test(test: DataTest) -> str:
-    data = test.data if isinstance(test.data, float) else _constant(test.data)
-    return f"{spell_operator(test.operator)} {spell_constant(data)}"
+def _spell_test(test: DataTest, node: PatternNode) -> str:
+    operator, data = test.operator, test.data
+    if operator.removeprefix(NEGATED) != EITHER:
+        assert not isinstance(data, Disjunction), "it is of several tests"
+        given = data if isinstance(data, float) else _constant(data)
+        return f"{spell_operator(operator)} {spell_constant(given)}"
+    assert isinstance(node.derivation, Values)
+    parts = data.tests if isinstance(data, Disjunction) else _read(data)
+    operands = node.derivation.operands
+    spelled = " or ".join(_spell_operand_test(part, operands) for part in parts)
+    return f"{operator.removesuffix(EITHER)}{spelled}"
+
+
+def _spell_operand_test(test: OperandTest, operands: Sequence[Value]) -> str:
+    of_operand = f"{spell_value(operands[test.place])} " if test.place >= 0 else ""
+    given = test.data if isinstance(test.data, float) else _constant(test.data)
+    return f"{of_operand}{spell_operator(test.operator)} {spell_constant(given)}"
+
+
+def _read(data: object) -> list[OperandTest]:
+    assert isinstance(data, str)
+    return [OperandTest(*each) for each in read_disjunction(data)]
 
 
 def _constant(constant: str | Parameter) -> str:

@@ -164,8 +164,20 @@ class Blocks:
         return mood.choice(CONDITIONS)[0].format(self._path())
 
     def _given(self, names: Names) -> str:
+        """Return a condition with parameters, in which words may join several."""
+        mood = self._mood
+        if mood.chance(70):
+            return self._given_once(names)
+        form = mood.choice(("{} or {}", "not({} or {})", "not({})", "{} or p > 1", "{} and {}"))
+        return form.format(*(self._given_once(names) for _ in range(form.count("{}"))))
+
+    def _given_once(self, names: Names) -> str:
         """Return a condition with a parameter: a string, a number, or either."""
         mood, path = self._mood, self._path()
+        if mood.chance(20):
+            number = mood.choice(("count({})", "sum({})", "{} * 2", "string-length({}) - 1"))
+            data = names.parameter([mood.choice((2, "2", 3)), mood.choice((1, "x", 2))])
+            return f"{number.format(path)} {mood.choice(COMPARISONS)} {data}"
         if mood.chance(30):
             function = mood.choice(("contains", "matches"))
             return f"{function}({path}, {names.parameter(['x', 'y'])})"

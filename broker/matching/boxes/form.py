@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from broker.matching.boxes.index import LOOSE, Box
 from templates.clause import NONE_OF, OTHER_NUMBER, Clause, Formula, Number, Place, Solution, Test
 from templates.computed import LARGEST_SOLVED
-from xscl.functions import spell, to_double
+from xscl.disjunctions import DataForm, Disjunction
+from xscl.functions import to_double
 from xscl.path import Parameter
-from xscl.pattern import INEQUALITIES, DataForm
+from xscl.pattern import INEQUALITIES
 from xscl.prefilters import spell_number
-from xscl.texttests import IN_NO_TEXT, NEGATED, TEXT_TESTS
-from xscl.xpath1numbers import as_number
+from xscl.texttests import NEGATED, TEXT_TESTS
 
 __all__ = ["BoundPlace", "Form", "box_of", "of_value"]
 
@@ -125,9 +125,11 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
         operator, data = test.operator, test.data
         given: Any = data
         if isinstance(data, Parameter):
-            given = _as_read(values[data.name], test)
+            given = test.form.read(values[data.name], operator)
         elif isinstance(data, Formula):
             given = data.number(values)
+        elif isinstance(data, Disjunction):
+            given = data.text(values)
         if operator in INEQUALITIES:
             bound = to_double(given) if isinstance(given, str) else float(given)
             bound = -bound if operator[0] == ">" else bound
@@ -148,14 +150,3 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
             (taken if operator == NONE_OF else words).append(str(given))
     sets = (*taken, *unwanted)
     return Box((*equal, *words), tuple(excluded), tuple(bounds), window_us, point, sets)
-
-
-def _as_read(given: Any, test: Test) -> Any:
-    """Return what a parameter is given as its test reads it."""
-    if test.form not in (DataForm.XPATH_NUMBER, DataForm.XPATH_NUMBER_ONLY):
-        return given
-    number = as_number(given if isinstance(given, str) else float(given))
-    if test.operator in INEQUALITIES:
-        return number
-    # No number is equal to what is none.
-    return spell(number) if number == number else IN_NO_TEXT

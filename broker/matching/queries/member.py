@@ -10,7 +10,6 @@ from broker.matching.queries.handedon import HandedOn
 from broker.matching.queries.registration import Assignment, RegisteredQuery
 from broker.matching.uses import Topic, Use
 from templates.clause import Alternative, Clause
-from xscl.path import Parameter
 from xscl.query import INFINITE_US, Query, SelectKind
 from xscl.substitution import parameters_in
 
@@ -261,11 +260,11 @@ def typed(alternatives: Sequence[Alternative]) -> frozenset[tuple[str, bool]]:
     The former are held against a string, the latter against what is decided in steps.
     """
     return frozenset(
-        (test.data.name, test.is_of_strings)
+        typed
         for alternative in alternatives
         for clause in alternative.clauses
         for test in clause.box
-        if (test.is_of_strings or test.is_of_numbers) and isinstance(test.data, Parameter)
+        for typed in test.typed()
     )
 
 
