@@ -16,7 +16,8 @@ from generators.choosers import Chooser
 __all__ = ["FOCI", "Mood"]
 
 FOCI = (
-    *("function",) * 14,
+    *("function",) * 13,
+    "given",
     *("condition",) * 14,
     *("residual",) * 8,
     *("term",) * 8,
@@ -27,7 +28,10 @@ FOCI = (
     *("axis", "key", "register", "empty", "crowd") * 2,
     *("stream", "symmetric", "select", "unjoined", "single"),
 )
-"""The constructs that a case can be about, each as often as there are kinds of it to try."""
+"""The constructs that a case can be about, each as often as there are kinds of it to try.
+
+`given` is about parameters, too: joined by words, and held against numbers of XPath 1.0.
+"""
 
 T = TypeVar("T")
 
@@ -35,14 +39,17 @@ T = TypeVar("T")
 class Mood:
     """Makes choices that fit the case; `wild` percent of cases are wild.
 
-    `has_revisions` says that a query of the case asks for revisions.
+    `has_revisions` says that a query of the case asks for revisions; a case that `joins_parameters`
+    is about these.
     """
 
     def __init__(self, chooser: Chooser, *, wild: int, foci: Sequence[str]) -> None:
         self._choose = chooser
         self.has_revisions = False
         self.is_wild = self.chance(wild)
-        self._focus = "" if self.is_wild or self.chance(15) else chooser.choice(foci)
+        focus = "" if self.is_wild or self.chance(15) else chooser.choice(foci)
+        self.joins_parameters = focus == "given"
+        self._focus = "parameter" if self.joins_parameters else focus
 
     def choice(self, items: Sequence[T]) -> T:
         """Return one of the items."""

@@ -11,6 +11,9 @@ __all__ = ["COMPARISONS", "Blocks", "Names"]
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
+NUMBERS = ("count({})", "sum({})", "{} * 2", "string-length({}) - 1")
+CALCULATED = ("{} > p * {}", "count({}) * {} <= 2", "{} * 2 + {} = 4", "{1} div count({0}) >= 1")
+
 CONDITIONS: Sequence[tuple[str, Sequence[str]]] = (
     ("{}", ()),
     ("not({})", ()),
@@ -166,7 +169,7 @@ class Blocks:
     def _given(self, names: Names) -> str:
         """Return a condition with parameters, in which words may join several."""
         mood = self._mood
-        if mood.chance(70):
+        if not mood.joins_parameters or mood.chance(20):
             return self._given_once(names)
         form = mood.choice(("{} or {}", "not({} or {})", "not({})", "{} or p > 1", "{} and {}"))
         return form.format(*(self._given_once(names) for _ in range(form.count("{}"))))
@@ -174,10 +177,13 @@ class Blocks:
     def _given_once(self, names: Names) -> str:
         """Return a condition with a parameter: a string, a number, or either."""
         mood, path = self._mood, self._path()
-        if mood.chance(20):
-            number = mood.choice(("count({})", "sum({})", "{} * 2", "string-length({}) - 1"))
+        if mood.joins_parameters and mood.chance(40):
+            number = mood.choice(NUMBERS)
             data = names.parameter([mood.choice((2, "2", 3)), mood.choice((1, "x", 2))])
             return f"{number.format(path)} {mood.choice(COMPARISONS)} {data}"
+        if mood.joins_parameters and mood.chance(25):
+            number = names.parameter([mood.choice((2, "2", 3)), mood.choice((1, "x", 2, 0))])
+            return mood.choice(CALCULATED).format(path, number)
         if mood.chance(30):
             function = mood.choice(("contains", "matches"))
             return f"{function}({path}, {names.parameter(['x', 'y'])})"
