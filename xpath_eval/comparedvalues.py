@@ -22,7 +22,7 @@ _PASSED: dict[str, Callable[[Sequence[float], float], slice]] = {
 """Which of some bounds, in ascending order, a number passes."""
 
 
-class _Compared(Generic[T]):
+class _OfOperator(Generic[T]):
     """The data of one operator, each with who compares texts with it."""
 
     __slots__ = ("_ordered", "who")
@@ -58,7 +58,7 @@ class ComparedValues(Generic[T]):
     """What texts are compared with by inequalities, `=` and `OTHER_NUMBER`, and `!=` as texts."""
 
     def __init__(self) -> None:
-        self._by_operator: dict[str, _Compared[T]] = {}
+        self._by_operator: dict[str, _OfOperator[T]] = {}
         self._size = 0
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ class ComparedValues(Generic[T]):
     def add(self, operator: str, data: str | float, who: T) -> None:
         """Let somebody compare texts with a value; what is no number is passed by none."""
         if data == data:
-            self._by_operator.setdefault(operator, _Compared()).add(data, who)
+            self._by_operator.setdefault(operator, _OfOperator()).add(data, who)
             self._size += 1
 
     def remove(self, operator: str, data: str | float, who: T) -> None:
