@@ -99,7 +99,7 @@ def told(broker: Broker) -> list[tuple[int, str]]:
     return [(match.position, match.line) for match in broker.outbox.matches.find(limit=100_000)]
 
 
-@pytest.mark.parametrize("number", range(examples(4)))
+@pytest.mark.parametrize("number", range(examples(2)))
 def test_the_stream_finds_as_much_as_if_it_had_stood_still(number: int, tmp_path: Path) -> None:
     """Two brokers hear the same; one of them makes its state before it registers."""
     case = late_case(number)

@@ -59,7 +59,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str
     return state
 
 
-@pytest.mark.parametrize(("point", "visit"), some(product(POINTS, [1, 2, 3, 5]), 3))
+@pytest.mark.parametrize(("point", "visit"), some(product(POINTS, [1, 2, 3, 5]), 2))
 def test_a_crash_at_a_commit_point_changes_nothing_that_is_given(
     tmp_path: Path, undisturbed: list[tuple[str, str]], point: str, visit: int
 ) -> None:

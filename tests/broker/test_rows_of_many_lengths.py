@@ -83,7 +83,7 @@ def rows(
     return lines
 
 
-@pytest.mark.parametrize("having", some(HAVING, 6))
+@pytest.mark.parametrize("having", some(HAVING, 4))
 def test_rows_of_many_lengths_are_those_of_few(
     having: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

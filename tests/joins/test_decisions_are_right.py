@@ -24,7 +24,7 @@ def test_the_engine_decides_as_a_case_expects(name: str) -> None:
     check(ALL[name], run_engine)
 
 
-@pytest.mark.parametrize("name", some(ALL, 4))
+@pytest.mark.parametrize("name", some(ALL, 3))
 def test_it_decides_so_document_by_document_and_after_a_restart(name: str) -> None:
     check(ALL[name], partial(run_engine, batch_size=1, restart_after=2))
 
@@ -38,7 +38,7 @@ def test_shards_decide_so_too(name: str) -> None:
     check(ALL[name], in_shards)
 
 
-@pytest.mark.parametrize("name", some(ALL, 4))
+@pytest.mark.parametrize("name", some(ALL, 3))
 def test_it_decides_so_in_pieces(name: str) -> None:
     check(ALL[name], partial(run_engine, batch_size=3, limits=TINY))
 

@@ -175,7 +175,7 @@ HAVING = (
 )
 
 
-@pytest.mark.parametrize(("source", "having"), some(product([COMPARED[0], COMPARED[2]], HAVING), 6))
+@pytest.mark.parametrize(("source", "having"), some(product([COMPARED[0], COMPARED[2]], HAVING), 4))
 def test_what_bounds_leave_open_is_counted(
     source: str, having: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
