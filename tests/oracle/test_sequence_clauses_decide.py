@@ -15,15 +15,16 @@ from generators.sequence_clauses import SEQUENCE_CLAUSES
 from support.kit import parse_case
 from support.runners import run_oracle
 
-TELLING: dict[Callable[[RandomChooser], str], tuple[int, ...]] = {
-    column_run_case: (0, 3, 4, 9),
-    column_case: (5, 12, 16, 34, 43, 45, 50, 82, 139),
-    run_case: (3, 18, 28, 55, 140),
-    ordered_case: (5, 12),
-    outcome_case: (2, 18, 23, 62, 73, 76, 79, 220, 284, 288, 303, 527),
-    counted_case: (3, 8, 14, 21, 46),
-}
-"""Seeds of cases in which each clause decides."""
+TELLING: tuple[tuple[Callable[[RandomChooser], str], tuple[int, ...]], ...] = (
+    (column_run_case, (0, 3, 4, 9)),
+    (column_case, (5, 12, 16, 45, 82, 139)),
+    (run_case, (18, 28, 55)),
+    (ordered_case, (5, 12)),
+    (outcome_case, (2, 18, 23, 62, 76, 79, 220, 284, 288, 303, 527)),
+    (counted_case, (3, 8, 46)),
+    (column_case, (34, 43, 50)),
+)
+"""Seeds of cases in which each clause decides; where the oracle takes long, few are left to ask."""
 
 OF_A_WINDOW = """query q
     S//a FOLLOWED BY {, 9 s} S//b UNLESS {, 1 s} S//c GRACE 0 s
@@ -39,7 +40,7 @@ tick 4 00:10:00
 def test_every_clause_of_sequences_decides_in_a_generated_case() -> None:
     coverage = Coverage()
     undecided = list(SEQUENCE_CLAUSES)
-    generated = [kind(RandomChooser(seed)) for kind, seeds in TELLING.items() for seed in seeds]
+    generated = [kind(RandomChooser(seed)) for kind, seeds in TELLING for seed in seeds]
     for text in (OF_A_WINDOW, *generated):
         case = parse_case(text)
         coverage.add(case, run_oracle(case), undecided)
