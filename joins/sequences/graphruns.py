@@ -12,9 +12,11 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import itemgetter
 
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
+from joins.sequences.lefts import Left, Lefts, Place
 from joins.sequences.rungraph import Grown, RunGraph
 from joins.sequences.runparts import DecidedRun, Head, Part
 from joins.sequences.runs import RunEvaluation
@@ -34,6 +36,9 @@ class _Begun:
     known: set[int] = field(default_factory=set)
 
 
+_POSITION = itemgetter(0)
+
+
 def _until_us(begun: _Begun) -> int:
     return begun.until_us
 
@@ -41,9 +46,15 @@ def _until_us(begun: _Begun) -> int:
 class GraphRunEvaluation(RunEvaluation):
     """The elements and graphs of one repetition."""
 
-    def __init__(self, decision: RunDecision, lateness_us: int, limits: RunLimits) -> None:
-        super().__init__(decision, lateness_us, limits)
-        self._graphs: dict[tuple[int, tuple[str, ...]], list[_Begun]] = {}
+    def __init__(
+        self,
+        decision: RunDecision,
+        lateness_us: int,
+        limits: RunLimits,
+        lefts: Lefts,
+    ) -> None:
+        super().__init__(decision, lateness_us, limits, lefts)
+        self._graphs: dict[Place, list[_Begun]] = {}
         self._graphs_size = 0
 
     def __len__(self) -> int:
@@ -51,16 +62,26 @@ class GraphRunEvaluation(RunEvaluation):
 
     def _any(self) -> Iterator[DecidedRun]:
         """Yield the runs that have a part which is new, document by document."""
-        new = [(part, True) for part in self._left.take_new()]
-        new += [(part, False) for part in self._elements.take_new()]
-        new.sort(key=lambda each: each[0].position)
-        for docid, parts in groupby(new, key=lambda each: each[0].docid):
+        elements = self._elements.take_new()
+        latest_us: dict[Place, int] = {}
+        for part in elements:
+            for place in self._places_of(part):
+                known = [each.end_us for each in self._entered.get(place, ())[-1:]]
+                latest_us[place] = max(part.end_us, latest_us.get(place, part.end_us), *known)
+        new: list[tuple[tuple[int, int, str], Left | Part]] = [
+            (left.part.position, left) for left in self._lefts.at_hand(latest_us)
+        ]
+        new += [(part.position, part) for part in elements]
+        new.sort(key=_POSITION)
+        for docid, coming in groupby(new, key=lambda each: each[0][0]):
             if self.limit is not None and docid >= self.limit:
                 return
             grown = [
                 each
-                for part, is_left in parts
-                for each in (self._begin_behind(part) if is_left else self._grow_by(part))
+                for _, one in coming
+                for each in (
+                    self._begin_behind(one) if isinstance(one, Left) else self._grow_by(one)
+                )
             ]
             counted = sum(count for _, _, count in grown)
             longest = max((one.node.longest for _, one, _ in grown), default=0)
@@ -69,28 +90,34 @@ class GraphRunEvaluation(RunEvaluation):
                 return
             for begun, one, _ in grown:
                 head = begun.head
-                for elements in one.runs():
-                    yield DecidedRun(Head(head.begin, head.left, elements, {}, docid), None)
+                for run in one.runs():
+                    yield DecidedRun(Head(head.begin, head.left, run, {}, docid), None)
 
-    def _begin_behind(self, left: Part) -> Iterator[tuple[_Begun, Grown, int]]:
+    def _begin_behind(self, left: Left) -> Iterator[tuple[_Begun, Grown, int]]:
         """Yield what the elements that are there become behind a tuple that came."""
-        for number, conditions in enumerate(self._begins):
-            if conditions.rows(left):
-                head = Head(number, left, (), {}, left.docid)
-                until_us = min(
-                    left.start_us + self.decision.within_us,
-                    left.end_us + self.decision.window_us,
-                    UNBOUNDED,
-                )
-                begun = self._graph(head, left, until_us)
-                for part in self._known(head):
-                    yield from self._add(begun, part, begins=self._fits(head, part))
-                # Other ways to begin ask the same of each element.
-                break
+        head = Head(left.begin, left.part, (), {}, left.part.docid)
+        known = [part for part in self._known(head) if self._may_stand(head, left.part, part)]
+        begun = self._graph_behind(left) if known else None
+        for part in known:
+            assert begun is not None
+            yield from self._add(begun, part, begins=self._asked.fits(head, part))
+
+    def _graph_behind(self, left: Left) -> _Begun:
+        """Return a new graph of the runs behind a tuple, which elements will find."""
+        part, decision = left.part, self.decision
+        until_us = min(part.start_us + decision.within_us, part.end_us + decision.window_us)
+        head = Head(left.begin, part, (), {}, part.docid)
+        self._lefts.note_head(part)
+        return self._graph(head, part, min(until_us, UNBOUNDED))
 
     def _grow_by(self, part: Part) -> Iterator[tuple[_Begun, Grown, int]]:
         """Yield what an element that came adds to each graph."""
         places = self._enter(part)
+        for before in self._lefts.before(places, part):
+            head = Head(before.begin, before.part, (), {}, 0)
+            is_there = before.part.position <= part.position
+            if is_there and self._may_stand(head, before.part, part):
+                self._graph_behind(before)
         found: dict[int, _Begun] = {}
         for place in places:
             graphs = self._graphs.get(place, [])
@@ -98,12 +125,12 @@ class GraphRunEvaluation(RunEvaluation):
                 found[id(begun)] = begun
         for begun in found.values():
             left = begun.head.left
-            begins = left is not None and self._fits(begun.head, part)
+            begins = left is not None and self._asked.fits(begun.head, part)
             yield from self._add(begun, part, begins=begins)
         if self.decision.is_leading:
             for number in range(len(self._begins)):
                 empty = Head(number, None, (), {}, 0)
-                if self._fits(empty, part):
+                if self._asked.fits(empty, part):
                     head = Head(number, None, (part,), {}, part.docid)
                     until_us = min(part.start_us + self.decision.within_us, UNBOUNDED)
                     begun = self._graph(head, part, until_us)
@@ -129,16 +156,11 @@ class GraphRunEvaluation(RunEvaluation):
         self, begun: _Begun, part: Part, *, begins: bool
     ) -> Iterator[tuple[_Begun, Grown, int]]:
         """Yield an element that was added to a graph, with the number of its runs, if it may be."""
-        first, decision = begun.first, self.decision
-        if first is not part:
-            if part.start_us <= first.end_us or id(part) in begun.known:
-                return
-            if part.end_us - first.start_us > decision.within_us:
-                return
-            if begun.head.left is not None and part.end_us - first.end_us > decision.window_us:
-                return
-            if not self._meet(first, part):
-                return
+        first = begun.first
+        if first is not part and (
+            id(part) in begun.known or not self._may_stand(begun.head, first, part)
+        ):
+            return
         begun.known.add(id(part))
         self._graphs_size += 1
         node = begun.anchor.add(part, next(self._serial), begins=begins)
@@ -146,6 +168,16 @@ class GraphRunEvaluation(RunEvaluation):
         count = one.count() if node.ways else 0
         if count:
             yield begun, one, count
+
+    def _may_stand(self, head: Head, first: Part, part: Part) -> bool:
+        """Return whether an element may be somewhere in a run that begins with another tuple."""
+        decision = self.decision
+        return (
+            part.start_us > first.end_us
+            and part.end_us - first.start_us <= decision.within_us
+            and (head.left is None or part.end_us - first.end_us <= decision.window_us)
+            and self._asked.meet(first, part)
+        )
 
     def _forget(self, before_us: int) -> None:
         super()._forget(before_us)

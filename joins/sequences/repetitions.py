@@ -17,6 +17,7 @@ from joins.memory.instance import read_instances
 from joins.memory.shapes import tuple_edges
 from joins.memory.slots import Ints
 from joins.memory.tupletable import ClassTuple, TupleTable
+from joins.sequences.awake import Awake
 from joins.sequences.batch import DecidingBatch
 from joins.sequences.counting.found import EndsInOrder, FoundGraph
 from joins.sequences.lockstep.batchrows import BatchRows
@@ -36,6 +37,7 @@ from joins.sequences.runevaluations import (
 )
 from joins.sequences.runrows import ChainRows, Documents, FoundRows, GraphRows, in_order
 from joins.sequences.runs import RunEvaluation
+from joins.sequences.sharedlefts import SharedLefts
 from templates.chaincode import ChainProgram
 from templates.chaindecision import ChainDecision, DecidedChains
 from templates.runchains import in_columns
@@ -71,13 +73,15 @@ class Repetitions:
         # A decision is large: to look one up costs more than what it does in a batch.
         self._of_class: dict[int, AnyEvaluation] = {}
         self._tables: list[RunTable] = []
-        self._one_by_one: list[RowEvaluation] = []
         self._leaving: list[AnyDecision] = []
+        self._lefts = SharedLefts(limits)
         self._read_by: dict[str, list[RowEvaluation]] = {}
         self._read_by_columns: dict[str, list[RunTable | CountedEvaluation]] = {}
         # The classes of each stratum: of tables, by statement, and the others.
         self._of_tables: dict[int, dict[RunTable, dict[int, list[int]]]] = {}
-        self._beside: dict[int, list[int]] = {}
+        self._beside: dict[int, dict[RowEvaluation, list[int]]] = {}
+        self._awake: Awake[RowEvaluation | RunTable] = Awake()
+        self._over: set[RowEvaluation | RunTable] = set()
         self._are_asked = False
         self._last_identity = 0
         self._documents: dict[int, Documents] = {}
@@ -88,7 +92,7 @@ class Repetitions:
     @property
     def waiting(self) -> int:
         """How many elements wait until they are settled."""
-        return sum(each.waiting for each in (*self._one_by_one, *self._tables))
+        return sum(each.waiting for each in self._awake.waiting)
 
     # -- classes -------------------------------------------------------------------------------
 
@@ -126,7 +130,11 @@ class Repetitions:
         self._of_class = {n: each for n, each in self._of_class.items() if each is not gone}
         if isinstance(gone, ColumnChainEvaluation):
             gone.leave()
-        self._one_by_one = [each for each in self._one_by_one if each is not gone]
+        elif gone is not None:
+            self._awake.leave(gone)
+            self._over.discard(gone)
+            if isinstance(gone, RunEvaluation):
+                gone.leave()
 
     def _shape_of(self, runs: AnyRuns) -> int:
         """Return the shape of runs as instances: a root, and a node for each term."""
@@ -149,14 +157,16 @@ class Repetitions:
             if number not in self._of_class:
                 self._of_class[number] = self._begin(runs)
         in_use = [e.table for e in self._evaluations.values() if is_of_table(e)]
-        self._tables = list(dict.fromkeys(in_use))
-        self._one_by_one = [
-            each
-            for each in self._evaluations.values()
-            if not isinstance(each, ColumnChainEvaluation)
-        ]
+        before, self._tables = self._tables, list(dict.fromkeys(in_use))
+        for table in before:
+            if table not in self._tables:
+                self._awake.leave(table)
+                self._over.discard(table)
+        self._lefts.follow()
         self._read_by, self._read_by_columns = {}, {}
-        for evaluation in self._one_by_one:
+        for evaluation in self._evaluations.values():
+            if isinstance(evaluation, ColumnChainEvaluation):
+                continue
             for stream in evaluation.streams:
                 if isinstance(evaluation, CountedEvaluation) and evaluation.takes_columns:
                     self._read_by_columns.setdefault(stream, []).append(evaluation)
@@ -173,7 +183,7 @@ class Repetitions:
                     of_table = self._of_tables.setdefault(stratum, {}).setdefault(own.table, {})
                     of_table.setdefault(own.number, []).append(number)
                 else:
-                    self._beside.setdefault(stratum, []).append(number)
+                    self._beside.setdefault(stratum, {}).setdefault(own, []).append(number)
 
     def _begin(self, runs: AnyRuns) -> AnyEvaluation:
         """Return what finds runs, which reads what stands before them from now on."""
@@ -198,7 +208,7 @@ class Repetitions:
             stepped = in_columns(decision)
             if stepped is not None and LOOPS.are_ready():
                 return ColumnChainEvaluation(*stepped, self._table(*stepped))
-        return evaluation_of(decision, self._lateness_us, self._limits)
+        return evaluation_of(decision, self._lateness_us, self._limits, self._lefts)
 
     def _table(self, decision: ChainDecision, program: ChainProgram) -> RunTable:
         """Return a table for a chain: one that reads the same elements, before these have come."""
@@ -213,6 +223,8 @@ class Repetitions:
     def begin_batch(self) -> None:
         """Forget how to find out what counted runs of the last batch are made of."""
         self._documents.clear()
+        self._awake.begin_batch()
+        self._lefts.begin_batch()
 
     def documents_of(self, number: int) -> Documents | None:
         """Return what finds the documents of counted runs of the batch; None if they are known."""
@@ -220,7 +232,8 @@ class Repetitions:
 
     def absorb(self, instances: pa.Table, first: int) -> None:
         """Take instances, numbered from `first` on, as elements and as what stands before."""
-        if not self._read_by and not self._read_by_columns:
+        lefts = self._lefts.of_stream
+        if not (self._read_by or self._read_by_columns or lefts):
             return
         streams = instances.column("stream").combine_chunks().dictionary_encode()
         names, of_row = streams.dictionary.to_pylist(), streams.indices.to_numpy()
@@ -234,16 +247,19 @@ class Repetitions:
         if of_tables:
             shared = BatchRows(_some(instances, _of(of_row, of_tables)))
         for reader, own in read.items():
+            self._awake.wake(reader)
             if isinstance(reader, RunTable):
                 reader.absorb(shared)
             else:
                 reader.absorb(_some(instances, _of(of_row, own)))
-        is_read = [name in self._read_by for name in names]
+        is_read = [name in self._read_by or name in lefts for name in names]
         rows = np.flatnonzero(np.array(is_read, np.bool_)[of_row])
         if len(rows):
             for row in read_instances(_some(instances, rows), (first + rows).tolist()):
-                for evaluation in self._read_by[row.stream]:
+                for evaluation in self._read_by.get(row.stream, ()):
                     evaluation.add(row.stream, row)
+                    self._awake.wake(evaluation)
+                self._lefts.add(row.stream, row)
 
     def tables(self, stratum: int, batch: DecidingBatch) -> Iterator[TupleTable]:
         """Yield the tuples of classes that are found in a stratum; their runs become instances."""
@@ -253,12 +269,26 @@ class Repetitions:
                 yield TupleTable.of_tuples(tuples)
 
     def _finding(self, stratum: int, batch: DecidingBatch) -> list[int]:
-        """Return the classes that may find something: of many in columns most do not."""
-        found = [*self._beside.get(stratum, ())]
-        for table, of_statements in self._of_tables.get(stratum, {}).items():
-            for statement in table.finding(batch.clock):
-                found += of_statements.get(statement, ())
+        """Return the classes that may find something: of thousands most do not."""
+        for reader in self._lefts.take_new():
+            assert isinstance(reader, RunEvaluation)
+            self._awake.wake(reader)
+        beside, of_tables = self._beside.get(stratum, {}), self._of_tables.get(stratum, {})
+        found: list[int] = []
+        for each in list(self._awake.at(batch.clock.newest_us)):
+            if not isinstance(each, RunTable):
+                found += beside.get(each, ())
+            elif each in of_tables:
+                for statement in each.finding(batch.clock):
+                    found += of_tables[each].get(statement, ())
+                self._note_decided(each)
         return sorted(found)
+
+    def _note_decided(self, one: RowEvaluation | RunTable) -> None:
+        """Have what has decided sleep until something comes for it, or is settled."""
+        self._awake.has_decided(one)
+        if one.is_over:
+            self._over.add(one)
 
     def _ask(self, takes: Callable[[int], object]) -> None:
         """Have tables note what ends need of elements, where `takes` names a class of theirs."""
@@ -324,10 +354,13 @@ class Repetitions:
             ends = evaluation.decide_ends(batch.clock)
             if ends is not None:
                 batch.found[evaluation] = ends
+                self._note_decided(evaluation)
                 return ends
             found = list(evaluation.decide_graphs(batch.clock))
         else:
             found = list(evaluation.decide(batch.clock))
+        if not isinstance(evaluation, ColumnChainEvaluation):
+            self._note_decided(evaluation)
         batch.found[evaluation] = found = in_order(found, evaluation.limit)
         return found
 
@@ -355,8 +388,7 @@ class Repetitions:
 
     def overruns(self) -> list[Overrun]:
         """Return the uses of classes whose runs are too many from a document on."""
-        is_over = any(each.limit is not None for each in self._one_by_one)
-        if not is_over and not any(table.is_over for table in self._tables):
+        if not self._over:
             return []
         return [
             Overrun(
@@ -374,6 +406,7 @@ class Repetitions:
         ]
 
     def evict(self, horizon_us: int) -> None:
-        """Forget what no run can take any more."""
-        for each in (*self._one_by_one, *self._tables):
+        """Forget what no run can take any more, of what has grown in the batch."""
+        for each in self._awake.decided:
             each.evict(horizon_us)
+        self._lefts.evict(horizon_us)

@@ -63,6 +63,13 @@ class RunConditions:
         row = self.rows(last)[0].terms
         return tuple(row[term].value or "" for term in self.begin.left_keys)
 
+    def look_up_keys(self, head: Head) -> list[Key]:
+        """Return the values, those of SAME among them, under which a run's next element stands."""
+        same = self.same_key(head) or ()
+        if not all(same):
+            return []
+        return [(*same, *key) for key in self.keys_of_head(head)]
+
     def keys_of_head(self, head: Head) -> list[Key]:
         """Return the values under which the next element of a run is looked up."""
         reading = self.step(head, None, self.rows(head.left)[0])

@@ -13,6 +13,7 @@ from joins.sequences.graphruns import GraphRunEvaluation
 from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
 from joins.sequences.runrows import ChainRows, Documents, FoundRows, GraphRows, RunRows
 from joins.sequences.runs import RunEvaluation
+from joins.sequences.sharedlefts import SharedLefts
 from templates.chaindecision import ChainDecision, DecidedChains
 from templates.rundecision import DecidedRuns, RunDecision
 
@@ -43,7 +44,9 @@ def rows_of(number: int, runs: AnyRuns, documents: dict[int, Documents]) -> Foun
     return RunRows(number, runs)
 
 
-def evaluation_of(decision: AnyDecision, lateness_us: int, limits: RunLimits) -> RowEvaluation:
+def evaluation_of(
+    decision: AnyDecision, lateness_us: int, limits: RunLimits, shared: SharedLefts
+) -> RowEvaluation:
     """Return what finds the runs of a decision one by one, or counts them."""
     if isinstance(decision, ChainDecision):
         if decision.counting is not None:
@@ -53,9 +56,10 @@ def evaluation_of(decision: AnyDecision, lateness_us: int, limits: RunLimits) ->
         return ChainEvaluation(decision, lateness_us, limits)
     if decision.counting is not None:
         return CountedRunEvaluation(decision, lateness_us, limits)
+    lefts = shared.of(decision)
     if not decision.is_next and decision.speaks_of_neighbours:
-        return GraphRunEvaluation(decision, lateness_us, limits)
-    return RunEvaluation(decision, lateness_us, limits)
+        return GraphRunEvaluation(decision, lateness_us, limits, lefts)
+    return RunEvaluation(decision, lateness_us, limits, lefts)
 
 
 def is_of_table(evaluation: AnyEvaluation) -> TypeGuard[ColumnChainEvaluation]:

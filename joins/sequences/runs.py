@@ -2,7 +2,8 @@
 
     elements   behind NEXT they enter at the document from which they count: the one that settles
                their end, or their own where that is later; till then they wait, by end
-    heads      a run waits for its next element under the values that the element must have
+    heads      a run waits for its next element under the values that the element must have; one
+               that has only what stands before begins with the first element that it may take
     next       a head takes of all elements that have entered and fit those with the least
                (document, end), and is done: elements that enter later stand behind
     limit      a document that makes too many runs, or too long ones, makes none, nor does a later
@@ -30,20 +31,20 @@ from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
 from joins.sequences.absentunits import AbsentTuples
 from joins.sequences.clock import WatermarkSteps
-from joins.sequences.runconditions import Key, RunConditions
+from joins.sequences.lefts import Left, Lefts, Place
+from joins.sequences.runconditions import RunConditions
 from joins.sequences.runparts import (
     DecidedRun,
     Head,
     Part,
     Parts,
     Roles,
-    is_remembered,
 )
+from joins.sequences.runsteps import RunSteps, same_of
+from joins.sequences.sharedlefts import OwnLefts
 from joins.sequences.waiting import SettlingParts
 from templates.decision import TupleStream
-from templates.rundecision import (
-    RunDecision,
-)
+from templates.rundecision import RunDecision
 
 __all__ = ["RunEvaluation"]
 
@@ -51,18 +52,21 @@ _END = attrgetter("end_us")
 
 
 class RunEvaluation:
-    """The elements and heads of one repetition."""
+    """The elements and heads of one repetition; `lefts` is what stands before it."""
 
-    def __init__(self, decision: RunDecision, lateness_us: int, limits: RunLimits) -> None:
+    def __init__(
+        self, decision: RunDecision, lateness_us: int, limits: RunLimits, lefts: Lefts
+    ) -> None:
         self.decision = decision
+        self._lefts = OwnLefts(decision, lefts)
         self._limits = limits
-        self._lateness_us = lateness_us
-        self._left, self._elements = Parts(), Parts()
+        self._elements = Parts()
         self._begins = [RunConditions(begin, decision) for begin in decision.begins]
+        self._asked = RunSteps(decision, self._begins, lateness_us)
         self._settling = SettlingParts(decision.grace_us)
         self._serial = count()
-        self._entered: dict[tuple[int, Key], list[Part]] = {}
-        self._heads: dict[tuple[int, Key], dict[int, Head]] = {}
+        self._entered: dict[Place, list[Part]] = {}
+        self._heads: dict[Place, dict[int, Head]] = {}
         self._swept = limits.swept_parts
         self._size = 0
         self.limit: int | None = None
@@ -73,9 +77,7 @@ class RunEvaluation:
         ]
         self._undecided: list[tuple[int, int, Head]] = []
         self._roles = Roles()
-        for begin in decision.begins:
-            if begin.left is not None:
-                self.read(begin.left)
+        lefts.readers[self] = None
         for each in decision.elements:
             self._roles.give(each.stream, self._elements)
         for unit in self._absent:
@@ -84,7 +86,7 @@ class RunEvaluation:
                 unit.parts.takes_elements_of(each.stream)
 
     def __len__(self) -> int:
-        return self._size
+        return self._size + len(self._lefts)
 
     @property
     def waiting(self) -> int:
@@ -92,13 +94,32 @@ class RunEvaluation:
         return len(self._settling)
 
     @property
+    def is_over(self) -> bool:
+        """Whether a document makes too many runs."""
+        return self.limit is not None
+
+    @property
+    def due_us(self) -> int | None:
+        """The first time that must be settled before something that waits goes on."""
+        undecided_us = [each[0] + self.decision.grace_us for each in self._undecided[:1]]
+        return min([*self._settling.due_us, *undecided_us], default=None)
+
+    @property
     def streams(self) -> set[str]:
-        """The names of the streams that are read."""
+        """The names of the streams of which rows are elements, or absent."""
         return self._roles.streams
 
     def read(self, stream: TupleStream) -> None:
         """Have rows of a stream stand before the repetition."""
-        self._roles.give(stream, self._left)
+        self._lefts.read(stream)
+
+    def tell(self, left: Left) -> None:
+        """Take note of what came before an element that is there."""
+        self._lefts.tell(left)
+
+    def leave(self) -> None:
+        """Have no more runs."""
+        self._lefts.leave(self)
 
     def add(self, stream: str, row: Instance) -> None:
         """Take a row of a stream."""
@@ -139,35 +160,51 @@ class RunEvaluation:
         conditions = self._begins[one.head.begin]
         return one.docid is not None and conditions.takes_away(one.head, self._absent, one.docid)
 
-    def _begun(self) -> Iterator[Head]:
-        """Yield a run without elements for each new tuple that stands before."""
-        for left in self._left.take_new():
-            for number, conditions in enumerate(self._begins):
-                if conditions.rows(left):
-                    yield Head(number, left, (), conditions.first_folds(left), left.docid)
-                    # Other ways to begin ask the same of each element (`_fits`).
-                    break
+    # -- what stands before --------------------------------------------------------------------
+
+    def _head(self, left: Left) -> Head:
+        """Return a run without elements behind what stands before."""
+        part = left.part
+        return Head(left.begin, part, (), self._begins[left.begin].first_folds(part), part.docid)
+
+    def _begin_before(self, places: Iterable[Place], part: Part) -> None:
+        """Have what stood before an element wait for it, where a run may take it."""
+        for left in self._lefts.before(places, part):
+            head = self._head(left)
+            if not self._lefts.is_new(left) and self._asked.fits(head, part):
+                self._wait(head)
 
     # -- NEXT ----------------------------------------------------------------------------------
 
     def _next(self, clock: WatermarkSteps) -> Iterator[DecidedRun]:
         touched: dict[int, tuple[Head, list[Part]]] = {}
+        latest_us: dict[Place, int] = {}
+        over = self._lefts.over
+        if over is not None:
+            self.limit = min(over, self.limit or over)
         for part in self._entering(clock):
-            for place in self._enter(part):
+            places = self._enter(part)
+            self._begin_before(places, part)
+            for place in places:
+                latest_us[place] = self._entered[place][-1].end_us
                 for head in self._heads.get(place, {}).values():
                     touched.setdefault(id(head), (head, []))[1].append(part)
         for head, parts in touched.values():
             yield from self._advance(head, parts)
-        for head in list(self._begun()):
+        for left in self._lefts.at_hand(latest_us):
+            head = self._head(left)
             if self._is_taken(head):
+                self._lefts.note_head(left.part)
                 yield from self._advance(head, None)
 
     def _is_taken(self, head: Head) -> bool:
         """Return whether a run goes on, or its newest document makes too many."""
         if self.limit is not None and head.docid >= self.limit:
             return False
-        self._head_counts[head.docid] += 1
-        if self._head_counts[head.docid] <= self._limits.heads:
+        # What stands before counts, whether it has a head by now or not.
+        self._head_counts[head.docid] += bool(head.elements)
+        heads = self._head_counts[head.docid] + self._lefts.count(head.docid)
+        if heads <= self._limits.heads:
             return True
         self.limit = head.docid
         return False
@@ -189,7 +226,7 @@ class RunEvaluation:
                 continue
             self._leave(head)
             for part in found:
-                longer = self._longer(head, part)
+                longer = self._asked.longer(head, part)
                 if longer is not None and self._is_taken(longer) and self._takes(longer):
                     docid = max(longer.docid, part.settled)
                     yield DecidedRun(longer, docid)
@@ -205,7 +242,7 @@ class RunEvaluation:
             if best is not None and part.settled > best[0]:
                 break
             at = max(part.entered, last.docid), part.end_us
-            if (best is None or at <= best) and self._fits(head, part):
+            if (best is None or at <= best) and self._asked.fits(head, part):
                 if best is None or at < best:
                     best, found = at, []
                 found.append(part)
@@ -219,7 +256,7 @@ class RunEvaluation:
         New parts come one after the other; with each come the runs that have it, and of the parts
         that are known by then any others.
         """
-        lefts = list(self._begun())
+        latest_us: dict[Place, int] = {}
         if self.decision.is_leading and not self._heads:
             for number, conditions in enumerate(self._begins):
                 self._wait(Head(number, None, (), conditions.first_folds(None), 0))
@@ -227,6 +264,8 @@ class RunEvaluation:
             if self.limit is not None and part.docid >= self.limit:
                 break
             places = self._enter(part)
+            latest_us |= {place: self._entered[place][-1].end_us for place in places}
+            self._begin_before(places, part)
             touched = {
                 id(head): head
                 for place in places
@@ -234,10 +273,11 @@ class RunEvaluation:
             }
             for head in self._fitting(touched.values(), part):
                 yield from self._grow(head, part)
-        for head in lefts:
+        for left in self._lefts.at_hand(latest_us):
+            head = self._head(left)
             self._wait(head)
             for part in self._known(head):
-                if self._fits(head, part):
+                if self._asked.fits(head, part):
                     yield from self._grow(head, part)
 
     def _fitting(self, heads: Iterable[Head], part: Part) -> list[Head]:
@@ -245,7 +285,7 @@ class RunEvaluation:
         found: list[Head] = []
         most = self._limits.runs - self._counts[part.docid]
         for head in heads:
-            if self._fits(head, part):
+            if self._asked.fits(head, part):
                 found.append(head)
                 if len(found) > most:
                     self.limit = part.docid
@@ -254,13 +294,13 @@ class RunEvaluation:
 
     def _grow(self, head: Head, part: Part) -> Iterator[DecidedRun]:
         """Yield a run with one element more, and with all that are known behind it."""
-        longer = self._longer(head, part)
+        longer = self._asked.longer(head, part)
         if longer is None or not self._takes(longer):
             return
         yield DecidedRun(longer, None)
         self._wait(longer)
         for further in self._known(longer):
-            if self._fits(longer, further):
+            if self._asked.fits(longer, further):
                 yield from self._grow(longer, further)
 
     def _takes(self, head: Head) -> bool:
@@ -276,35 +316,31 @@ class RunEvaluation:
 
     # -- elements and heads --------------------------------------------------------------------
 
-    def _places(self, head: Head) -> list[tuple[int, Key]]:
-        conditions = self._begins[head.begin]
+    def _places(self, head: Head) -> list[Place]:
         if head.left is None and not head.elements:
             return [(head.begin, ())]
-        same = conditions.same_key(head) or ()
-        if not all(same):
-            return []
-        return [(head.begin, (*same, *key)) for key in conditions.keys_of_head(head)]
+        return [(head.begin, key) for key in self._begins[head.begin].look_up_keys(head)]
 
-    def _enter(self, part: Part) -> list[tuple[int, Key]]:
-        """Add an element; return the places where it is looked up."""
-        found: list[tuple[int, Key]] = []
+    def _places_of(self, part: Part) -> list[Place]:
+        """Return the places where an element is looked up."""
+        found: list[Place] = []
         for number, conditions in enumerate(self._begins):
-            same = self._same_of(part, conditions.keys[part.blocks[0]])
+            same = same_of(part, conditions.keys[part.blocks[0]])
             if all(same):
                 keys = conditions.keys_of_element(part)
                 found += [(number, (*same, *key)) for key in keys]
                 if self.decision.is_leading:
                     found.append((number, ()))
-        found = list(dict.fromkeys(found))
+        return list(dict.fromkeys(found))
+
+    def _enter(self, part: Part) -> list[Place]:
+        """Add an element; return the places where it is looked up."""
+        found = self._places_of(part)
         for place in found:
             insort(self._entered.setdefault(place, []), part, key=_END)
             self._size += 1
+        self._lefts.enter(self, found, part)
         return found
-
-    @staticmethod
-    def _same_of(part: Part, terms: Iterable[str]) -> Key:
-        assert part.element is not None
-        return tuple([part.element.value(term) for term in terms])
 
     def _known(self, head: Head) -> list[Part]:
         """Return the elements behind a head that are there, by end."""
@@ -317,6 +353,8 @@ class RunEvaluation:
         return sorted(found.values(), key=_END)
 
     def _wait(self, head: Head) -> None:
+        if head.left is not None and not head.elements:
+            self._lefts.note_head(head.left)
         for place in self._places(head):
             heads = self._heads.setdefault(place, {})
             self._size += id(head) not in heads
@@ -329,53 +367,6 @@ class RunEvaluation:
                 self._size -= 1
             if not heads:
                 self._heads.pop(place, None)
-
-    def _fits(self, head: Head, part: Part) -> bool:
-        """Return whether a run may take an element: in time, remembered, and by the conditions."""
-        decision, last = self.decision, head.last
-        conditions = self._begins[head.begin]
-        if last is not None:
-            if last.end_us >= part.start_us:
-                return False
-            first = head.first
-            if part.end_us - first.start_us > decision.within_us:
-                return False
-            if not self._meet(first, part):
-                return False
-            terms = conditions.keys[part.blocks[0]]
-            if terms and self._same_of(part, terms) != conditions.same_key(head):
-                return False
-        elif part.end_us - part.start_us > decision.within_us:
-            return False
-        if head.left is not None and part.end_us - head.left.end_us > decision.window_us:
-            return False
-        if head.elements and part.end_us - head.elements[-1].end_us > decision.gap_us:
-            return False
-        row = conditions.rows(head.left)[0]
-        if not conditions.each(conditions.step(head, part, row)):
-            return False
-        return bool(head.elements) or self._begins_with(head, part)
-
-    def _begins_with(self, head: Head, part: Part) -> bool:
-        """Return whether a run may begin with an element, in one of the ways to begin."""
-        return any(
-            conditions.first(conditions.step(head, part, row))
-            for conditions in self._begins
-            if head.left is None or conditions.rows(head.left)
-            for row in conditions.rows(head.left)
-        )
-
-    def _meet(self, one: Part, other: Part) -> bool:
-        return is_remembered(one, other, self.decision.retention_us + self._lateness_us)
-
-    def _longer(self, head: Head, part: Part) -> Head | None:
-        """Return a run with one element more, None where WHILE ends it."""
-        conditions = self._begins[head.begin]
-        step = conditions.step(head, part, conditions.rows(head.left)[0])
-        if conditions.go_on is not None and not conditions.go_on(step):
-            return None
-        folds = {name: tuple(following(step)) for name, _, following in conditions.folds}
-        return head.with_one(part, folds)
 
     # -- what is kept --------------------------------------------------------------------------
 
@@ -395,6 +386,7 @@ class RunEvaluation:
             gone = [i for i, head in heads.items() if self._is_over(head, before_us)]
             for i in gone:
                 del heads[i]
+        self._lefts.forget(before_us)
         for unit in self._absent:
             for absent in unit.lines.values():
                 absent.forget(before_us)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import count
 
@@ -77,6 +78,11 @@ class SettlingParts:
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    @property
+    def due_us(self) -> Sequence[int]:
+        """The first time that must be settled before an element enters, if any waits."""
+        return [each[0] + self._grace_us for each in self._waiting[:1]]
 
     def add(self, step: int, part: Part) -> None:
         """Have an element wait."""

@@ -47,6 +47,16 @@ class ChainElements:
         return len(self._settling)
 
     @property
+    def is_over(self) -> bool:
+        """Whether a document makes too many runs."""
+        return self.limit is not None
+
+    @property
+    def due_us(self) -> int | None:
+        """The first time that must be settled before something that waits goes on."""
+        return min(self._settling.due_us, default=None)
+
+    @property
     def streams(self) -> set[str]:
         """The names of the streams that are read."""
         return self._roles.streams

@@ -83,6 +83,11 @@ class WaitingNodes:
         self._first_of = {each.name: at for at, each in reversed([*enumerate(streams)])}
         self._taken: dict[int, ElementsInOrder] = {}
 
+    @property
+    def due_us(self) -> Sequence[int]:
+        """The first time that must be settled before an element enters, if any waits."""
+        return [each for step in self._steps for each in step.due_us]
+
     def __len__(self) -> int:
         return sum(map(len, self._steps))
 

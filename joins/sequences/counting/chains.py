@@ -75,6 +75,13 @@ class CountedChainEvaluation(ChainElements):
         """How many elements wait until they are settled."""
         return super().waiting + len(self._columns or ())
 
+    @property
+    def due_us(self) -> int | None:
+        """The first time that must be settled before something that waits goes on."""
+        own = () if self._columns is None else self._columns.due_us
+        one_by_one = super().due_us
+        return min(own if one_by_one is None else [one_by_one, *own], default=None)
+
     # -- columns -------------------------------------------------------------------------------
 
     @property

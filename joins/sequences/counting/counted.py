@@ -47,8 +47,10 @@ from joins.sequences.counting.lanes import (
 from joins.sequences.counting.plain import FoundWays, NotPlainError
 from joins.sequences.counting.plainruns import PlainRuns
 from joins.sequences.counting.ways import ways_back
-from joins.sequences.runparts import Head, Part, PartRow
+from joins.sequences.lefts import Lefts
+from joins.sequences.runparts import Head, Part, PartRow, Parts
 from joins.sequences.runs import RunEvaluation
+from templates.decision import TupleStream
 from templates.rundecision import RunDecision
 from templates.rungraphs import CountedRuns
 
@@ -62,8 +64,13 @@ class CountedRunEvaluation(RunEvaluation):
     """The elements and lanes of one repetition whose runs are counted."""
 
     def __init__(self, decision: RunDecision, lateness_us: int, limits: RunLimits) -> None:
-        super().__init__(decision, lateness_us, limits)
+        # All that stands before has a lane, or is in one.
+        super().__init__(decision, lateness_us, limits, Lefts((), limits))
         assert decision.counting is not None
+        self._left = Parts()
+        for begin in decision.begins:
+            if begin.left is not None:
+                self.read(begin.left)
         self._counting = decision.counting
         self._visible = dict(self._counting.visible)
         self._conditions = self._begins[0]
@@ -91,6 +98,17 @@ class CountedRunEvaluation(RunEvaluation):
     def waiting(self) -> int:
         """How many elements wait until they are settled."""
         return super().waiting + len(self._columns or ())
+
+    @property
+    def due_us(self) -> int | None:
+        """The first time that must be settled before something that waits goes on."""
+        own = () if self._columns is None else self._columns.due_us
+        one_by_one = super().due_us
+        return min(own if one_by_one is None else [one_by_one, *own], default=None)
+
+    def read(self, stream: TupleStream) -> None:
+        """Have rows of a stream stand before the repetition."""
+        self._roles.give(stream, self._left)
 
     @property
     def takes_columns(self) -> bool:

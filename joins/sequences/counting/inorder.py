@@ -8,7 +8,7 @@ elsewhere, and are taken one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -45,6 +45,11 @@ class WaitingColumns:
 
     def __len__(self) -> int:
         return 0 if self._rest is None else len(self._rest)
+
+    @property
+    def due_us(self) -> Sequence[int]:
+        """The first time that must be settled before an element enters, if any waits."""
+        return () if self._rest is None else [int(self._rest.ends_us.min()) + self._grace_us]
 
     @property
     def is_empty(self) -> bool:

@@ -70,6 +70,13 @@ class KeptElements:
         """The watermarks of these docids, 0 where only published documents have one."""
         return self._watermarks_us[: self._docids_seen]
 
+    @property
+    def due_us(self) -> int | None:
+        """The first time that must be settled before an element enters."""
+        if not len(self.pending):
+            return None
+        return int(self.e[self.pending, ElementColumn.END].min()) + self._grace_us
+
     # -- a batch -------------------------------------------------------------------------------
 
     def take(self, batch: int, rows: BatchRows, *, are_charged: bool) -> None:

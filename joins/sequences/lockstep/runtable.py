@@ -95,6 +95,11 @@ class RunTable:
         return len(self._elements.pending)
 
     @property
+    def due_us(self) -> int | None:
+        """The first time that must be settled before something that waits goes on."""
+        return self._elements.due_us
+
+    @property
     def streams(self) -> set[str]:
         """The names of the streams that are read."""
         roles = {name for role in self._elements.parts.roles for name in role}

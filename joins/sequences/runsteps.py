@@ -1,0 +1,76 @@
+"""Whether a run of a repetition may take an element, and what it becomes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from joins.sequences.runconditions import Key, RunConditions
+from joins.sequences.runparts import Head, Part, is_remembered
+from templates.rundecision import RunDecision
+
+__all__ = ["RunSteps", "same_of"]
+
+
+def same_of(part: Part, terms: Iterable[str]) -> Key:
+    """Return the values of an element that all of a run have in common."""
+    assert part.element is not None
+    return tuple([part.element.value(term) for term in terms])
+
+
+class RunSteps:
+    """The conditions of one repetition, by the ways in which its runs begin."""
+
+    def __init__(
+        self, decision: RunDecision, begins: Sequence[RunConditions], lateness_us: int
+    ) -> None:
+        self.decision = decision
+        self._begins = begins
+        self._lateness_us = lateness_us
+
+    def fits(self, head: Head, part: Part) -> bool:
+        """Return whether a run may take an element: in time, remembered, and by the conditions."""
+        decision, last = self.decision, head.last
+        conditions = self._begins[head.begin]
+        if last is not None:
+            if last.end_us >= part.start_us:
+                return False
+            first = head.first
+            if part.end_us - first.start_us > decision.within_us:
+                return False
+            if not self.meet(first, part):
+                return False
+            terms = conditions.keys[part.blocks[0]]
+            if terms and same_of(part, terms) != conditions.same_key(head):
+                return False
+        elif part.end_us - part.start_us > decision.within_us:
+            return False
+        if head.left is not None and part.end_us - head.left.end_us > decision.window_us:
+            return False
+        if head.elements and part.end_us - head.elements[-1].end_us > decision.gap_us:
+            return False
+        row = conditions.rows(head.left)[0]
+        if not conditions.each(conditions.step(head, part, row)):
+            return False
+        return bool(head.elements) or self._begins_with(head, part)
+
+    def _begins_with(self, head: Head, part: Part) -> bool:
+        """Return whether a run may begin with an element, in one of the ways to begin."""
+        return any(
+            conditions.first(conditions.step(head, part, row))
+            for conditions in self._begins
+            if head.left is None or conditions.rows(head.left)
+            for row in conditions.rows(head.left)
+        )
+
+    def meet(self, one: Part, other: Part) -> bool:
+        """Return whether the earlier of two was remembered when the later came."""
+        return is_remembered(one, other, self.decision.retention_us + self._lateness_us)
+
+    def longer(self, head: Head, part: Part) -> Head | None:
+        """Return a run with one element more, None where WHILE ends it."""
+        conditions = self._begins[head.begin]
+        step = conditions.step(head, part, conditions.rows(head.left)[0])
+        if conditions.go_on is not None and not conditions.go_on(step):
+            return None
+        folds = {name: tuple(following(step)) for name, _, following in conditions.folds}
+        return head.with_one(part, folds)
