@@ -90,9 +90,10 @@ class BatchRows:
         lists = self.table.column("nodes").combine_chunks()
         return lists.values.to_numpy(), lists.offsets.to_numpy()
 
-    def has(self, stream: str) -> bool:
-        """Return whether there are rows of a stream."""
-        return stream in self._at
+    @property
+    def streams(self) -> Set[str]:
+        """The streams of which there are rows."""
+        return self._at.keys()
 
     def of(self, stream: str) -> Ints:
         """Return the places of the rows of a stream, in order."""
@@ -138,10 +139,12 @@ class BatchRows:
 
     def only(self, streams: Set[str]) -> tuple[pa.Table, Ints]:
         """Return the rows of some streams, and the places where these stand, in order."""
-        return self.once(("only", frozenset(streams)), partial(self._only, streams))
+        own = streams & self._at.keys()
+        return self.once(("only", frozenset(own)), partial(self._only, own))
 
     def _only(self, streams: Set[str]) -> tuple[pa.Table, Ints]:
-        kept = np.sort(np.concatenate([self.of(name) for name in sorted(streams)]))
+        none = np.zeros(0, np.int64)
+        kept = np.sort(np.concatenate([none, *(self.of(name) for name in sorted(streams))]))
         if len(kept) == self.table.num_rows:
             return self.table, kept
         # A stream's rows mostly stand together: to copy stretches is cheaper than row by row.

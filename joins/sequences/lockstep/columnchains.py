@@ -32,7 +32,7 @@ class ColumnChainEvaluation:
 
     def read(self, step: int, stream: TupleStream) -> None:
         """Have rows of a stream be rows of the elements of a step."""
-        self.table.read(step, stream)
+        self.table.read(self.number, step, stream)
 
     def leave(self) -> None:
         """Have no more runs."""

@@ -6,7 +6,7 @@ A chain of many units reads as many streams, so what can be is made of the rows 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby, islice
 from typing import NamedTuple
@@ -28,17 +28,21 @@ Doubles = npt.NDArray[np.float64]
 
 
 class ElementRead(NamedTuple):
-    """What rows of a stream are read as: elements of a step, or documents behind the last one.
+    """What rows of a stream are read as: elements of a source, or documents of the chain's streams.
 
-    `operands` are numbers of an element, and `keys` terms.
+    `operands` are numbers of an element, and `keys` terms; a negative source is of documents.
     """
 
-    step: int
+    source: int
     stream: TupleStream
     keys: Sequence[str]
     operands: Sequence[ChainOperand]
-    are_documents: bool
     is_repeated: bool
+
+    @property
+    def are_documents(self) -> bool:
+        """Whether all documents of a stream are read, whatever is in them."""
+        return self.source < 0
 
 
 class ElementColumns(NamedTuple):
@@ -49,7 +53,7 @@ class ElementColumns(NamedTuple):
     they are not asked for.
     """
 
-    steps: Ints
+    sources: Ints
     rows: Ints
     documents: Ints
     docids: Ints
@@ -161,17 +165,23 @@ class TextCodes:
 
 
 def read_elements(
-    reads: Sequence[ElementRead],
+    reads_of: Mapping[str, Sequence[ElementRead]],
     rows: BatchRows,
     codes: KeyCodes,
     texts: TextCodes,
     *,
     are_charged: bool = False,
 ) -> ElementColumns | None:
-    """Return the elements that rows of a batch are, read by read; None if there are none."""
-    found = [(read, rows.first_rows(read.stream)) for read in reads if rows.has(read.stream.name)]
-    if not found:
+    """Return the elements that rows of a batch are, read by read; None if there are none.
+
+    `reads_of` has what the rows of each stream are read as.
+    """
+    reads = [read for stream in rows.streams for read in reads_of.get(stream, ())]
+    if not reads:
         return None
+    # Documents come last.
+    reads.sort(key=lambda read: (read.are_documents, abs(read.source)))
+    found = [(read, rows.first_rows(read.stream)) for read in reads]
     first = np.concatenate([own for _, own in found])
     at = np.cumsum([0, *(len(own) for _, own in found)])
     values = np.empty((len(first), max(len(read.operands) for read, _ in found)))
@@ -183,7 +193,7 @@ def read_elements(
             else:
                 key = "numbers", read.stream.name, read.stream.chosen, operand
                 values[start:stop, k] = rows.once(key, partial(numbers_of, operand, column_of))
-    steps = np.repeat([read.step for read, _ in found], np.diff(at))
+    sources = np.repeat([read.source for read, _ in found], np.diff(at))
     names = "docid", "start_us", "end_us", "watermark_us", "docid_min", "docid_max", "depth"
     docids, starts_us, ends_us, watermarks_us, oldest, newest, depths = (
         rows.ints(name)[first] for name in names
@@ -200,7 +210,7 @@ def read_elements(
         if not read.are_documents:
             charges[start:stop] = charges_of(read.stream, rows, is_repeated=read.is_repeated)
     return ElementColumns(
-        steps, first, documents, docids, *times, keys, values, extents, positions, charges
+        sources, first, documents, docids, *times, keys, values, extents, positions, charges
     )
 
 

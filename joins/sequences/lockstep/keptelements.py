@@ -1,7 +1,8 @@
 """The elements of a table's steps and documents, in columns, as long as some run can take them.
 
 e, v, extents   columns of each (`layout`, `elements`): what the loops and what is found read
-lines, arena    elements of a step under one key, by end; documents of the chain's streams
+lines           elements of a source under one key, by end; documents of the chain's streams
+sources         whose rows elements of a step are: of each statement some
 numbers         docids and documents by numbers, which loops count with
 texts           numbers that stand for texts, as long as some element has them
 """
@@ -23,13 +24,14 @@ from joins.sequences.lockstep.elements import (
     TextCodes,
     read_elements,
 )
-from joins.sequences.lockstep.forgetting import NOTHING_NEW, kept_lines
 from joins.sequences.lockstep.growing import longer, with_room
-from joins.sequences.lockstep.layout import ElementColumn, LineColumn, TableElements
+from joins.sequences.lockstep.keptlines import KeptLines
+from joins.sequences.lockstep.layout import ElementColumn, TableElements
 from joins.sequences.lockstep.parts import ElementParts
 from templates.chaincode import ChainProgram
-from templates.chaindecision import ChainDecision
+from templates.chaindecision import ChainDecision, ChainLink
 from templates.chainoperands import TextOf
+from templates.rundecision import ElementStream
 
 __all__ = ["KeptElements"]
 
@@ -40,7 +42,10 @@ class KeptElements:
     """Elements by number, from when they come until they are forgotten."""
 
     def __init__(self, first: ChainDecision, program: ChainProgram) -> None:
-        self.parts = ElementParts(first.links)
+        self.parts = ElementParts()
+        self._sources: dict[tuple[int, ElementStream], int] = {}
+        self._reads_of: dict[str, list[ElementRead]] = {}
+        self._text_columns: dict[int, list[int]] = {}
         self.keys, self.texts = KeyCodes(), TextCodes()
         self.size = 0
         self.e = np.empty((_ROOM, len(ElementColumn)), np.int64)
@@ -48,17 +53,46 @@ class KeptElements:
         self.pending = np.zeros(0, np.int64)
         """Those that are not settled, which count from no document yet."""
         self._steps = len(first.links)
+        self._columns = program.columns
         self._is_partitioned = first.is_partitioned
         self._is_contiguous = first.is_contiguous
         self._grace_us = first.grace_us
-        self._reads = _reads_of(first, program)
+        self._add_documents(first)
         self._v = np.empty((_ROOM, max(map(len, program.columns))))
         self._docids, self._docids_seen = np.zeros(_ROOM, np.int64), 0
         self._watermarks_us = np.zeros(_ROOM, np.int64)
         self._orders = 0
-        self._lines = np.zeros((0, len(LineColumn)), np.int64)
-        self._arena, self._used = np.empty(_ROOM, np.int64), 0
+        self._lines: KeptLines | None = None
         self._of_document, self._documents_seen = np.zeros(_ROOM, np.int64), 0
+
+    @property
+    def sources(self) -> int:
+        """How many sources there are."""
+        return len(self._sources)
+
+    def sources_of(self, decision: ChainDecision) -> list[int]:
+        """Return the sources of a chain, which are known from now on."""
+        return [self._source(step, link) for step, link in enumerate(decision.links)]
+
+    def _source(self, step: int, link: ChainLink) -> int:
+        """Return whose rows the elements of a step are."""
+        (own,) = link.elements
+        found = self._sources.setdefault((step, own), len(self._sources))
+        if found not in self._text_columns:
+            operands = self._columns[step]
+            texts = [k for k, each in enumerate(operands) if isinstance(each, TextOf)]
+            self._text_columns[found] = texts
+            self.parts.add_source(own.stream)
+            self._read(ElementRead(found, own.stream, own.keys, operands, link.is_repeated))
+        return found
+
+    def _add_documents(self, decision: ChainDecision) -> None:
+        for number, each in enumerate(decision.documents, 1):
+            keys = each.keys if decision.is_partitioned else ()
+            self._read(ElementRead(-number, each.stream, keys, (), is_repeated=False))
+
+    def _read(self, read: ElementRead) -> None:
+        self._reads_of.setdefault(read.stream.name, []).append(read)
 
     @property
     def docids(self) -> Ints:
@@ -82,7 +116,7 @@ class KeptElements:
     def take(self, batch: int, rows: BatchRows, *, are_charged: bool) -> None:
         """Write the elements that the rows of a batch are into columns."""
         kept_rows = self.parts.add(batch, rows)
-        came = read_elements(self._reads, rows, self.keys, self.texts, are_charged=are_charged)
+        came = read_elements(self._reads_of, rows, self.keys, self.texts, are_charged=are_charged)
         if came is None:
             return
         first, self.size = self.size, self.size + len(came.docids)
@@ -114,7 +148,7 @@ class KeptElements:
         e[:, ElementColumn.END] = came.ends_us
         e[:, ElementColumn.WATERMARK] = came.watermarks_us
         e[:, ElementColumn.KEY] = came.keys
-        e[:, ElementColumn.STEP] = came.steps
+        e[:, ElementColumn.SOURCE] = came.sources
         e[:, ElementColumn.ROW] = np.searchsorted(kept_rows, came.rows)
         e[:, ElementColumn.NEXT] = -1
         e[:, ElementColumn.CHARGE] = came.charges
@@ -137,25 +171,23 @@ class KeptElements:
 
     def enter(self, entering: Ints) -> Ints:
         """Put elements into lines; return the lines that have new ones."""
-        from joins.sequences.lockstep.loops.lines import enter
-
-        steps = self.e[entering, ElementColumn.STEP]
+        sources = self.e[entering, ElementColumn.SOURCE]
         keys = self.e[entering, ElementColumn.KEY]
-        if self._is_contiguous:
-            is_document = steps == self._steps
-            lined = entering[is_document]
-            places = keys[is_document] if self._is_partitioned else np.zeros(len(lined), np.int64)
-            self._link(entering[~is_document])
-            self._more_lines(len(self.keys))
-        else:
-            lined, places = entering, keys * self._steps + steps
-            self._more_lines(len(self.keys) * self._steps)
-        self._arena, self._used = enter(self.e, self._lines, self._arena, self._used, lined, places)
-        return places
+        if self._lines is None:
+            of_key = 1 if self._is_contiguous else self.sources
+            self._lines = KeptLines(of_key, are_sparse=of_key > self._steps)
+        if not self._is_contiguous:
+            return self._lines.enter(self.e, entering, keys, sources, len(self.keys))
+        are_documents = sources < 0
+        lined = entering[are_documents]
+        places = keys[are_documents] if self._is_partitioned else np.zeros(len(lined), np.int64)
+        self._link(entering[~are_documents])
+        return self._lines.enter(self.e, lined, places, 0, len(self.keys))
 
     def end_batch(self, lines: Ints) -> None:
         """Have lines have nothing new."""
-        self._lines[lines, LineColumn.NEW] = NOTHING_NEW
+        assert self._lines is not None
+        self._lines.end_batch(lines)
 
     def _link(self, elements: Ints) -> None:
         """Have elements be found by their documents."""
@@ -170,18 +202,13 @@ class KeptElements:
         ends = np.append(begins[1:], True)[: len(elements)]
         self._of_document[documents[ends]] = elements[ends]
 
-    def _more_lines(self, count: int) -> None:
-        if count > len(self._lines):
-            more = np.zeros((max(count, 2 * len(self._lines)), len(LineColumn)), np.int64)
-            more[:, LineColumn.NEW] = NOTHING_NEW
-            more[: len(self._lines)] = self._lines
-            self._lines = more
-
     def as_loops_read(self, batch: int, statement_limits: Ints, limits: RunLimits) -> TableElements:
         """Return what the loops of a batch read, and write: limits of statements are theirs."""
+        own = self._lines
+        assert own is not None
         return TableElements(
-            self.e, self._v, self._lines, self._arena, self.docids, self._of_document,
-            statement_limits, limits.runs, limits.heads, limits.elements, batch,
+            self.e, self._v, own.lines, own.codes, own.line_of, own.arena, self.docids,
+            self._of_document, statement_limits, limits.runs, limits.heads, limits.elements, batch,
         )  # fmt: skip
 
     # -- what is kept --------------------------------------------------------------------------
@@ -217,10 +244,8 @@ class KeptElements:
         keys = self.e[: self.size, ElementColumn.KEY]
         codes = self.keys.keep(np.unique(keys[keys >= 0]))
         keys[keys >= 0] = codes[keys[keys >= 0]]
-        of_key = 1 if self._is_contiguous else self._steps
-        self._lines, own = kept_lines(self._lines, self._arena, into, codes, of_key)
-        self._used = len(own)
-        self._arena = np.concatenate([own, np.empty(_ROOM, np.int64)])
+        if self._lines is not None:
+            self._lines.keep(into, codes)
 
     def _keep_numbers(self) -> Ints:
         """Number docids and documents anew, those of the elements that are there."""
@@ -236,34 +261,11 @@ class KeptElements:
 
     def _keep_texts(self) -> None:
         """Forget the texts that no element has: what runs keep of texts is of their elements."""
-        steps, used = self.e[: self.size, ElementColumn.STEP], [np.zeros(0)]
-        for read in self._reads:
-            own = [k for k, each in enumerate(read.operands) if isinstance(each, TextOf)]
-            used += [self._v[: self.size][steps == read.step, k] for k in own]
+        sources, used = self.e[: self.size, ElementColumn.SOURCE], [np.zeros(0)]
+        for source in np.unique(sources[sources >= 0]).tolist():
+            own = self._v[: self.size][sources == source]
+            used += [own[:, k] for k in self._text_columns[source]]
         self.texts.keep(np.concatenate(used))
-
-
-def _reads_of(first: ChainDecision, program: ChainProgram) -> list[ElementRead]:
-    """Return how rows are read: as elements of each step, and as documents behind the last one."""
-    reads = [
-        ElementRead(
-            step, each.stream, each.keys, own, are_documents=False, is_repeated=link.is_repeated
-        )
-        for step, (link, own) in enumerate(zip(first.links, program.columns, strict=True))
-        for each in link.elements
-    ]
-    reads += [
-        ElementRead(
-            len(first.links),
-            each.stream,
-            each.keys if first.is_partitioned else (),
-            (),
-            are_documents=True,
-            is_repeated=False,
-        )
-        for each in first.documents
-    ]
-    return reads
 
 
 def _orders(came: ElementColumns) -> tuple[Ints, int]:

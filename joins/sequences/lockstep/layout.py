@@ -37,7 +37,7 @@ DEEPEST = 32
 
 
 class ElementColumn(IntEnum):
-    """What an element has: a document of a chain's streams has the step behind the last one.
+    """What an element has: `SOURCE` says whose rows it is of, negative of a document.
 
     `ORDER` is its place among all instances, `DOCUMENT` the instance, `NUMBER` that of its docid in
     the order in which they came.  `NEXT` is the next element of its document, `BATCH` the one in
@@ -53,7 +53,7 @@ class ElementColumn(IntEnum):
     WATERMARK = 5
     ORDER = 6
     KEY = 7
-    STEP = 8
+    SOURCE = 8
     DOCUMENT = 9
     NUMBER = 10
     BATCH = 11
@@ -87,7 +87,7 @@ class HeadColumn(IntEnum):
 
 
 class LineColumn(IntEnum):
-    """A line: elements of a step under one key, by end, somewhere in the room of all lines.
+    """A line: elements of a source under one key, by end, somewhere in the room of all lines.
 
     `NEW` is the first place that was filled in this batch, `LONGEST` the length of the longest,
     `FOUND` the place that was looked for last.
@@ -106,10 +106,12 @@ class Programs(NamedTuple):
 
     `have_folds` says of each program whether runs keep values of FOLD.  `statements` have the
     number of their program, WITHIN, for how long the first element is remembered, and for each step
-    the window before it and the gap within it.
+    the window before it, the gap within it, and the source of its elements, of which the table has
+    so many.
     """
 
     steps: int
+    sources: int
     is_contiguous: bool
     is_partitioned: bool
     repeated: npt.NDArray[np.bool_]
@@ -123,8 +125,14 @@ class Programs(NamedTuple):
 
 
 class Beginnings(NamedTuple):
-    """The statements of each program, by the constant that what begins a run is compared with."""
+    """Groups of statements of one program, whose runs begin with elements of one source.
 
+    They stand by the constant that these are compared with, and the groups of a source where
+    `groups_at` says.
+    """
+
+    groups_at: Ints
+    programs: Ints
     sorted_op: Ints
     sorted_line: Ints
     sorted_at: Ints
@@ -135,6 +143,7 @@ class Beginnings(NamedTuple):
 class TableElements(NamedTuple):
     """TableElements and documents, in lines: what runs of a batch look at, and what is too many.
 
+    Where not every key and source has a line, `codes` are theirs in order, and `line_of` the lines.
     `numbers` are the docids by their numbers, `of_document` has the first element of each document.
     So many runs and heads with one newest document, and elements of a run, are not too many; of
     each statement `limits` has the document from which on there are.
@@ -143,6 +152,8 @@ class TableElements(NamedTuple):
     e: Ints
     v: Doubles
     lines: Ints
+    codes: Ints
+    line_of: Ints
     arena: Ints
     numbers: Ints
     of_document: Ints

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,24 +14,36 @@ from joins.memory.slots import Ints
 from joins.sequences.lockstep.batchrows import BatchRows
 from joins.sequences.lockstep.layout import ElementColumn
 from joins.sequences.runparts import Part, Parts
-from templates.chaindecision import ChainLink
 from templates.decision import TupleStream
 
 __all__ = ["ElementParts"]
 
 
 class ElementParts:
-    """The rows of the elements of a chain's steps, by batch, and the parts made of them so far."""
+    """The rows of the elements of all sources, by batch, and the parts made of them so far.
 
-    def __init__(self, links: Sequence[ChainLink]) -> None:
-        self._links = links
-        self.roles: list[dict[str, TupleStream]] = [
-            {each.stream.name: each.stream for each in link.elements} for link in links
-        ]
+    `streams` are those that are rows of such elements.
+    """
+
+    def __init__(self) -> None:
+        self._own: list[TupleStream] = []
+        self._roles: list[dict[str, TupleStream]] = []
+        self.streams: set[str] = set()
         self.rows: dict[int, BatchRows] = {}
         self.parts: dict[int, Part] = {}
         self._choices: dict[tuple[object, ...], int] = {}
         self._choice_of = np.zeros(0, np.int64)
+
+    def add_source(self, own: TupleStream) -> None:
+        """Have rows of a stream be the elements of the next source."""
+        self._own.append(own)
+        self._roles.append({})
+        self.read(len(self._own) - 1, own)
+
+    def read(self, source: int, stream: TupleStream) -> None:
+        """Have rows of a stream be rows of the elements of a source."""
+        self._roles[source].setdefault(stream.name, stream)
+        self.streams.add(stream.name)
 
     @property
     def have_come(self) -> bool:
@@ -40,7 +52,7 @@ class ElementParts:
 
     def add(self, batch: int, rows: BatchRows) -> Ints:
         """Take the rows of a batch that elements are made of; return where these stand in order."""
-        own, kept = rows.only({name for role in self.roles for name in role})
+        own, kept = rows.only(self.streams)
         if own.num_rows:
             # What is made of the rows of a batch goes with it.
             self.rows[batch] = BatchRows(own)
@@ -59,11 +71,11 @@ class ElementParts:
     def make_parts(self, e: Ints, elements: Iterable[int]) -> None:
         """Make parts of elements that have none yet."""
         wanted = np.array([each for each in elements if each not in self.parts], np.int64)
-        came, steps = e[wanted, ElementColumn.CAME], e[wanted, ElementColumn.STEP]
-        for batch, step in set(zip(came.tolist(), steps.tolist(), strict=True)):
-            own = wanted[(came == batch) & (steps == step)]
+        came, sources = e[wanted, ElementColumn.CAME], e[wanted, ElementColumn.SOURCE]
+        for batch, source in set(zip(came.tolist(), sources.tolist(), strict=True)):
+            own = wanted[(came == batch) & (sources == source)]
             for element, part in self._parts_of(
-                own, e[own, ElementColumn.ROW], self.rows[batch], step
+                own, e[own, ElementColumn.ROW], self.rows[batch], source
             ):
                 part.settled = int(e[element, ElementColumn.SETTLED])
                 part.entered = int(e[element, ElementColumn.ENTERED])
@@ -86,22 +98,22 @@ class ElementParts:
         return found
 
     def _parts_of(
-        self, elements: Ints, at: Ints, rows: BatchRows, step: int
+        self, elements: Ints, at: Ints, rows: BatchRows, source: int
     ) -> Iterator[tuple[int, Part]]:
-        """Yield elements of a step that came in one batch, each with the part that it is."""
-        (own,) = self._links[step].elements
+        """Yield elements of a source that came in one batch, each with the part that it is."""
+        own = self._own[source]
         wanted = np.unique(rows.documents[at])
         parts = Parts(of_elements=True)
-        parts.takes_elements_of(own.stream)
+        parts.takes_elements_of(own)
         by_node: dict[tuple[Any, ...], list[int]] = {}
-        for stream in self.roles[step].values():
+        for stream in self._roles[source].values():
             known = rows.of(stream.name)
             some = known[np.isin(rows.documents[known], wanted)]
             for row in read_instances(rows.table.take(pa.array(some)), some.tolist()):
                 parts.add(stream, row)
         first = rows.table.take(pa.array(at))
         for element, row in zip(elements.tolist(), read_instances(first, at.tolist()), strict=True):
-            nodes = tuple([row.nodes[1 + own.stream.terms.index(t)] for t in own.stream.chosen])
+            nodes = tuple([row.nodes[1 + own.terms.index(t)] for t in own.chosen])
             by_node.setdefault((row.leaves, nodes), []).append(element)
         for part in parts.take_new():
             for element in by_node.get((part.leaves, part.chosen), ()):

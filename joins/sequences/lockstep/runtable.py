@@ -1,4 +1,4 @@
-"""Runs over chains in columns: all statements that read the same elements step on together.
+"""Runs over chains in columns: all statements whose elements are alike step on together.
 
     elements  those of all steps, and documents of the chain's streams (`keptelements`); they enter
               as `chained.chains` says
@@ -102,8 +102,7 @@ class RunTable:
     @property
     def streams(self) -> set[str]:
         """The names of the streams that are read."""
-        roles = {name for role in self._elements.parts.roles for name in role}
-        return roles | {each.stream.name for each in self._documents}
+        return self._elements.parts.streams | {each.stream.name for each in self._documents}
 
     def reads_as(self, decision: ChainDecision, program: ChainProgram) -> bool:
         """Return whether a chain reads the elements of this table."""
@@ -115,7 +114,8 @@ class RunTable:
             float(self._elements.texts.constant(each) if isinstance(each, str) else each)
             for each in program.constants
         ]
-        self._statements.append(TableChain(decision, program, constants))
+        sources = self._elements.sources_of(decision)
+        self._statements.append(TableChain(decision, program, constants, sources))
         self._retained_us = max(self._retained_us, decision.retained_us)
         self.limits = np.full(len(self._statements), NO_LIMIT)
         self._programs = None
@@ -128,9 +128,9 @@ class RunTable:
         is_other = self._h[self._waiting, HeadColumn.STATEMENT] != statement
         self._waiting = self._waiting[is_other]
 
-    def read(self, step: int, stream: TupleStream) -> None:
-        """Have rows of a stream be rows of the elements of a step."""
-        self._elements.parts.roles[step].setdefault(stream.name, stream)
+    def read(self, statement: int, step: int, stream: TupleStream) -> None:
+        """Have rows of a stream be rows of the elements of a step of a statement."""
+        self._elements.parts.read(self._statements[statement].sources[step], stream)
 
     # -- a batch -------------------------------------------------------------------------------
 
@@ -164,7 +164,9 @@ class RunTable:
         from joins.sequences.lockstep.loops.stepping import step_on
 
         if self._programs is None:
-            self._programs = programs_of(self._statements, self._gone, self._lateness_us)
+            self._programs = programs_of(
+                self._statements, self._elements.sources, self._gone, self._lateness_us
+            )
             widest = int(np.diff(self._programs[0].slots_at).max())
             if not self._heads:
                 self._slots = np.empty((len(self._h), max(widest, 1)))
@@ -172,7 +174,8 @@ class RunTable:
         lines = self._elements.enter(entering)
         elements = self._elements.as_loops_read(self._batch, self.limits, self._limits)
         runs = Runs(self._h, self._slots, self._heads, self._near, self._nears)
-        of_first = entering[elements.e[entering, ElementColumn.STEP] == 0]
+        sources = elements.e[entering, ElementColumn.SOURCE]
+        of_first = entering[sources >= 0]
         begun = begin(programs, beginnings, elements, runs, of_first)
         begun = begun[np.argsort(begun[:, 0], kind="stable")]
         asked, waiting = self._asked(int(elements.e[entering, ElementColumn.START].min()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence, Set
 from typing import Any, NamedTuple
 
@@ -16,24 +17,31 @@ __all__ = ["TableChain", "programs_of", "what_is_read"]
 
 
 def what_is_read(decision: ChainDecision, program: ChainProgram) -> tuple[object, ...]:
-    """Return what chains of one table have in common."""
-    steps = tuple((link.is_repeated, link.elements) for link in decision.links)
+    """Return what chains of one table have in common: all but whose rows their elements are."""
+    steps = tuple(
+        (link.is_repeated, link.run, [(each.block, each.keys) for each in link.elements])
+        for link in decision.links
+    )
     documents, grace_us = decision.documents, decision.grace_us
     return decision.strategy, steps, documents, grace_us, program.columns
 
 
 class TableChain(NamedTuple):
-    """A chain of the table; of its constants a text is told by its number."""
+    """A chain of the table, with the source of each step.
+
+    Of its constants a text is told by its number.
+    """
 
     decision: ChainDecision
     program: ChainProgram
     constants: Sequence[float]
+    sources: Sequence[int]
 
 
 def programs_of(
-    statements: Sequence[TableChain], gone: Set[int], lateness_us: int
+    statements: Sequence[TableChain], sources: int, gone: Set[int], lateness_us: int
 ) -> tuple[Programs, Beginnings]:
-    """Return the statements as the loops read them: those with one program have one code.
+    """Return statements over so many sources as the loops read them: one code of each program.
 
     Nothing begins of the ones that are gone.
     """
@@ -45,24 +53,15 @@ def programs_of(
     code: list[tuple[int, int, int]] = []
     predicates = np.zeros((len(distinct), steps, 3), np.int64)
     slots: list[tuple[int, int, int]] = []
-    slots_at, sorted_op, sorted_line, sorted_at = [0], [], [], [0]
-    by_constant: list[int] = []
-    sorted_constants: list[float] = []
+    slots_at, begins = [0], []
     for i, program in enumerate(distinct):
         base = len(code)
         code += [_moved(line, base) for line in program.code]
         predicates[i] = np.array(program.predicates) + base
         slots += [_slot(each, base) for each in program.slots]
         slots_at.append(len(slots))
-        own = [s for s, program_of in enumerate(of) if program_of == i and s not in gone]
         by = program.sorted_by
-        sorted_op.append(int(Op.FALSE) if by is None or not own else int(by.op))
-        sorted_line.append(0 if by is None else base + by.line)
-        constants = [0.0 if by is None else statements[s].constants[by.constant] for s in own]
-        order = np.argsort(constants, kind="stable").tolist()
-        by_constant += [own[at] for at in order]
-        sorted_constants += [constants[at] for at in order]
-        sorted_at.append(len(by_constant))
+        begins.append((int(Op.FALSE), 0) if by is None else (int(by.op), base + by.line))
     width = max((len(each.constants) for each in statements), default=0)
     constants_of = np.zeros((len(statements), max(width, 1)))
     for i, each in enumerate(statements):
@@ -77,6 +76,7 @@ def programs_of(
     retentions = [each.retention_us + lateness_us for each in decisions]
     programs = Programs(
         steps,
+        sources,
         first.is_contiguous,
         first.is_partitioned,
         np.array([link.is_repeated for link in first.links]),
@@ -87,15 +87,49 @@ def programs_of(
         np.array([program.has_folds for program in distinct]),
         constants_of,
         np.column_stack(
-            [ints(of), ints([e.within_us for e in decisions]), ints(retentions), windows, gaps]
+            [
+                ints(of),
+                ints([e.within_us for e in decisions]),
+                ints(retentions),
+                windows,
+                gaps,
+                [each.sources for each in statements],
+            ]
         ),
     )
-    return programs, Beginnings(
-        ints(sorted_op),
-        ints(sorted_line),
-        ints(sorted_at),
-        ints(by_constant),
-        np.array(sorted_constants, np.float64),
+    return programs, _beginnings(statements, sources, of, begins, gone)
+
+
+def _beginnings(
+    statements: Sequence[TableChain],
+    sources: int,
+    of: Sequence[int],
+    begins: Sequence[tuple[int, int]],
+    gone: Set[int],
+) -> Beginnings:
+    """Return the statements by the source of their first step, their programs and constants.
+
+    `of` has the program of each, `begins` what the constants of each program are compared with.
+    """
+    ordered: list[tuple[int, int, float, int]] = []
+    for number, each in enumerate(statements):
+        if number not in gone:
+            by = each.program.sorted_by
+            constant = 0.0 if by is None else each.constants[by.constant]
+            ordered.append((each.sources[0], of[number], constant, number))
+    ordered.sort()
+    groups = list(dict.fromkeys(each[:2] for each in ordered))
+    of_groups = Counter(each[:2] for each in ordered)
+    groups_at = np.searchsorted([source for source, _ in groups], np.arange(sources + 1))
+    programs = [program for _, program in groups]
+    return Beginnings(
+        groups_at,
+        np.array(programs, np.int64),
+        np.array([begins[program][0] for program in programs], np.int64),
+        np.array([begins[program][1] for program in programs], np.int64),
+        np.cumsum([0, *(of_groups[group] for group in groups)]),
+        np.array([number for *_, number in ordered], np.int64),
+        np.array([constant for *_, constant, _ in ordered], np.float64),
     )
 
 

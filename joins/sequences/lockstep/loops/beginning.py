@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from joins.sequences.lockstep.layout import DEEPEST, Beginnings, Programs, Runs, TableElements
-from joins.sequences.lockstep.loops.columns import END, START
+from joins.sequences.lockstep.loops.columns import END, SOURCE, START
 from joins.sequences.lockstep.loops.conditions import AT_MOST, EQUAL, FALSE, GREATER, LESS, holds
 from templates.compiling import compiled, inlined
 
@@ -25,18 +25,17 @@ def begin(p: Programs, by: Beginnings, t: TableElements, r: Runs, entering: Ints
     found, count = np.empty((64, 2), np.int64), 0
     stack = np.empty(DEEPEST)
     e, v, slots = t.e, t.v, r.slots
-    for program in range(len(by.sorted_op)):
-        first, last = by.sorted_at[program], by.sorted_at[program + 1]
-        op, sorted_line = by.sorted_op[program], by.sorted_line[program]
-        line = p.predicates[program, 0, 1]
-        for i in range(len(entering)):
-            element, low, high = entering[i], first, last
-            start_us, end_us = e[element, START], e[element, END]
+    for i in range(len(entering)):
+        element = entering[i]
+        start_us, end_us, source = e[element, START], e[element, END], e[element, SOURCE]
+        for group in range(by.groups_at[source], by.groups_at[source + 1]):
+            low, high = by.sorted_at[group], by.sorted_at[group + 1]
+            op, line = by.sorted_op[group], p.predicates[by.programs[group], 0, 1]
             if op != FALSE and holds(
-                p, v, slots, sorted_line, by.by_constant[first], -1, element, -1, 0,
+                p, v, slots, by.sorted_line[group], by.by_constant[low], -1, element, -1, 0,
                 start_us, end_us, stack,
             ):  # fmt: skip
-                low, high = _asked_to_begin(op, stack[0], by.sorted_constants, first, last)
+                low, high = _asked_to_begin(op, stack[0], by.sorted_constants, low, high)
             for at in range(low, high):
                 statement = by.by_constant[at]
                 if end_us - start_us > p.statements[statement, 1]:

@@ -36,8 +36,8 @@ __all__ = [
     "NUMBER",
     "ORDER",
     "SETTLED",
+    "SOURCE",
     "START",
-    "STEP",
     "UNBOUNDED",
     "WATERMARK",
 ]
@@ -46,7 +46,7 @@ UNBOUNDED = 1 << 62
 NEVER = int(NEVER_US)
 
 (
-    START, END, DOCID, ENTERED, SETTLED, WATERMARK, ORDER, KEY, STEP, DOCUMENT, NUMBER, BATCH,
+    START, END, DOCID, ENTERED, SETTLED, WATERMARK, ORDER, KEY, SOURCE, DOCUMENT, NUMBER, BATCH,
     NEXT, _, _, CHARGE,
 ) = map(int, ElementColumn)  # fmt: skip
 (

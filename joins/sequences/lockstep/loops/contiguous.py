@@ -12,6 +12,7 @@ from joins.sequences.lockstep.loops.columns import (
     END,
     ENTERED,
     H_ELEMENT,
+    H_STATEMENT,
     H_STEP,
     H_UNTIL,
     KEY,
@@ -20,8 +21,8 @@ from joins.sequences.lockstep.loops.columns import (
     NEVER,
     NEXT,
     SETTLED,
+    SOURCE,
     START,
-    STEP,
     UNBOUNDED,
 )
 from joins.sequences.lockstep.loops.conditions import fits
@@ -66,13 +67,17 @@ def to_next_documents(
     line = key if p.is_partitioned else 0
     count = _next_documents(t, line, last, s.best)
     h[head, H_UNTIL] = NEVER if count else UNBOUNDED
-    found = 0
+    found, first = 0, 3 + 2 * p.steps + step
+    own_source = p.statements[h[head, H_STATEMENT], first] if p.repeated[step] else -1
+    next_source = -1
+    if step + 1 < p.steps:
+        next_source = p.statements[h[head, H_STATEMENT], first + 1]
     for i in range(count):
         element = t.of_document[s.best[i]]
         while element >= 0:
-            own = e[element, STEP]
-            may = own == step + 1 or (own == step and p.repeated[step])
-            may = may and e[element, KEY] == key
+            source = e[element, SOURCE]
+            own = step if source == own_source else step + 1
+            may = source in (own_source, next_source) and e[element, KEY] == key
             if may and fits(p, t, h, slots, head, own, element, s.stack):
                 s.found[found, 0], s.found[found, 1] = own, element
                 found += 1

@@ -1,10 +1,11 @@
-"""Lines: the elements of a step under one key, by end."""
+"""Lines: the elements of a source under one key, by end."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
+from joins.sequences.lockstep.layout import Programs, TableElements
 from joins.sequences.lockstep.loops.columns import (
     END,
     L_AT,
@@ -17,9 +18,27 @@ from joins.sequences.lockstep.loops.columns import (
 )
 from templates.compiling import compiled, inlined
 
-__all__ = ["behind", "enter"]
+__all__ = ["behind", "enter", "line_of"]
 
 Ints = npt.NDArray[np.int64]
+
+
+@inlined
+def line_of(p: Programs, t: TableElements, key: int, statement: int, step: int) -> int:
+    """Return the line of what may be taken in a step; line 0 is empty where not all have one."""
+    if p.sources == p.steps:
+        return int(key * p.steps + step)
+    code = key * p.sources + p.statements[statement, 3 + 2 * p.steps + step]
+    low, high = 0, len(t.codes)
+    while low < high:
+        middle = (low + high) >> 1
+        if t.codes[middle] < code:
+            low = middle + 1
+        else:
+            high = middle
+    if low < len(t.codes) and t.codes[low] == code:
+        return int(t.line_of[low])
+    return 0
 
 
 @inlined

@@ -32,7 +32,7 @@ from joins.sequences.lockstep.loops.columns import (
     UNBOUNDED,
 )
 from joins.sequences.lockstep.loops.conditions import fits
-from joins.sequences.lockstep.loops.lines import behind
+from joins.sequences.lockstep.loops.lines import behind, line_of
 from templates.compiling import inlined
 
 __all__ = ["line_size", "to_nearest"]
@@ -45,7 +45,7 @@ Doubles = npt.NDArray[np.float64]
 def line_size(p: Programs, t: TableElements, h: Ints, head: int) -> int:
     """Return how much there is that may be near a head."""
     key, step = t.e[h[head, H_ELEMENT], KEY], h[head, H_STEP]
-    return int(t.lines[key * p.steps + step, L_SIZE])
+    return int(t.lines[line_of(p, t, key, h[head, H_STATEMENT], step), L_SIZE])
 
 
 @inlined
@@ -82,7 +82,7 @@ def _nearest(
     time behind which nothing can be free of it comes last.
     """
     e, arena, last = t.e, t.arena, h[head, H_ELEMENT]
-    line = e[last, KEY] * p.steps + step
+    line = line_of(p, t, e[last, KEY], h[head, H_STATEMENT], step)
     at = t.lines[line, L_AT]
     last_at, number = e[last, DOCID], h[head, H_NUMBER]
     place = behind(e, t.lines, arena, line, e[last, END])
@@ -147,7 +147,7 @@ def _out_of_repetition(
 ) -> int:
     """Write what a head takes in the next step behind what it has found; return how much it is."""
     e, step, last = t.e, h[head, H_STEP] + 1, h[head, H_ELEMENT]
-    line = e[last, KEY] * p.steps + step
+    line = line_of(p, t, e[last, KEY], h[head, H_STATEMENT], step)
     at, longest = t.lines[line, L_AT], t.lines[line, L_LONGEST]
     place = behind(e, t.lines, t.arena, line, e[last, END])
     if not is_new:

@@ -118,13 +118,14 @@ def step_on(p: Programs, t: TableElements, r: Runs, s: Scratch, asked: Ints, beg
     order of statements.  The caller has all arrays while it waits, so they can be lent.
     """
     own_p = Programs(
-        p.steps, p.is_contiguous, p.is_partitioned, _lent(p.repeated), _lent(p.code),
+        p.steps, p.sources, p.is_contiguous, p.is_partitioned, _lent(p.repeated), _lent(p.code),
         _lent(p.predicates), _lent(p.slots_at), _lent(p.slots), _lent(p.have_folds),
         _lent(p.constants), _lent(p.statements),
     )  # fmt: skip
     own_t = TableElements(
-        _lent(t.e), _lent(t.v), _lent(t.lines), _lent(t.arena), _lent(t.numbers),
-        _lent(t.of_document), _lent(t.limits), t.runs_most, t.heads_most, t.elements_most, t.batch,
+        _lent(t.e), _lent(t.v), _lent(t.lines), _lent(t.codes), _lent(t.line_of), _lent(t.arena),
+        _lent(t.numbers), _lent(t.of_document), _lent(t.limits), t.runs_most, t.heads_most,
+        t.elements_most, t.batch,
     )  # fmt: skip
     state = s.state
     own_s = Scratch(
