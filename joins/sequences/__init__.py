@@ -22,15 +22,14 @@ and the runs of `+` beside them (`docs/repetition.md`):
     runparts    tuples of operands, and runs as far as they have come
     runconditions
                 what a repetition asks of what stands before, and of each element
-    runs        one repetition, batch by batch
-    rungraph    runs under ANY as the paths of a graph: counted, then listed
-    graphruns   one repetition in such graphs
+    repeated    a room: one repetition, batch by batch, and what stands before several
     counting    a room: runs that are counted, or drawn as graphs, and never listed
     chained     a room: runs over a whole chain under MATCH
     absentunits what UNLESS takes runs away for
     runrows     runs as instances of the join
     runevaluations
                 what finds the runs of a decision: which of several does it
+    awake       who of these has something to decide in a batch
     repetitions all of them, by class
 
 Invariant: what is decided at positions up to a document depends on the documents up to it, never on

@@ -24,6 +24,8 @@ from joins.sequences.lockstep.batchrows import BatchRows
 from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
 from joins.sequences.lockstep.compilation import LOOPS
 from joins.sequences.lockstep.runtable import RunTable
+from joins.sequences.repeated.runs import RunEvaluation
+from joins.sequences.repeated.sharedlefts import SharedLefts
 from joins.sequences.runends import CountedEnds, is_plain_end
 from joins.sequences.runevaluations import (
     AnyDecision,
@@ -36,8 +38,6 @@ from joins.sequences.runevaluations import (
     rows_of,
 )
 from joins.sequences.runrows import ChainRows, Documents, FoundRows, GraphRows, in_order
-from joins.sequences.runs import RunEvaluation
-from joins.sequences.sharedlefts import SharedLefts
 from templates.chaincode import ChainProgram
 from templates.chaindecision import ChainDecision, DecidedChains
 from templates.runchains import in_columns

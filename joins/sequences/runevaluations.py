@@ -9,11 +9,11 @@ from joins.sequences.chained.anychains import AnyChainEvaluation
 from joins.sequences.chained.chains import ChainEvaluation
 from joins.sequences.counting.chains import CountedChainEvaluation
 from joins.sequences.counting.counted import CountedRunEvaluation
-from joins.sequences.graphruns import GraphRunEvaluation
 from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
+from joins.sequences.repeated.graphruns import GraphRunEvaluation
+from joins.sequences.repeated.runs import RunEvaluation
+from joins.sequences.repeated.sharedlefts import SharedLefts
 from joins.sequences.runrows import ChainRows, Documents, FoundRows, GraphRows, RunRows
-from joins.sequences.runs import RunEvaluation
-from joins.sequences.sharedlefts import SharedLefts
 from templates.chaindecision import ChainDecision, DecidedChains
 from templates.rundecision import DecidedRuns, RunDecision
 

@@ -19,7 +19,7 @@ from broker.pipeline.shards import Join
 from joins import RunLimits
 from joins.sequences.counting.drawnruns import DrawnRuns
 from joins.sequences.counting.lanes import RunLane
-from joins.sequences.rungraph import RunGraph
+from joins.sequences.repeated.rungraph import RunGraph
 from templates.rungraphs import CountedRuns, PathGraph, union
 
 RISING = "S//A[v->v]+ {v > prev(v)} WITHIN 1 h"

@@ -12,7 +12,7 @@ from support.runners import run_engine
 
 from broker.matching.limits import MatchingLimits
 from joins.budget.limits import RunLimits
-from joins.sequences.rungraph import Grown, RunGraph, RunNode
+from joins.sequences.repeated.rungraph import Grown, RunGraph, RunNode
 from joins.sequences.runparts import Head, Part
 from xscl.runvalues import GrowingRun, RunElement, TermNode, Totals, UnboundError, aggregate
 

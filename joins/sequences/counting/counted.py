@@ -47,9 +47,9 @@ from joins.sequences.counting.lanes import (
 from joins.sequences.counting.plain import FoundWays, NotPlainError
 from joins.sequences.counting.plainruns import PlainRuns
 from joins.sequences.counting.ways import ways_back
-from joins.sequences.lefts import Lefts
+from joins.sequences.repeated.lefts import Lefts
+from joins.sequences.repeated.runs import RunEvaluation
 from joins.sequences.runparts import Head, Part, PartRow, Parts
-from joins.sequences.runs import RunEvaluation
 from templates.decision import TupleStream
 from templates.rundecision import RunDecision
 from templates.rungraphs import CountedRuns

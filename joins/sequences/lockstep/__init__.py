@@ -7,9 +7,10 @@
     loops        the loops, a room of their own
     charges      what a tuple would be charged for them
     parts        elements as parts of runs
+    keptlines    lines: elements under one key, by end
     keptelements elements in columns, until no run can take them
     completeruns runs that are complete in a batch, by their last heads
-    runtable     all chains that read the same elements, batch by batch
+    runtable     all chains whose elements are alike, batch by batch
     columnchains each of them
     growing      arrays with room behind what they hold
     forgetting   what is left of columns when elements are forgotten

@@ -31,7 +31,9 @@ from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
 from joins.sequences.absentunits import AbsentTuples
 from joins.sequences.clock import WatermarkSteps
-from joins.sequences.lefts import Left, Lefts, Place
+from joins.sequences.repeated.lefts import Left, Lefts, Place
+from joins.sequences.repeated.runsteps import RunSteps, same_of
+from joins.sequences.repeated.sharedlefts import OwnLefts
 from joins.sequences.runconditions import RunConditions
 from joins.sequences.runparts import (
     DecidedRun,
@@ -40,8 +42,6 @@ from joins.sequences.runparts import (
     Parts,
     Roles,
 )
-from joins.sequences.runsteps import RunSteps, same_of
-from joins.sequences.sharedlefts import OwnLefts
 from joins.sequences.waiting import SettlingParts
 from templates.decision import TupleStream
 from templates.rundecision import RunDecision

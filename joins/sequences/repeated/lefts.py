@@ -29,7 +29,7 @@ from joins.sequences.runparts import Head, Part, Parts, Roles
 from templates.decision import TupleStream
 from templates.rundecision import RunDecision
 
-__all__ = ["Left", "Lefts", "Place", "Reader"]
+__all__ = ["Left", "Lefts", "LeftsReader", "Place"]
 
 Place = tuple[int, Key]
 """A way to begin, and the values under which an element is looked up."""
@@ -45,7 +45,7 @@ class Left:
     places: Sequence[Place]
 
 
-class Reader(Protocol):
+class LeftsReader(Protocol):
     """A repetition behind some tuples; it is told of one before an element that it has."""
 
     decision: RunDecision
@@ -72,14 +72,14 @@ class Lefts:
         self._roles = Roles()
         self._lines: dict[Place, list[Left]] = {}
         self._new: dict[Place, list[Left]] = {}
-        self._behind: dict[Place, dict[Reader, int]] = {}
+        self._behind: dict[Place, dict[LeftsReader, int]] = {}
         self._latest_us: dict[Place, int] = {}
         self._size = 0
         self._swept = limits.swept_parts
         self.first_new = self.next = 0
         self.counts: Counter[int] = Counter()
         self.over: int | None = None
-        self.readers: dict[Reader, None] = {}
+        self.readers: dict[LeftsReader, None] = {}
         for begin in begins:
             assert begin.begin.left is not None
             self.read(begin.begin.left)
@@ -104,9 +104,9 @@ class Lefts:
         self.first_new = self.next
         self._new, self.counts, self.over = {}, Counter(), None
 
-    def take_new(self) -> Iterable[Reader]:
+    def take_new(self) -> Iterable[LeftsReader]:
         """Take the tuples that came; return who has been told of some."""
-        told: dict[Reader, None] = {}
+        told: dict[LeftsReader, None] = {}
         for part in self._parts.take_new():
             left = self._left(part)
             if left is None:
@@ -151,7 +151,7 @@ class Lefts:
         # A list of its own: what is taken of them may look again.
         yield from line[first:last]
 
-    def note(self, reader: Reader, place: Place, end_us: int) -> None:
+    def note(self, reader: LeftsReader, place: Place, end_us: int) -> None:
         """Have a reader be told of what comes at a place before its element that ends then."""
         if not self._begins:
             return
@@ -182,7 +182,7 @@ class Lefts:
         self._size = sum(map(len, self._lines.values()))
         self._swept = max(self._limits.swept_parts, 2 * self._size)
 
-    def leave(self, reader: Reader) -> None:
+    def leave(self, reader: LeftsReader) -> None:
         """Forget a reader."""
         self.readers.pop(reader, None)
         for known in self._behind.values():

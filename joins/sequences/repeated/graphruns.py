@@ -1,7 +1,7 @@
 """Runs behind FOLLOWED BY that are counted in graphs before they are listed.
 
 It is for conditions that speak of an element, of the one before it and of what stands before the
-run (`speaks_of_neighbours`); any other repetition is found run by run (`joins.sequences.runs`).
+run (`speaks_of_neighbours`); any other repetition is found run by run (`runs`).
 What comes is taken in the order of documents.  A document that makes too many runs makes none: its
 runs are counted before one of them is listed.
 """
@@ -16,10 +16,10 @@ from operator import itemgetter
 
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
-from joins.sequences.lefts import Left, Lefts, Place
-from joins.sequences.rungraph import Grown, RunGraph
+from joins.sequences.repeated.lefts import Left, Lefts, Place
+from joins.sequences.repeated.rungraph import Grown, RunGraph
+from joins.sequences.repeated.runs import RunEvaluation
 from joins.sequences.runparts import DecidedRun, Head, Part
-from joins.sequences.runs import RunEvaluation
 from templates.rundecision import RunDecision
 
 __all__ = ["GraphRunEvaluation"]

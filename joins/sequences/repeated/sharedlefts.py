@@ -11,7 +11,7 @@ from operator import attrgetter
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
-from joins.sequences.lefts import Left, Lefts, Place, Reader
+from joins.sequences.repeated.lefts import Left, Lefts, LeftsReader, Place
 from joins.sequences.runconditions import RunConditions
 from joins.sequences.runparts import Part
 from templates.decision import TupleStream
@@ -49,12 +49,12 @@ class OwnLefts:
         """Take note of a tuple before an element that is there."""
         self._told[left] = None
 
-    def enter(self, reader: Reader, places: Iterable[Place], part: Part) -> None:
+    def enter(self, reader: LeftsReader, places: Iterable[Place], part: Part) -> None:
         """Have a reader be told of what comes before an element that has entered."""
         for place in places:
             self._lefts.note(reader, place, part.end_us)
 
-    def leave(self, reader: Reader) -> None:
+    def leave(self, reader: LeftsReader) -> None:
         """Have a reader be told no more."""
         self._lefts.leave(reader)
 
@@ -148,7 +148,7 @@ class SharedLefts:
             lefts.add(stream, row)
             self._came[lefts] = None
 
-    def take_new(self) -> Iterator[Reader]:
+    def take_new(self) -> Iterator[LeftsReader]:
         """Take all that came; yield who has been told of some."""
         came, self._came = self._came, {}
         for lefts in came:
