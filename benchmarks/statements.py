@@ -4,7 +4,8 @@
                                     [--apart 1] [--shards 1]
 
 Statements that are equal, or differ in data alone (windows, WITHIN, constants of a block, numbers
-and words of a condition), over one pattern of two or three blocks; statements with NEXT and UNLESS;
+and words of a condition), over one pattern of two or three blocks; over runs and chains, or with
+NEXT and UNLESS;
 and queries that have nothing in common but the documents (`different`): chains of three and four
 blocks rooted at three levels, with one to three equalities at each operator, over documents of 37
 elements with 20,000 values that come `--apart` seconds after each other: windows are 10 to 100
@@ -36,6 +37,7 @@ from broker.matching.queries.registration import SetChange
 from broker.pipeline.shards import Join
 from broker.pipeline.thisprocess import set_up_process
 from joins.memory.compilation import compile_loops as compile_look_ups
+from joins.sequences.lockstep.compilation import compile_loops as compile_steps
 from joins.signature.compilation import compile_loops as compile_comparison
 from templates.compiling import can_compile
 
@@ -48,6 +50,11 @@ THREE = (
 INNER = (
     "(S//i->a FOLLOWED BY {a/next = b/link AND %s, 1 h} S//i->b)"
     " FOLLOWED BY {b/author = c/link, 1 h} S//i->c"
+)
+RUNS = "S//i->a FOLLOWED BY {a/next = b/link, 1 min} S//i[contains(author, '%s %d')]->b+"
+CHAINS = (
+    "S//i[contains(author, '%s %d')]->a FOLLOWED BY S//i->b FOLLOWED BY S//i->c"
+    " WITHIN 1 min MATCH STRICT GRACE 0 s"
 )
 ORDERED = {
     "NEXT": "S//b[k->x] NEXT {x = y, 1 h} S//g[k->y] GRACE 0 s",
@@ -193,6 +200,13 @@ WORKLOADS = {
     "constants of the first block": Workload(
         lambda i: THREE % (f"[author = 'nobody {i}']", "1 h", "b/author"), item
     ),
+    "words of the elements of runs": Workload(lambda i: RUNS % ("author", i % 97), item),
+    "rare words of the elements of runs": Workload(lambda i: RUNS % ("nobody", i), item),
+    "words of the first unit of chains": Workload(lambda i: CHAINS % ("author", i % 97), item),
+    "rare words of the first unit of chains": Workload(lambda i: CHAINS % ("nobody", i), item),
+    "strings of the second operand, NEXT": Workload(
+        lambda i: f"S//i->a NEXT {{a/next = b/link, 1 h}} S//i[author = 'nobody {i}']->b", item
+    ),
     "equal, NEXT": Workload(lambda i: ORDERED["NEXT"], event),
     "equal, UNLESS": Workload(lambda i: ORDERED["UNLESS"], event),
     "different": Workload(different, document, 3_000, 1_000),
@@ -293,6 +307,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     if can_compile():
         compile_look_ups()
+        compile_steps()
         compile_comparison()
     context = multiprocessing.get_context("fork")
     for name, workload in WORKLOADS.items():
