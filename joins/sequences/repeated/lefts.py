@@ -118,7 +118,7 @@ class Lefts:
                 self._size += 1
                 if part.end_us < self._latest_us.get(place, -UNBOUNDED):
                     for reader, end_us in self._behind[place].items():
-                        if part.end_us < end_us:
+                        if part.end_us < end_us and reader in self.readers:
                             reader.tell(left)
                             told[reader] = None
         most = self._limits.heads
@@ -173,17 +173,14 @@ class Lefts:
                 if not line:
                     del self._lines[place]
             for place, latest_us in list(self._latest_us.items()):
-                known = self._behind[place]
-                self._behind[place] = {
-                    r: end_us for r, end_us in known.items() if end_us >= before_us
-                }
+                known = self._behind[place].items()
+                own = {r: us for r, us in known if us >= before_us and r in self.readers}
+                self._behind[place] = own
                 if latest_us < before_us:
                     del self._latest_us[place], self._behind[place]
         self._size = sum(map(len, self._lines.values()))
         self._swept = max(self._limits.swept_parts, 2 * self._size)
 
     def leave(self, reader: LeftsReader) -> None:
-        """Forget a reader."""
+        """Forget a reader; what is noted for it goes with what nobody needs."""
         self.readers.pop(reader, None)
-        for known in self._behind.values():
-            known.pop(reader, None)
