@@ -129,6 +129,25 @@ WORKLOADS = {
     "[matches(title, $x)]": Workload(
         f"S//i[matches(title, $x)]->a FOLLOWED BY {LINKED} S//i->b", _name
     ),
+    "[count(title) > $x]": Workload(
+        f"S//i[count(title) > $x]->a FOLLOWED BY {LINKED} S//i->b", lambda i: {"x": i + 3}
+    ),
+    "[author = $x or title = $y]": Workload(
+        f"S//i[author = $x or title = $y]->a FOLLOWED BY {LINKED} S//i->b",
+        lambda i: {"x": f"nobody {i}", "y": f"nothing {i}"},
+    ),
+    "[price < $x or price > $y]": Workload(
+        f"S//i[price < $x or price > $y]->a FOLLOWED BY {LINKED} S//i->b",
+        lambda i: {"x": i / 1e7, "y": i + 1e7},
+    ),
+    "[price > string-length(title) * $x]": Workload(
+        f"S//i[price > string-length(title) * $x]->a FOLLOWED BY {LINKED} S//i->b",
+        lambda i: {"x": i + 1e6},
+    ),
+    "[author = $x or title = $y], first of three": Workload(
+        three("[author = $x or title = $y]"),
+        lambda i: {"x": f"nobody {i}", "y": f"nothing {i}"},
+    ),
     "b/price > a/price * $x, inner": Workload(
         INNER % "b/price > a/price * $x", lambda i: {"x": i + 3}
     ),

@@ -302,7 +302,8 @@ class Clause:
     and in the clauses below.  `condition` is what `residuals` and `tests` come to, compiled; the
     first `solved` of the residuals are in the box, or in those below, too, and asked only where a
     `Solution` has not decided them.  Of a clause that hands on its tuples such residuals are
-    `undecided`, those of the clauses below included: the root asks them.
+    `undecided`, those of the clauses below included: the root asks them; `left_over` are those that
+    nothing decides but the root.
     `compared` are the variables whose nodes make up the witness tuples, those of the clauses below
     included.  `carried` are the terms that the clause hands on, in the order of its instances'
     nodes 1, 2, ..., and `tested` the places whose values stand behind them, for the boxes of the
@@ -351,6 +352,7 @@ class Clause:
     is_one_of_several: bool = False
     solved: int = 0
     undecided: tuple[Residual, ...] = ()
+    left_over: tuple[Residual, ...] = ()
     constants: tuple[Test, ...] = ()
     reach: LongestSum = field(init=False)
     reads_common: bool = field(init=False)

@@ -29,7 +29,7 @@ from templates.clause import (
     terms_tested,
 )
 from templates.clausesides import Side, template_of_sides
-from templates.computed import NO_NUMBERS, number_tests, numbered
+from templates.computed import NO_NUMBERS, number_tests, numbered, reads_only
 from templates.datatests import data_test, duration_test, without_implied, word_test
 from templates.derived import as_derived
 from templates.heldonce import held_once
@@ -61,8 +61,10 @@ from xscl.query import (
     PathFrom,
     Query,
     Residual,
+    ValuesFrom,
     VariableValue,
     Window,
+    operand_parameters,
     operand_terms,
     operand_variables,
     term,
@@ -100,6 +102,15 @@ def _blocks(source: ClauseSource) -> tuple[int, ...]:
         return source.below.blocks
     assert source.block is not None
     return (source.block,)
+
+
+def _lifted_terms(residuals: Iterable[Residual]) -> Iterator[str]:
+    """Yield the values of nodes that residuals read: the root asks of them what is not decided."""
+    for residual in residuals:
+        for operand in (residual.left, residual.right):
+            for each in operand_terms(operand):
+                if isinstance(each, ValuesFrom):
+                    yield term(each)
 
 
 @dataclass
@@ -145,10 +156,12 @@ class Compiler:
         terms = dict.fromkeys(each for operand in others for each in operand_terms(operand))
         self.compared = {*variables}
         self.compared.update(each.variable for each in terms if isinstance(each, VariableValue))
-        self.derived: dict[str, Call | PathFrom] = {
+        self.derived: dict[str, Call | PathFrom | ValuesFrom] = {
             term(d): d for o in others if isinstance(d := as_derived(o), Call)
         }
-        self.derived |= {term(each): each for each in terms if isinstance(each, PathFrom)}
+        self.derived |= {
+            term(each): each for each in terms if isinstance(each, (PathFrom, ValuesFrom))
+        }
         calls = [each for each in terms if isinstance(each, Call)]
         self.derived |= {term(each): each for each in calls if each.function == REVISION}
         self.instants = {term(each): each for each in calls if each.function in INSTANTS}
@@ -294,7 +307,7 @@ class Compiler:
         block: int,
         needed: frozenset[str],
         variables: set[str],
-        derived: Mapping[str, Call | PathFrom],
+        derived: Mapping[str, Call | PathFrom | ValuesFrom],
         dropped: set[str],
         *,
         shares_constants: bool = False,
@@ -398,10 +411,14 @@ class Compiler:
         compared = tuple(
             sorted(read_here.union(*[each.compared for each in below if each is not None]))
         )
-        carried = tuple(sorted(needed_above.union(compared)))
+        lifted: set[str] = set()
+        if not is_root and self.is_open:
+            asked_above = [r for each in below if each for r in (*each.undecided, *each.left_over)]
+            lifted = set(_lifted_terms([*others, *asked_above]))
+        carried = tuple(sorted(needed_above.union(compared, lifted)))
         made = NO_NUMBERS
         if others:
-            solved_of = None if is_root else set(compared if self.is_open else ())
+            solved_of = None if is_root else lifted.union(compared if self.is_open else ())
             made = numbered(
                 others,
                 self.texts,
@@ -410,7 +427,16 @@ class Compiler:
                 solved_of=solved_of,
             )
         solved = (*(r for each in below if each for r in each.undecided), *made.solved)
-        residuals = (*solved, *made.others) if is_root else made.others
+        left_over = tuple([r for each in below if each for r in each.left_over])
+        if is_root:
+            residuals = (*solved, *left_over, *made.others)
+        else:
+            residuals = made.others
+            if residuals and self.is_open:
+                handed = [r for r in residuals if reads_only(lifted.union(compared), r)]
+                handed = [r for r in handed if operand_parameters(Call("", (r.left, r.right)))]
+                left_over = (*left_over, *handed)
+                residuals = tuple([r for r in residuals if r not in handed])
         places = {
             t: place[ref]
             for t, ref in where.items()
@@ -438,6 +464,7 @@ class Compiler:
             condition=compile_condition(residuals, tests),
             solved=len(solved) if is_root else 0,
             undecided=() if is_root else solved,
+            left_over=() if is_root else left_over,
             compared=carried if carried == compared else compared,
             carried=carried,
             similar=in_text(below, disjunct),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from templates.clause import Alternative, Published
 from templates.clausecompiler import Catalog, Compiler
 from templates.decisioncompiler import DecisionCompiler, Decisions
+from templates.lifted import with_lifted
 from templates.ordered import choices
 from templates.plain import plain_statements
 from templates.variants import Variant, variants
@@ -53,6 +54,7 @@ def _compile(
     query = variant.query
     statements = plain_statements(query)
     if query.is_plain:
+        statements = tuple(map(with_lifted, statements))
         given = (point, catalog, published)
         is_alone = len(statements) == 1
         return [

@@ -25,6 +25,7 @@ from templates.clause import (
     Test,
 )
 from xscl.comparison import INSTANTS, REVISION, operands_below
+from xscl.disjunctions import DataForm
 from xscl.functions import to_double
 from xscl.path import Literal, Parameter
 from xscl.pattern import INEQUALITIES
@@ -32,6 +33,7 @@ from xscl.query import (
     Call,
     Operand,
     Residual,
+    ValuesFrom,
     VariableValue,
     operand_parameters,
     operand_terms,
@@ -39,7 +41,7 @@ from xscl.query import (
 )
 from xscl.syntax import TURNED
 
-__all__ = ["LARGEST_SOLVED", "NO_NUMBERS", "Numbered", "number_tests", "numbered"]
+__all__ = ["LARGEST_SOLVED", "NO_NUMBERS", "Numbered", "number_tests", "numbered", "reads_only"]
 
 LARGEST_SOLVED = 1e50
 """Up to how much, from 0, data and what they are calculated with may be for a `Solution`."""
@@ -71,6 +73,10 @@ NO_NUMBERS = Numbered((), (), ())
 """Those of a conjunction without residuals."""
 
 
+_Datum = Literal | Parameter | Call
+"""Data within arithmetic; a call reads a parameter as `XPATH_NUMBER`."""
+
+
 def numbered(
     residuals: Iterable[Residual],
     texts: Collection[str],
@@ -91,7 +97,7 @@ def numbered(
             operand, against = alone
             computed = Computed(operand, _terms([operand], place_of))
             tests += [Test(computed, *test) for test in against]
-        elif (solved_of is None or _reads_only(solved_of, each.left, each.right)) and (
+        elif (solved_of is None or reads_only(solved_of, each)) and (
             within := _within(each, place_of)
         ) is not None:
             tests += within
@@ -127,8 +133,9 @@ def _unequal(residual: Residual, texts: Collection[str]) -> tuple[VariableValue,
     return None
 
 
-def _reads_only(values: Set[str], *operands: Operand) -> bool:
-    """Return whether operands read some values at most, and no times of the tuple."""
+def reads_only(values: Set[str], residual: Residual) -> bool:
+    """Return whether a comparison reads some values at most, and no times of the tuple."""
+    operands = (residual.left, residual.right)
     below = [each for operand in operands for each in operands_below(operand)]
     has_interval = any(isinstance(each, Call) and not each.arguments for each in below)
     return not has_interval and all(
@@ -183,7 +190,7 @@ def _is_number(data: Data, texts: Collection[str]) -> bool:
 def _is_computed(operand: Operand) -> bool:
     """Return whether an operand is arithmetic of single values without data that differ."""
     match operand:
-        case VariableValue():
+        case VariableValue() | ValuesFrom():
             return True
         case Call(function, ()):
             return function in ("start", "end", "dur")
@@ -202,7 +209,7 @@ def _within(residual: Residual, place_of: PlaceOf) -> list[Test] | None:
     left, right, operator = residual.left, residual.right, residual.operator
     sides = ((left, operator, right), (right, TURNED[operator], left))
     numbers = [each for side in (left, right) for each in _data_in(side) if _is_moderate(each)]
-    parameters = [each for each in numbers if isinstance(each, Parameter)]
+    parameters = [each for each in numbers if not isinstance(each, Literal)]
     if operator not in (*INEQUALITIES, "=") or len(parameters) > 1:
         return None
     for data in parameters or numbers:
@@ -214,32 +221,42 @@ def _within(residual: Residual, place_of: PlaceOf) -> list[Test] | None:
             if not all(isinstance(each, Literal) or _is_computed(each) for each in read):
                 continue
             terms = _terms(read, place_of)
-            given = data if isinstance(data, Parameter) else data.value
             return [
-                Test(Solution(steps, compared, other, terms, is_least), how, given)
+                Test(Solution(steps, compared, other, terms, is_least), how, *_held(data))
                 for is_least, how in ((True, "<="), (False, ">="))
             ]
     return None
 
 
-def _is_moderate(data: Literal | Parameter) -> bool:
+def _held(data: _Datum) -> tuple[Data] | tuple[Data, bool, DataForm]:
+    """Return data as a test has them, and how it reads what a parameter is given."""
+    match data:
+        case Call(_, (Parameter() as given,)):
+            return given, False, DataForm.XPATH_NUMBER
+        case Literal(value):
+            return (value,)
+    assert isinstance(data, Parameter)
+    return (data,)
+
+
+def _is_moderate(data: _Datum) -> bool:
     """Return whether data may be solved for; of a parameter, some assignments may not."""
-    return isinstance(data, Parameter) or not abs(to_double(data.value)) > LARGEST_SOLVED
+    return not isinstance(data, Literal) or not abs(to_double(data.value)) > LARGEST_SOLVED
 
 
-def _data_in(operand: Operand) -> list[Literal | Parameter]:
+def _data_in(operand: Operand) -> list[_Datum]:
     match operand:
-        case Literal() | Parameter():
+        case Literal() | Parameter() | Call("number of XPath 1.0"):
             return [operand]
         case Call(function, arguments) if function in _ARITHMETIC:
             return [data for each in arguments for data in _data_in(each)]
     return []
 
 
-def _steps_around(data: Literal | Parameter, operand: Operand) -> tuple[ArithmeticStep, ...] | None:
+def _steps_around(data: _Datum, operand: Operand) -> tuple[ArithmeticStep, ...] | None:
     """Return what is done with data in an operand, the innermost first; None if it is not so."""
     match operand:
-        case Literal() | Parameter():
+        case Literal() | Parameter() | Call("number of XPath 1.0"):
             return () if operand is data else None
         case Call("-", (only,)):
             steps = _steps_around(data, only)

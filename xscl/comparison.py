@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from xscl.path import (
     ComparisonOperator,
@@ -22,10 +23,14 @@ from xscl.path import (
     condition_parameters,
 )
 
+if TYPE_CHECKING:
+    from xscl.prefilters import Values
+
 __all__ = [
     "INSTANTS",
     "REVISION",
     "UNBOUND",
+    "XPATH_NUMBER",
     "Call",
     "Cell",
     "Conditional",
@@ -39,6 +44,7 @@ __all__ = [
     "SimilarityJoin",
     "Term",
     "ValueJoin",
+    "ValuesFrom",
     "VariableValue",
     "operand_parameters",
     "operand_terms",
@@ -63,6 +69,17 @@ class PathFrom:
 
     variable: str
     path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesFrom:
+    """One value for all that operands come to at the node of a variable.
+
+    It stands for what a condition of a block compares, where that is asked of the tuple.
+    """
+
+    variable: str
+    values: Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +138,23 @@ class Elements:
 
 
 Operand = (
-    VariableValue | PathFrom | Call | Literal | Parameter | Row | Cell | Conditional | Elements
+    VariableValue
+    | PathFrom
+    | ValuesFrom
+    | Call
+    | Literal
+    | Parameter
+    | Row
+    | Cell
+    | Conditional
+    | Elements
 )
 """One side of a comparison.  A duration is a `Literal` number, of microseconds."""
 
 Derived = VariableValue | Call
 """An operand of exactly one variable: its own string value, or functions of it and literals."""
 
-Term = VariableValue | PathFrom | Call
+Term = VariableValue | PathFrom | ValuesFrom | Call
 """What is read of a tuple: a variable's value, the values of an optional path, or, as a call of one
 of `INSTANTS` or of `REVISION`, what is known of the document that binds a variable."""
 
@@ -145,6 +171,9 @@ block with a condition of its own what `start()` says there.
 REVISION = "revision"
 """A function of a variable: how many documents its document revises, a whole number as text.  It is
 made where the values of documents are found, and stands for a value of the variable's node."""
+
+XPATH_NUMBER = "number of XPath 1.0"
+"""A function of a parameter: the number that XPath 1.0 reads in what it is given."""
 
 
 def operands_in(operand: Operand) -> tuple[Operand, ...]:
@@ -182,7 +211,8 @@ def operand_variables(operand: Operand) -> tuple[str, ...]:
     if isinstance(operand, VariableValue):
         return (operand.variable,)
     below = operands_below(operand)
-    mentioned = (o.variable for o in below if isinstance(o, (VariableValue, PathFrom)))
+    named = (VariableValue, PathFrom, ValuesFrom)
+    mentioned = (o.variable for o in below if isinstance(o, named))
     return tuple(dict.fromkeys(mentioned))
 
 
@@ -204,7 +234,7 @@ def operand_terms(operand: Operand) -> tuple[Term, ...]:
     Nor are variables of elements: a tuple carries a run as one value.
     """
     match operand:
-        case VariableValue() | PathFrom():
+        case VariableValue() | PathFrom() | ValuesFrom():
             return (operand,)
         case Call(function) if function in INSTANTS and operand.arguments:
             return (operand,)
@@ -236,6 +266,8 @@ def term(operand: Operand) -> str:
     match operand:
         case PathFrom(variable, path):
             return f"{variable}/{path}"
+        case ValuesFrom(variable, values):
+            return f"{variable}/{values}"
         case Call(function, arguments):
             return f"{function}({', '.join(map(term, arguments))})"
         case Literal(value):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from xscl.namespaces import Namespaces
-from xscl.opaque import make_opaque, subexpressions
+from xscl.opaque import in_xpath1, make_opaque, subexpressions
 from xscl.path import (
     ANY,
     And,
@@ -57,6 +57,7 @@ from xscl.syntax import (
     TestSyntax,
 )
 from xscl.xpath1 import check_call, check_types, is_numeric
+from xscl.xpath1arithmetic import calculated_comparison
 
 __all__ = ["Binding", "ParameterUse", "PatternBuilder"]
 
@@ -371,7 +372,24 @@ class PatternBuilder:
         if self.report.errors > errors:
             return None
         opaque = make_opaque(syntax, self.namespaces)
-        return replace(opaque, is_positional=speaks_of_position(syntax))
+        is_positional = speaks_of_position(syntax)
+        calculated = None
+        if opaque.parameters and not is_positional and opaque.compared is None:
+            calculated = calculated_comparison(
+                syntax, lambda each: in_xpath1(each, self.namespaces), self._data_free_path
+            )
+        return replace(opaque, is_positional=is_positional, calculated=calculated)
+
+    def _data_free_path(self, syntax: PathExpression) -> Path | None:
+        """Return a path of an opaque condition as one of the fragment, if it is one."""
+        before = len(self.bindings), len(self.parameters)
+        try:
+            path = self._relative(syntax, False)
+        except OutsideFragmentError:
+            path = None
+        has_parameters = len(self.parameters) > before[1]
+        del self.bindings[before[0] :], self.parameters[before[1] :]
+        return None if has_parameters else path
 
     def _check_opaque_step(self, step: StepSyntax) -> None:
         if step.variable is not None:

@@ -22,6 +22,7 @@ from xscl.comparison import (
     INSTANTS,
     REVISION,
     UNBOUND,
+    XPATH_NUMBER,
     Call,
     Cell,
     Conditional,
@@ -32,10 +33,12 @@ from xscl.comparison import (
     Residual,
     Row,
     ValueJoin,
+    ValuesFrom,
     VariableValue,
     operands_below,
     term,
 )
+from xscl.disjunctions import DataForm
 from xscl.path import Literal, Parameter
 from xscl.runvalues import RunAtHand, RunElement, RunReading, UnboundError, aggregate, read_run
 from xscl.signatures import MEASURES
@@ -202,6 +205,14 @@ def compile_operand(operand: Operand) -> _Reader:
         case PathFrom():
             name = term(operand)
             return lambda reading: values_of_optional(reading.value(name))
+        case ValuesFrom(values=read_values):
+            name = term(operand)
+            if read_values.is_of_several:
+                return lambda reading: values_of_optional(reading.value(name))
+            return lambda reading: (reading.value(name),)
+        case Call(function, (Parameter(name),)) if function == XPATH_NUMBER:
+            read = DataForm.XPATH_NUMBER.read
+            return lambda reading: (read(reading.parameters[name], "<"),)
         case Row():
             return _rows(operand)
         case Cell(row, column):

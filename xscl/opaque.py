@@ -28,6 +28,7 @@ from xscl.syntax import (
 from xscl.xpath1 import is_numeric
 
 __all__ = [
+    "in_xpath1",
     "make_opaque",
     "positions_as_variables",
     "put_values",
@@ -74,6 +75,14 @@ def make_opaque(expression: Expression, namespaces: Namespaces) -> Opaque:
         parameters=tuple(map(Parameter, sorted(named))),
         compared=_compared(rewritten),
     )
+
+
+def in_xpath1(
+    expression: Expression, namespaces: Namespaces
+) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return an expression as the text of XPath 1.0 that evaluates it, and its prefixes."""
+    used: dict[str, str] = {}
+    return render_expression(_rewrite(expression, namespaces, used)), tuple(sorted(used.items()))
 
 
 def _compared(expression: Expression) -> Compared | None:

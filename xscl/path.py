@@ -225,7 +225,8 @@ class Opaque:
     It is evaluated as XPath 1.0 of its context node: not shared, not bound.  The text is never a
     number: `[count(a)]` is `position() = count(a)`.  With `is_positional`, `position()` or
     `last()` of the context node itself stands in it.  `parameters` are those in the text.  Where it
-    compares a number with a constant, `compared` says so.
+    compares a number with a constant, `compared` says so; where parameters stand within arithmetic,
+    `calculated` has both sides, made of `XPathNumber` and `FunctionValue`.
     """
 
     expression: str
@@ -233,6 +234,9 @@ class Opaque:
     is_positional: bool = False
     parameters: tuple[Parameter, ...] = ()
     compared: Compared | None = field(default=None, compare=False, repr=False)
+    calculated: tuple[Value, ComparisonOperator, Value] | None = field(
+        default=None, compare=False, repr=False
+    )
 
 
 Condition = Exists | Comparison | StringTest | Position | And | Or | Not | Opaque

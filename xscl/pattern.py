@@ -32,7 +32,7 @@ from xscl.disjunctions import DataForm, Disjunction
 from xscl.path import Axis, Condition, NodeTest, Parameter
 from xscl.prefilters import Admitted, Prefilter, Values
 from xscl.query import Call as DerivedCall
-from xscl.query import Derived, PathFrom, VariableValue, operand_variables
+from xscl.query import Derived, PathFrom, ValuesFrom, VariableValue, operand_variables
 
 __all__ = [
     "DOCUMENT",
@@ -140,13 +140,13 @@ class TuplePattern:
     terms: tuple[str, ...]
 
 
-def term_variable(operand: Derived | PathFrom) -> str:
+def term_variable(operand: Derived | PathFrom | ValuesFrom) -> str:
     """Return the one variable of a derived operand."""
     (variable,) = operand_variables(operand)
     return variable
 
 
-def derivation(operand: DerivedCall | PathFrom) -> DerivedCall | PathFrom:
+def derivation(operand: DerivedCall | PathFrom | ValuesFrom) -> DerivedCall | PathFrom | Values:
     """Return the function itself, its variable replaced by `.`, so that equal ones are equal."""
 
     def strip(argument: object) -> object:
@@ -156,6 +156,8 @@ def derivation(operand: DerivedCall | PathFrom) -> DerivedCall | PathFrom:
             return derivation(argument)
         return argument
 
+    if isinstance(operand, ValuesFrom):
+        return operand.values
     if isinstance(operand, PathFrom):
         return PathFrom(".", operand.path)
     return DerivedCall(operand.function, tuple(map(strip, operand.arguments)))  # type: ignore[arg-type]

@@ -64,6 +64,11 @@ class Values:
     operands: tuple[Value, ...]
     kind: ValuesKind
 
+    @property
+    def is_of_several(self) -> bool:
+        """Whether the value stands for several, as `optional_values` writes them."""
+        return self.kind in (ValuesKind.ALL, ValuesKind.EVEN_NONE)
+
     def of(self, read: Read) -> tuple[str, ...]:
         """Return what the values of the operands come to."""
         values = values_of(self.operands, read)

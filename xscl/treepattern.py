@@ -46,7 +46,7 @@ from xscl.pattern import (
     term_variable,
 )
 from xscl.prefilters import Admitted, Prefilter, Values, ValuesKind, spell_number
-from xscl.query import Block, Derived, PathFrom
+from xscl.query import Block, Derived, PathFrom, ValuesFrom
 from xscl.query import Call as DerivedCall
 from xscl.rewriting import strip_variables, without_predicates
 from xscl.texttests import NEGATED, text_test
@@ -59,7 +59,7 @@ Filters = tuple[Condition, ...]
 def tree_pattern(
     block: Block,
     needed: Collection[str],
-    derived: Iterable[tuple[str, DerivedCall | PathFrom]] = (),
+    derived: Iterable[tuple[str, DerivedCall | PathFrom | ValuesFrom]] = (),
     dropped: Collection[str] = (),
     texts: Collection[str] = (),
     *,
@@ -146,8 +146,7 @@ class _Node:
             if form is DataForm.SPELLED and not isinstance(data, (Parameter, Disjunction)):
                 data = spell_number(to_double(data))
             operator = (NEGATED if prefilter.is_negated else "") + prefilter.operator
-            is_of_several = values.kind in (ValuesKind.ALL, ValuesKind.EVEN_NONE)
-            test = DataTest(operator, data, is_of_several, form)
+            test = DataTest(operator, data, values.is_of_several, form)
             tests.setdefault(values, []).append(test)
         for values, own in tests.items():
             distinct = tuple(dict.fromkeys(own))
@@ -269,7 +268,7 @@ class _Builder:
             case _:  # pragma: no cover - `split` makes no other branches
                 raise AssertionError(branch)
 
-    def add_derived(self, term: str, call: DerivedCall | PathFrom) -> None:
+    def add_derived(self, term: str, call: DerivedCall | PathFrom | ValuesFrom) -> None:
         base = self.node_by_variable[term_variable(call)]
         own = derivation(call)
         self.nodes.append(_Node(base, Axis.SELF, NodeTest("*"), terms=(term,), derivation=own))

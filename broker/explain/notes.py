@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from broker.explain.model import ClauseView, DecisionView, SharingNote
 from broker.explain.spelling import spell_condition, spell_selected
+from templates.lifted import is_lifted
 from xscl.constants import admitted_constant, tested_parameter
 from xscl.path import (
     And,
@@ -57,10 +58,18 @@ def _notes(
     *,
     are_together: bool,
 ) -> Iterator[SharingNote]:
+    names = {name for name, _ in query.parameters}
     for block in query.blocks:
         for step in _steps(block.path):
             for predicate in step.predicates:
-                yield from _condition_notes(predicate, is_positive=True)
+                if query.is_plain and is_lifted(predicate, names):
+                    yield SharingNote(
+                        "residual",
+                        f"`{spell_condition(predicate)}` is asked of values of the node, in tuples:"
+                        " numbers outside the shared fragment are XPath 1.0's, once for each node",
+                    )
+                else:
+                    yield from _condition_notes(predicate, is_positive=True)
     for operator in query.operators():
         for call in (each for disjunct in operator.disjuncts for each in disjunct.tests):
             match call:
@@ -85,10 +94,10 @@ def _notes(
     if query.parameters and decisions and not are_together:
         yield note_on_apart(query)
     elif query.parameters:
-        names = ", ".join(f"${name}" for name, _ in query.parameters)
+        given = ", ".join(f"${name}" for name, _ in query.parameters)
         yield SharingNote(
             "parameters",
-            f"{names}: equal assignments are one; different ones share all but these values",
+            f"{given}: equal assignments are one; different ones share all but these values",
         )
 
 

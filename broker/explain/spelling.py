@@ -13,6 +13,7 @@ from broker.explain.quantities import (
     spell_duration,
 )
 from xscl.canonical import render_number, render_string
+from xscl.comparison import XPATH_NUMBER
 from xscl.disjunctions import OTHER_NUMBER
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.path import (
@@ -51,6 +52,7 @@ from xscl.query import (
     Residual,
     Row,
     ValueJoin,
+    ValuesFrom,
     VariableValue,
 )
 from xscl.query import Call as DerivedCall
@@ -226,6 +228,10 @@ def spell_operand(operand: Operand | Derived, labels: dict[str, str] | None = No
     match operand:
         case VariableValue(variable):
             return (labels or {}).get(variable, variable)
+        case ValuesFrom(variable, values):
+            return spell_derivation(values, (labels or {}).get(variable, variable))
+        case DerivedCall(function, (Parameter(name),)) if function == XPATH_NUMBER:
+            return f"${name}"
         case PathFrom(variable, path):
             return f"{(labels or {}).get(variable, variable)}/{spell_path(path)}".replace(
                 "/.//", "//"

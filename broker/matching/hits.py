@@ -330,7 +330,9 @@ class Hits:
                     found[own] |= ~are_solved(self.points, place, self.rows[own])
                     if isinstance(data, Parameter):
                         given = (self.uses[use].topic.parameters for use in self.which[own])
-                        numbers = np.array([to_double(each[data.name]) for each in given])
+                        read = test.form.read
+                        data_of = (read(each[data.name], test.operator) for each in given)
+                        numbers = np.array([*map(to_double, data_of)])
                         found[own] |= np.abs(numbers) > LARGEST_SOLVED
         return found
 

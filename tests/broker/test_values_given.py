@@ -69,6 +69,18 @@ ASKED = {
     "[count(t) > $x or t = 'A']": READ,
     "[not(count(t) != $x or p * 2 = $x)]": READ,
     "[e[t = $x or p = 7]/p]": WORDS,
+    "[p > count(t) * $x]": READ,
+    "[$x * p - 3 <= 7]": READ,
+    "[p * 2 + $x = 12]": READ,
+    "[sum(p) div $x < 3]": READ,
+    "[p < -$x]": READ,
+    "[count(t) * 1.1 >= $x div 3]": READ,
+    "[p = count(t) * $x]": READ,
+    "[t = $x and p > 4 or contains(t, $x)]": WORDS,
+    "[not(t = $x and e/t) or p = 4]": WORDS,
+    "[not(p > $x or not(count(t) != $x))]": NUMBERS,
+    "[p > count(t) * $x or t = 'xA']": READ,
+    "[not(matches(t, $x) and p != 5)]": WORDS,
 }
 
 
