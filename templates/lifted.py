@@ -1,65 +1,41 @@
-"""Conditions of blocks in which parameters stand within arithmetic, as comparisons of tuples.
+"""Conditions of blocks that compare data with values, as conditions of tuples.
 
 `[price > vat * $x]` compares numbers that a node has, whatever `$x`: the greatest of its prices,
-and what `vat` is as a number.  These are values of the node (`ValuesFrom`), and the comparison is
-one of the operator that reads the block, solved for its data like others (`templates.computed`), or
-asked of each tuple.  All operators above are open, so it does not matter where it is asked.
+and what `vat` is as a number.  These are values of the node, and the comparison is one of the
+operator that reads the block, solved for its data like others (`templates.computed`), or asked of
+each tuple.  All operators above are open, so it does not matter where it is asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from typing import Any, cast
 
 from templates.comparisons import both
 from templates.ordered import PlainNode
-from xscl.comparison import XPATH_NUMBER
+from templates.valueconditions import Ask, asked_of_values
 from xscl.constants import tested_parameter
+from xscl.hoisting import disjuncts
 from xscl.path import (
     And,
     Comparison,
     Condition,
-    Exists,
-    FunctionValue,
-    Literal,
     Not,
     Opaque,
     Or,
-    Parameter,
     Path,
-    PathValue,
-    Position,
     Step,
     StringTest,
-    Value,
-    XPathNumber,
-    binding_paths,
     condition_parameters,
     conjuncts,
     counts_positions,
 )
-from xscl.prefilters import Values, ValuesKind
-from xscl.query import (
-    Call,
-    Conditional,
-    Disjunct,
-    From,
-    Operand,
-    Operator,
-    Query,
-    Residual,
-    ValuesFrom,
-    Variable,
-)
+from xscl.query import Disjunct, From, Operator, Query, Variable
 from xscl.rewriting import strip_variables
-from xscl.xpath1numbers import as_number
 
-__all__ = ["is_lifted", "with_lifted"]
-
-Ask = Callable[[str], Disjunct]
-"""Gives what is asked of the values of a variable's node."""
+__all__ = ["with_lifted"]
 
 
 def with_lifted(query: Query) -> Query:
@@ -90,14 +66,6 @@ def with_lifted(query: Query) -> Query:
     return replace(query, blocks=tuple(blocks), variables=tuple(variables), root=root)
 
 
-def is_lifted(condition: Condition, texts: Set[str]) -> bool:
-    """Return whether a condition of a block is asked of tuples, where operators are open.
-
-    `texts` are the parameters that stand for strings.
-    """
-    return _lifted(condition, texts) is not None
-
-
 def _asking(node: PlainNode, asked: Mapping[int, Disjunct]) -> PlainNode:
     """Return a node with what is asked of blocks in the operators that read them."""
     match node:
@@ -119,127 +87,59 @@ def _asking(node: PlainNode, asked: Mapping[int, Disjunct]) -> PlainNode:
 
 
 def _apart(step: Step, texts: Set[str]) -> tuple[tuple[Condition, ...], list[Ask]]:
-    """Return the conditions of a step that stay, and what is asked of its node instead of others.
+    """Return the conditions of a step that stay, and what is asked of its node besides.
 
-    What stands before a position stays, since the position counts what it leaves.
+    What stands before a position stays, since the position counts what it leaves.  Where a
+    condition that boxes have follows from what is asked, that stays: only what passes it is asked.
     """
     own = [*conjuncts(step.predicates)]
     counting = max((i for i, each in enumerate(own) if counts_positions(each)), default=-1)
-    lifted = {i: _lifted(each, texts) for i, each in enumerate(own) if i > counting}
-    asks = [ask for ask in lifted.values() if ask is not None]
-    if not asks:
-        return step.predicates, []
-    return tuple(each for i, each in enumerate(own) if lifted.get(i) is None), asks
+    kept: list[Condition] = []
+    asks: list[Ask] = []
+    for i, condition in enumerate(own):
+        ask = asked_of_values(condition, texts) if i > counting else None
+        if ask is None:
+            kept.append(condition)
+            continue
+        asks.append(ask)
+        weaker = _weaker(strip_variables(condition))
+        if weaker is not None and tested_parameter(weaker, texts) is not None:
+            kept.append(weaker)
+    return (tuple(kept), asks) if asks else (step.predicates, [])
 
 
-def _lifted(condition: Condition, texts: Set[str]) -> Ask | None:
-    """Return a condition as one of tuples; None if it is none, or its data are a box's."""
-    if not any(condition_parameters(condition)) or _binds(condition):
-        return None
-    condition = strip_variables(condition)
-    if tested_parameter(condition, texts) is not None:
-        return None
-    match condition:
-        case Opaque(calculated=(left, operator, right)) if not (
-            operator == "=" and (_is_of_nodes(left) or _is_of_nodes(right))
-        ):
-            # Of several numbers the one that passes if any does.
-            kinds = ValuesKind.GREATEST, ValuesKind.LEAST
-            kinds = kinds if operator[0] == ">" else kinds[::-1]
+def _weaker(condition: Condition) -> Condition | None:
+    """Return comparisons and tests of which one holds wherever a condition does, if there are any.
 
-            def ask(variable: str) -> Disjunct:
-                sides = (_side(e, variable, k) for e, k in zip((left, right), kinds, strict=True))
-                return _compared(operator, *sides)
-
-            return ask
-    return partial(_asked, condition) if _is_asked_of_values(condition) else None
-
-
-def _binds(condition: Condition) -> bool:
-    return any(any(step.variables()) for path in binding_paths(condition) for step in path.steps)
-
-
-def _is_asked_of_values(condition: Condition) -> bool:
-    """Return whether what a condition asks, with its data, is a matter of values without data."""
-    match condition:
-        case And(conditions) | Or(conditions):
-            return all(map(_is_asked_of_values, conditions))
-        case Not(inner):
-            return _is_asked_of_values(inner)
-        case Position():
-            return False
-        case Comparison():
-            return not any(condition_parameters(replace(condition, right=Literal(""))))
-        case StringTest():
-            return not any(condition_parameters(replace(condition, argument=Literal(""))))
-        case Opaque(is_positional=True):
-            return False
-        case Opaque(compared=compared, calculated=calculated) if compared or calculated:
-            return True
-    return not any(condition_parameters(condition))
-
-
-def _asked(condition: Condition, variable: str) -> Disjunct:
-    """Return a condition as one of values of a variable's node, each of which there may be many."""
+    Of several that all must hold it is the one that likely holds of least.
+    """
     match condition:
         case And(conditions):
-            return reduce(both, [_asked(each, variable) for each in conditions])
+            found = [each for each in map(_weaker, conditions) if each is not None]
+            return max(found, key=_narrowness, default=None)
         case Or(conditions):
-            return _holds(tuple(_asked(each, variable) for each in conditions))
-        case Not(inner):
-            return _holds((_asked(inner, variable),), is_negated=True)
-        case Comparison(left, operator, (Literal() | Parameter()) as right):
-            return _compared(operator, _all(left, variable), right)
-        case StringTest(function, value, argument, flags):
-            test = Call(function, (_all(value, variable), argument, Literal(flags)))
-            return Disjunct(tests=(test,))
-        case Exists(path):
-            return Disjunct(tests=(Call("exists", (_all(PathValue(path), variable),)),))
-        case Opaque(calculated=(left, operator, right)):
-            sides = (_side(each, variable, ValuesKind.EVEN_NONE) for each in (left, right))
-            return _compared(operator, *sides)
-        case Opaque(compared=(number, operator, (Literal() | Parameter()) as constant)):
-            given = _number_given(constant)
-            of_node = _all(XPathNumber(Path(()), number, condition.namespaces), variable)
-            if operator == "!=":  # of what is no number it holds
-                return _holds((_compared("=", of_node, given),), is_negated=True)
-            return _compared(operator, of_node, given)
-        case Opaque(expression, namespaces):
-            truth = XPathNumber(Path(()), f"number(boolean({expression}))", namespaces)
-            return _compared("=", _all(truth, variable), Literal(1.0))
-    raise AssertionError(condition)
+            weaker = [_weaker(each) for each in conditions]
+            known = [one for each in weaker if each is not None for one in disjuncts(each)]
+            return None if None in weaker else Or(tuple(known))
+        case Not(And(conditions)):
+            return _weaker(Or(tuple(map(Not, conditions))))
+        case Not(Or(conditions)):
+            return _weaker(And(tuple(map(Not, conditions))))
+        case Not(Not(inner)):
+            return _weaker(inner)
+        case Comparison() | StringTest():
+            return condition
+        case Opaque(compared=compared) if compared:
+            return condition
+    return None
 
 
-def _compared(operator: str, left: Operand, right: Operand) -> Disjunct:
-    return Disjunct(residuals=(Residual(left, operator, right),))
-
-
-def _holds(disjuncts: tuple[Disjunct, ...], *, is_negated: bool = False) -> Disjunct:
-    """Return that one of some conjunctions holds, or that none does."""
-    truth = Conditional(disjuncts, Literal(1.0), Literal(0.0))
-    return _compared("=", truth, Literal(0.0 if is_negated else 1.0))
-
-
-def _all(value: Value, variable: str) -> Operand:
-    return ValuesFrom(variable, Values((value,), ValuesKind.EVEN_NONE))
-
-
-def _number_given(value: Literal | Parameter) -> Operand:
-    """Return data as the number that XPath 1.0 reads in them."""
-    if isinstance(value, Parameter):
-        return Call(XPATH_NUMBER, (value,))
-    return Literal(as_number(value.value))
-
-
-def _is_of_nodes(side: Value) -> bool:
-    return isinstance(side, XPathNumber) and bool(side.path.steps)
-
-
-def _side(value: Value, variable: str, kind: ValuesKind) -> Operand:
-    """Return a side of a comparison that is calculated."""
-    match value:
-        case FunctionValue(function, arguments):
-            return Call(function, tuple(_side(each, variable, kind) for each in arguments))
-        case Literal() | Parameter():
-            return _number_given(value) if isinstance(value, Parameter) else value
-    return ValuesFrom(variable, Values((value,), kind))
+def _narrowness(condition: Condition) -> int:
+    """Return how little a condition likely holds of: words of parameters differ most."""
+    has_parameter = any(condition_parameters(condition))
+    match condition:
+        case StringTest() | Comparison(operator="="):
+            return 4 if has_parameter else 1
+        case Or():
+            return 3 if has_parameter else 0
+    return 2 if has_parameter else 0

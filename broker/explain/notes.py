@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from broker.explain.model import ClauseView, DecisionView, SharingNote
 from broker.explain.spelling import spell_condition, spell_selected
-from templates.lifted import is_lifted
+from templates.valueconditions import asked_of_values
 from xscl.constants import admitted_constant, tested_parameter
 from xscl.path import (
     And,
@@ -62,7 +62,7 @@ def _notes(
     for block in query.blocks:
         for step in _steps(block.path):
             for predicate in step.predicates:
-                if query.is_plain and is_lifted(predicate, names):
+                if query.is_plain and asked_of_values(predicate, names):
                     yield SharingNote(
                         "residual",
                         f"`{spell_condition(predicate)}` is asked of values of the node, in tuples:"
