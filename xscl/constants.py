@@ -27,6 +27,7 @@ from xscl.path import (
     XPathNumber,
     condition_parameters,
     conjuncts,
+    value_paths,
 )
 from xscl.prefilters import OPERANDS_MAX, Admitted, Prefilter
 from xscl.texttests import EITHER, IN_NO_TEXT, TEXT_TESTS, text_test
@@ -103,7 +104,10 @@ def tested_parameter(predicate: Condition, texts: Collection[str]) -> Given | No
 
 
 def _given(predicate: Condition, texts: Collection[str]) -> Given | None:
-    if not any(condition_parameters(predicate)):
+    parameters = [*condition_parameters(predicate)]
+    asked = predicate.condition if isinstance(predicate, Not) else predicate
+    # The only one of a comparison is its datum: its values have none.
+    if not parameters or (len(parameters) > 1 and not isinstance(asked, Or)):
         return None
     match predicate:
         case Comparison(XPathNumber() as operand, operator, Parameter() as given):
@@ -184,12 +188,19 @@ def _either(
     return Prefilter(operands, EITHER), Disjunction(tuple(asked))
 
 
+def _has_parameters(value: Value) -> bool:
+    return any(any(condition_parameters(Exists(path))) for path in value_paths(value))
+
+
 _Asked = tuple[Value, str, str | float | Parameter, DataForm]
 
 
 def _operand_test(condition: Condition, texts: Collection[str]) -> _Asked | None:
     """Return the operand of a comparison or test with data, and what is asked of it."""
     form = DataForm.PLAIN
+    match condition:
+        case Comparison(left=value) | StringTest(value=value) if _has_parameters(value):
+            return None
     match condition:
         case Comparison(XPathNumber() as operand, operator, Parameter() as data):
             form = DataForm.XPATH_NUMBER

@@ -91,6 +91,15 @@ def prepared(text: str) -> bool:
         # What is solved below is asked at the root, where the solution leaves it open.
         "S//a[n->x] JOIN {x > $k * y, 1 h} S//b[n->y] JOIN {, 1 h} S//c",
         "S//a[n->x] JOIN {x > $k * $n + 1, 1 h} S//b JOIN {, 1 h} S//c",
+        "S//a[n->x] JOIN {x > y div $k, 1 h} S//b[n->y] JOIN {, 1 h} S//c",
+        # What is asked of values of a node is a test of a box, or of each tuple.
+        "S//a[n = 1 or n > $low]",
+        "S//a[not(k = $k or n > $n)]",
+        "S//a[b[k = $k][n > $n]]",
+        "S//a[count(b) > $few]",
+        "S//a[k = $k and n > $n or contains(k, $k)] FOLLOWED BY {, 1 h} S//b",
+        "S//a[n > m * $n] JOIN {, 1 h} S//b[n * $n - $k < 5] JOIN {, 1 h} S//c",
+        "S//a[k = $k or n > 1] NEXT {, 1 h} S//b",
         # Words that look like a parameter where it is written down are none.
         "S//a[contains(k, 'Parameter(')][k = $k]",
     ],
@@ -102,11 +111,17 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "S//a[n = 1 or n > $low]",
+        "S//a[n = 1 or n > $low][2]",
+        "S//a[b[k = $k][not(n > $n)]]",
+        "S//a[b[k = $k]/n > $n or k = $k]",
+        "S//a[not(b[k = $k]/n > $n)]",
+        "S//a[count(b[k = $k]) > 1]",
+        "S//a NEXT {, 1 h} S//b[n = 1 or n > $low]",
+        "S//a NOT FOLLOWED BY {, 1 h} S//b[k = $k or n = 1]",
+        "S//a[n > m * $n] NEXT {, 1 h} S//b",
         "S//a[contains(substring-after(k, $mark), 'x')]",
         "S//a[contains(b[n > $low], 'x')]",
         "S//a[position() < $first]",
-        "S//a[count(b) > $few]",
         "S//a[k->x] FOLLOWED BY {substring-after(x, $mark) = y, 1 h} S//b[k->y]",
         "S//a[k->x] FOLLOWED BY {lower-case(substring-after(x, $mark)) = y, 1 h} S//b[k->y]",
         "S//a NEXT {, 1 h} S//b[n > $n][m > $m]",
@@ -143,8 +158,7 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
         "S//a FOLLOWED BY {, 1 h} S//b+ UNLESS S//c[k = $k] MATCH STRICT",
         "S//a[k = $k] FOLLOWED BY {, 1 h} S//b+ WINDOW 1 h HAVING count() > $least",
         "SELECT COMPRESSED FROM S//a[k = $k] FOLLOWED BY {, 1 h} S//b+",
-        # What cannot be solved for a parameter is tested at the root alone.
-        "S//a[n->x] JOIN {x > y div $k, 1 h} S//b[n->y] JOIN {, 1 h} S//c",
+        # What cannot be asked at the root is solved nowhere.
         "(S//a[n->x] JOIN {x > $k * y, 1 h} S//b[n->y]) NEXT {, 1 h} S//c",
     ],
 )
