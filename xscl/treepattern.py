@@ -304,6 +304,8 @@ class _Builder:
                 given.append(held)
             elif binding := self._binding_branches(predicate):
                 branches.extend(binding)
+            elif isinstance(predicate, Exists) and any(condition_parameters(predicate)):
+                branches.append(_up_to_data(predicate.path))
             else:
                 uncounted.append(strip_variables(predicate))
         # Without positions the order of filters means nothing: one order, one definition.
@@ -355,6 +357,19 @@ class _Builder:
             if step.predicates and not self.wanted.isdisjoint(step.variables()):
                 return True
         return False
+
+
+def _up_to_data(path: Path) -> Exists:
+    """Return that a path selects something as a path up to the last node with data of its own."""
+    last = max(
+        i
+        for i, step in enumerate(path.steps)
+        if any(any(condition_parameters(each)) for each in step.predicates)
+    )
+    step, behind = path.steps[last], path.steps[last + 1 :]
+    there = (Exists(Path(behind)),) if behind else ()
+    step = replace(step, predicates=(*step.predicates, *there))
+    return Exists(Path((*path.steps[:last], step)))
 
 
 def _tested_path(predicate: Condition) -> Path:

@@ -11,6 +11,10 @@ __all__ = ["COMPARISONS", "Blocks", "Names"]
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
+JOINED = (
+    *("{} or {}", "not({} or {})", "not({})", "{} or p > 1", "{} and {}", "{} and {} or {}"),
+    *("not({} and p)", "c[{}]", "*[not({})]/c", "not(c[{} or {}])", "*[not({})][not({})]"),
+)
 NUMBERS = ("count({})", "sum({})", "{} * 2", "string-length({}) - 1")
 CALCULATED = ("{} > p * {}", "count({}) * {} <= 2", "{} * 2 + {} = 4", "{1} div count({0}) >= 1")
 
@@ -171,7 +175,7 @@ class Blocks:
         mood = self._mood
         if not mood.joins_parameters or mood.chance(20):
             return self._given_once(names)
-        form = mood.choice(("{} or {}", "not({} or {})", "not({})", "{} or p > 1", "{} and {}"))
+        form = mood.choice(JOINED)
         return form.format(*(self._given_once(names) for _ in range(form.count("{}"))))
 
     def _given_once(self, names: Names) -> str:
