@@ -50,7 +50,9 @@ __all__ = [
 JAVA_MAJOR_MIN = 17
 """The oldest Java that Spark 4 runs on."""
 
-_GATEWAY_WAIT_S = 180.0
+_GATEWAY_WAIT_S = 600.0
+"""A JVM that starts takes some seconds, and minutes where twenty other processes are at work."""
+
 _PATH_MAX = 100
 """Bytes of a socket's path: Linux takes 107, macOS 103."""
 
@@ -378,7 +380,7 @@ def _await_gateway(
     process: subprocess.Popen[bytes], connection_path: Path, output_path: Path
 ) -> tuple[int, str]:
     deadline = time.monotonic() + _GATEWAY_WAIT_S
-    while process.poll() is None and time.monotonic() < deadline:
+    while (is_starting := process.poll() is None) and time.monotonic() < deadline:
         # The file is renamed into place when it is complete.
         if connection_path.is_file():
             return _read_gateway(connection_path.read_bytes())
@@ -386,6 +388,11 @@ def _await_gateway(
     process.kill()
     process.wait()
     tail = output_path.read_text(errors="replace")[-2000:].strip()
+    if is_starting:
+        raise JvmError(
+            f"Spark's JVM did not start within {_GATEWAY_WAIT_S:.0f} s: the machine is busy, or"
+            f" short of memory (its output is in {output_path}): {tail or 'it has said nothing'}"
+        )
     raise JvmError(f"Spark's JVM did not start (its output is in {output_path}): {tail}")
 
 

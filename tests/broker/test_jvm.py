@@ -61,6 +61,17 @@ def test_a_jvm_that_does_not_start_says_why(tmp_path: Path) -> None:
         start_jvm(Java(executable, "PATH"), spark_home=tmp_path, log_directory=tmp_path / "logs")
 
 
+def test_of_a_jvm_that_is_not_waited_for_any_longer_it_is_not_said_that_it_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.pipeline.jvm._GATEWAY_WAIT_S", 0.1)
+    executable = tmp_path / "java"
+    executable.write_text("#!/bin/sh\nexec sleep 600\n")
+    executable.chmod(0o755)
+    with pytest.raises(JvmError, match=r"within 0 s: the machine is busy.*it has said nothing"):
+        start_jvm(Java(executable, "PATH"), spark_home=tmp_path, log_directory=tmp_path / "logs")
+
+
 def test_an_interrupt_on_the_terminal_does_not_reach_the_jvm(tmp_path: Path) -> None:
     executable = tmp_path / "java"
     executable.write_text("#!/bin/sh\necho group $(ps -o pgid= -p $$), child $$\nexit 1\n")
