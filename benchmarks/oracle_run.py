@@ -24,9 +24,9 @@ oracle's nested loops would look at millions of pairs is left out, and counted.
 At the end comes a table of the clauses of the language: how many cases each stands in, and in how
 many it decides which matches there are, with those of sections 12 to 18 where a kind is named; of
 tables there is none.  That takes many runs of the oracle, so it looks at every twentieth case
-(`--coverage 1` at each, `--coverage 0` at none), and in each process at a clause until it has
-decided three.  Behind the table stand those that have decided none; with `--every-clause` they are
-a fault.
+(`--coverage 1` at each, `--coverage 0` at none), at none that is longer, and in each process at a
+clause until it has decided three.  Behind the table stand those that have decided none; with
+`--every-clause` they are a fault.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from generators.clause_coverage import ALL_CLAUSES, CLAUSES, Clause, Coverage  # noqa: E402
-from generators.kinds import KINDS, RULES, SIMILAR, Kind, longer_by_lot  # noqa: E402
+from generators.kinds import KINDS, MIXED, RULES, SIMILAR, Kind, longer_by_lot  # noqa: E402
 from histories.clauses import HISTORY_CLAUSES, decided  # noqa: E402
 from histories.decided import ordered_history, repeated_history  # noqa: E402
 from histories.history import history_matches, parse_history  # noqa: E402
@@ -62,7 +62,7 @@ from support.bounded import TooLargeError, bounded  # noqa: E402
 from support.happenings import noted  # noqa: E402
 from support.kit import parse_case  # noqa: E402
 from support.runners import ENGINES, EngineName, run_oracle  # noqa: E402
-from support.ways import random_case_way  # noqa: E402
+from support.ways import is_longer, random_case_way  # noqa: E402
 
 from broker.pipeline.shards import Join  # noqa: E402
 from broker.tables.locks import Granularity, Scheduler  # noqa: E402
@@ -127,7 +127,7 @@ class Run:
         outcome = Outcome.of(seed, str(way), text, [render(match) for match in expected], found)
         outcome.counts["cases with a pause"] += bool(paused)
         outcome.counts.update(f"cases that {what}" for what, count in happenings.items() if count)
-        if self.coverage_every and seed % self.coverage_every == 0:
+        if self.coverage_every and seed % self.coverage_every == 0 and not is_longer(case):
             settled = {name for name, count in DECIDED.items() if count >= ENOUGH}
             outcome.coverage.add(case, matches, self.clauses, settled)
             DECIDED.update(outcome.coverage.decides)
@@ -247,12 +247,11 @@ def main() -> None:
             const=name,
             help=f"queries {kind.what}",
         )
-    mixed = [name for name in KINDS if KINDS[name] is not RULES]
     parser.add_argument(
         "--mixed",
         action="store_const",
         dest="kinds",
-        const=mixed,
+        const=MIXED,
         help="kinds in turn, tables aside",
     )
     parser.add_argument("--keep", type=Path, help="write cases that differ to this directory")

@@ -18,7 +18,7 @@ from generators.shared_cases import shared_case
 from generators.similar_cases import similar_case
 from generators.strategies import Generator
 
-__all__ = ["KINDS", "RULES", "SIMILAR", "Kind", "longer_by_lot"]
+__all__ = ["KINDS", "MIXED", "RULES", "SIMILAR", "Kind", "longer_by_lot"]
 
 Make = Callable[[RandomChooser], str]
 
@@ -69,3 +69,9 @@ KINDS = {
     "similar": SIMILAR,
     "rules": RULES,
 }
+
+MIXED = (
+    *("plain", "outcomes", "plain"),
+    *(name for name, kind in KINDS.items() if kind is not RULES),
+)
+"""Kinds that take turns, those more often in which most clauses of the language may stand."""

@@ -15,7 +15,7 @@ from support.kit import Case
 from support.runners import DEFAULT_ENGINE, EngineName, run_engine
 from support.tiny_limits import random_limits
 
-__all__ = ["CaseWay", "random_case_way"]
+__all__ = ["CaseWay", "is_longer", "random_case_way"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +64,19 @@ def random_case_way(
     """Return one of the ways; in so many of five cases the engine is the default one."""
     chance = random.Random(seed)
     engine = DEFAULT_ENGINE if chance.randrange(5) < by_default else chance.choice(engines)
-    is_default, is_longer = engine == DEFAULT_ENGINE, len(case.lines) >= 20
+    is_default = engine == DEFAULT_ENGINE
     return CaseWay(
         engine=engine,
         batch_size=chance.choice((1, 3, None)),
         restart_after=0 if chance.randrange(4) else len(case.lines) // 2,
         shards=3 if is_default and not chance.randrange(5) else 1,
         # In a longer case what is remembered goes, if it may.
-        bounds_seed=seed if is_default and (is_longer or chance.randrange(2)) else None,
+        bounds_seed=seed if is_default and (is_longer(case) or chance.randrange(2)) else None,
         first_look=chance.choice((1, settable.FIRST_LOOK)),
         part_words=chance.choice((1, settable.PART_WORDS)),
     )
+
+
+def is_longer(case: Case) -> bool:
+    """Return whether a case has so many documents that what is remembered may go before the end."""
+    return len(case.lines) >= 20
