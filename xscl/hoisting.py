@@ -5,15 +5,18 @@ What compares data may stand deeper: `[entry[@k][contains(title, 'w')]]` asks of
 So one condition behind the last position of its step comes out of its brackets, and the values that
 it compares are those of all nodes that pass the rest.  Which one, where there are several, is that
 in which statements most likely differ.  A number of XPath 1.0 that is compared with data,
-`[count(tag) > 3]`, is a value of its node as well.
+`[count(tag) > 3]`, is a value of its node as well; and so is where a node stands, `tag[$n] = 'x'`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from xscl.functions import spell
 from xscl.path import (
+    ANY,
+    Axis,
     Comparison,
     Condition,
     Exists,
@@ -25,6 +28,7 @@ from xscl.path import (
     Parameter,
     Path,
     PathValue,
+    Position,
     Step,
     StringTest,
     Value,
@@ -45,7 +49,9 @@ def hoist(condition: Condition) -> Condition:
     """
     match condition:
         case Exists(path):
-            return _out_of(path) or condition
+            return _by_position(path, None) or _out_of(path) or condition
+        case Comparison(PathValue(path), _, Literal()) | StringTest(_, PathValue(path), Literal()):
+            return _by_position(path, condition) or condition
         case Opaque(compared=(number, operator, constant)) if not condition.is_positional:
             value = XPathNumber(Path(()), number, condition.namespaces)
             return _compared(value, operator, constant) or condition
@@ -75,6 +81,52 @@ def _compared(number: XPathNumber, operator: str, constant: Value) -> Comparison
     if wanted != wanted:
         return None
     return Comparison(number, operator, Literal(spell(wanted) if operator == "!=" else wanted))
+
+
+def _by_position(path: Path, asked: Comparison | StringTest | None) -> Comparison | None:
+    """Return a path with a given position as a comparison of numbers: where nodes stand.
+
+    `tag[$n] = 'x'` holds if `$n` is the position of some `tag` that is `x`.  It is `asked` what is
+    asked of what the path selects, if it is more than to be there.
+    """
+    given = [i for i, step in enumerate(path.steps) if any(map(_is_given, step.predicates))]
+    if len(given) != 1:
+        return None
+    step, behind = path.steps[given[0]], Path(path.steps[given[0] + 1 :])
+    first, *others = step.predicates
+    siblings = _siblings(step)
+    if siblings is None or not _is_given(first) or any(map(counts_positions, others)):
+        return None
+    assert isinstance(first, Position)
+    match asked:
+        case Comparison():
+            others.append(replace(asked, left=PathValue(behind)))
+        case StringTest():
+            others.append(replace(asked, value=PathValue(behind)))
+        case None if behind.steps:
+            others.append(Exists(behind))
+    there = Path((*path.steps[: given[0]], replace(step, predicates=tuple(others))))
+    number = XPathNumber(there, f"count(preceding-sibling::{siblings}) + 1")
+    return Comparison(number, first.operator, cast(Parameter, first.number))
+
+
+def _is_given(condition: Condition) -> bool:
+    """Return whether a condition compares a position, from the first node, with a parameter."""
+    return (
+        isinstance(condition, Position)
+        and isinstance(condition.number, Parameter)
+        and not (condition.of_last or condition.is_size)
+    )
+
+
+def _siblings(step: Step) -> str | None:
+    """Return the nodes among which a step counts positions as a test of XPath 1.0, if it can be."""
+    name, namespace = step.test.name, step.test.namespace
+    if step.axis is not Axis.CHILD or step.test.is_text or "'" in (namespace or ""):
+        return None
+    asked = [] if name == ANY else [f"local-name() = '{name}'"]
+    asked += [] if namespace == ANY else [f"namespace-uri() = '{namespace or ''}'"]
+    return f"*[{' and '.join(asked)}]" if asked else "*"
 
 
 def _out_of(path: Path) -> Condition | None:

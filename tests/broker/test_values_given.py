@@ -29,6 +29,7 @@ PLACES = {
 }
 WORDS = ("a", "A", "a b", "", "5")
 NUMBERS = (5, 6.0, -1, 1e9)
+PLACED = (1, 2.0, 3, 1.5, 0)
 READ = (2, 10.0, "2", "x", "", -1, " 10 ")
 ASKED = {
     "[p = $x]": NUMBERS,
@@ -67,6 +68,11 @@ ASKED = {
     "[not(p = $x or p = 7)]": NUMBERS,
     "[not(t != $x)]": WORDS,
     "[count(t) > $x or t = 'A']": READ,
+    "[t[$x] = 'a']": PLACED,
+    "[e[$x]/p]": PLACED,
+    "[e[position() > $x][p]/t = 'a']": PLACED,
+    "[not(t[$x])]": PLACED,
+    "[contains(*[$x], '5') or p[$x] = 7]": PLACED,
     "[e[not(t = $x)]]": WORDS,
     "[e[not(t = $x)]/p]": WORDS,
     "[e[t = $x or p = 4][not(t = 'A')]]": WORDS,

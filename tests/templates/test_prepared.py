@@ -98,6 +98,7 @@ def prepared(text: str) -> bool:
         "S//a[b[k = $k][n > $n]]",
         "S//a[b[not(k = $k)][not(n > $n)]/c]",
         "S//a[count(b) > $few]",
+        "S//a[b[$n]/c = 'x']",
         "S//a[k = $k and n > $n or contains(k, $k)] FOLLOWED BY {, 1 h} S//b",
         "S//a[n > m * $n] JOIN {, 1 h} S//b[n * $n - $k < 5] JOIN {, 1 h} S//c",
         "S//a[k = $k or n > 1] NEXT {, 1 h} S//b",
@@ -114,7 +115,8 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
     [
         "S//a[n = 1 or n > $low][2]",
         "S//a[not(b[k = $k][n > $n])]",
-        "S//a[b[$n]]",
+        "S//a[b[c][$n]]",
+        "S//a[b[last() - $n]]",
         "S//a[b[k = $k]/n > $n or k = $k]",
         "S//a[not(b[k = $k]/n > $n)]",
         "S//a[count(b[k = $k]) > 1]",
