@@ -41,7 +41,7 @@ from templates.ordered import (
 )
 from templates.paircompiler import build_pairs, pairs_clause
 from templates.runcompiler import build_runs, runs_clause
-from xscl.constants import exclude_constants
+from xscl.constants import breadth_of_constants, exclude_constants
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES, term_variable
 from xscl.query import (
@@ -255,7 +255,8 @@ class DecisionCompiler(Compiler):
         """Return the block whose written-out data are asked of what is decided.
 
         It is the first operand of a decision of pairs, or tuples, that is all of the statement:
-        each of its tuples is decided by itself (`docs/decided.md`).
+        each of its tuples is decided by itself (`docs/decided.md`).  Where other blocks have such
+        data, too, statements would mostly differ there, and each decide of what all ask for.
         """
         query, root = self.decisions.query, cast(PlainNode, self.query.root)
         decided = root.node if isinstance(root, Kept) else root
@@ -264,7 +265,10 @@ class DecisionCompiler(Compiler):
         first = decided.operands[0]
         if not isinstance(first, int) or query.parameters or query.tables or query.is_lossy:
             return None
-        return None if exclude_constants(query.blocks[first].path) else first
+        others = (block.path for i, block in enumerate(query.blocks) if i != first)
+        if exclude_constants(query.blocks[first].path) or any(map(breadth_of_constants, others)):
+            return None
+        return first
 
     def has_words(self, node: PlainNode) -> bool:
         """Return whether words of a node that is no root may be data in a box."""

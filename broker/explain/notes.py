@@ -134,8 +134,8 @@ def _constant_notes(
                 if admitted_constant(predicate) is not None and text in filters:
                     yield SharingNote(
                         "constant",
-                        f"`{text}` is looked for in documents by itself: a number or a word is data"
-                        " in one block, and where something is decided in the first",
+                        f"`{text}` is looked for in documents by itself: of blocks that are joined"
+                        " one has numbers and words as data",
                     )
 
 

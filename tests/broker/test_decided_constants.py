@@ -94,8 +94,11 @@ def test_a_restart_changes_nothing(budget: Budget) -> None:
 
 
 def classes_of_blocks(*texts: str) -> int:
+    return blocks_in(Running({f"q{i}": text for i, text in enumerate(texts)}, UNLIMITED))
+
+
+def blocks_in(running: Running) -> int:
     """Return how many classes there are of blocks alone."""
-    running = Running({f"q{i}": text for i, text in enumerate(texts)}, UNLIMITED)
     uses = running.engine.queries.fan_out.uses()
     sources = {use.query_class: use.clause.sources for use in uses}
     return len([own for own in sources.values() if [each.block is None for each in own] == [False]])
@@ -126,3 +129,19 @@ def test_a_block_with_constants_goes_from_columns_to_columns() -> None:
     plain = first.engine.queries.fan_out.plain
     assert len([n for n in first.engine.queries.fan_out.classes() if plain.groups(n)]) == 2
     assert first.feed(documents(1), 20).lines == other.feed(documents(1), 20).lines != []
+
+
+def test_each_decides_of_its_own_where_other_blocks_have_constants() -> None:
+    """Else each of the decisions would look at what all of them want."""
+    text = "S//i[p < %d]->a NOT FOLLOWED BY {a/k = b/k, 9 m} S//i%s->b"
+    for beside, is_common in (("", True), ("[k = 1]", False), ("[contains(w, 'x')]", False)):
+        running = Running({f"q{n}": text % (n, beside) for n in range(3)}, UNLIMITED)
+        clauses = {use.clause for use in running.engine.queries.fan_out.uses()}
+        assert any(each.is_common for each in clauses) == is_common
+
+
+def test_values_that_are_compiled_have_one_class() -> None:
+    text = "S//i->a FOLLOWED BY {a/k = b/k, 9 m} S//i[p < $x][contains(w, $y)]->b+"
+    given = [{"x": number, "y": str(number)} for number in range(4)]
+    few, many = (Running({"q": text}, UNLIMITED, given={"q": some}) for some in (given[:1], given))
+    assert blocks_in(few) == blocks_in(many)
