@@ -15,6 +15,7 @@ JOINED = (
     *("{} or {}", "not({} or {})", "not({})", "{} or p > 1", "{} and {}", "{} and {} or {}"),
     *("not({} and p)", "c[{}]", "*[not({})]/c", "not(c[{} or {}])", "*[not({})][not({})]"),
 )
+PLACED = ("{}[{}] = 'x'", "{}[position() > {}]", "{}[{}][. != 'y']/@h", "{}[. = 'x'][{}]")
 NUMBERS = ("count({})", "sum({})", "{} * 2", "string-length({}) - 1")
 CALCULATED = ("{} > p * {}", "count({}) * {} <= 2", "{} * 2 + {} = 4", "{1} div count({0}) >= 1")
 
@@ -188,6 +189,9 @@ class Blocks:
         if mood.joins_parameters and mood.chance(25):
             number = names.parameter([mood.choice((2, "2", 3)), mood.choice((1, "x", 2, 0))])
             return mood.choice(CALCULATED).format(path, number)
+        if mood.joins_parameters and mood.chance(15):
+            name = mood.choice(("c", "t", ".//c", "*", "p/c"))
+            return mood.choice(PLACED).format(name, names.parameter([1, 2]))
         if mood.chance(30):
             function = mood.choice(("contains", "matches"))
             return f"{function}({path}, {names.parameter(['x', 'y'])})"
