@@ -271,6 +271,14 @@ class ClauseSource:
     retention_us: int
     instants: tuple[Call, ...] = ()
 
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The blocks of its documents, in order."""
+        if self.below is not None:
+            return self.below.blocks
+        assert self.block is not None
+        return (self.block,)
+
 
 @lru_cache(maxsize=4_096)
 def source_of_block(

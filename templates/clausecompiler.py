@@ -13,38 +13,28 @@ from functools import partial
 from typing import ClassVar, Protocol
 
 from templates.clause import (
-    DURATION,
     SPAN,
     Alternative,
     Clause,
     ClauseSource,
-    Data,
-    Instant,
     Number,
     Place,
     Published,
-    Test,
-    place_at,
     source_of_block,
     terms_tested,
 )
-from templates.clausesides import Side, template_of_sides
-from templates.computed import NO_NUMBERS, number_tests, numbered, reads_only
-from templates.datatests import data_test, duration_test, without_implied, word_test
+from templates.clausebuilder import ClauseBuilder
+from templates.clausesides import Side
+from templates.datatests import without_implied
 from templates.derived import as_derived
-from templates.heldonce import held_once
-from templates.joingraph import NodeRef, ResidualEdge
-from templates.measured import in_text, similar_pairs, split_measured, test_of
 from templates.ordered import PlainNode, blocks_of
-from templates.queryclass import QueryClass, SimilarPair
+from templates.queryclass import QueryClass
 from templates.readterms import ReadTerms, variables_apart
-from templates.tuplestreams import may_be_common, places_tested, stream_name, tested_below
+from templates.tuplestreams import may_be_common, places_tested, stream_name
 from xscl.comparison import INSTANTS, REVISION
 from xscl.constants import breadth_of_constants
-from xscl.evaluation import compile_condition
 from xscl.path import Parameter
 from xscl.pattern import (
-    DataTest,
     TreePattern,
     TuplePattern,
     VariablePair,
@@ -60,11 +50,9 @@ from xscl.query import (
     OperatorKind,
     PathFrom,
     Query,
-    Residual,
     ValuesFrom,
     VariableValue,
     Window,
-    operand_parameters,
     operand_terms,
     operand_variables,
     term,
@@ -95,22 +83,6 @@ def _operands(node: PlainNode) -> tuple[PlainNode, ...]:
     if isinstance(node, Operator):
         return node.left, node.right
     return (node.node if isinstance(node, From) else node,)
-
-
-def _blocks(source: ClauseSource) -> tuple[int, ...]:
-    if source.below is not None:
-        return source.below.blocks
-    assert source.block is not None
-    return (source.block,)
-
-
-def _lifted_terms(residuals: Iterable[Residual]) -> Iterator[str]:
-    """Yield the values of nodes that residuals read: the root asks of them what is not decided."""
-    for residual in residuals:
-        for operand in (residual.left, residual.right):
-            for each in operand_terms(operand):
-                if isinstance(each, ValuesFrom):
-                    yield term(each)
 
 
 @dataclass
@@ -362,151 +334,21 @@ class Compiler:
         is_root: bool,
         has_words: bool,
     ) -> Clause:
-        """Return the clause of an operator, or of a block alone, under one conjunction.
-
-        Words that are written out are residuals, unless it `has_words` as data.
-        """
-        where = {t: (s, i) for s, side in enumerate(sides) for t, i in side.node_of.items()}
-        tested = [((s, i), test) for s, side in enumerate(sides) for i, test in side.tests]
-        edges, others, tests = self._split(disjunct, where, tested, is_root, has_words)
-        lasting: list[DataTest] = []
-        measured: list[Residual] = []
-        numbers: list[tuple[NodeRef, str, Data]] = []
-        if others or disjunct.similarity_joins:
-            lasting = [found for each in others if is_root and (found := duration_test(each))]
-            others = [each for each in others if not (is_root and duration_test(each))]
-            measured, others = split_measured(disjunct, others)
-            alone = [number_tests(r, self.texts, has_formulas=self.is_open) for r in others]
-            for one, held in filter(None, alone):
-                numbers += [(where[term(one)], how, data) for how, data in held]
-            others = [each for each, own in zip(others, alone, strict=True) if not own]
-        for s, i in [*[ref for ref, _ in tested], *[ref for ref, *_ in numbers]]:
-            if sides[s].source.below is None:
-                sides[s].nodes[i] = (sides[s].nodes[i][0], True)
-        joins = [(where[term(j.left)], where[term(j.right)]) for j in disjunct.value_joins]
-        template, row, place = template_of_sides(sides, joins, edges)
-        stratum = max([side.source.stratum for side in sides])
-        similar: tuple[SimilarPair, ...] = ()
-        if disjunct.similarity_joins and not joins:
-            variables = {t: sides[s].variables[i] for t, (s, i) in where.items()}
-            similar = similar_pairs(disjunct, variables)
-        query_class = QueryClass(template, row, is_symmetric, stratum, similar=similar)
-        self._want(query_class, sides)
-
-        def place_of(ref: NodeRef) -> Place:
-            side, i = ref
-            # Of a tuple that an operator hands on, node `i` is at position `i`.
-            below = sides[side].source.below
-            return place_at(side, place[ref]) if below is None else place_at(side, -1, i)
-
-        def place_at_or_when(name: str) -> Place | Instant:
-            if name in where:
-                return place_of(where[name])
-            call = self.instants[name]
-            side = next(s for s, each in enumerate(sides) if call in each.source.instants)
-            return Instant(side, call.function != "start")
-
-        below = [side.source.below for side in sides]
-        read_here = self.read(disjunct).compared
-        compared = tuple(
-            sorted(read_here.union(*[each.compared for each in below if each is not None]))
+        """Return the clause of an operator, or of a block alone, under one conjunction."""
+        builder = ClauseBuilder(
+            sides,
+            disjunct,
+            self.texts,
+            self.instants,
+            is_root=is_root,
+            is_open=self.is_open,
+            is_joined=not isinstance(self.query.root, From),
+            has_words=has_words,
         )
-        lifted: set[str] = set()
-        if not is_root and self.is_open:
-            asked_above = [r for each in below if each for r in (*each.undecided, *each.left_over)]
-            lifted = set(_lifted_terms([*others, *asked_above]))
-        carried = tuple(sorted(needed_above.union(compared, lifted)))
-        made = NO_NUMBERS
-        if others:
-            solved_of = None if is_root else lifted.union(compared if self.is_open else ())
-            made = numbered(
-                others,
-                self.texts,
-                place_at_or_when,
-                has_formulas=self.is_open,
-                solved_of=solved_of,
-            )
-        solved = (*(r for each in below if each for r in each.undecided), *made.solved)
-        left_over = tuple([r for each in below if each for r in each.left_over])
-        if is_root:
-            residuals = (*solved, *left_over, *made.others)
-        else:
-            residuals = made.others
-            if residuals and self.is_open:
-                handed = [r for r in residuals if reads_only(lifted.union(compared), r)]
-                handed = [r for r in handed if operand_parameters(Call("", (r.left, r.right)))]
-                left_over = (*left_over, *handed)
-                residuals = tuple([r for r in residuals if r not in handed])
-        places = {
-            t: place[ref]
-            for t, ref in where.items()
-            if ref in place and sides[ref[0]].source.block is not None
-        }
-        box = [test for s, each in enumerate(below) if each for test in tested_below(each, s)]
-        constants: list[Test] = []
-        for ref, each_test in tested:
-            box.append(Test(place_of(ref), *each_test))
-            if ref[1] in sides[ref[0]].values:
-                constants.append(box[-1])
-        if numbers or lasting or measured:
-            box += [Test(place_of(ref), how, data) for ref, how, data in numbers]
-            box += [Test(DURATION, *test) for test in lasting]
-            box += [test_of(each, lambda name: place_of(where[name])) for each in measured]
-        return Clause(
-            query_class=query_class,
-            blocks=held_once(tuple([b for side in sides for b in _blocks(side.source)])),
-            window_us=window_us,
-            sources=tuple([side.source for side in sides]),
-            places=places,
-            box=(*box, *made.tests),
-            residuals=residuals,
-            tests=tuple(tests),
-            condition=compile_condition(residuals, tests),
-            solved=len(solved) if is_root else 0,
-            undecided=() if is_root else solved,
-            left_over=() if is_root else left_over,
-            compared=carried if carried == compared else compared,
-            carried=carried,
-            similar=in_text(below, disjunct),
-            constants=tuple(constants),
-        )
-
-    def _split(
-        self,
-        disjunct: Disjunct,
-        where: Mapping[str, NodeRef],
-        tested: list[tuple[NodeRef, DataTest]],
-        is_root: bool,
-        has_words: bool,
-    ) -> tuple[list[ResidualEdge], list[Residual], list[Call]]:
-        """Return the residuals that the join can test, and the other residuals and tests.
-
-        A comparison of one value with data is added to `tested`.  A word that is written out is
-        data if the clause `has_words`, and below the root if a variable has the text.
-        """
-        edges: list[ResidualEdge] = []
-        others: list[Residual] = []
-        # Nothing is joined there, so no engine looks at values.
-        is_alone = isinstance(self.query.root, From)
-        for residual in disjunct.residuals:
-            left, right = as_derived(residual.left), as_derived(residual.right)
-            if (found := data_test(residual, self.texts)) is not None:
-                one, test = found
-                tested.append((where[term(one)], test))
-            elif residual.operator not in ("=", "!=") or left is None or right is None or is_alone:
-                others.append(residual)
-            else:
-                edges.append(ResidualEdge(where[term(left)], residual.operator, where[term(right)]))
-        tests: list[Call] = []
-        for call in disjunct.tests:
-            if (found := word_test(call)) is not None:
-                one, test = found
-                is_in_box = has_words and (is_root or isinstance(one, VariableValue))
-                if is_in_box or isinstance(test.data, Parameter):
-                    tested.append((where[term(one)], test))
-                    continue
-            tests.append(call)
-        return edges, others, tests
+        read = self.read(disjunct).compared
+        clause = builder.build(window_us, is_symmetric, needed_above, read)
+        self._want(clause.query_class, sides)
+        return clause
 
     def _want(self, query_class: QueryClass, sides: list[Side]) -> None:
         """Ask the catalog for the template's edges on the sides that are blocks."""

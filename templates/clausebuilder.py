@@ -1,0 +1,250 @@
+"""A clause of its sides: what is joined, what a box tests, what is left to ask of each tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+
+from templates.clause import (
+    DURATION,
+    Clause,
+    Data,
+    Instant,
+    Place,
+    Test,
+    place_at,
+)
+from templates.clausesides import Side, template_of_sides
+from templates.computed import NO_NUMBERS, Numbered, number_tests, numbered, reads_only
+from templates.datatests import data_test, duration_test, word_test
+from templates.derived import as_derived
+from templates.heldonce import held_once
+from templates.joingraph import NodeRef, ResidualEdge
+from templates.measured import in_text, similar_pairs, split_measured, test_of
+from templates.queryclass import QueryClass, SimilarPair
+from templates.tuplestreams import tested_below
+from xscl.evaluation import compile_condition
+from xscl.path import Parameter
+from xscl.pattern import DataTest
+from xscl.query import (
+    Call,
+    Disjunct,
+    Residual,
+    ValuesFrom,
+    VariableValue,
+    operand_parameters,
+    operand_terms,
+    term,
+)
+
+__all__ = ["ClauseBuilder"]
+
+
+class ClauseBuilder:
+    """Builds the clause of an operator, or of a block alone, under one conjunction.
+
+    Each condition goes to the first that can have it: a comparison of two values to the join, one
+    of a value, number, duration or measure with data to the box, the rest to the residuals.
+    `texts` are the parameters that may be strings, `instants` the terms that are times.  Words that
+    are written out are residuals unless it `has_words` as data, and below the root only a
+    variable's may be.  Where it `is_open`, a tuple too many is refused at the root.
+    """
+
+    def __init__(
+        self,
+        sides: Sequence[Side],
+        disjunct: Disjunct,
+        texts: Collection[str],
+        instants: Mapping[str, Call],
+        *,
+        is_root: bool,
+        is_open: bool,
+        is_joined: bool,
+        has_words: bool,
+    ) -> None:
+        self._sides = sides
+        self._below = [side.source.below for side in sides]
+        self._disjunct = disjunct
+        self._texts = texts
+        self._instants = instants
+        self._is_root = is_root
+        self._is_open = is_open
+        self._where = {t: (s, i) for s, side in enumerate(sides) for t, i in side.node_of.items()}
+        self._tested = [((s, i), test) for s, side in enumerate(sides) for i, test in side.tests]
+        self._edges: list[ResidualEdge] = []
+        self._others: list[Residual] = []
+        self._tests: list[Call] = []
+        self._numbers: list[tuple[NodeRef, str, Data]] = []
+        self._lasting: list[DataTest] = []
+        self._measured: list[Residual] = []
+        self._split_comparisons(is_joined)
+        self._split_tests(has_words)
+        if self._others or disjunct.similarity_joins:
+            self._split_numbers()
+        for s, i in [*[ref for ref, _ in self._tested], *[ref for ref, *_ in self._numbers]]:
+            if self._below[s] is None:
+                sides[s].nodes[i] = (sides[s].nodes[i][0], True)
+        self._place: Mapping[NodeRef, int] = {}
+
+    def build(
+        self, window_us: int | Parameter, is_symmetric: bool, needed: frozenset[str], read: frozenset[str]
+    ) -> Clause:
+        """Return the clause; `needed` terms are handed on, `read` are what is compared."""
+        query_class = self._query_class(is_symmetric)
+        compared = tuple(sorted(read.union(*[b.compared for b in self._below if b is not None])))
+        lifted = self._lifted()
+        carried = tuple(sorted(needed.union(compared, lifted)))
+        made = NO_NUMBERS
+        if self._others:
+            made = numbered(
+                self._others,
+                self._texts,
+                self._place_or_instant,
+                has_formulas=self._is_open,
+                solved_of=self._handed_on(lifted, compared),
+            )
+        solved = (*(r for each in self._below if each for r in each.undecided), *made.solved)
+        residuals, left_over = self._asked(made, solved, lifted.union(compared))
+        box, constants = self._box()
+        return Clause(
+            query_class=query_class,
+            blocks=held_once(tuple([b for side in self._sides for b in side.source.blocks])),
+            window_us=window_us,
+            sources=tuple([side.source for side in self._sides]),
+            places=self._places(),
+            box=(*box, *made.tests),
+            residuals=residuals,
+            tests=tuple(self._tests),
+            condition=compile_condition(residuals, self._tests),
+            solved=len(solved) if self._is_root else 0,
+            undecided=() if self._is_root else solved,
+            left_over=left_over,
+            compared=carried if carried == compared else compared,
+            carried=carried,
+            similar=in_text(self._below, self._disjunct),
+            constants=constants,
+        )
+
+    def _split_comparisons(self, is_joined: bool) -> None:
+        """Tell comparisons of two values and of a value with data from others.
+
+        Where nothing `is_joined`, no engine looks at values.
+        """
+        where = self._where
+        for residual in self._disjunct.residuals:
+            operator, ends = residual.operator, (residual.left, residual.right)
+            left, right = map(as_derived, ends)
+            if (found := data_test(residual, self._texts)) is not None:
+                one, test = found
+                self._tested.append((where[term(one)], test))
+            elif left is None or right is None or operator not in ("=", "!=") or not is_joined:
+                self._others.append(residual)
+            else:
+                edge = ResidualEdge(where[term(left)], operator, where[term(right)])
+                self._edges.append(edge)
+
+    def _split_tests(self, has_words: bool) -> None:
+        """Tell tests of a value's text by a word that is data from others."""
+        for call in self._disjunct.tests:
+            if (found := word_test(call)) is not None:
+                one, test = found
+                is_in_box = has_words and (self._is_root or isinstance(one, VariableValue))
+                if is_in_box or isinstance(test.data, Parameter):
+                    self._tested.append((self._where[term(one)], test))
+                    continue
+            self._tests.append(call)
+
+    def _split_numbers(self) -> None:
+        """Tell durations, measures, and numbers of a value that are held against data."""
+        others = self._others
+        if self._is_root:
+            self._lasting = [found for each in others if (found := duration_test(each))]
+            others = [each for each in others if not duration_test(each)]
+        self._measured, others = split_measured(self._disjunct, others)
+        alone = [number_tests(r, self._texts, has_formulas=self._is_open) for r in others]
+        for one, held in filter(None, alone):
+            self._numbers += [(self._where[term(one)], how, data) for how, data in held]
+        self._others = [each for each, own in zip(others, alone, strict=True) if not own]
+
+    def _query_class(self, is_symmetric: bool) -> QueryClass:
+        disjunct, where = self._disjunct, self._where
+        joins = [(where[term(j.left)], where[term(j.right)]) for j in disjunct.value_joins]
+        template, row, self._place = template_of_sides(self._sides, joins, self._edges)
+        similar: tuple[SimilarPair, ...] = ()
+        if disjunct.similarity_joins and not joins:
+            variables = {t: self._sides[s].variables[i] for t, (s, i) in where.items()}
+            similar = similar_pairs(disjunct, variables)
+        stratum = max([side.source.stratum for side in self._sides])
+        return QueryClass(template, row, is_symmetric, stratum, similar=similar)
+
+    def _lifted(self) -> set[str]:
+        """Return the values of nodes that the root asks for what is not decided here."""
+        if self._is_root or not self._is_open:
+            return set()
+        above = [r for each in self._below if each for r in (*each.undecided, *each.left_over)]
+        return set(_values_of_nodes([*self._others, *above]))
+
+    def _handed_on(self, lifted: set[str], compared: Collection[str]) -> set[str] | None:
+        """Return the terms of which a comparison may be solved; None are all."""
+        if self._is_root:
+            return None
+        return lifted.union(compared if self._is_open else ())
+
+    def _asked(
+        self, made: Numbered, solved: Sequence[Residual], handed_on: Set[str]
+    ) -> tuple[tuple[Residual, ...], tuple[Residual, ...]]:
+        """Return the residuals that are asked here, and those that are left to the root."""
+        left_over = [r for each in self._below if each for r in each.left_over]
+        if self._is_root:
+            return (*solved, *left_over, *made.others), ()
+        here: list[Residual] = []
+        for each in made.others:
+            has_data = bool(operand_parameters(Call("", (each.left, each.right))))
+            is_left = self._is_open and has_data and reads_only(handed_on, each)
+            (left_over if is_left else here).append(each)
+        return tuple(here), tuple(left_over)
+
+    def _box(self) -> tuple[list[Test], tuple[Test, ...]]:
+        """Return the tests but those of computed numbers, and which are of values of a node."""
+        box = [test for s, each in enumerate(self._below) if each for test in tested_below(each, s)]
+        constants: list[Test] = []
+        for ref, test in self._tested:
+            box.append(Test(self._place_of(ref), *test))
+            if ref[1] in self._sides[ref[0]].values:
+                constants.append(box[-1])
+        box += [Test(self._place_of(ref), how, data) for ref, how, data in self._numbers]
+        box += [Test(DURATION, *test) for test in self._lasting]
+        box += [test_of(each, self._place_of_term) for each in self._measured]
+        return box, tuple(constants)
+
+    def _places(self) -> Mapping[str, int]:
+        """Return the meta-variables of terms of blocks."""
+        return {
+            t: self._place[ref]
+            for t, ref in self._where.items()
+            if ref in self._place and self._sides[ref[0]].source.block is not None
+        }
+
+    def _place_of(self, ref: NodeRef) -> Place:
+        side, i = ref
+        # Of a tuple that an operator hands on, node `i` is at position `i`.
+        if self._below[side] is None:
+            return place_at(side, self._place[ref])
+        return place_at(side, -1, i)
+
+    def _place_of_term(self, name: str) -> Place:
+        return self._place_of(self._where[name])
+
+    def _place_or_instant(self, name: str) -> Place | Instant:
+        if name in self._where:
+            return self._place_of_term(name)
+        call = self._instants[name]
+        side = next(s for s, each in enumerate(self._sides) if call in each.source.instants)
+        return Instant(side, call.function != "start")
+
+
+def _values_of_nodes(residuals: Iterable[Residual]) -> Iterator[str]:
+    for residual in residuals:
+        for operand in (residual.left, residual.right):
+            for each in operand_terms(operand):
+                if isinstance(each, ValuesFrom):
+                    yield term(each)
