@@ -86,7 +86,11 @@ class ClauseBuilder:
         self._place: Mapping[NodeRef, int] = {}
 
     def build(
-        self, window_us: int | Parameter, is_symmetric: bool, needed: frozenset[str], read: frozenset[str]
+        self,
+        window_us: int | Parameter,
+        is_symmetric: bool,
+        needed: frozenset[str],
+        read: frozenset[str],
     ) -> Clause:
         """Return the clause; `needed` terms are handed on, `read` are what is compared."""
         query_class = self._query_class(is_symmetric)
