@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from lxml import etree
-
 from xscl.canonical import render_number
 
 __all__ = ["as_number"]
@@ -30,6 +28,8 @@ def as_number(constant: str | float) -> float:
 
 @lru_cache(maxsize=4_096)
 def _read(constant: str | float) -> float:
+    from lxml import etree  # parsing does without it
+
     text = constant if isinstance(constant, str) else render_number(constant)
     try:
         found = etree.XPath("number($text)")(etree.Element("anywhere"), text=text)

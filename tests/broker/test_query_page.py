@@ -148,6 +148,32 @@ async def test_who_may_subscribe_to_a_query_does_so_and_ends_it(
     wrong.clear()
 
 
+ANSWER_NEVER_ENDS = """
+const usual = window.fetch;
+window.fetch = (path, asked) => {
+  const page = document.documentElement.dataset;
+  if (!path.startsWith("/v1/language/check") || page.begun) return usual(path, asked);
+  page.begun = "yes";
+  const { signal } = asked;
+  const end = (body) => signal.addEventListener("abort", () => body.error(signal.reason));
+  return Promise.resolve(new Response(new ReadableStream({ start: end })));
+};
+"""
+"""Has the first answer about a text begin, and go on until nobody waits for it."""
+
+
+async def test_an_answer_may_be_given_up_while_it_is_read(house: House, browser: Browser) -> None:
+    page, wrong = await entered(house, browser)
+    await page.add_init_script(ANSWER_NEVER_ENDS)
+    await page.goto(f"{house.url}/register")
+    await page.get_by_role("textbox", name="Query, in XSCL").click()
+    await page.keyboard.type("news//item->a WHERE b/")
+    await expect(page.locator("html")).to_have_attribute("data-begun", "yes")
+    await page.keyboard.type("x = 1")
+    await expect(page.locator("#diagnostics li.error").first).to_contain_text("Line 1")
+    assert not [each for each in wrong if not each.startswith("Applying inline style")]
+
+
 async def test_near_misses_mend_a_query_while_it_is_written(house: House, browser: Browser) -> None:
     headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
     for time, title, by in (

@@ -20,6 +20,17 @@ export async function ask(path, { body, signal, method = "POST" } = {}) {
   return fetch(path, { method, body, headers, signal, credentials: "same-origin" });
 }
 
+// Returns what the API answers; null where it does not, or where nobody waits for it any more: that may
+// also be while an answer is read.
+async function told(path, asked) {
+  try {
+    const answer = await ask(path, asked);
+    return answer.ok ? await answer.json() : null;
+  } catch {
+    return null;
+  }
+}
+
 // Offsets of the API are in characters, those of scripts in UTF-16 units.
 const characters = (text, units) => [...text.slice(0, units)].length;
 export const units = (text, offset) => [...text].slice(0, offset).join("").length;
@@ -80,14 +91,9 @@ export function edit(textarea, { id = () => "", checked = () => {}, changed = ()
     const text = view.state.doc.toString();
     if (!text.trim()) return checked([]), [];
     const asked = id() ? `?id=${encodeURIComponent(id())}` : "";
-    let answer;
-    try {
-      answer = await ask(`/v1/language/check${asked}`, { body: text, signal: checking.signal });
-    } catch {
-      return [];
-    }
-    if (!answer.ok) return [];
-    const { diagnostics: found, parameters } = await answer.json();
+    const answer = await told(`/v1/language/check${asked}`, { body: text, signal: checking.signal });
+    if (!answer) return [];
+    const { diagnostics: found, parameters } = answer;
     if (view.state.doc.toString() === text) checked(found, text, parameters);
     return found.map((each) => ({
       from: units(text, each.start),
@@ -105,10 +111,9 @@ export function edit(textarea, { id = () => "", checked = () => {}, changed = ()
     const offset = characters(text, context.pos);
     const signal = new AbortController();
     context.addEventListener("abort", () => signal.abort());
-    const answer = await ask(`/v1/language/completions?offset=${offset}`, { body: text, signal: signal.signal }).catch(() => null);
-    if (!answer?.ok) return null;
-    const found = (await answer.json()).completions;
-    if (!found.length) return null;
+    const answer = await told(`/v1/language/completions?offset=${offset}`, { body: text, signal: signal.signal });
+    const found = answer?.completions;
+    if (!found?.length) return null;
     return {
       from: units(text, found[0].start),
       filter: false,
@@ -118,8 +123,8 @@ export function edit(textarea, { id = () => "", checked = () => {}, changed = ()
 
   async function mean(view, position) {
     const text = view.state.doc.toString();
-    const answer = await ask(`/v1/language/hover?offset=${characters(text, position)}`, { body: text }).catch(() => null);
-    const found = answer?.ok ? (await answer.json()).hover : null;
+    const answer = await told(`/v1/language/hover?offset=${characters(text, position)}`, { body: text });
+    const found = answer?.hover;
     if (!found) return null;
     return {
       pos: units(text, found.start),
