@@ -95,8 +95,8 @@ class ClauseBuilder:
         """Return the clause; `needed` terms are handed on, `read` are what is compared."""
         query_class = self._query_class(is_symmetric)
         compared = tuple(sorted(read.union(*[b.compared for b in self._below if b is not None])))
-        lifted = self._lifted()
-        carried = tuple(sorted(needed.union(compared, lifted)))
+        handed_on = self._lifted().union(compared)
+        carried = tuple(sorted(handed_on.union(needed)))
         made = NO_NUMBERS
         if self._others:
             made = numbered(
@@ -104,10 +104,10 @@ class ClauseBuilder:
                 self._texts,
                 self._place_or_instant,
                 has_formulas=self._is_open,
-                solved_of=self._handed_on(lifted, compared),
+                solved_of=self._solved_of(handed_on),
             )
         solved = (*(r for each in self._below if each for r in each.undecided), *made.solved)
-        residuals, left_over = self._asked(made, solved, lifted.union(compared))
+        residuals, left_over = self._asked(made, solved, handed_on)
         box, constants = self._box()
         return Clause(
             query_class=query_class,
@@ -135,8 +135,8 @@ class ClauseBuilder:
         """
         where = self._where
         for residual in self._disjunct.residuals:
-            operator, ends = residual.operator, (residual.left, residual.right)
-            left, right = map(as_derived, ends)
+            left, right = as_derived(residual.left), as_derived(residual.right)
+            operator = residual.operator
             if (found := data_test(residual, self._texts)) is not None:
                 one, test = found
                 self._tested.append((where[term(one)], test))
@@ -187,11 +187,12 @@ class ClauseBuilder:
         above = [r for each in self._below if each for r in (*each.undecided, *each.left_over)]
         return set(_values_of_nodes([*self._others, *above]))
 
-    def _handed_on(self, lifted: set[str], compared: Collection[str]) -> set[str] | None:
+    def _solved_of(self, handed_on: Set[str]) -> Set[str] | None:
         """Return the terms of which a comparison may be solved; None are all."""
         if self._is_root:
             return None
-        return lifted.union(compared if self._is_open else ())
+        # Below what decides a tuple too many would be another answer.
+        return handed_on if self._is_open else frozenset()
 
     def _asked(
         self, made: Numbered, solved: Sequence[Residual], handed_on: Set[str]

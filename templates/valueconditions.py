@@ -158,6 +158,8 @@ def _side(value: Value, variable: str, kind: ValuesKind) -> Operand:
     match value:
         case FunctionValue(function, arguments):
             return Call(function, tuple(_side(each, variable, kind) for each in arguments))
-        case Literal() | Parameter():
-            return _number_given(value) if isinstance(value, Parameter) else value
+        case Parameter():
+            return _number_given(value)
+        case Literal():
+            return value
     return ValuesFrom(variable, Values((value,), kind))

@@ -466,5 +466,5 @@ def test_runs_are_counted_in_a_sample_and_said_what_they_wait_for(end: str) -> N
 
 
 def test_of_runs_that_explode_it_is_said_that_they_would_be_paused() -> None:
-    found = of("S//item[k->k]+ WITHIN 30 h", items(["x"] * 20))
+    found = of("S//item[k->k]+ WITHIN 30 h", items(["x"] * 40))
     assert "it would be paused" in found.warnings[0]
