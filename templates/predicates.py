@@ -96,8 +96,12 @@ class BoundVariables:
             case Cell(row=row):
                 return UNBOUND if self.operand(row) == UNBOUND else operand
             case Conditional(condition, then, otherwise):
-                then, otherwise = self.operand(then), self.operand(otherwise)
-                return Conditional(self.predicate(condition), then, otherwise)
+                asked = self.predicate(condition)
+                if not asked:
+                    return self.operand(otherwise)
+                if Disjunct() in asked:
+                    return self.operand(then)
+                return Conditional(asked, self.operand(then), self.operand(otherwise))
         return operand
 
 

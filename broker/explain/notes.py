@@ -174,7 +174,7 @@ def _decision_notes(decision: DecisionView) -> Iterator[SharingNote]:
 def _clause_notes(clause: ClauseView) -> Iterator[SharingNote]:
     for comparison in clause.comparisons:
         if comparison.tested == "tuple":
-            reason = "not a comparison of one value with one value or with a string"
+            reason = "no value join, and no comparison of one value with a constant"
             if comparison.operator[0] in "<>":
                 reason = "a comparison of numbers"
             elif comparison.operator[0] not in "=!":
