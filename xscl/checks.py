@@ -81,7 +81,7 @@ def _check_alternatives(
             "XS502",
             span,
             "this predicate can never hold" if whole else "an alternative of it can never hold",
-            "two conditions on one value contradict each other",
+            "a comparison in it is false, or two of them contradict each other",
         )
 
 

@@ -362,6 +362,10 @@ def _step_hint(kind: str) -> str | None:
         return "a path has one `/` or `//` between two steps"
     if kind == "[":
         return "a predicate stands behind a step; for any element write `*[...]`"
+    if kind == "number":
+        return "`/` begins a step; to divide, write `div`"
+    if kind == "parameter":
+        return "a name cannot be given; to compare what one has, write `*[name() = $name]`"
     return None
 
 
@@ -372,6 +376,10 @@ def _value_hint(before: str, kind: str) -> str | None:
         return "unequal is written `!=`"
     if (before, kind) == (",", "<"):
         return "an element stands alone behind SELECT, with all that is shown: `<o>{x1/title}</o>`"
+    if (before, kind) == ("|", "|"):
+        return "write `or`"
+    if kind == "+":
+        return "leave the `+` out: a number without a sign is positive"
     if kind in COMPARISONS:
         return "`==` is written `=`, and each comparison has a value on both sides"
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -95,15 +96,30 @@ def assignment(query: Query, values: Mapping[str, object]) -> dict[str, str | fl
             continue
         value = _canonical(values[name], wanted)
         if value is None:
-            shown = repr(values[name])[:80]
-            report.error(
-                "XS604", _place(query, name), f"`${name}` must be {_WANTED[wanted]}, not {shown}"
-            )
+            shown = json.dumps(values[name], ensure_ascii=False, default=str)[:80]
+            message = f"`${name}` must be {_WANTED[wanted]}, not {shown}"
+            report.error("XS604", _place(query, name), message, _wanted(values[name], wanted))
         else:
             canonical[name] = value
     if report.errors:
         raise XsclError(report.sorted())
     return canonical
+
+
+def _wanted(value: object, wanted: str) -> str | None:
+    """Return what to give in place of a value, where it says what was meant."""
+    if wanted == "duration" and isinstance(value, int | float) and not isinstance(value, bool):
+        return f'give it a unit, as a string: `"{value:g} s"`'
+    if wanted == "duration" and isinstance(value, str):
+        try:
+            window_us(read_duration(value), value)
+        except DurationError as error:
+            return error.hint
+    if wanted == "number" and isinstance(value, str):
+        return "write the number without quotes"
+    if wanted == "string" and isinstance(value, int | float):
+        return "write it between quotes"
+    return None
 
 
 def _list(types: Mapping[str, str]) -> str:

@@ -27,6 +27,14 @@ __all__ = [
 class PatternError(ValueError):
     """A text is not a regular expression of XPath 2.0, or one without a bound on its time."""
 
+    hint = r"a character that has a meaning stands behind a backslash, as in `\(`"
+
+
+class BackReferenceError(PatternError):
+    """A regular expression asks for what it has found before."""
+
+    hint = "compare two parts: `substring-before(x, '-') = substring-after(x, '-')`"
+
 
 class Pattern:
     """A compiled expression: `size` instructions, with so many `groups` that it captures."""
@@ -121,7 +129,7 @@ class PatternSet:
         return [i for i, pattern in enumerate(self._patterns) if pattern.is_searched(text)]
 
 
-_FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
+FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 _CLASSES = {
     "d": r"\p{Nd}",
     "D": r"\P{Nd}",
@@ -143,12 +151,14 @@ def compile_pattern(pattern: str, flags: str = "") -> Pattern:
     import re2
 
     for flag in flags:
-        if flag not in _FLAGS:
+        if flag not in FLAGS:
             raise PatternError(f"`{flag}` is not one of the flags s, m, i, x")
     if "x" in flags:
         pattern = without_space(pattern)
     if _BACK_REFERENCE.match(pattern):
-        raise PatternError("back-references, `\\1`, are not supported: their time has no bound")
+        raise BackReferenceError(
+            "back-references, `\\1`, are not supported: their time has no bound"
+        )
     options = re2.Options()
     options.log_errors = False
     try:

@@ -33,7 +33,9 @@ __all__ = ["PredicateParser"]
 
 _GOES_ON = COMPARISONS | {"+", "-", "*", "|", "[", "/", "//"}
 _DISTINCT = frozenset({"count", "collect"})
-_NEGATED_TEST = re.compile(r"not[\s(]*\b(exists|empty)\s*\(", re.IGNORECASE)
+_NEGATED_TEST = re.compile(
+    r"not[\s(]*\b(exists|empty|contains|starts-with|ends-with|matches)\s*\(", re.IGNORECASE
+)
 SIDE = 2
 """The level of precedence of a side: sums, and what binds closer."""
 
@@ -228,13 +230,9 @@ class PredicateParser(WindowParser):
             )
             asked = _NEGATED_TEST.match(self.text, left.span.start)
             if asked is not None:
-                other = "empty" if asked[1].lower() == "exists" else "exists"
-                hint = f"write `{other}(...)` where `{asked[1]}(...)` is not to hold"
+                hint = _negated(asked[1].lower())
             return self.fail("XS108", left.span, "nothing can be negated here", hint)
-        hint = (
-            f"compare `{self.text[left.span.start : left.span.end]}` with something:"
-            " `= != < <= > >=`"
-        )
+        hint = _comparison_hint(self.text[left.span.start : left.span.end], self.token)
         word = self.token.text.upper() if self.token.kind == "name" else ""
         failure = self.fail(
             "XS101",
@@ -339,3 +337,22 @@ class PredicateParser(WindowParser):
             column.text if column else None,
             self.span_from(table.start),
         )
+
+
+def _comparison_hint(left: str, behind: Token) -> str:
+    """Return what to write where no comparison stands behind a side."""
+    if behind.kind == "@":
+        return f"write `{left}/@...`"
+    if behind.kind == "name" and left.lower() in ("exists", "empty"):
+        return f"write `{left.lower()}({behind.text})`"
+    if behind.kind == "name" and left.lower() == "if":
+        return "its condition has parentheses: `if (x > 3) then x else 3`"
+    return f"compare `{left}` with something: `= != < <= > >=`"
+
+
+def _negated(test: str) -> str:
+    """Return what to write where a test is not to hold."""
+    if test in ("exists", "empty"):
+        other = "empty" if test == "exists" else "exists"
+        return f"write `{other}(...)` where `{test}(...)` is not to hold"
+    return f"write `[not({test}(...))]` on a step, or `if ({test}(x, y)) then 0 else 1 = 1`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -10,6 +11,8 @@ from xscl.report import Report
 from xscl.spelling import did_you_mean
 
 __all__ = ["Names", "Scope"]
+
+_ISO_DURATION = re.compile(r"P(\d+[A-Z])*(T(\d+[A-Z])+)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +54,19 @@ class Names:
     report: Report
     folds: set[str] = field(default_factory=set)
 
-    def _as_path(self, name: str) -> str | None:
-        """Return a hint where a dot was written for the slash behind a variable."""
-        variable, dot, rest = name.partition(".")
-        return f"write `{variable}/{rest}`" if dot and rest and variable in self.blocks else None
+    def _meant(self, name: str) -> str | None:
+        """Return a hint where a name is what something else looks like without its signs."""
+        variable, *behind = re.split(r"([.-])", name, maxsplit=1)
+        if variable in self.blocks and behind[1:] > [""]:
+            written = "/" if behind[0] == "." else " - "
+            return f"write `{variable}{written}{behind[1]}`"
+        if name in ("start", "end", "dur", "count", "confidence"):
+            return f"the function has parentheses: `{name}()`"
+        if name.upper() == "INF":
+            return "without a bound nothing is compared: leave it out"
+        if _ISO_DURATION.fullmatch(name):
+            return "in a condition a duration is a number and a unit, as in `2 h`"
+        return None
 
     def find(self, name: str, span: Span, scope: Scope) -> frozenset[int]:
         """Return the blocks in scope that bind a name; report one that has none."""
@@ -65,7 +77,7 @@ class Names:
                     "XS201",
                     span,
                     f"no block binds the variable `{name}`",
-                    self._as_path(name)
+                    self._meant(name)
                     or did_you_mean(name, self.blocks)
                     or f"bind it in a block: `author->{name}`; a string stands in quotes",
                 )

@@ -40,6 +40,10 @@ _OF_RUNS = re.compile(r"\b(?:first|last|prev)\(\s*\$")
 _OF_NODES = "a repeated variable is all its nodes here: write `p[1]` or `p[last()]`"
 _OF_ROWS = "`count()` is of a row: `WINDOW 6 h BY x/author` makes rows; of one match, `count(x)`"
 _COUNT = re.compile(r"\bcount\(\s*\)")
+_OF_DOCUMENTS = re.compile(r"\b(time|revision)\(\s*\$")
+"""A function of documents, as conditions have it: `time(x)`."""
+
+_OF_TIMES = "it stands in conditions; of a match there are `start()`, `end()` and `dur()` here"
 _UNDECLARED = re.compile(r"prefix '([^']+)' is not declared")
 
 
@@ -299,7 +303,11 @@ class _Checker:
             return  # perhaps of a row, of a WINDOW that could not be read
         from xscl.output import expression_error
 
+        # A function that is called as a type is would be taken for it.
+        of_documents = _OF_DOCUMENTS.search(translation.text)
         wrong = expression_error(translation.text, namespaces)
+        if of_documents is not None:
+            wrong = f"unknown function '{of_documents[1]}'"
         if wrong is not None:
             message = f"not an XPath 2.0 expression: {wrong}"
             self.report.error("XS310", span, message, _xpath_hint(translation.text, wrong))
@@ -321,6 +329,8 @@ def _xpath_hint(text: str, wrong: str) -> str | None:
         return _OF_NODES
     if _COUNT.search(text):
         return _OF_ROWS
+    if _OF_DOCUMENTS.search(text):
+        return _OF_TIMES
     undeclared = _UNDECLARED.search(wrong)
     return declare_hint(undeclared[1]) if undeclared else None
 

@@ -51,7 +51,7 @@ from xscl.syntax import (
     ParameterRef,
     StringLiteral,
 )
-from xscl.windows import NO_WINDOW_HINT, window_of
+from xscl.windows import OR_WITHIN_HINT, window_of
 
 __all__ = ["SequenceBuilder", "Source", "absent_blocks"]
 
@@ -190,13 +190,13 @@ class SequenceBuilder:
 
     def _no_window(self, part: PartSyntax | AbsenceSyntax) -> None:
         if part.braces is not None:
-            self.report.error("XS107", part.braces.span, "no window here", NO_WINDOW_HINT)
+            self.report.error("XS107", part.braces.span, "no window here", OR_WITHIN_HINT)
             return
         self.report.error(
             "XS106",
             part.keyword_span,
             f"`{part.keyword}` needs a window: `{part.keyword} {{..., 30 days}}`",
-            f"{NO_WINDOW_HINT}; or bound the whole: `WITHIN 30 days` at its end",
+            OR_WITHIN_HINT,
         )
 
     # -- absence -------------------------------------------------------------------------------

@@ -161,12 +161,12 @@ class SideBuilder(VariablePathBuilder, ABC):
     def _call(self, syntax: FunctionCall, scope: Scope) -> Operand | None:
         name = syntax.name
         if name in STRING_TESTS or name in ("exists", "empty", "string-length"):
-            hint = f"put it on a step: `a[{name}(...)]`"
-            if name != "string-length":
-                hint = f"it stands alone, joined to others by AND and OR: `{name}(...) AND x = y`"
-            self.report.error(
-                "XS305", syntax.span, f"`{name}` cannot stand in an operator's predicate", hint
-            )
+            message = f"`{name}` holds or does not, and is no value to compare"
+            hint = f"it stands alone, joined to others by AND and OR: `{name}(...) AND x = y`"
+            if name == "string-length":
+                message = f"`{name}` stands in predicates of steps only"
+                hint = f"put it on a step: `a[{name}(...)]`"
+            self.report.error("XS305", syntax.span, message, hint)
             return None
         if name not in DERIVING_FUNCTIONS and name not in SEQUENCE_FUNCTIONS:
             unknown_function(syntax, DERIVING_FUNCTIONS | SEQUENCE_FUNCTIONS, self.report)

@@ -226,18 +226,19 @@ def check_pattern(call: FunctionCall, report: Report) -> None:
     pattern = call.arguments[index]
     if not isinstance(pattern, StringLiteral):
         return
-    from xscl.patterns import PatternError, compile_pattern
+    from xscl.patterns import FLAGS, PatternError, compile_pattern
 
     flags = _flags(call, index + (2 if call.name == "replace" else 1))
+    unknown = sorted(set(flags.value) - FLAGS.keys()) if flags is not None else []
+    if flags is not None and unknown:
+        hint = "the flags are i (in any case), m (lines), s (a dot is any character), x (layout)"
+        report.error("XS306", flags.span, f"there is no flag `{unknown[0]}`", hint)
+        return
     try:
-        compiled = compile_pattern(pattern.value, flags)
+        compiled = compile_pattern(pattern.value, flags.value if flags is not None else "")
     except PatternError as error:
-        report.error(
-            "XS306",
-            pattern.span,
-            f"not a regular expression of XPath: {error}",
-            r"a character that has a meaning stands behind a backslash, as in `\(`",
-        )
+        message = f"not a regular expression of XPath: {error}"
+        report.error("XS306", pattern.span, message, error.hint)
         return
     if call.name != "matches" and compiled.fits_nothing():
         report.error(
@@ -248,9 +249,9 @@ def check_pattern(call: FunctionCall, report: Report) -> None:
         )
 
 
-def _flags(call: FunctionCall, index: int) -> str:
+def _flags(call: FunctionCall, index: int) -> StringLiteral | None:
     flags: Expression | None = call.arguments[index] if index < len(call.arguments) else None
-    return flags.value if isinstance(flags, StringLiteral) else ""
+    return flags if isinstance(flags, StringLiteral) else None
 
 
 def unknown_function(call: FunctionCall, known: Iterable[str], report: Report) -> None:
@@ -261,4 +262,10 @@ def unknown_function(call: FunctionCall, known: Iterable[str], report: Report) -
     hint = f"did you mean `{names[meant]}`?" if meant else None
     if call.name.lower() in _CLOCKS:
         hint = NO_NOW
+    elif call.name in XPATH1_FUNCTIONS:
+        hint = f"it stands in predicates of steps: `a[{call.name}(...)]`"
+    elif call.name in SEQUENCE_FUNCTIONS:
+        hint = "it stands between an operator's braces, and behind WHERE"
+    elif hint is None:
+        hint = f"of texts there are {', '.join(sorted(DERIVING_FUNCTIONS))}"
     report.error("XS301", call.name_span, f"there is no function `{call.name}` here", hint)

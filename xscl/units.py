@@ -289,4 +289,6 @@ class UnitParser(PredicateParser):
 def _block_hint(token: Token) -> str | None:
     if token.kind in ("/", "//"):
         return f"a path begins with its stream: `S{token.text}...`, or `*{token.text}...` for any"
-    return f"{describe(token)} cannot begin one" if token.kind == "string" else None
+    if token.kind == "string":
+        return f"{describe(token)} cannot begin one"
+    return "as in `S//item->x`: all `item` elements of the stream `S`"

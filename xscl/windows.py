@@ -12,12 +12,13 @@ from xscl.path import Parameter, Span
 from xscl.sequence import INFINITE_US, Window
 from xscl.syntax import DurationSyntax
 
-__all__ = ["NO_WINDOW_HINT", "WindowParser", "window_of"]
+__all__ = ["NO_WINDOW_HINT", "OR_WITHIN_HINT", "WindowParser", "window_of"]
 
 _SYMBOLIC = re.compile(r"T_?\d*'*")
 """A window as papers print it: `T`, `T1`.  It reads as the parameter of that name."""
 
 NO_WINDOW_HINT = "the window says how far apart in time: `{x2 = x5, 30 days}`, or `INF`"
+OR_WITHIN_HINT = f"{NO_WINDOW_HINT}; or bound the whole: `WITHIN 30 days` at its end"
 
 
 def window_of(syntax: DurationSyntax, uses: list[ParameterUse]) -> Window | Parameter:
@@ -87,18 +88,17 @@ class WindowParser(ExpressionParser):
             )
         try:
             length_us = to_us(sign + number.text, unit.text)
-            if length_us or not may_be_zero:
-                window_us(length_us, f"{sign}{number.text} {unit.text}")
-            return DurationSyntax(length_us, None, span)
+            text = f"{sign}{number.text} {unit.text}"
+            _check_length(length_us, text, may_be_zero=may_be_zero)
         except DurationError as error:
             return self.wrong_duration(error, span)
+        return DurationSyntax(length_us, None, span)
 
     def _iso(self, text: str, span: Span, may_be_zero: bool) -> DurationSyntax:
         try:
             stem = text.removeprefix("-")
             length_us = iso_duration_us(stem) * (1 if stem == text else -1)
-            if length_us or not may_be_zero:
-                window_us(length_us, text)
+            _check_length(length_us, text, may_be_zero=may_be_zero)
         except DurationError as error:
             return self.wrong_duration(error, span)
         return DurationSyntax(length_us, None, span)
@@ -117,3 +117,11 @@ class WindowParser(ExpressionParser):
             f"write `${token.text}`, or a length such as `30 days`",
         )
         return DurationSyntax(None, token.text, token.span)
+
+
+def _check_length(length_us: int, text: str, *, may_be_zero: bool) -> None:
+    """Raise `DurationError` for a length that cannot stand here."""
+    if may_be_zero and length_us < 0:
+        raise DurationError("XS401", f"`{text}` is negative", "the shortest length here is `0 s`")
+    if length_us or not may_be_zero:
+        window_us(length_us, text)

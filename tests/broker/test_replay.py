@@ -137,9 +137,10 @@ def test_parameter_rows_become_canonical_assignments(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("{", "2: not a row of parameters"),
-        ({"query": "Q"}, "2: no 'parameters' here"),
-        ({"query": "R", "parameters": {}}, "2: no 'R' here"),
+        ("{", "2: not a line of JSON"),
+        ({"query": "Q"}, "2: a row of parameters is"),
+        ([], "2: a row of parameters is"),
+        ({"query": "R", "parameters": {}}, "2: there is no query `R` here"),
     ],
 )
 def test_a_bad_parameter_row_is_named(tmp_path: Path, row: Any, message: str) -> None:

@@ -198,6 +198,127 @@ CASES = [
         "a string stands in quotes: 'no'",
         "CREATE TABLE t (k KEY, muted DEFAULT 'no')",
     ),
+    (
+        "S//a->x FOLLOWED BY {x = y AND x-y > 2, 1 h} T//b->y",
+        "x-y",
+        "write `x - y`",
+        "S//a->x FOLLOWED BY {x = y AND x - y > 2, 1 h} T//b->y",
+    ),
+    (
+        "S//a->x FOLLOWED BY {x = y AND x/p / 2 > y, 1 h} T//b->y",
+        "2",
+        "`/` begins a step; to divide, write `div`",
+        "S//a->x FOLLOWED BY {x = y AND x/p div 2 > y, 1 h} T//b->y",
+    ),
+    (
+        "S//a->x FOLLOWED BY {x = y || x/p = y, 1 h} T//b->y",
+        "|",
+        "write `or`",
+        "S//a->x FOLLOWED BY {x = y or x/p = y, 1 h} T//b->y",
+    ),
+    (
+        "S//a->x FOLLOWED BY {x@id = y, 1 h} T//b->y",
+        "@",
+        "write `x/@...`",
+        "S//a->x FOLLOWED BY {x/@id = y, 1 h} T//b->y",
+    ),
+    (
+        "S//a->x FOLLOWED BY {x = y AND +x > 3, 1 h} T//b->y",
+        "+",
+        "leave the `+` out: a number without a sign is positive",
+        "S//a->x FOLLOWED BY {x = y AND x > 3, 1 h} T//b->y",
+    ),
+    (
+        "S//a->x FOLLOWED BY {x = y AND dur() > PT2H, 1 h} T//b->y",
+        "PT2H",
+        "in a condition a duration is a number and a unit, as in `2 h`",
+        "S//a->x FOLLOWED BY {x = y AND dur() > 2 h, 1 h} T//b->y",
+    ),
+    (
+        "S//a->x FOLLOWED BY {x = y AND dur > 2 h, 1 h} T//b->y",
+        "dur",
+        "the function has parentheses: `dur()`",
+        "S//a->x FOLLOWED BY {x = y AND dur() > 2 h, 1 h} T//b->y",
+    ),
+    (
+        "S//a->x FOLLOWED BY {x = y AND dur() < INF, 1 h} T//b->y",
+        "INF",
+        "without a bound nothing is compared: leave it out",
+        "S//a->x FOLLOWED BY {x = y, 1 h} T//b->y",
+    ),
+    (
+        "S//a->x FOLLOWED BY {x = y AND empty x/p, 1 h} T//b->y",
+        "x",
+        "write `empty(x)`",
+        "S//a->x FOLLOWED BY {x = y AND empty(x/p), 1 h} T//b->y",
+    ),
+    (
+        "S//a->x FOLLOWED BY {if x > 3 then x else 3 = y, 1 h} T//b->y",
+        "x",
+        "its condition has parentheses: `if (x > 3) then x else 3`",
+        "S//a->x FOLLOWED BY {if (x > 3) then x else 3 = y, 1 h} T//b->y",
+    ),
+    (
+        "S//a->x FOLLOWED BY {x = y AND not(contains(x/t, y/t)), 1 h} T//b->y",
+        "not(contains(x/t, y/t))",
+        "write `[not(contains(...))]` on a step, or `if (contains(x, y)) then 0 else 1 = 1`",
+        "S//a->x FOLLOWED BY {x = y AND if (contains(x/t, y/t)) then 0 else 1 = 1, 1 h} T//b->y",
+    ),
+    (
+        "S//a->x FOLLOWED BY {x = y AND exists(x/p) = 1, 1 h} T//b->y",
+        "exists(x/p)",
+        "it stands alone, joined to others by AND and OR: `exists(...) AND x = y`",
+        "S//a->x FOLLOWED BY {x = y AND exists(x/p), 1 h} T//b->y",
+    ),
+    (
+        "S//a->x FOLLOWED BY {x = y AND position() = 1, 1 h} T//b->y",
+        "position",
+        "it stands in predicates of steps: `a[position(...)]`",
+        "S//a[position() = 1]->x FOLLOWED BY {x = y, 1 h} T//b->y",
+    ),
+    (
+        "S//a[time(.) > 3]",
+        "time",
+        "it stands between an operator's braces, and behind WHERE",
+        "S//a->x WHERE time(x) > 3",
+    ),
+    (
+        "S//a->x FOLLOWED BY {matches(x, 'a', 'z'), 1 h} T//b->y",
+        "'z'",
+        "the flags are i (in any case), m (lines), s (a dot is any character), x (layout)",
+        "S//a->x FOLLOWED BY {matches(x, 'a', 'i'), 1 h} T//b->y",
+    ),
+    (
+        "S//a->x FOLLOWED BY {matches(x, '(a)-\\1'), 1 h} T//b->y",
+        "'(a)-\\1'",
+        "compare two parts: `substring-before(x, '-') = substring-after(x, '-')`",
+        "S//a->x FOLLOWED BY {substring-before(x, '-') = substring-after(x, '-'), 1 h} T//b->y",
+    ),
+    (
+        "S//a->x NEXT {x = y, 1 h} T//b->y GRACE -1 s",
+        "-1 s",
+        "the shortest length here is `0 s`",
+        "S//a->x NEXT {x = y, 1 h} T//b->y GRACE 0 s",
+    ),
+    (
+        "SELECT <o>{time(x)}</o> FROM S//a->x",
+        "time(x)",
+        "it stands in conditions; of a match there are `start()`, `end()` and `dur()` here",
+        "SELECT <o>{end()}</o> FROM S//a->x",
+    ),
+    (
+        "S//a->x FOLLOWED BY {x = y} T//b->y",
+        "{x = y}",
+        "the window says how far apart in time: `{x2 = x5, 30 days}`, or `INF`;"
+        " or bound the whole: `WITHIN 30 days` at its end",
+        "S//a->x FOLLOWED BY {x = y} T//b->y WITHIN 30 days",
+    ),
+    (
+        "S//a->x FOLLOWED BY {x = y, 1 h} T//b->y FOLLOWED BY {, 1 h}",
+        "",
+        "as in `S//item->x`: all `item` elements of the stream `S`",
+        "S//a->x FOLLOWED BY {x = y, 1 h} T//b->y FOLLOWED BY {, 1 h} S//item->z",
+    ),
 ]
 
 

@@ -356,6 +356,27 @@ def test_a_missing_unknown_or_ill_typed_value_is_an_error(
     assert [each.code for each in raised.value.diagnostics] == [code]
 
 
+@pytest.mark.parametrize(
+    ("values", "message", "hint"),
+    [
+        ({"n": "1", "d": "1 h"}, 'a number, not "1"', "write the number without quotes"),
+        ({"n": None, "d": "1 h"}, "a number, not null", None),
+        ({"n": True, "d": "1 h"}, "a number, not true", None),
+        ({"n": 1, "d": 3600}, "not 3600", 'give it a unit, as a string: `"3600 s"`'),
+        ({"n": 1, "d": "0 h"}, 'not "0 h"', "the shortest window is `1 us`; for no bound write"),
+        ({"n": 1, "d": "1 month"}, 'not "1 month"', "write days, as in `30 days`"),
+    ],
+)
+def test_an_ill_typed_value_is_shown_as_it_was_given_and_what_to_give(
+    values: dict[str, object], message: str, hint: str | None
+) -> None:
+    with pytest.raises(xscl.XsclError) as raised:
+        xscl.assignment(query("S//a[b > $n] JOIN {, $d} T"), values)
+    [diagnostic] = raised.value.diagnostics
+    assert diagnostic.message.endswith(message)
+    assert diagnostic.hint == hint or str(diagnostic.hint).startswith(hint or "?")
+
+
 def test_a_missing_value_is_shown_where_the_query_names_it() -> None:
     found = query("S//a[b = $within] FOLLOWED BY {, $w} T")
     with pytest.raises(xscl.XsclError) as raised:

@@ -142,12 +142,17 @@ def read_assignments(path: Path, queries: Sequence[Query]) -> dict[str, list[dic
             continue
         try:
             row = json.loads(line)
-            query, values = by_id[row["query"]], dict(row["parameters"])
-        except KeyError as error:
-            raise ReplayError(f"{path}:{number}: no {error} here") from error
-        except (ValueError, TypeError) as error:
-            raise ReplayError(f"{path}:{number}: not a row of parameters: {error}") from error
-        assignments.setdefault(query.id, []).append(xscl.assignment(query, values))
+        except ValueError as error:
+            raise ReplayError(f"{path}:{number}: not a line of JSON: {error}") from error
+        match row:
+            case {"query": str(name), "parameters": dict(values)} if name in by_id:
+                found = xscl.assignment(by_id[name], values)
+                assignments.setdefault(name, []).append(found)
+            case {"query": str(name), "parameters": dict()}:
+                raise ReplayError(f"{path}:{number}: there is no query `{name}` here")
+            case _:
+                form = '{"query": "Q", "parameters": {"name": value, ...}}'
+                raise ReplayError(f"{path}:{number}: a row of parameters is {form}")
     return assignments
 
 
