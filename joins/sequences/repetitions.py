@@ -24,8 +24,9 @@ from joins.sequences.lockstep.batchrows import BatchRows
 from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
 from joins.sequences.lockstep.compilation import LOOPS
 from joins.sequences.lockstep.runtable import RunTable
+from joins.sequences.repeated.elements import Elements
 from joins.sequences.repeated.runs import RunEvaluation
-from joins.sequences.repeated.sharedlefts import SharedLefts
+from joins.sequences.repeated.shared import SharedSides
 from joins.sequences.runends import CountedEnds, is_plain_end
 from joins.sequences.runevaluations import (
     AnyDecision,
@@ -74,7 +75,7 @@ class Repetitions:
         self._of_class: dict[int, AnyEvaluation] = {}
         self._tables: list[RunTable] = []
         self._leaving: list[AnyDecision] = []
-        self._lefts = SharedLefts(limits)
+        self._sides = SharedSides(limits)
         self._read_by: dict[str, list[RowEvaluation]] = {}
         self._read_by_columns: dict[str, list[RunTable | CountedEvaluation]] = {}
         # The classes of each stratum: of tables, by statement, and the others.
@@ -92,7 +93,10 @@ class Repetitions:
     @property
     def waiting(self) -> int:
         """How many elements wait until they are settled."""
-        return sum(each.waiting for each in self._awake.waiting)
+        own = sum(
+            each.waiting for each in self._awake.waiting if not isinstance(each, RunEvaluation)
+        )
+        return self._sides.waiting + own
 
     # -- classes -------------------------------------------------------------------------------
 
@@ -162,7 +166,6 @@ class Repetitions:
             if table not in self._tables:
                 self._awake.leave(table)
                 self._over.discard(table)
-        self._lefts.follow()
         self._read_by, self._read_by_columns = {}, {}
         for evaluation in self._evaluations.values():
             if isinstance(evaluation, ColumnChainEvaluation):
@@ -176,14 +179,18 @@ class Repetitions:
             for stream in table.streams:
                 self._read_by_columns.setdefault(stream, []).append(table)
         self._beside, self._of_tables, self._are_asked = {}, {}, True
+        strata: dict[Elements, int] = {}
         for stratum, numbers in self._of_strata.items():
             for number in numbers:
                 own = self._of_class[number]
                 if isinstance(own, ColumnChainEvaluation):
                     of_table = self._of_tables.setdefault(stratum, {}).setdefault(own.table, {})
                     of_table.setdefault(own.number, []).append(number)
-                else:
-                    self._beside.setdefault(stratum, {}).setdefault(own, []).append(number)
+                    continue
+                self._beside.setdefault(stratum, {}).setdefault(own, []).append(number)
+                if isinstance(own, RunEvaluation) and not isinstance(own, CountedEvaluation):
+                    strata[own.elements] = min(stratum, strata.get(own.elements, stratum))
+        self._sides.follow(strata)
 
     def _begin(self, runs: AnyRuns) -> AnyEvaluation:
         """Return what finds runs, which reads what stands before them from now on."""
@@ -208,7 +215,7 @@ class Repetitions:
             stepped = in_columns(decision)
             if stepped is not None and LOOPS.are_ready():
                 return ColumnChainEvaluation(*stepped, self._table(*stepped))
-        return evaluation_of(decision, self._lateness_us, self._limits, self._lefts)
+        return evaluation_of(decision, self._lateness_us, self._limits, self._sides)
 
     def _table(self, decision: ChainDecision, program: ChainProgram) -> RunTable:
         """Return a table for a chain: one that reads the same elements, before these have come."""
@@ -224,7 +231,7 @@ class Repetitions:
         """Forget how to find out what counted runs of the last batch are made of."""
         self._documents.clear()
         self._awake.begin_batch()
-        self._lefts.begin_batch()
+        self._sides.begin_batch()
 
     def documents_of(self, number: int) -> Documents | None:
         """Return what finds the documents of counted runs of the batch; None if they are known."""
@@ -232,8 +239,7 @@ class Repetitions:
 
     def absorb(self, instances: pa.Table, first: int) -> None:
         """Take instances, numbered from `first` on, as elements and as what stands before."""
-        lefts = self._lefts.of_stream
-        if not (self._read_by or self._read_by_columns or lefts):
+        if not self._evaluations:
             return
         streams = instances.column("stream").combine_chunks().dictionary_encode()
         names, of_row = streams.dictionary.to_pylist(), streams.indices.to_numpy()
@@ -252,14 +258,14 @@ class Repetitions:
                 reader.absorb(shared)
             else:
                 reader.absorb(_some(instances, _of(of_row, own)))
-        is_read = [name in self._read_by or name in lefts for name in names]
+        is_read = [name in self._read_by or self._sides.reads(name) for name in names]
         rows = np.flatnonzero(np.array(is_read, np.bool_)[of_row])
         if len(rows):
             for row in read_instances(_some(instances, rows), (first + rows).tolist()):
                 for evaluation in self._read_by.get(row.stream, ()):
                     evaluation.add(row.stream, row)
                     self._awake.wake(evaluation)
-                self._lefts.add(row.stream, row)
+                self._sides.add(row.stream, row)
 
     def tables(self, stratum: int, batch: DecidingBatch) -> Iterator[TupleTable]:
         """Yield the tuples of classes that are found in a stratum; their runs become instances."""
@@ -270,7 +276,7 @@ class Repetitions:
 
     def _finding(self, stratum: int, batch: DecidingBatch) -> list[int]:
         """Return the classes that may find something: of thousands most do not."""
-        for reader in self._lefts.take_new():
+        for reader in self._sides.take_new(stratum, batch.clock):
             assert isinstance(reader, RunEvaluation)
             self._awake.wake(reader)
         beside, of_tables = self._beside.get(stratum, {}), self._of_tables.get(stratum, {})
@@ -409,4 +415,4 @@ class Repetitions:
         """Forget what no run can take any more, of what has grown in the batch."""
         for each in self._awake.decided:
             each.evict(horizon_us)
-        self._lefts.evict(horizon_us)
+        self._sides.evict(horizon_us)

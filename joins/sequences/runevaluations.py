@@ -12,7 +12,7 @@ from joins.sequences.counting.counted import CountedRunEvaluation
 from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
 from joins.sequences.repeated.graphruns import GraphRunEvaluation
 from joins.sequences.repeated.runs import RunEvaluation
-from joins.sequences.repeated.sharedlefts import SharedLefts
+from joins.sequences.repeated.shared import SharedSides
 from joins.sequences.runrows import ChainRows, Documents, FoundRows, GraphRows, RunRows
 from templates.chaindecision import ChainDecision, DecidedChains
 from templates.rundecision import DecidedRuns, RunDecision
@@ -45,7 +45,7 @@ def rows_of(number: int, runs: AnyRuns, documents: dict[int, Documents]) -> Foun
 
 
 def evaluation_of(
-    decision: AnyDecision, lateness_us: int, limits: RunLimits, shared: SharedLefts
+    decision: AnyDecision, lateness_us: int, limits: RunLimits, shared: SharedSides
 ) -> RowEvaluation:
     """Return what finds the runs of a decision one by one, or counts them."""
     if isinstance(decision, ChainDecision):
@@ -56,10 +56,10 @@ def evaluation_of(
         return ChainEvaluation(decision, lateness_us, limits)
     if decision.counting is not None:
         return CountedRunEvaluation(decision, lateness_us, limits)
-    lefts = shared.of(decision)
+    sides = shared.of(decision)
     if not decision.is_next and decision.speaks_of_neighbours:
-        return GraphRunEvaluation(decision, lateness_us, limits, lefts)
-    return RunEvaluation(decision, lateness_us, limits, lefts)
+        return GraphRunEvaluation(decision, lateness_us, limits, *sides)
+    return RunEvaluation(decision, lateness_us, limits, *sides)
 
 
 def is_of_table(evaluation: AnyEvaluation) -> TypeGuard[ColumnChainEvaluation]:

@@ -27,7 +27,8 @@ class Part:
     """A tuple of an operand: one choice of documents and of the nodes that the query looks at.
 
     `entered` is the document from which on it counts, and `settled` the one that settles its end,
-    once it is an element that has entered.
+    once it is an element that has entered.  Elements have serial numbers in the order in which they
+    enter.
     """
 
     docid: int
@@ -44,6 +45,7 @@ class Part:
     rows: dict[str, list[PartRow]] = field(default_factory=dict)
     entered: int = 0
     settled: int = 0
+    serial: int = 0
     element: RunElement | None = None
 
     @property
@@ -154,6 +156,11 @@ class Parts:
         is_element = self._element_streams is None or stream.name in self._element_streams
         if part.element is None and is_element:
             part.element = RunElement(stream.blocks[0], row.start_us, row.end_us, terms)
+
+    @property
+    def has_new(self) -> bool:
+        """Whether some came since they were last taken."""
+        return bool(self._new)
 
     def take_new(self) -> list[Part]:
         """Return the tuples that came since they were last taken, in order of position and end."""

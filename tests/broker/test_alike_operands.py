@@ -22,6 +22,8 @@ INNER = "(S//i->a FOLLOWED BY {a/lang = b/lang AND a/t < b/t, %s} S//i->b)"
 TEXTS = (
     "S//i[t->t] FOLLOWED BY {u > t + %(n)s, 30 m} S//i[t->u] SAME (//lang) MATCH PARTITION",
     "S//i[t->t]+ {t > prev(t) AND first(t) > %(n)s} FOLLOWED BY {, 9 m} S//i->b MATCH NEXT",
+    "S//i[t < %(n)s]->a FOLLOWED BY {b/t > prev(b/t, a/t), 9 m} S//i->b+ WITHIN 9 m",
+    "S//i[t < %(n)s]->a NEXT {a/lang = b/lang AND b/t > a/t, 20 m} S//i->b+ GRACE 2 m",
     "S//i->a NEXT {b/t > a/t + %(n)s, 20 m} S//i->b",
     f"{INNER % '6 m'} NEXT {{c/t > a/t + %(n)s, 20 m}} S//i->c",
     f"{INNER % '4 m'} NOT FOLLOWED BY {{c/t > b/t + %(n)s, 9 m}} S//i->c",

@@ -29,7 +29,6 @@ from typing import Any
 import pyarrow as pa
 
 from joins.budget.limits import RunLimits
-from joins.memory.durations import UNBOUNDED
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.counting.drawing import Label, labels_of
 from joins.sequences.counting.drawnruns import Begun, DrawnRuns
@@ -47,8 +46,8 @@ from joins.sequences.counting.lanes import (
 from joins.sequences.counting.plain import FoundWays, NotPlainError
 from joins.sequences.counting.plainruns import PlainRuns
 from joins.sequences.counting.ways import ways_back
-from joins.sequences.repeated.lefts import Lefts
 from joins.sequences.repeated.runs import RunEvaluation
+from joins.sequences.repeated.shared import SharedSides
 from joins.sequences.runparts import Head, Part, PartRow, Parts
 from templates.decision import TupleStream
 from templates.rundecision import RunDecision
@@ -65,8 +64,10 @@ class CountedRunEvaluation(RunEvaluation):
 
     def __init__(self, decision: RunDecision, lateness_us: int, limits: RunLimits) -> None:
         # All that stands before has a lane, or is in one.
-        super().__init__(decision, lateness_us, limits, Lefts((), limits))
+        super().__init__(decision, lateness_us, limits, *SharedSides.alone(decision, limits))
         assert decision.counting is not None
+        for each in decision.elements:
+            self._roles.give(each.stream, self.elements.parts)
         self._left = Parts()
         for begin in decision.begins:
             if begin.left is not None:
@@ -92,18 +93,18 @@ class CountedRunEvaluation(RunEvaluation):
             self._columns = WaitingColumns(stream, decision.grace_us, point)
 
     def __len__(self) -> int:
-        return super().__len__() + self._lanes_size + self._plain_size
+        return super().__len__() + len(self.elements) + self._lanes_size + self._plain_size
 
     @property
     def waiting(self) -> int:
         """How many elements wait until they are settled."""
-        return super().waiting + len(self._columns or ())
+        return self.elements.settling + len(self._columns or ())
 
     @property
     def due_us(self) -> int | None:
         """The first time that must be settled before something that waits goes on."""
         own = () if self._columns is None else self._columns.due_us
-        one_by_one = super().due_us
+        one_by_one = self.elements.due_us
         return min(own if one_by_one is None else [one_by_one, *own], default=None)
 
     def read(self, stream: TupleStream) -> None:
@@ -126,7 +127,7 @@ class CountedRunEvaluation(RunEvaluation):
         if columns is None or plain is None:
             return None
         elements = found = None
-        if not (super().waiting or self._lanes or self.limit is not None):
+        if not (self.elements.settling or self._lanes or self.limit is not None):
             elements = columns.entering(clock)
             if elements is not None:
                 found = plain.enter_in_order(elements, self._limits.bits)
@@ -144,7 +145,7 @@ class CountedRunEvaluation(RunEvaluation):
     def decide_graphs(self, clock: WatermarkSteps) -> list[FoundGraph]:
         """Return what is found in the batch, in the order in which it is decided."""
         new = [(part.docid, False, part.end_us, part) for part in self._left.take_new()]
-        new += [(part.entered, True, part.end_us, part) for part in self._entering(clock)]
+        new += [(part.entered, True, part.end_us, part) for part in self.elements.entering(clock)]
         point = self._counting.point
         coming = [each for each in new if each[-1].docid_min > point]
         coming.sort(key=_PLACE)
@@ -191,7 +192,7 @@ class CountedRunEvaluation(RunEvaluation):
                     self.limit = docid
         if self._are_ways and len(new) == 1 and not new[0].behind:
             assert lane is not None
-            ways = ways_back(lane, new[0], new[0].part.end_us - self._longest_us)
+            ways = ways_back(lane, new[0], new[0].part.end_us - self.longest_us)
             if self._drawn_runs.are_matches(ways):
                 if ways.begun:
                     yield self._drawn_runs.counted(docid, ways)
@@ -199,7 +200,7 @@ class CountedRunEvaluation(RunEvaluation):
         some = reached(new, _behind)
         for end_us in sorted({node.part.end_us for node in some}):
             behind = steps_to(end_us, some)
-            before = steps_back([n for n in new if n in behind], end_us - self._longest_us)
+            before = steps_back([n for n in new if n in behind], end_us - self.longest_us)
             begun = [
                 (start, node)
                 for node in before
@@ -211,7 +212,7 @@ class CountedRunEvaluation(RunEvaluation):
     def _is_too_long(self, lane: RunLane, node: LaneNode) -> bool:
         """Return whether a run to an element may have too many: a path may be more than a run."""
         most = self._limits.elements
-        return node.longest > most and lane.since(node.part.end_us - self._longest_us) > most
+        return node.longest > most and lane.since(node.part.end_us - self.longest_us) > most
 
     def _counted_plainly(self, docid: int, parts: Sequence[Part]) -> list[FoundGraph] | None:
         """Add elements to their lanes without steps; None where these need some."""
@@ -279,7 +280,8 @@ class CountedRunEvaluation(RunEvaluation):
                 if place not in self._lanes:
                     self._lanes[place] = [RunLane()]
         else:
-            places = self._enter(part)
+            places = self.elements.enter(part)
+            self._through = self.elements.next
         return {id(lane): lane for at in places for lane in self._lanes.get(at, ())}.values()
 
     def _lane_behind(self, head: Head) -> RunLane | None:
@@ -288,11 +290,12 @@ class CountedRunEvaluation(RunEvaluation):
         if not all(same):
             return None
         lane = RunLane(head.left if self._reads_left else None)
+        known: Sequence[Part]
         if self._reads_left:
             known = self._known(head)
             places = self._places(head)
         else:
-            known = self._entered.get((0, same), [])
+            known = self.elements.at((0, same))
             places = [(0, same)]
             if self._lanes.get((0, same)):
                 return self._lanes[0, same][0]
@@ -320,7 +323,7 @@ class CountedRunEvaluation(RunEvaluation):
         def is_next(one: Part, other: Part) -> bool:
             return conditions.are_neighbours(row, (left or one).start_us, one, other)
 
-        longest_us = min(self.decision.gap_us, self._longest_us)
+        longest_us = min(self.decision.gap_us, self.longest_us)
         node = lane.add(part, part.end_us - longest_us, is_next)
         starts = [Start(part, PartRow({}))] if self.decision.is_leading else lane.starts
         node.begins = [start for start in starts if self._may_begin(start, part)]
@@ -334,11 +337,6 @@ class CountedRunEvaluation(RunEvaluation):
             return False
         step = self._conditions.step(Head(0, first, (), {}, 0), part, start.row)
         return self._conditions.each(step) and self._conditions.first(step)
-
-    @property
-    def _longest_us(self) -> int:
-        """How far from the end of a run its elements may lie."""
-        return min(self.decision.within_us, self.decision.window_us, UNBOUNDED)
 
     def _reaches(self, start: Start, end_us: int) -> bool:
         """Return whether runs that begin so may end at a time."""
@@ -358,6 +356,7 @@ class CountedRunEvaluation(RunEvaluation):
 
     def _forget(self, before_us: int) -> None:
         super()._forget(before_us)
+        self.elements.forget(before_us)
         if self._plain is not None:
             self._plain.forget(before_us)
             self._plain_size = len(self._plain)

@@ -9,14 +9,16 @@ runs are counted before one of them is listed.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
-from joins.sequences.repeated.lefts import Left, Lefts, Place
+from joins.sequences.repeated.elements import Elements
+from joins.sequences.repeated.lefts import Left, Lefts
+from joins.sequences.repeated.readers import Place
 from joins.sequences.repeated.rungraph import Grown, RunGraph
 from joins.sequences.repeated.runs import RunEvaluation
 from joins.sequences.runparts import DecidedRun, Head, Part
@@ -36,6 +38,9 @@ class _Begun:
     known: set[int] = field(default_factory=set)
 
 
+_Entered = tuple[Part, Sequence[Place]]
+"""An element, and the places where it is looked up."""
+
 _POSITION = itemgetter(0)
 
 
@@ -52,8 +57,9 @@ class GraphRunEvaluation(RunEvaluation):
         lateness_us: int,
         limits: RunLimits,
         lefts: Lefts,
+        elements: Elements,
     ) -> None:
-        super().__init__(decision, lateness_us, limits, lefts)
+        super().__init__(decision, lateness_us, limits, lefts, elements)
         self._graphs: dict[Place, list[_Begun]] = {}
         self._graphs_size = 0
 
@@ -62,16 +68,10 @@ class GraphRunEvaluation(RunEvaluation):
 
     def _any(self) -> Iterator[DecidedRun]:
         """Yield the runs that have a part which is new, document by document."""
-        elements = self._elements.take_new()
-        latest_us: dict[Place, int] = {}
-        for part in elements:
-            for place in self._places_of(part):
-                known = [each.end_us for each in self._entered.get(place, ())[-1:]]
-                latest_us[place] = max(part.end_us, latest_us.get(place, part.end_us), *known)
-        new: list[tuple[tuple[int, int, str], Left | Part]] = [
-            (left.part.position, left) for left in self._lefts.at_hand(latest_us)
+        new: list[tuple[tuple[int, int, str], Left | _Entered]] = [
+            (left.part.position, left) for left in self._lefts.at_hand(self.elements.latest_us)
         ]
-        new += [(part.position, part) for part in elements]
+        new += [(part.position, (part, places)) for part, places in self.elements.new]
         new.sort(key=_POSITION)
         for docid, coming in groupby(new, key=lambda each: each[0][0]):
             if self.limit is not None and docid >= self.limit:
@@ -80,7 +80,7 @@ class GraphRunEvaluation(RunEvaluation):
                 each
                 for _, one in coming
                 for each in (
-                    self._begin_behind(one) if isinstance(one, Left) else self._grow_by(one)
+                    self._begin_behind(one) if isinstance(one, Left) else self._grow_by(*one)
                 )
             ]
             counted = sum(count for _, _, count in grown)
@@ -110,9 +110,9 @@ class GraphRunEvaluation(RunEvaluation):
         self._lefts.note_head(part)
         return self._graph(head, part, min(until_us, UNBOUNDED))
 
-    def _grow_by(self, part: Part) -> Iterator[tuple[_Begun, Grown, int]]:
+    def _grow_by(self, part: Part, places: Sequence[Place]) -> Iterator[tuple[_Begun, Grown, int]]:
         """Yield what an element that came adds to each graph."""
-        places = self._enter(part)
+        self._through = part.serial + 1
         for before in self._lefts.before(places, part):
             head = Head(before.begin, before.part, (), {}, 0)
             is_there = before.part.position <= part.position
@@ -149,6 +149,8 @@ class GraphRunEvaluation(RunEvaluation):
         begun = _Begun(head, first, RunGraph(is_next), until_us)
         for place in self._places(head):
             insort(self._graphs.setdefault(place, []), begun, key=_until_us)
+            if head.left is not None:
+                self.elements.waiting.note(place, self, first.end_us)
             self._graphs_size += 1
         return begun
 

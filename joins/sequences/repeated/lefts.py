@@ -4,7 +4,7 @@ A tuple that stands before might begin a run of each of them, and most have no e
 repetition has no head of it before there is an element that it may take:
 
     lines   the tuples under the values that their next element must have, by end
-    before  an element that comes looks up what stands before it
+    before  a repetition that an element wakes looks up what stands before it
     told    who has an element that ends behind a tuple that comes is told of the tuple
 
 > **No head is missed.** The first element that a run may take comes behind the tuple, and looks it
@@ -19,20 +19,18 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
-from joins.sequences.runconditions import Key, RunConditions
+from joins.sequences.repeated.readers import Place, Readers, RunReader, Standing
+from joins.sequences.runconditions import RunConditions
 from joins.sequences.runparts import Head, Part, Parts, Roles
 from templates.decision import TupleStream
 from templates.rundecision import RunDecision
 
-__all__ = ["Left", "Lefts", "LeftsReader", "Place"]
-
-Place = tuple[int, Key]
-"""A way to begin, and the values under which an element is looked up."""
+__all__ = ["Left", "Lefts", "LeftsReader"]
 
 
 @dataclass(slots=True, eq=False)
@@ -45,10 +43,8 @@ class Left:
     places: Sequence[Place]
 
 
-class LeftsReader(Protocol):
+class LeftsReader(RunReader, Protocol):
     """A repetition behind some tuples; it is told of one before an element that it has."""
-
-    decision: RunDecision
 
     def tell(self, left: Left) -> None:
         """Take note of a tuple before an element that is there."""
@@ -61,25 +57,32 @@ def _end_us(left: Left) -> int:
 class Lefts:
     """The tuples that stand before some repetitions, as long as one of these may need them.
 
+    `standing` says where tuples stand before, `elements` where the elements of repetitions do.
     `counts` says how many of the batch have each newest document, `over` which was the first that
     had more than may be.
     """
 
-    def __init__(self, begins: Sequence[RunConditions], limits: RunLimits) -> None:
+    def __init__(
+        self,
+        begins: Sequence[RunConditions],
+        limits: RunLimits,
+        standing: Standing[Lefts],
+        elements: Standing[Any],
+    ) -> None:
         self._begins = begins
         self._limits = limits
         self._parts = Parts()
         self._roles = Roles()
         self._lines: dict[Place, list[Left]] = {}
         self._new: dict[Place, list[Left]] = {}
-        self._behind: dict[Place, dict[LeftsReader, int]] = {}
-        self._latest_us: dict[Place, int] = {}
+        self._standing = standing
+        self._elements = elements
         self._size = 0
         self._swept = limits.swept_parts
         self.first_new = self.next = 0
         self.counts: Counter[int] = Counter()
         self.over: int | None = None
-        self.readers: dict[LeftsReader, None] = {}
+        self.readers: Readers[LeftsReader] = Readers()
         for begin in begins:
             assert begin.begin.left is not None
             self.read(begin.begin.left)
@@ -116,14 +119,15 @@ class Lefts:
                 insort(self._lines.setdefault(place, []), left, key=_end_us)
                 self._new.setdefault(place, []).append(left)
                 self._size += 1
-                if part.end_us < self._latest_us.get(place, -UNBOUNDED):
-                    for reader, end_us in self._behind[place].items():
-                        if part.end_us < end_us and reader in self.readers:
+                self._standing.note(place, self, part.end_us)
+                for elements, end_us in self._elements.at(place, self.readers.by_other):
+                    if part.end_us < end_us:
+                        for reader in self.readers.by_other[elements]:
                             reader.tell(left)
                             told[reader] = None
         most = self._limits.heads
         self.over = min((at for at, own in self.counts.items() if own > most), default=None)
-        return told if self.over is None else dict(self.readers)
+        return told if self.over is None else self.readers.all
 
     def _left(self, part: Part) -> Left | None:
         """Return a tuple with its places; None where no run begins with it."""
@@ -151,36 +155,18 @@ class Lefts:
         # A list of its own: what is taken of them may look again.
         yield from line[first:last]
 
-    def note(self, reader: LeftsReader, place: Place, end_us: int) -> None:
-        """Have a reader be told of what comes at a place before its element that ends then."""
-        if not self._begins:
-            return
-        known = self._behind.setdefault(place, {})
-        known[reader] = max(end_us, known.get(reader, end_us))
-        self._latest_us[place] = max(end_us, self._latest_us.get(place, end_us))
-
     # -- what is kept --------------------------------------------------------------------------
 
     def evict(self, horizon_us: int) -> None:
         """Forget, once there are enough, what no reader can need."""
         if self._size <= self._swept:
             return
-        retention_us = max((each.decision.retention_us for each in self.readers), default=0)
+        retention_us = self.readers.retention_us
         if retention_us < UNBOUNDED:
             before_us = horizon_us - retention_us
             for place, line in list(self._lines.items()):
                 del line[: bisect_left(line, before_us, key=_end_us)]
                 if not line:
                     del self._lines[place]
-            for place, latest_us in list(self._latest_us.items()):
-                known = self._behind[place].items()
-                own = {r: us for r, us in known if us >= before_us and r in self.readers}
-                self._behind[place] = own
-                if latest_us < before_us:
-                    del self._latest_us[place], self._behind[place]
         self._size = sum(map(len, self._lines.values()))
         self._swept = max(self._limits.swept_parts, 2 * self._size)
-
-    def leave(self, reader: LeftsReader) -> None:
-        """Forget a reader; what is noted for it goes with what nobody needs."""
-        self.readers.pop(reader, None)

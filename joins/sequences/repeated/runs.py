@@ -1,7 +1,7 @@
 """One repetition over its elements, batch by batch.
 
     elements   behind NEXT they enter at the document from which they count: the one that settles
-               their end, or their own where that is later; till then they wait, by end
+               their end, or their own where that is later; under ANY when they come (`elements`)
     heads      a run waits for its next element under the values that the element must have; one
                that has only what stands before begins with the first element that it may take
     next       a head takes of all elements that have entered and fit those with the least
@@ -17,7 +17,6 @@ Section 1.1 of the semantics is asked of the first instance of a run and each ot
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
@@ -31,18 +30,18 @@ from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
 from joins.sequences.absentunits import AbsentTuples
 from joins.sequences.clock import WatermarkSteps
-from joins.sequences.repeated.lefts import Left, Lefts, Place
-from joins.sequences.repeated.runsteps import RunSteps, same_of
-from joins.sequences.repeated.sharedlefts import OwnLefts
+from joins.sequences.repeated.elements import Elements
+from joins.sequences.repeated.lefts import Left, Lefts
+from joins.sequences.repeated.ownlefts import OwnLefts
+from joins.sequences.repeated.readers import Place
+from joins.sequences.repeated.runsteps import RunSteps
 from joins.sequences.runconditions import RunConditions
 from joins.sequences.runparts import (
     DecidedRun,
     Head,
     Part,
-    Parts,
     Roles,
 )
-from joins.sequences.waiting import SettlingParts
 from templates.decision import TupleStream
 from templates.rundecision import RunDecision
 
@@ -52,20 +51,25 @@ _END = attrgetter("end_us")
 
 
 class RunEvaluation:
-    """The elements and heads of one repetition; `lefts` is what stands before it."""
+    """The heads of one repetition, over its `elements`; `lefts` is what stands before it."""
 
     def __init__(
-        self, decision: RunDecision, lateness_us: int, limits: RunLimits, lefts: Lefts
+        self,
+        decision: RunDecision,
+        lateness_us: int,
+        limits: RunLimits,
+        lefts: Lefts,
+        elements: Elements,
     ) -> None:
         self.decision = decision
         self._lefts = OwnLefts(decision, lefts)
+        self.elements = elements
+        # The number behind those of the elements that are there.
+        self._through = 0
         self._limits = limits
-        self._elements = Parts()
         self._begins = [RunConditions(begin, decision) for begin in decision.begins]
         self._asked = RunSteps(decision, self._begins, lateness_us)
-        self._settling = SettlingParts(decision.grace_us)
         self._serial = count()
-        self._entered: dict[Place, list[Part]] = {}
         self._heads: dict[Place, dict[int, Head]] = {}
         self._swept = limits.swept_parts
         self._size = 0
@@ -77,9 +81,8 @@ class RunEvaluation:
         ]
         self._undecided: list[tuple[int, int, Head]] = []
         self._roles = Roles()
-        lefts.readers[self] = None
-        for each in decision.elements:
-            self._roles.give(each.stream, self._elements)
+        lefts.readers.add(self, elements)
+        elements.readers.add(self, lefts)
         for unit in self._absent:
             for each in unit.absent.elements:
                 self._roles.give(each.stream, unit.parts)
@@ -90,8 +93,13 @@ class RunEvaluation:
 
     @property
     def waiting(self) -> int:
-        """How many elements wait until they are settled."""
-        return len(self._settling)
+        """How many elements of its own wait until they are settled."""
+        return 0
+
+    @property
+    def longest_us(self) -> int:
+        """How far behind what a run begins with its elements may end."""
+        return min(self.decision.within_us, self.decision.window_us, UNBOUNDED)
 
     @property
     def is_over(self) -> bool:
@@ -100,13 +108,12 @@ class RunEvaluation:
 
     @property
     def due_us(self) -> int | None:
-        """The first time that must be settled before something that waits goes on."""
-        undecided_us = [each[0] + self.decision.grace_us for each in self._undecided[:1]]
-        return min([*self._settling.due_us, *undecided_us], default=None)
+        """The first time that must be settled before a run that waits is decided."""
+        return min((each[0] + self.decision.grace_us for each in self._undecided[:1]), default=None)
 
     @property
     def streams(self) -> set[str]:
-        """The names of the streams of which rows are elements, or absent."""
+        """The names of the streams of which rows are absent."""
         return self._roles.streams
 
     def read(self, stream: TupleStream) -> None:
@@ -120,6 +127,7 @@ class RunEvaluation:
     def leave(self) -> None:
         """Have no more runs."""
         self._lefts.leave(self)
+        self.elements.readers.leave(self)
 
     def add(self, stream: str, row: Instance) -> None:
         """Take a row of a stream."""
@@ -131,9 +139,10 @@ class RunEvaluation:
         """Return the runs that are found in the batch, in no order."""
         self._counts.clear()
         self._head_counts.clear()
+        self._through = self.elements.first_new
         self._size += sum(unit.take_new() for unit in self._absent)
         if self.decision.is_next:
-            found = list(self._next(clock))
+            found = list(self._next())
         elif self._absent:
             found = self._settled(self._any(), clock)
         else:
@@ -176,22 +185,20 @@ class RunEvaluation:
 
     # -- NEXT ----------------------------------------------------------------------------------
 
-    def _next(self, clock: WatermarkSteps) -> Iterator[DecidedRun]:
+    def _next(self) -> Iterator[DecidedRun]:
         touched: dict[int, tuple[Head, list[Part]]] = {}
-        latest_us: dict[Place, int] = {}
         over = self._lefts.over
         if over is not None:
             self.limit = min(over, self.limit or over)
-        for part in self._entering(clock):
-            places = self._enter(part)
+        self._through = self.elements.next
+        for part, places in self.elements.new:
             self._begin_before(places, part)
             for place in places:
-                latest_us[place] = self._entered[place][-1].end_us
                 for head in self._heads.get(place, {}).values():
                     touched.setdefault(id(head), (head, []))[1].append(part)
         for head, parts in touched.values():
             yield from self._advance(head, parts)
-        for left in self._lefts.at_hand(latest_us):
+        for left in self._lefts.at_hand(self.elements.latest_us):
             head = self._head(left)
             if self._is_taken(head):
                 self._lefts.note_head(left.part)
@@ -208,12 +215,6 @@ class RunEvaluation:
             return True
         self.limit = head.docid
         return False
-
-    def _entering(self, clock: WatermarkSteps) -> list[Part]:
-        """Return the elements that count from documents of the batch on."""
-        for part in self._elements.take_new():
-            self._settling.add(0, part)
-        return [part for _, part in self._settling.entering(clock)]
 
     def _advance(self, head: Head, parts: Iterable[Part] | None) -> Iterator[DecidedRun]:
         """Yield the runs that a head becomes with what has entered, or with some of that."""
@@ -256,15 +257,13 @@ class RunEvaluation:
         New parts come one after the other; with each come the runs that have it, and of the parts
         that are known by then any others.
         """
-        latest_us: dict[Place, int] = {}
         if self.decision.is_leading and not self._heads:
             for number, conditions in enumerate(self._begins):
                 self._wait(Head(number, None, (), conditions.first_folds(None), 0))
-        for part in self._elements.take_new():
+        for part, places in self.elements.new:
             if self.limit is not None and part.docid >= self.limit:
                 break
-            places = self._enter(part)
-            latest_us |= {place: self._entered[place][-1].end_us for place in places}
+            self._through = part.serial + 1
             self._begin_before(places, part)
             touched = {
                 id(head): head
@@ -273,7 +272,7 @@ class RunEvaluation:
             }
             for head in self._fitting(touched.values(), part):
                 yield from self._grow(head, part)
-        for left in self._lefts.at_hand(latest_us):
+        for left in self._lefts.at_hand(self.elements.latest_us):
             head = self._head(left)
             self._wait(head)
             for part in self._known(head):
@@ -321,41 +320,28 @@ class RunEvaluation:
             return [(head.begin, ())]
         return [(head.begin, key) for key in self._begins[head.begin].look_up_keys(head)]
 
-    def _places_of(self, part: Part) -> list[Place]:
-        """Return the places where an element is looked up."""
-        found: list[Place] = []
-        for number, conditions in enumerate(self._begins):
-            same = same_of(part, conditions.keys[part.blocks[0]])
-            if all(same):
-                keys = conditions.keys_of_element(part)
-                found += [(number, (*same, *key)) for key in keys]
-                if self.decision.is_leading:
-                    found.append((number, ()))
-        return list(dict.fromkeys(found))
-
-    def _enter(self, part: Part) -> list[Place]:
-        """Add an element; return the places where it is looked up."""
-        found = self._places_of(part)
-        for place in found:
-            insort(self._entered.setdefault(place, []), part, key=_END)
-            self._size += 1
-        self._lefts.enter(self, found, part)
-        return found
-
     def _known(self, head: Head) -> list[Part]:
-        """Return the elements behind a head that are there, by end."""
+        """Return the elements behind a head that are there, and may be in its run, by end."""
+        after_us, until_us = -UNBOUNDED, UNBOUNDED
+        if head.last is not None:
+            first, decision = head.first, self.decision
+            after_us = head.last.end_us
+            until_us = min(until_us, first.start_us + decision.within_us)
+            if head.left is not None:
+                until_us = min(until_us, first.end_us + decision.window_us)
         found: dict[int, Part] = {}
-        after_us = -UNBOUNDED if head.last is None else head.last.end_us + 1
         for place in self._places(head):
-            line = self._entered.get(place, [])
-            for part in line[bisect_left(line, after_us, key=_END) :]:
-                found[id(part)] = part
+            for part in self.elements.between(place, after_us, until_us):
+                if part.serial < self._through:
+                    found[id(part)] = part
         return sorted(found.values(), key=_END)
 
     def _wait(self, head: Head) -> None:
         if head.left is not None and not head.elements:
             self._lefts.note_head(head.left)
         for place in self._places(head):
+            if head.left is not None:
+                self.elements.waiting.note(place, self, head.first.end_us)
             heads = self._heads.setdefault(place, {})
             self._size += id(head) not in heads
             heads[id(head)] = head
@@ -367,6 +353,7 @@ class RunEvaluation:
                 self._size -= 1
             if not heads:
                 self._heads.pop(place, None)
+                self.elements.waiting.leave(place, self)
 
     # -- what is kept --------------------------------------------------------------------------
 
@@ -380,8 +367,6 @@ class RunEvaluation:
 
     def _forget(self, before_us: int) -> None:
         """Forget what ends before a time, and runs that begin there."""
-        for line in self._entered.values():
-            line[:] = [part for part in line if part.end_us >= before_us]
         for heads in self._heads.values():
             gone = [i for i, head in heads.items() if self._is_over(head, before_us)]
             for i in gone:
@@ -390,9 +375,8 @@ class RunEvaluation:
         for unit in self._absent:
             for absent in unit.lines.values():
                 absent.forget(before_us)
-        self._entered = {place: line for place, line in self._entered.items() if line}
         self._heads = {place: heads for place, heads in self._heads.items() if heads}
-        self._size = sum(map(len, self._entered.values())) + sum(map(len, self._heads.values()))
+        self._size = sum(map(len, self._heads.values()))
         self._size += sum(len(line) for unit in self._absent for line in unit.lines.values())
 
     def _is_over(self, head: Head, before_us: int) -> bool:
