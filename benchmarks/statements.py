@@ -202,6 +202,9 @@ WORKLOADS = {
     ),
     "words of the elements of runs": Workload(lambda i: RUNS % ("author", i % 97), item),
     "rare words of the elements of runs": Workload(lambda i: RUNS % ("nobody", i), item),
+    "rare words before runs": Workload(
+        lambda i: f"S//i[contains(author, 'nobody {i}')]->a FOLLOWED BY {{, 1 min}} S//i->b+", item
+    ),
     "words of the first unit of chains": Workload(lambda i: CHAINS % ("author", i % 97), item),
     "rare words of the first unit of chains": Workload(lambda i: CHAINS % ("nobody", i), item),
     "strings of the second operand, NEXT": Workload(
