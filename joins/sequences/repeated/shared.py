@@ -18,7 +18,6 @@ from joins.sequences.repeated.lefts import Lefts
 from joins.sequences.repeated.readers import RunReader, Standing
 from joins.sequences.runconditions import RunConditions
 from templates.rundecision import RunDecision, look_ups
-from xscl.query import Operand
 
 __all__ = ["SharedSides", "Sides"]
 
@@ -30,7 +29,7 @@ class Sides(NamedTuple):
     elements: Elements
 
 
-def _look_ups(decision: RunDecision) -> list[list[tuple[Operand, Operand]]]:
+def _look_ups(decision: RunDecision) -> Sequence[Sequence[tuple[Hashable, Hashable]]]:
     """Return the equalities by which elements are looked up, for each way to begin."""
     is_single = len(decision.elements) == 1
     return [look_ups(begin.each) if is_single else [] for begin in decision.begins]
