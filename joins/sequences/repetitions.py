@@ -24,7 +24,7 @@ from joins.sequences.lockstep.batchrows import BatchRows
 from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
 from joins.sequences.lockstep.compilation import LOOPS
 from joins.sequences.lockstep.runtable import RunTable
-from joins.sequences.repeated.elements import Elements
+from joins.sequences.repeated.elements import UnitElements
 from joins.sequences.repeated.runs import RunEvaluation
 from joins.sequences.repeated.shared import SharedSides
 from joins.sequences.runends import CountedEnds, is_plain_end
@@ -179,7 +179,7 @@ class Repetitions:
             for stream in table.streams:
                 self._read_by_columns.setdefault(stream, []).append(table)
         self._beside, self._of_tables, self._are_asked = {}, {}, True
-        strata: dict[Elements, int] = {}
+        strata: dict[UnitElements, int] = {}
         for stratum, numbers in self._of_strata.items():
             for number in numbers:
                 own = self._of_class[number]

@@ -22,14 +22,14 @@ from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
 from joins.sequences.clock import WatermarkSteps
-from joins.sequences.repeated.readers import Place, Readers, RunReader, Standing
+from joins.sequences.repeated.readers import Place, RunReader, SideReaders, Standing
 from joins.sequences.repeated.runsteps import same_of
 from joins.sequences.runconditions import RunConditions
 from joins.sequences.runparts import Part, Parts, Roles
 from joins.sequences.waiting import SettlingParts
 from templates.rundecision import RunDecision
 
-__all__ = ["Elements"]
+__all__ = ["UnitElements"]
 
 _END = attrgetter("end_us")
 
@@ -38,7 +38,7 @@ def _retention_us(reader: RunReader) -> int:
     return reader.decision.retention_us
 
 
-class Elements:
+class UnitElements:
     """The elements of repetitions that read them as `decision` does, whose `begins` are compiled.
 
     `standing` says where elements stand, `lefts` where what stands before repetitions does.
@@ -66,7 +66,7 @@ class Elements:
         self.new: list[tuple[Part, list[Place]]] = []
         self.latest_us: dict[Place, int] = {}
         self.first_new = self.next = 0
-        self.readers: Readers[RunReader] = Readers()
+        self.readers: SideReaders[RunReader] = SideReaders()
         self.waiting: Standing[RunReader] = Standing(limits.swept_parts, _retention_us)
         for each in decision.elements:
             self._roles.give(each.stream, self.parts)

@@ -16,7 +16,7 @@ from operator import itemgetter
 
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
-from joins.sequences.repeated.elements import Elements
+from joins.sequences.repeated.elements import UnitElements
 from joins.sequences.repeated.lefts import Left, Lefts
 from joins.sequences.repeated.readers import Place
 from joins.sequences.repeated.rungraph import Grown, RunGraph
@@ -57,7 +57,7 @@ class GraphRunEvaluation(RunEvaluation):
         lateness_us: int,
         limits: RunLimits,
         lefts: Lefts,
-        elements: Elements,
+        elements: UnitElements,
     ) -> None:
         super().__init__(decision, lateness_us, limits, lefts, elements)
         self._graphs: dict[Place, list[_Begun]] = {}

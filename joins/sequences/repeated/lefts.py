@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
-from joins.sequences.repeated.readers import Place, Readers, RunReader, Standing
+from joins.sequences.repeated.readers import Place, RunReader, SideReaders, Standing
 from joins.sequences.runconditions import RunConditions
 from joins.sequences.runparts import Head, Part, Parts, Roles
 from templates.decision import TupleStream
@@ -82,7 +82,7 @@ class Lefts:
         self.first_new = self.next = 0
         self.counts: Counter[int] = Counter()
         self.over: int | None = None
-        self.readers: Readers[LeftsReader] = Readers()
+        self.readers: SideReaders[LeftsReader] = SideReaders()
         for begin in begins:
             assert begin.begin.left is not None
             self.read(begin.begin.left)

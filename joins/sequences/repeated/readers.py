@@ -13,7 +13,7 @@ from joins.memory.durations import UNBOUNDED
 from joins.sequences.runconditions import Key
 from templates.rundecision import RunDecision
 
-__all__ = ["Place", "Readers", "RunReader", "Standing"]
+__all__ = ["Place", "RunReader", "SideReaders", "Standing"]
 
 Place = tuple[int, Key]
 """A way to begin, and the values under which an element is looked up."""
@@ -35,7 +35,7 @@ R = TypeVar("R", bound=RunReader)
 S = TypeVar("S")
 
 
-class Readers(Generic[R]):
+class SideReaders(Generic[R]):
     """The readers of one side, by what they read of the other."""
 
     def __init__(self) -> None:

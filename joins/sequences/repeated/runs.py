@@ -30,7 +30,7 @@ from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
 from joins.sequences.absentunits import AbsentTuples
 from joins.sequences.clock import WatermarkSteps
-from joins.sequences.repeated.elements import Elements
+from joins.sequences.repeated.elements import UnitElements
 from joins.sequences.repeated.lefts import Left, Lefts
 from joins.sequences.repeated.ownlefts import OwnLefts
 from joins.sequences.repeated.readers import Place
@@ -59,7 +59,7 @@ class RunEvaluation:
         lateness_us: int,
         limits: RunLimits,
         lefts: Lefts,
-        elements: Elements,
+        elements: UnitElements,
     ) -> None:
         self.decision = decision
         self._lefts = OwnLefts(decision, lefts)

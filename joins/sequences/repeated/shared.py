@@ -13,7 +13,7 @@ from joins.budget.limits import RunLimits
 from joins.memory.instance import Instance
 from joins.sequences.awake import Awake
 from joins.sequences.clock import WatermarkSteps
-from joins.sequences.repeated.elements import Elements
+from joins.sequences.repeated.elements import UnitElements
 from joins.sequences.repeated.lefts import Lefts
 from joins.sequences.repeated.readers import RunReader, Standing
 from joins.sequences.runconditions import RunConditions
@@ -26,7 +26,7 @@ class Sides(NamedTuple):
     """The two sides of a repetition."""
 
     lefts: Lefts
-    elements: Elements
+    elements: UnitElements
 
 
 def _look_ups(decision: RunDecision) -> Sequence[Sequence[tuple[Hashable, Hashable]]]:
@@ -39,7 +39,7 @@ def _lefts_retention_us(lefts: Lefts) -> int:
     return lefts.readers.retention_us
 
 
-def _elements_retention_us(elements: Elements) -> int:
+def _elements_retention_us(elements: UnitElements) -> int:
     return elements.readers.retention_us
 
 
@@ -49,15 +49,17 @@ class SharedSides:
     def __init__(self, limits: RunLimits) -> None:
         self._limits = limits
         self._lefts: dict[Hashable, Lefts] = {}
-        self._elements: dict[Hashable, Elements] = {}
+        self._elements: dict[Hashable, UnitElements] = {}
         self._lefts_at: Standing[Lefts] = Standing(limits.swept_parts, _lefts_retention_us)
-        self._elements_at: Standing[Elements] = Standing(limits.swept_parts, _elements_retention_us)
+        self._elements_at: Standing[UnitElements] = Standing(
+            limits.swept_parts, _elements_retention_us
+        )
         self._came: dict[Lefts, None] = {}
         self._taken: dict[Lefts, None] = {}
-        self._awake: Awake[Elements] = Awake()
-        self._strata: Mapping[Elements, int] = {}
+        self._awake: Awake[UnitElements] = Awake()
+        self._strata: Mapping[UnitElements, int] = {}
         self._lefts_of: dict[str, list[Lefts]] = {}
-        self._elements_of: dict[str, list[Elements]] = {}
+        self._elements_of: dict[str, list[UnitElements]] = {}
 
     @property
     def waiting(self) -> int:
@@ -99,7 +101,9 @@ class SharedSides:
             self._lefts[reading] = found
         return found
 
-    def _elements_like(self, decision: RunDecision, begins: Sequence[RunConditions]) -> Elements:
+    def _elements_like(
+        self, decision: RunDecision, begins: Sequence[RunConditions]
+    ) -> UnitElements:
         """Return the elements of a repetition: those that are read the same, before any came."""
         reading = (
             decision.is_next,
@@ -110,11 +114,11 @@ class SharedSides:
         )
         found = self._elements.get(reading)
         if found is None or found.has_begun:
-            found = Elements(decision, begins, self._limits, self._elements_at, self._lefts_at)
+            found = UnitElements(decision, begins, self._limits, self._elements_at, self._lefts_at)
             self._elements[reading] = found
         return found
 
-    def follow(self, strata: Mapping[Elements, int]) -> None:
+    def follow(self, strata: Mapping[UnitElements, int]) -> None:
         """Forget sides of nothing any more, and find out who reads which stream.
 
         `strata` are the lowest in which elements are asked for.
