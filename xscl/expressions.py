@@ -5,6 +5,7 @@ from __future__ import annotations
 from xscl.cursor import STEP_LIMIT, Cursor, UnreadableError
 from xscl.lexer import Token
 from xscl.path import Span
+from xscl.spelling import did_you_mean
 from xscl.syntax import (
     COMPARISONS,
     Binary,
@@ -121,7 +122,8 @@ class ExpressionParser(Cursor):
         elif token.kind == "name" and self.tokens[self.index + 1].kind == "::":
             axis = token.text
             if axis not in AXES:
-                raise self.fail("XS303", token.span, f"there is no axis `{axis}`")
+                hint = did_you_mean(axis, AXES) or "as in `ancestor::section`"
+                raise self.fail("XS303", token.span, f"there is no axis `{axis}`", hint)
             self.advance()
             self.advance()
         return axis, self._node_test()
@@ -158,7 +160,9 @@ class ExpressionParser(Cursor):
             hint = f"its name stands without `$`: `->{self.token.text}`"
         token = self.expect("name", "a variable's name", hint)
         if ":" in token.text:
-            raise self.fail("XS209", token.span, f"a variable's name has no prefix: `{token.text}`")
+            message = f"a variable's name has no prefix: `{token.text}`"
+            hint = f"write `{token.text.rpartition(':')[2]}`"
+            raise self.fail("XS209", token.span, message, hint)
         return token.text, token.span
 
     def _binding(self, step: StepSyntax) -> None:
@@ -357,7 +361,7 @@ def _named(token: Token) -> TestSyntax:
     return TestSyntax("name", prefix if colon else None, name, token.span)
 
 
-def _step_hint(kind: str) -> str | None:
+def _step_hint(kind: str) -> str:
     if kind in ("/", "//"):
         return "a path has one `/` or `//` between two steps"
     if kind == "[":
@@ -366,10 +370,10 @@ def _step_hint(kind: str) -> str | None:
         return "`/` begins a step; to divide, write `div`"
     if kind == "parameter":
         return "a name cannot be given; to compare what one has, write `*[name() = $name]`"
-    return None
+    return "a step is a name, `@name`, `*` or `text()`, as in `x/author`"
 
 
-def _value_hint(before: str, kind: str) -> str | None:
+def _value_hint(before: str, kind: str) -> str:
     if (before, kind) == ("[", "]"):
         return "an empty predicate says nothing; remove the brackets"
     if (before, kind) == ("<", ">"):
@@ -382,4 +386,4 @@ def _value_hint(before: str, kind: str) -> str | None:
         return "leave the `+` out: a number without a sign is positive"
     if kind in COMPARISONS:
         return "`==` is written `=`, and each comparison has a value on both sides"
-    return None
+    return "as in `x/author`, `'Ann'` or `3`"

@@ -11,7 +11,7 @@ import itertools
 
 from xscl.clauses import FROM_CLAUSES, ORDER_HINT, STATEMENT_CLAUSES
 from xscl.cursor import UnreadableError
-from xscl.lexer import Comment
+from xscl.lexer import Comment, Token
 from xscl.operands import CLAUSES, RESERVED, OperandParser
 from xscl.path import Span
 from xscl.report import Report
@@ -33,6 +33,7 @@ __all__ = ["parse_file"]
 _ARROW = "a variable is bound with `->`, as in `book->x1`"
 _COMBINE = "two blocks are combined with `FOLLOWED BY {...}` or `JOIN {...}`, conditions with AND"
 _ALTERNATIVES = "alternatives stand in parentheses: `(S//a | T//b)`"
+_NAMESPACE_HINT = "as in `DECLARE NAMESPACE ex = 'http://example.org/terms';`"
 _CLOSING = "no bracket is open here"
 _REPEATED = "a block is repeated by `+`: `S//item->x+`"
 _OPERATORS = frozenset({"FOLLOWED", "JOIN", "NEXT", "NOT", "UNLESS"})
@@ -157,10 +158,10 @@ class _Parser(OperandParser):
                     )
                 self.advance()
         else:
-            prefix = self.expect("name", "a prefix").text
+            prefix = self.expect("name", "a prefix", _NAMESPACE_HINT).text
         if self.token.kind == "=":
             self.advance()
-        uri = self.expect("string", "the namespace's URI, a string").text
+        uri = self.expect("string", "the namespace's URI, a string", _NAMESPACE_HINT).text
         span = self.span_from(start)
         if self.token.kind == ";":
             self.advance()
@@ -181,7 +182,7 @@ class _Parser(OperandParser):
         self.advance()
         name = self.expect("name", "the name of a table", "as in `CREATE TABLE t (id KEY)`")
         if ":" in name.text or name.text[-1] == "'":
-            raise self.fail("XS119", name.span, f"`{name.text}` cannot name a table or a column")
+            raise self._no_table_name(name)
         opening = self.expect("(", "`(` and columns", "as in `CREATE TABLE t (id KEY)`")
         columns: list[ColumnSyntax] = []
         while True:
@@ -192,10 +193,15 @@ class _Parser(OperandParser):
         self.close(opening, ")")
         return TableSyntax(name.text, name.span, columns, self.span_from(start))
 
+    def _no_table_name(self, name: Token) -> UnreadableError:
+        message = f"`{name.text}` cannot name a table or a column"
+        hint = "a name has letters, digits, `_`, `-` and `.`, neither a prefix nor primes"
+        return self.fail("XS119", name.span, message, hint)
+
     def column(self) -> ColumnSyntax:
-        name = self.expect("name", "the name of a column")
+        name = self.expect("name", "the name of a column", "as in `(id KEY, status DEFAULT 0)`")
         if ":" in name.text or name.text[-1] == "'":
-            raise self.fail("XS119", name.span, f"`{name.text}` cannot name a table or a column")
+            raise self._no_table_name(name)
         if self.at_word("KEY"):
             self.advance()
             return ColumnSyntax(name.text, None, self.span_from(name.start))

@@ -330,7 +330,7 @@ class PredicateParser(WindowParser):
         column: Token | None = None
         if self.token.kind == ".":
             self.advance()
-            column = self.expect("name", "the name of a column")
+            column = self.expect("name", "the name of a column", "as in `worker[x/id].status`")
         return RowSyntax(
             table.text,
             key,

@@ -276,7 +276,9 @@ class UnitParser(PredicateParser):
     def _fold(self) -> FoldSyntax:
         name = self.expect("name", "the name of a value", "as in `FOLD {n = 0 THEN n + 1}`")
         if ":" in name.text:
-            raise self.fail("XS209", name.span, f"a variable's name has no prefix: `{name.text}`")
+            message = f"a variable's name has no prefix: `{name.text}`"
+            hint = f"write `{name.text.rpartition(':')[2]}`"
+            raise self.fail("XS209", name.span, message, hint)
         self.expect("=", "`=`", "as in `FOLD {n = 0 THEN n + 1}`")
         first = self.side()
         if not self.at_word("THEN"):

@@ -30,7 +30,7 @@ SAMPLES = {
     "name": ["author", "dc:creator", "div", "mod", "and", "text", "from", "j-k.l"],
     "any_name": ["*:name"],
     "any_prefix": ["atom:*"],
-    "parameter": ["$who", "$n-1"],
+    "parameter": ["$who", "$n-1", "$T_1'"],
     "string": ["'Ann'", '"it\'s"', "'it''s'", "''", "'(: no comment :)'", "'-- none'"],
     "number": ["3", "2.5", ".5", "4.", "1e3", "1.5E-2"],
     "unit_of_time": ["ms", "s", "min", "hours", "d", "weeks", "H"],

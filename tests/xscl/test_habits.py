@@ -199,6 +199,21 @@ CASES = [
         "CREATE TABLE t (k KEY, muted DEFAULT 'no')",
     ),
     (
+        "CREATE TABLE p:t (k KEY)",
+        "p:t",
+        "a name has letters, digits, `_`, `-` and `.`, neither a prefix nor primes",
+        "CREATE TABLE t (k KEY)",
+    ),
+    ("S//a->p:x", "p:x", "write `x`", "S//a->x"),
+    ("S//a[childs::b]", "childs", "did you mean `child`?", "S//a[child::b]"),
+    (
+        "S//a[b/]",
+        "]",
+        "a step is a name, `@name`, `*` or `text()`, as in `x/author`",
+        "S//a[b/text()]",
+    ),
+    ("S//a[b = ]", "]", "as in `x/author`, `'Ann'` or `3`", "S//a[b = 3]"),
+    (
         "S//a->x FOLLOWED BY {x = y AND x-y > 2, 1 h} T//b->y",
         "x-y",
         "write `x - y`",

@@ -221,7 +221,7 @@ def test_size_and_depth_are_bounded(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("S//a[b and ]", None),
+        ("S//a[b and ]", "as in `x/author`, `'Ann'` or `3`"),
         ("S//a[]", "an empty predicate says nothing; remove the brackets"),
         ("S//a->x JOIN {x <> y, 1 h} T->y", "unequal is written `!=`"),
         (
