@@ -194,6 +194,13 @@ WORKLOADS = {
     "numbers of XPath 1.0 of a block": Workload(
         lambda i: f"S//i[price * 2 < {i + 2}]->a FOLLOWED BY {{a/next = b/link, 1 h}} S//i->b", item
     ),
+    "numbers within arithmetic of a block": Workload(
+        lambda i: (
+            f"S//i[price < string-length(link) * {i + 2}]->a"
+            " FOLLOWED BY {a/next = b/link, 1 h} S//i->b"
+        ),
+        item,
+    ),
     "words of a nested predicate": Workload(
         lambda i: THREE % (f"[author[../link][contains(., 'nobody {i}')]]", "1 h", "b/author"), item
     ),

@@ -39,14 +39,10 @@ from xscl.query import (
     operand_terms,
     term,
 )
+from xscl.solving import LARGEST_SOLVED, STEPS_MAX
 from xscl.syntax import TURNED
 
-__all__ = ["LARGEST_SOLVED", "NO_NUMBERS", "Numbered", "number_tests", "numbered", "reads_only"]
-
-LARGEST_SOLVED = 1e50
-"""Up to how much, from 0, data and what they are calculated with may be for a `Solution`."""
-
-_STEPS_MAX = 5
+__all__ = ["NO_NUMBERS", "Numbered", "number_tests", "numbered", "reads_only"]
 
 _ARITHMETIC = ("+", "-", "*", "div", "mod")
 
@@ -215,7 +211,7 @@ def _within(residual: Residual, place_of: PlaceOf) -> list[Test] | None:
     for data in parameters or numbers:
         for side, compared, other in sides:
             steps = _steps_around(data, side)
-            if steps is None or not 0 < len(steps) <= _STEPS_MAX:
+            if steps is None or not 0 < len(steps) <= STEPS_MAX:
                 continue
             read = [*(step.operand for step in steps), other]
             if not all(isinstance(each, Literal) or _is_computed(each) for each in read):

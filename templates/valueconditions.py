@@ -113,7 +113,7 @@ def _asked(condition: Condition, variable: str) -> Disjunct:
             return Disjunct(tests=(test,))
         case Exists(path):
             return Disjunct(tests=(Call("exists", (_all(PathValue(path), variable),)),))
-        case Opaque(calculated=(left, operator, right)):
+        case Opaque(parameters=(_, *_), calculated=(left, operator, right)):
             sides = (_side(each, variable, ValuesKind.EVEN_NONE) for each in (left, right))
             return _compared(operator, *sides)
         case Opaque(compared=(number, operator, (Literal() | Parameter()) as constant)):

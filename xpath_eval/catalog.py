@@ -79,7 +79,9 @@ class EvaluationPlan:
         digest = self.definitions_digest
         if digest is None:
             digest = sum(_digest(v, d) for v, d in self.definitions) % _DIGESTS
-        admitted = [(v, each.prefilter, each.bound, each.digest) for v, each in self.admitted]
+        admitted = [
+            (v, each.prefilter, each.bound, each.least, each.digest) for v, each in self.admitted
+        ]
         text = repr((digest, self.edges, sorted(self.valued), admitted))
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 

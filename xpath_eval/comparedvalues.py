@@ -8,6 +8,8 @@ from typing import Any, Generic, TypeVar
 
 from xscl.disjunctions import OTHER_NUMBER
 from xscl.functions import to_double
+from xscl.solving import refutes
+from xscl.texttests import REFUTED
 
 __all__ = ["ComparedValues"]
 
@@ -55,7 +57,10 @@ class _OfOperator(Generic[T]):
 
 
 class ComparedValues(Generic[T]):
-    """What texts are compared with by inequalities, `=` and `OTHER_NUMBER`, and `!=` as texts."""
+    """What texts are compared with by inequalities, `=` and `OTHER_NUMBER`, and `!=` as texts.
+
+    A number that is `REFUTED` is passed by the comparisons that do not hold of it.
+    """
 
     def __init__(self) -> None:
         self._by_operator: dict[str, _OfOperator[T]] = {}
@@ -83,6 +88,8 @@ class ComparedValues(Generic[T]):
             who = compared.who
             if operator == "!=":
                 yield from (own for data, own in who.items() if data != text)
+            elif operator == REFUTED:
+                yield from (own for data, own in who.items() if refutes(text, data))
             elif number != number:
                 continue
             elif operator == "=":

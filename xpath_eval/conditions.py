@@ -9,6 +9,7 @@ it counts), are worked out once for a document, however many conditions ask.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, assert_never
@@ -17,7 +18,8 @@ from lxml import etree
 
 from xpath_eval.nodesets import matches_name
 from xpath_eval.structure import NodeTree, Structure
-from xscl import functions
+from xscl import functions, solving
+from xscl import xpath1numbers as numbers
 from xscl.opaque import positions_as_variables
 from xscl.path import (
     And,
@@ -188,11 +190,11 @@ class Conditions:
         known = self._selected.get(key) or self._select_operand(value, node, key)
         if known.leaves is not None:
             # Read again, which costs no more than to look up what was read.
-            return self._tree.texts(known.leaves)
+            return _as_asked(value, self._tree.texts(known.leaves))
         found = self._known_values.get(key)
         if found is None:
             if known.nodes is not None:
-                found = [self.value(n) for n in known.nodes]
+                found = _as_asked(value, [self.value(n) for n in known.nodes])
             else:
                 found = self._values(value, node)
             self._known_values[key] = found
@@ -200,8 +202,9 @@ class Conditions:
 
     def _select_operand(self, value: Value, node: int, key: tuple[int, int]) -> SelectedNodes:
         nodes = leaves = None
-        if isinstance(value, PathValue) and not needs_values(Exists(value.path)):
-            nodes = self.select(value.path, node)
+        path = _path_of_texts(value)
+        if path is not None and not needs_values(Exists(path)):
+            nodes = self.select(path, node)
             structure = self._structure
             if all(structure.is_element(n) and not structure.counts[n] for n in nodes):
                 leaves = nodes
@@ -214,6 +217,9 @@ class Conditions:
                 return [self.value(n) for n in self.select(path, node)]
             case Literal(constant):
                 return (constant,)
+            case FunctionValue(solving.BESIDE, (*operands, other)):
+                firsts = (next(iter(self.values(each, node)), math.nan) for each in operands)
+                return [*firsts, *self.values(other, node)]
             case FunctionValue(function, arguments):
                 return functions.apply(function, [self._values(a, node) for a in arguments])
             case XPathNumber(path, expression, namespaces):
@@ -238,11 +244,11 @@ class Conditions:
         return bool(holds(self._element(node), **variables))
 
     def _number(self, expression: str, namespaces: _Namespaces, node: int) -> float:
-        """Return the number that an expression is at a node; zeros of both signs are one."""
+        """Return the number that an expression is at a node."""
         key = (expression, namespaces, node)
         known = self._known_numbers.get(key)
         if known is None:
-            known = self._known_numbers[key] = self._find_number(expression, namespaces, node) + 0.0
+            known = self._known_numbers[key] = self._find_number(expression, namespaces, node)
         return known
 
     def _find_number(self, expression: str, namespaces: _Namespaces, node: int) -> float:
@@ -280,6 +286,19 @@ class Conditions:
         namespace, _, variables["name"] = structure.attribute_name(node).rpartition("}")
         variables["namespace"] = namespace[1:]
         return _ATTRIBUTE
+
+
+def _path_of_texts(value: Value) -> Path | None:
+    """Return the path of an operand that is a matter of the texts of what it selects."""
+    match value:
+        case PathValue(path) | XPathNumber(path, numbers.NUMBER_OF_TEXT):
+            return path
+    return None
+
+
+def _as_asked(value: Value, texts: Sequence[str]) -> Sequence[functions.Atom]:
+    """Return the values of such an operand."""
+    return texts if isinstance(value, PathValue) else [*map(numbers.number_of_text, texts)]
 
 
 _Namespaces = tuple[tuple[str, str], ...]

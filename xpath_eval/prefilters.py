@@ -15,7 +15,7 @@ from math import inf
 
 from xpath_eval.textindex import TextIndex
 from xscl.functions import Atom, compare_literal, spell, to_double
-from xscl.prefilters import Admitted, Prefilter, Read, values_of
+from xscl.prefilters import Admitted, Prefilter, Read, numbers_beside, values_of
 from xscl.texttests import IN_NO_TEXT, TEXT_TESTS
 
 __all__ = ["Admission", "AdmissionTest", "Constants", "Missing"]
@@ -30,7 +30,8 @@ def is_of_bounds(prefilter: Prefilter) -> bool:
 class Admission:
     """A condition that holds where `prefilter` does for some constant.
 
-    Of an inequality `bound` is the loosest of its numbers.  Of other operators `constants` are all
+    Of an inequality `bound` is the loosest of its numbers; of a chain of steps it is the greatest,
+    and there is the `least`.  Of other operators `constants` are all
     there are; of `!=` with several, which every value fulfils, there are none.  With several words,
     a negated one holds everywhere.  `words` are all of
     them in one text, which costs little to send, with a character between them that no text has.
@@ -39,6 +40,7 @@ class Admission:
 
     prefilter: Prefilter
     bound: float = 0.0
+    least: float = 0.0
     constants: frozenset[str | float] = frozenset()
     words: str | None = field(default=None, compare=False)
     digest: int = 0
@@ -53,6 +55,8 @@ class Admission:
         operator = self.prefilter.operator
         if self.prefilter.is_negated and len(self.all) > 1:
             return True
+        if self.prefilter.chain is not None:
+            return self.least <= to_double(constant) <= self.bound
         if self.is_of_bounds:
             number = to_double(constant)
             if number != number:
@@ -78,6 +82,8 @@ class Constants:
     @classmethod
     def of(cls, prefilter: Prefilter) -> Constants:
         """Return none yet, of a prefilter."""
+        if prefilter.chain is not None:
+            return _ChainConstants(prefilter)
         return _WordConstants(prefilter) if prefilter.operator in TEXT_TESTS else cls(prefilter)
 
     def __bool__(self) -> bool:
@@ -125,6 +131,25 @@ class Constants:
         if self.prefilter.operator == "!=" and len(self._counts) > 1:
             return Admission(self.prefilter)
         return Admission(self.prefilter, constants=frozenset(self._counts), digest=self._digest)
+
+
+class _ChainConstants(Constants):
+    """Numbers within arithmetic: what holds of one of them holds of the least or the greatest."""
+
+    def _change(self, constant: str | float, sign: int) -> bool:
+        before, number = self._admission, to_double(constant)
+        if before is not None and (
+            before.covers(number) if sign > 0 else before.least < number < before.bound
+        ):
+            return False
+        self._admission = None
+        return True
+
+    def _made(self) -> Admission:
+        numbers = [*map(to_double, self._counts)]
+        return Admission(
+            self.prefilter, max(numbers, default=-inf) + 0.0, min(numbers, default=inf) + 0.0
+        )
 
 
 class _WordConstants(Constants):
@@ -241,6 +266,11 @@ class AdmissionTest:
     def holds(self, read: Read) -> bool:
         """Return whether some of the values that operands have fulfil it."""
         admission, operator = self._admission, self._operator
+        if admission is not None and (chain := self._prefilter.chain) is not None:
+            asked = chain.of(numbers_beside(self._prefilter.operands, read))
+            return asked is not None and (
+                not asked.is_moderate or asked.holds_within(admission.least, admission.bound)
+            )
         values = values_of(self._prefilter.operands, read)
         if admission is None:
             return False

@@ -15,11 +15,11 @@ from xpath_eval.comparedvalues import ComparedValues
 from xpath_eval.expressionsets import ExpressionSets
 from xpath_eval.wordindex import WordIndex
 from xscl.disjunctions import read_disjunction
-from xscl.functions import holds
+from xscl.functions import holds, to_double
 from xscl.patterns import Pattern, PatternError, compile_pattern
 from xscl.prefilters import tag
 from xscl.requiredliterals import required_literals
-from xscl.texttests import EITHER, TEXT_TESTS
+from xscl.texttests import EITHER, REFUTED, TEXT_TESTS
 
 __all__ = ["TextIndex"]
 
@@ -73,6 +73,9 @@ class TextIndex(Generic[T]):
             for place, own, data in read_disjunction(sought):
                 self._of_operand(place)._add(own, data, who)
             return
+        if operator == REFUTED:
+            self._compared.add(operator, to_double(sought), who)
+            return
         function, _, flags = operator.partition("/")
         if function != "matches":
             self._words.add(function, sought, who)
@@ -91,6 +94,9 @@ class TextIndex(Generic[T]):
         if operator == EITHER:
             for place, own, data in read_disjunction(sought):
                 self._of_operand(place)._remove(own, data, who)
+            return
+        if operator == REFUTED:
+            self._compared.remove(operator, to_double(sought), who)
             return
         function, _, flags = operator.partition("/")
         if function != "matches":

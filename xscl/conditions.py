@@ -57,7 +57,7 @@ from xscl.syntax import (
     TestSyntax,
 )
 from xscl.xpath1 import check_call, check_types, is_numeric
-from xscl.xpath1arithmetic import calculated_comparison
+from xscl.xpath1arithmetic import calculated_comparison, written_comparison
 
 __all__ = ["Binding", "ParameterUse", "PatternBuilder"]
 
@@ -374,8 +374,9 @@ class PatternBuilder:
         opaque = make_opaque(syntax, self.namespaces)
         is_positional = speaks_of_position(syntax)
         calculated = None
-        if opaque.parameters and not is_positional and opaque.compared is None:
-            calculated = calculated_comparison(
+        if not is_positional and opaque.compared is None:
+            compare = calculated_comparison if opaque.parameters else written_comparison
+            calculated = compare(
                 syntax, lambda each: in_xpath1(each, self.namespaces), self._data_free_path
             )
         return replace(opaque, is_positional=is_positional, calculated=calculated)

@@ -10,14 +10,16 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 
 from xscl.disjunctions import OTHER_NUMBER, DataForm, Disjunction, OperandTest
-from xscl.functions import spell
+from xscl.functions import spell, to_double
 from xscl.hoisting import disjuncts, hoist
 from xscl.path import (
     Comparison,
     Condition,
     Exists,
+    FunctionValue,
     Literal,
     Not,
+    Opaque,
     Or,
     Parameter,
     Path,
@@ -29,7 +31,9 @@ from xscl.path import (
     conjuncts,
     value_paths,
 )
-from xscl.prefilters import OPERANDS_MAX, Admitted, Prefilter
+from xscl.prefilters import CHAINED, OPERANDS_MAX, Admitted, Prefilter
+from xscl.solving import BESIDE, LARGEST_SOLVED, STEPS_MAX, Chain
+from xscl.syntax import TURNED
 from xscl.texttests import EITHER, IN_NO_TEXT, TEXT_TESTS, text_test
 
 __all__ = [
@@ -71,7 +75,34 @@ def _admitted(predicate: Condition) -> Admitted | None:
             return _choice(conditions)
         case Not(inner):
             return _negated(inner)
+        case Opaque(calculated=(left, operator, right)) if not predicate.parameters:
+            return _chained(left, operator, right) or _chained(right, TURNED[operator], left)
     return None
+
+
+def _chained(side: Value, operator: str, other: Value) -> Admitted | None:
+    """Return a comparison with a number, the only literal on a side, to be solved for it."""
+    steps: list[tuple[str, bool]] = []
+    operands: list[Value] = []
+    while isinstance(side, FunctionValue):
+        match side.arguments:
+            case (inner,):
+                own, is_turned = Literal(0.0), True
+            case (XPathNumber() as own, inner):
+                is_turned = side.function == "-"
+            case (inner, own):
+                is_turned = False
+        steps.append((side.function, is_turned))
+        operands.append(own)
+        side = inner
+    if not (isinstance(side, Literal) and 0 < len(steps) <= STEPS_MAX):
+        return None
+    number = to_double(side.value)
+    if not abs(number) <= LARGEST_SOLVED:
+        return None
+    chain = Chain(tuple(reversed(steps)), operator)
+    beside = FunctionValue(BESIDE, (*reversed(operands), other))
+    return Prefilter((beside,), CHAINED, chain=chain), number
 
 
 def _negated(condition: Condition) -> Admitted | None:
@@ -159,7 +190,7 @@ def _prefilters(path: Path) -> Iterator[Prefilter]:
 def _breadth(prefilter: Prefilter) -> int:
     if prefilter.is_negated:
         return 1
-    return 3 if prefilter.operator[0] in "<>!" else 2
+    return 3 if prefilter.operator[0] in "<>!" or prefilter.chain is not None else 2
 
 
 def _choice(conditions: Sequence[Condition]) -> Admitted | None:

@@ -225,8 +225,9 @@ class Opaque:
     It is evaluated as XPath 1.0 of its context node: not shared, not bound.  The text is never a
     number: `[count(a)]` is `position() = count(a)`.  With `is_positional`, `position()` or
     `last()` of the context node itself stands in it.  `parameters` are those in the text.  Where it
-    compares a number with a constant, `compared` says so; where parameters stand within arithmetic,
-    `calculated` has both sides, made of `XPathNumber` and `FunctionValue`.
+    compares a number with a constant, `compared` says so; where parameters, or a number that may be
+    data, stand within arithmetic, `calculated` has both sides, made of `XPathNumber` and
+    `FunctionValue`.
     """
 
     expression: str

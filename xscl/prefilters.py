@@ -11,13 +11,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from xscl.evaluation import optional_values
 from xscl.functions import Atom, spell, to_double
 from xscl.path import Value
+from xscl.solving import Chain
+from xscl.texttests import NEGATED, REFUTED
 
-__all__ = ["Admitted", "Prefilter", "Values", "ValuesKind", "spell_number", "tag"]
+__all__ = [
+    "CHAINED",
+    "Admitted",
+    "Prefilter",
+    "Values",
+    "ValuesKind",
+    "numbers_beside",
+    "spell_number",
+    "tag",
+]
 
 Read = Callable[[Value], Sequence[Atom]]
 """Gives the values of an operand."""
@@ -50,6 +61,9 @@ class ValuesKind(Enum):
     EVEN_NONE = "values"
     INFIMUM = "infimum"
     SUPREMUM = "supremum"
+    LEAST_SOLVING = "from"
+    GREATEST_SOLVING = "up to"
+    UNSOLVED = "unsolved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +72,24 @@ class Values:
 
     The number is the least of them, the greatest, or the only one: where there are several, this is
     a text that is none.  Where there is nothing, there is no value, but for `EVEN_NONE`, which is
-    all of them otherwise, and the infimum and the supremum, which are infinite.
+    all of them otherwise, and the infimum and the supremum, which are infinite.  Of the comparison
+    that a `chain` makes of them it is an end between which data must be, or, where it is not solved
+    for them, the comparison itself.
     """
 
     operands: tuple[Value, ...]
     kind: ValuesKind
+    chain: Chain | None = None
 
     @property
     def is_of_several(self) -> bool:
         """Whether the value stands for several, as `optional_values` writes them."""
-        return self.kind in (ValuesKind.ALL, ValuesKind.EVEN_NONE)
+        return self.kind in (ValuesKind.ALL, ValuesKind.EVEN_NONE, ValuesKind.UNSOLVED)
 
     def of(self, read: Read) -> tuple[str, ...]:
         """Return what the values of the operands come to."""
+        if self.chain is not None:
+            return self._solving(self.chain, read)
         values = values_of(self.operands, read)
         if self.kind is ValuesKind.ALL:
             return (optional_values(map(spell, values)),) if values else ()
@@ -85,8 +104,22 @@ class Values:
         is_least = self.kind in (ValuesKind.LEAST, ValuesKind.INFIMUM)
         return (spell((min if is_least else max)(numbers)[1]),)
 
+    def _solving(self, chain: Chain, read: Read) -> tuple[str, ...]:
+        found = chain.solved(numbers_beside(self.operands, read))
+        if found is None:
+            return ()
+        if self.kind is ValuesKind.UNSOLVED:
+            return (optional_values([] if found.written is None else [found.written]),)
+        return (found.least if self.kind is ValuesKind.LEAST_SOLVING else found.greatest,)
+
 
 _OF_NONE = {ValuesKind.INFIMUM: ("INF",), ValuesKind.SUPREMUM: ("-INF",)}
+
+
+def numbers_beside(operands: Sequence[Value], read: Read) -> Sequence[float]:
+    """Return the numbers that a node has for the operand of a chain of steps."""
+    (beside,) = operands
+    return cast("Sequence[float]", read(beside))
 
 
 def values_of(operands: Sequence[Value], read: Read) -> Sequence[Atom]:
@@ -103,7 +136,8 @@ class Prefilter(NamedTuple):
     through all nodes: what a statement is charged for then does not depend on who shares it.  It
     `is_of_numbers` where `!=` compares numbers.  One that `is_negated` holds where a test of texts
     does for no value, and a bound that `holds_of_none` does where there is no number: `>=` of all
-    numbers is what `not(... < ...)` asks.
+    numbers is what `not(... < ...)` asks.  Of a `chain` the operand are the numbers beside the
+    constant, and the operator is `CHAINED`.
     """
 
     operands: tuple[Value, ...]
@@ -111,10 +145,21 @@ class Prefilter(NamedTuple):
     is_of_numbers: bool = False
     is_negated: bool = False
     holds_of_none: bool = False
+    chain: Chain | None = None
+
+    @property
+    def tested(self) -> tuple[tuple[Values, str], ...]:
+        """The values that are held against a constant, each with how."""
+        if self.chain is not None:
+            return tuple(
+                (Values(self.operands, kind, self.chain), operator)
+                for kind, operator in _OF_CHAINS.items()
+            )
+        return ((self.values, (NEGATED if self.is_negated else "") + self.operator),)
 
     @property
     def values(self) -> Values:
-        """The values that are held against a constant."""
+        """The values that are held against a constant, where they are of one kind."""
         kind = {"<": ValuesKind.LEAST, ">": ValuesKind.GREATEST}.get(self.operator[0])
         if self.is_of_numbers:
             kind = ValuesKind.ONLY
@@ -123,6 +168,16 @@ class Prefilter(NamedTuple):
         if self.holds_of_none:
             kind = ValuesKind.INFIMUM if self.operator[0] == ">" else ValuesKind.SUPREMUM
         return Values(self.operands, kind or ValuesKind.ALL)
+
+
+CHAINED = "chained"
+"""The operator of what is asked by a chain of steps."""
+
+_OF_CHAINS = {
+    ValuesKind.LEAST_SOLVING: "<=",
+    ValuesKind.GREATEST_SOLVING: ">=",
+    ValuesKind.UNSOLVED: NEGATED + REFUTED,
+}
 
 
 Admitted = tuple[Prefilter, str | float]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from itertools import combinations
 
-__all__ = ["EITHER", "IN_NO_TEXT", "NEGATED", "TEXT_TESTS", "text_test"]
+__all__ = ["EITHER", "IN_NO_TEXT", "NEGATED", "REFUTED", "TEXT_TESTS", "text_test"]
 
 EITHER = "either"
 """The operator of several tests of which one must hold (`xscl.disjunctions`)."""
 
+REFUTED = "refuted"
+"""The operator of a number of which a comparison does not hold, whose text says the comparison."""
+
 TEXT_TESTS = frozenset(
     [
         EITHER,
+        REFUTED,
         "contains",
         "equals",
         "starts-with",

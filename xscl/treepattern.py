@@ -49,7 +49,7 @@ from xscl.prefilters import Admitted, Prefilter, Values, ValuesKind, spell_numbe
 from xscl.query import Block, Derived, PathFrom, ValuesFrom
 from xscl.query import Call as DerivedCall
 from xscl.rewriting import strip_variables, without_predicates
-from xscl.texttests import NEGATED, text_test
+from xscl.texttests import text_test
 
 __all__ = ["tree_pattern"]
 
@@ -141,13 +141,12 @@ class _Node:
         """Yield a node below this one, at an index, for each kind of values that are tested."""
         tests: dict[Values, list[DataTest]] = {}
         for prefilter, data in sorted((*self.admitted, *self.given), key=repr):
-            values = prefilter.values
             form = _data_form(prefilter)
             if form is DataForm.SPELLED and not isinstance(data, (Parameter, Disjunction)):
                 data = spell_number(to_double(data))
-            operator = (NEGATED if prefilter.is_negated else "") + prefilter.operator
-            test = DataTest(operator, data, values.is_of_several, form)
-            tests.setdefault(values, []).append(test)
+            for values, operator in prefilter.tested:
+                test = DataTest(operator, data, values.is_of_several, form)
+                tests.setdefault(values, []).append(test)
         for values, own in tests.items():
             distinct = tuple(dict.fromkeys(own))
             yield _Node(index, Axis.SELF, NodeTest(ANY), tests=distinct, derivation=values)

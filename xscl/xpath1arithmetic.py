@@ -1,12 +1,12 @@
-"""Comparisons of numbers in XPath 1.0 with parameters within: `price > vat * $x`.
+"""Comparisons of numbers in XPath 1.0 with data within: `price > vat * $x`, `price > vat * 3`.
 
-What has no parameter is a number of its node, which XPath 1.0 works out; what is calculated of
-these and of parameters is arithmetic like any other.
+What has no data is a number of its node, which XPath 1.0 works out; what is calculated of these and
+of data is arithmetic like any other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from xscl.path import FunctionValue, Literal, Parameter, Path, Value, XPathNumber
 from xscl.syntax import (
@@ -21,9 +21,9 @@ from xscl.syntax import (
     PathExpression,
 )
 from xscl.xpath1 import is_numeric
-from xscl.xpath1numbers import as_number
+from xscl.xpath1numbers import NUMBER_OF_TEXT, as_number
 
-__all__ = ["Calculated", "calculated_comparison"]
+__all__ = ["Calculated", "calculated_comparison", "written_comparison"]
 
 Calculated = tuple[Value, str, Value]
 """Two sides, and how they are compared.
@@ -56,10 +56,64 @@ def calculated_comparison(
     return left, expression.operator, right
 
 
+def written_comparison(
+    expression: Expression, text_of: TextOf, path_of: PathOf
+) -> Calculated | None:
+    """Return a comparison of numbers that are calculated with one that is written out.
+
+    That is the first one with which nothing is done but what may be solved for it, and the only
+    `Literal` on its side.  All else are numbers, of several the first; but of a path alone on the
+    other side each counts.
+    """
+    if not isinstance(expression, Binary) or expression.operator not in TURNED:
+        return None
+    if expression.operator == "!=":
+        return None
+    left, right = expression.left, expression.right
+
+    def number_of(operand: Expression) -> XPathNumber:
+        path = path_of(operand) if isinstance(operand, PathExpression) else None
+        # Its nodes come in the order of the document, of which the first one counts.
+        if path is not None and not any(step.is_deep for step in path.steps):
+            return XPathNumber(path, NUMBER_OF_TEXT)
+        return _number_of_node(operand, text_of)
+
+    for is_left, (one, other) in ((True, (left, right)), (False, (right, left))):
+        for calculated in _around_literals(one, number_of):
+            if not isinstance(calculated, FunctionValue):
+                continue
+            beside = _side(other, text_of, path_of)
+            if beside is None:
+                break
+            sides = (calculated, beside) if is_left else (beside, calculated)
+            return sides[0], expression.operator, sides[1]
+    return None
+
+
+def _around_literals(
+    expression: Expression, number_of: Callable[[Expression], Value]
+) -> Iterator[Value]:
+    """Yield an expression once for each number that is written in it, all else made numbers."""
+    match expression:
+        case NumberLiteral(value=value):
+            yield Literal(as_number(value))
+        case Negative(operand=NumberLiteral(value=value)):
+            yield Literal(-as_number(value))
+        case Negative(operand=operand):
+            for each in _around_literals(operand, number_of):
+                yield FunctionValue("-", (each,))
+        case Binary(operator="+" | "-" | "*" | "div" as operator, left=left, right=right):
+            for each in _around_literals(left, number_of):
+                yield FunctionValue(operator, (each, number_of(right)))
+            if operator != "div":
+                for each in _around_literals(right, number_of):
+                    yield FunctionValue(operator, (number_of(left), each))
+
+
 def _side(expression: Expression, text_of: TextOf, path_of: PathOf) -> Value | None:
     if isinstance(expression, PathExpression):
         path = path_of(expression)
-        return None if path is None else XPathNumber(path, "number(.)")
+        return None if path is None else XPathNumber(path, NUMBER_OF_TEXT)
     return _number(expression, text_of) if is_numeric(expression) else None
 
 
@@ -77,8 +131,11 @@ def _number(expression: Expression, text_of: TextOf) -> Value | None:
             return _call("-", [operand], text_of)
         case Binary(operator=operator) if operator in ARITHMETIC and _has_parameter(expression):
             return _call(operator, [expression.left, expression.right], text_of)
-    if _has_parameter(expression):
-        return None
+    return None if _has_parameter(expression) else _number_of_node(expression, text_of)
+
+
+def _number_of_node(expression: Expression, text_of: TextOf) -> XPathNumber:
+    """Return what XPath 1.0 makes of an expression without parameters."""
     text, namespaces = text_of(expression)
     number = text if is_numeric(expression) else f"number({text})"
     return XPathNumber(Path(()), number, namespaces)

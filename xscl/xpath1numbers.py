@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from xscl.canonical import render_number
 
-__all__ = ["as_number"]
+__all__ = ["NUMBER_OF_TEXT", "as_number", "number_of_text"]
 
 
 _EXACT_BELOW = 1e15
@@ -26,14 +26,35 @@ def as_number(constant: str | float) -> float:
     return constant + 0.0 if is_whole else _read(constant)  # type: ignore[operator]
 
 
-@lru_cache(maxsize=4_096)
+NUMBER_OF_TEXT = "number(.)"
+"""The expression that makes a number of the text of a node."""
+
+_DIGITS = 15
+"""Of so many digits a number is exact."""
+
+
+def number_of_text(text: str) -> float:
+    """Return the number that XPath 1.0 reads in a text; negative zero is one of its own.
+
+    >>> number_of_text("12"), number_of_text(" -0 "), number_of_text("1e")
+    (12.0, -0.0, nan)
+    """
+    if len(text) <= _DIGITS and text.isascii() and text.isdigit():
+        return float(text)
+    return _read_text(text)
+
+
 def _read(constant: str | float) -> float:
+    return _read_text(constant if isinstance(constant, str) else render_number(constant)) + 0.0
+
+
+@lru_cache(maxsize=4_096)
+def _read_text(text: str) -> float:
     from lxml import etree  # parsing does without it
 
-    text = constant if isinstance(constant, str) else render_number(constant)
     try:
         found = etree.XPath("number($text)")(etree.Element("anywhere"), text=text)
     except ValueError:  # a character that XML has no way to write
         return math.nan
     assert isinstance(found, float)
-    return found + 0.0
+    return found

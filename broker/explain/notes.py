@@ -205,6 +205,8 @@ def _steps(path: Path) -> Iterator[Step]:
 
 def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[SharingNote]:
     match condition:
+        case Opaque(calculated=calculated) if calculated and _is_data(condition):
+            return  # a number is data, and the others are worked out as values of any node
         case Opaque(expression, is_positional=is_positional):
             place, what = ", position and size" if is_positional else "", "condition"
             if condition.compared and _is_data(condition):

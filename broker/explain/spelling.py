@@ -56,6 +56,7 @@ from xscl.query import (
     VariableValue,
 )
 from xscl.query import Call as DerivedCall
+from xscl.solving import Chain
 from xscl.texttests import TEXT_TESTS
 
 __all__ = [
@@ -323,6 +324,8 @@ def spell_prefilter(prefilter: Prefilter) -> str:
     """Return a condition that holds for the constant of some statement, which `?` stands for."""
     if prefilter.is_negated:
         return f"not({spell_prefilter(prefilter._replace(is_negated=False))})"
+    if prefilter.chain is not None:
+        return _spell_chain(prefilter.chain, prefilter.operands)
     if prefilter.holds_of_none:
         values = spell_derivation(prefilter.values, "")
         return f"{values} {prefilter.operator} ?"
@@ -333,6 +336,18 @@ def spell_prefilter(prefilter: Prefilter) -> str:
     return f"{function}({operand}, ?, '{flags}')" if flags else f"{function}({operand}, ?)"
 
 
+def _spell_chain(chain: Chain, operands: Sequence[Value]) -> str:
+    """Return a comparison with data within arithmetic, which `?` stands for."""
+    (beside,) = operands
+    assert isinstance(beside, FunctionValue)
+    *own, other = map(spell_value, beside.arguments)
+    text = "?"
+    for i, ((step, is_turned), operand) in enumerate(zip(chain.steps, own, strict=True)):
+        inner = f"({text})" if i else text
+        text = f"{operand} {step} {inner}" if is_turned else f"{inner} {step} {operand}"
+    return f"{text} {chain.operator} {other}"
+
+
 def _spell_operands(operands: Sequence[Value]) -> str:
     spelled = " | ".join(map(spell_value, operands))
     return f"({spelled})" if len(operands) > 1 else spelled
@@ -341,6 +356,9 @@ def _spell_operands(operands: Sequence[Value]) -> str:
 def spell_derivation(derivation: Derived | PathFrom | Values, above: str) -> str:
     """Return what a node without a step stands for, below a node that is called so."""
     if isinstance(derivation, Values):
+        if derivation.chain is not None:
+            asked = _spell_chain(derivation.chain, derivation.operands)
+            return f"{derivation.kind.value}({asked})"
         return f"{derivation.kind.value}({_spell_operands(derivation.operands)})"
     return spell_operand(derivation, {".": above})
 

@@ -26,9 +26,9 @@ from broker.matching.likenesses import spell_likenesses
 from broker.matching.uses import Use
 from joins import ranges
 from templates.clause import TAKEN, WINDOW, Number, Place, Solution
-from templates.computed import LARGEST_SOLVED
 from xscl.functions import spell, to_double
 from xscl.path import Parameter
+from xscl.solving import LARGEST_SOLVED
 
 __all__ = ["Hits", "TupleReading"]
 

@@ -55,6 +55,10 @@ CONDITIONS: Sequence[tuple[str, Sequence[str]]] = (
     ("not(*[{} > 1]/c)", ("1", "2", "x")),
     ("*[count({}) < 2]/c", ("x", "y")),
     ("{} = c", ("x", "y", "1")),
+    ("{} > p * 2", ("1", "2", "5")),
+    ("3 - count(c) * {} <= p", ("0", "1", "x")),
+    ("{} * 2 - p = 1 + count(c)", ("1", "2", "x")),
+    ("2 div {} >= count(c) div p", ("0", "1", "2")),
 )
 """Conditions of a path, each with values for which it holds and others for which it does not."""
 

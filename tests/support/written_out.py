@@ -60,6 +60,12 @@ CONDITIONS = (
     "[c[contains(w, %w) or p[. = %w]]]",
     "[p != %m]",
     "[. != %w]",
+    "[p > @n * %m]",
+    "[p <= %m - @n]",
+    "[p * %m = @n + count(w)]",
+    "[%m div @n >= p]",
+    "[sum(p) - %m * @n < (count(w) - 1) div k]",
+    "[%m div @n <= count(w) div k]",
 )
 """With numbers, numbers that are no strings, and words."""
 

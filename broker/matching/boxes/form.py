@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 from broker.matching.boxes.index import LOOSE, Box
 from templates.clause import NONE_OF, OTHER_NUMBER, Clause, Formula, Number, Place, Solution, Test
-from templates.computed import LARGEST_SOLVED
 from xscl.disjunctions import DataForm, Disjunction
 from xscl.functions import to_double
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES
 from xscl.prefilters import spell_number
+from xscl.solving import LARGEST_SOLVED
 from xscl.texttests import NEGATED, TEXT_TESTS
 
 __all__ = ["BoundPlace", "Form", "box_of", "of_value"]

@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from broker.matching.boxes.columns import Doubles, Flags
 from templates.clause import ArithmeticStep
-from templates.computed import LARGEST_SOLVED
 from templates.elementnumbers import calculated
+from xscl.solving import LARGEST_SOLVED
 
 __all__ = ["are_moderate", "solve"]
 
