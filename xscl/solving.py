@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from xscl.numerals import spell_double
 
-__all__ = ["BESIDE", "LARGEST_SOLVED", "STEPS_MAX", "SolvedEnds", "Chain", "Solvable", "refutes"]
+__all__ = ["BESIDE", "LARGEST_SOLVED", "STEPS_MAX", "Chain", "Solvable", "SolvedEnds", "refutes"]
 
 BESIDE = "numbers beside"
 """The function whose values are the numbers of a node that are beside data: see `Chain.of`."""
