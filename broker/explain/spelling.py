@@ -58,6 +58,7 @@ from xscl.query import (
 from xscl.query import Call as DerivedCall
 from xscl.solving import Chain
 from xscl.texttests import TEXT_TESTS
+from xscl.xpath1numbers import NUMBER_OF_TEXT
 
 __all__ = [
     "ParameterNumber",
@@ -340,12 +341,20 @@ def _spell_chain(chain: Chain, operands: Sequence[Value]) -> str:
     """Return a comparison with data within arithmetic, which `?` stands for."""
     (beside,) = operands
     assert isinstance(beside, FunctionValue)
-    *own, other = map(spell_value, beside.arguments)
+    *own, other = map(_spell_number, beside.arguments)
     text = "?"
     for i, ((step, is_turned), operand) in enumerate(zip(chain.steps, own, strict=True)):
         inner = f"({text})" if i else text
         text = f"{operand} {step} {inner}" if is_turned else f"{inner} {step} {operand}"
     return f"{text} {chain.operator} {other}"
+
+
+def _spell_number(operand: Value) -> str:
+    match operand:
+        case XPathNumber(path, expression) if expression == NUMBER_OF_TEXT:
+            return spell_value(PathValue(path))
+    text = spell_value(operand)
+    return f"({text})" if " " in text else text
 
 
 def _spell_operands(operands: Sequence[Value]) -> str:

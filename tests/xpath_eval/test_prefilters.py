@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from functools import partial
+from itertools import product
 
 import pytest
 
 from xpath_eval.prefilters import AdmissionTest, Constants
 from xscl.functions import compare_literal, holds
-from xscl.path import Path, PathValue
-from xscl.prefilters import Prefilter
+from xscl.path import FunctionValue, Path, PathValue
+from xscl.prefilters import CHAINED, Prefilter
+from xscl.solving import BESIDE, Chain
 
 OPERAND = PathValue(Path(()))
 OPERATORS = (
@@ -124,3 +127,35 @@ def test_a_negated_one_is_let_through_where_a_word_is_not_and_with_two_words_eve
     assert constants.admission.covers("anything")
     test.follow(None)
     assert not test.holds(lambda _: [])
+
+
+def test_the_least_and_the_greatest_of_numbers_within_arithmetic_let_a_node_through() -> None:
+    chance = random.Random(1)
+    for operator in ("<", "<=", "=", ">", ">="):
+        chain = Chain((("*", False), ("+", False)), operator)
+        prefilter = Prefilter((FunctionValue(BESIDE, ()),), CHAINED, chain=chain)
+        constants, present = Constants.of(prefilter), [2.0]
+        constants.add(2.0)
+        test = AdmissionTest(prefilter)
+        for _ in range(60):
+            if len(present) > 1 and chance.random() < 0.5:
+                constants.remove(present.pop(chance.randrange(len(present))))
+            else:
+                present.append(chance.choice([-3.0, 0.0, 0.5, 2.0, 7.0]))
+                constants.add(present[-1])
+            test.follow(constants.admission)
+            assert all(constants.admission.covers(each) for each in present)
+            for numbers in product([-1.0, 0.0, 3.0, math.nan], [0.0, 1e-3], [-2.0, 1.0, 6.0]):
+                asked = chain.of(numbers)
+                wanted = asked is not None and any(map(asked.holds, present))
+                let_through = test.holds(partial(_numbers, numbers))
+                assert wanted <= let_through
+                if operator != "=" or len(set(present)) == 1:
+                    assert wanted == let_through
+        assert test.holds(partial(_numbers, (1e60, 0.0, 1.0))), "what is not solved is asked"
+        test.follow(None)
+        assert not test.holds(partial(_numbers, (1.0, 0.0, 1.0)))
+
+
+def _numbers(numbers: tuple[float, ...], _operand: object) -> tuple[float, ...]:
+    return numbers
