@@ -36,7 +36,7 @@ _DIGITS = 15
 def number_of_text(text: str) -> float:
     """Return the number that XPath 1.0 reads in a text; negative zero is one of its own.
 
-    >>> number_of_text("12"), number_of_text(" -0 "), number_of_text("1e")
+    >>> number_of_text("12"), number_of_text(" -0 "), number_of_text("x")
     (12.0, -0.0, nan)
     """
     if len(text) <= _DIGITS and text.isascii() and text.isdigit():
