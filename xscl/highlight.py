@@ -34,6 +34,7 @@ _SEQUENCES = (
     r"|LOSS|DELAY|WINDOW|HAVING|LIMIT|PER|BY|MATCH\s+(?:ANY|NEXT|PARTITION|STRICT)"
     r"|ON\s+MATCH|SET|DELETE|CREATE\s+TABLE|KEY|DISJOINT|COMPRESSED"
 )
+_BEFORE_BRACKETS = r"FROM|AND|OR|HAVING|SAME|NEXT_?|JOIN_?|BY_?|UNLESS|WHERE"
 _FUNCTIONS = sorted(
     DERIVING_FUNCTIONS
     | TERM_FUNCTIONS
@@ -84,7 +85,12 @@ class XsclLexer(RegexLexer):
                 bygroups(Keyword, Whitespace),
                 "constructor",
             ),
-            (r"(?i)\b(?:SAME|NEXT_?|JOIN_?|BY_?|UNLESS|WHERE)\b(?=\s*\()", Keyword),
+            (rf"(?i)\b(?:{_BEFORE_BRACKETS})\b(?=\s*\()", Keyword),
+            (
+                rf"(?i)(?<![/.@\w-])(AS)(\s+)({NAME}'*)",
+                bygroups(Keyword, Whitespace, Name.Variable),
+            ),
+            (r"(?<![/.@\w-])(?:then|else|div|mod)(?=\s+[\w$'\"(-])", Keyword),
             (rf"(?i)\b(?:{_CLAUSES})\b(?!\s*[:(])", Keyword),
             (rf"(?<![/.@\w-])(?:{_SEQUENCES})\b(?!\s*[:(/])", Keyword),
             *_PARTS,

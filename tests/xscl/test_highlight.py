@@ -76,6 +76,28 @@ def test_parts_of_a_sequence_have_their_kinds(kind: _TokenType, text: str) -> No
     assert (kind, text) in tokens(SEQUENCE)
 
 
+@pytest.mark.parametrize(
+    ("text", "kind", "word"),
+    [
+        ("SELECT x FROM (S//a->x | T->x)", Keyword, "FROM"),
+        ("SELECT <o>{x}</o>\nFROM (S//a->x | T->x)", Keyword, "FROM"),
+        ("S//a->x JOIN {x = y AND (x/n > 1 OR x/m > 1), 1 h} T->y", Keyword, "AND"),
+        ("S//a->x JOIN {x = y OR (x/n = y/n AND x/m = y/m), 1 h} T->y", Keyword, "OR"),
+        ("S//a->x WINDOW 1 h HAVING (count() > 1)", Keyword, "HAVING"),
+        ("S//a AS x JOIN {x = x, 1 h} T AS y", Name.Variable, "y"),
+        ("S->x WHERE if (x > 1) then x else 2 = 2", Keyword, "then"),
+        ("S->x WHERE if (x > 1) then x else 2 = 2", Keyword, "else"),
+        ("S->x WHERE x div (2 + 1) mod 3 = 1", Keyword, "div"),
+        ("S->x WHERE x div (2 + 1) mod 3 = 1", Keyword, "mod"),
+        ("S//div->x WHERE x/div = 1", Name, "div"),
+    ],
+)
+def test_a_word_has_its_kind_beside_brackets_and_names(
+    text: str, kind: _TokenType, word: str
+) -> None:
+    assert {each for each, found in tokens(text) if found == word} == {kind}
+
+
 @settings(max_examples=examples(25))
 @given(st.one_of(queries(), st.text(max_size=60)))
 def test_nothing_is_lost_and_nothing_is_an_error(text: str) -> None:

@@ -4,7 +4,9 @@
 export const RULES = {
   "root": [
     ["\\b(SELECT(?:\\s+DISJOINT)?)(\\s+)(?=<[\\p{L}\\p{N}_])", "imuy", ["k", "w"], ["constructor"]],
-    ["\\b(?:SAME|NEXT_?|JOIN_?|BY_?|UNLESS|WHERE)\\b(?=\\s*\\()", "imuy", "k", []],
+    ["\\b(?:FROM|AND|OR|HAVING|SAME|NEXT_?|JOIN_?|BY_?|UNLESS|WHERE)\\b(?=\\s*\\()", "imuy", "k", []],
+    ["(?<![/.@\\p{L}\\p{N}_\\-])(AS)(\\s+)([\\p{L}\\p{Nl}\\p{No}_](?:[\\p{L}\\p{N}_.\\u00b7]|-(?!>))*'*)", "imuy", ["k", "w", "nv"], []],
+    ["(?<![/.@\\p{L}\\p{N}_\\-])(?:then|else|div|mod)(?=\\s+[\\p{L}\\p{N}_$'\"(\\-])", "muy", "k", []],
     ["\\b(?:FOLLOWED\\s+BY_?|JOIN_?|SELECT|FROM|PUBLISH|DECLARE|DEFAULT|ELEMENT|NAMESPACE|AS|AND|OR|INF)\\b(?!\\s*[:(])", "imuy", "k", []],
     ["(?<![/.@\\p{L}\\p{N}_\\-])(?:NEXT_?|NOT\\s+FOLLOWED\\s+BY_?|NOT\\s+JOIN_?|UNLESS|WHILE|FOLD|THEN|WITHIN|WHERE|GRACE|CONFIDENCE|LOSS|DELAY|WINDOW|HAVING|LIMIT|PER|BY|MATCH\\s+(?:ANY|NEXT|PARTITION|STRICT)|ON\\s+MATCH|SET|DELETE|CREATE\\s+TABLE|KEY|DISJOINT|COMPRESSED)\\b(?!\\s*[:(/])", "muy", "k", []],
     ["\\s+", "muy", "w", []],
