@@ -368,8 +368,9 @@ class Clause:
     @property
     def has_holders(self) -> bool:
         """Whether it says whose an instance is that it joins."""
-        is_pair = len(self.sources) > 1 and not self.deciding
-        return (self.reads_common and not self.deciding) or (is_pair and bool(self.written))
+        if self.deciding:
+            return False
+        return self.reads_common or (len(self.sources) > 1 and bool(self.written))
 
     @property
     def written(self) -> tuple[Test, ...]:
@@ -384,8 +385,9 @@ class Clause:
     def plus_lookback(self, length: LongestSum) -> LongestSum:
         """Return a length, and added to it how far behind a tuple's end lies what decides it."""
         decided = self.query_class.decided
-        times = decided.decision.lookback if isinstance(decided, Decided) else 1
-        for _ in range(times):
+        if decided is None:  # as mostly
+            return length.plus(self.window_us)
+        for _ in range(decided.decision.lookback if isinstance(decided, Decided) else 1):
             length = length.plus(self.window_us)
         return length
 
@@ -398,11 +400,11 @@ class Clause:
 
     def __post_init__(self) -> None:
         read = [source.below for source in self.sources if source.below is not None]
-        retentions_us = (source.retention_us for source in self.sources)
-        reach = LongestSum.of((each.reach for each in (*read, *self.deciding)), *retentions_us)
+        retentions_us = [source.retention_us for source in self.sources]
+        reach = LongestSum.of([each.reach for each in (*read, *self.deciding)], *retentions_us)
         is_block = len(self.sources) == 1 and not self.deciding
         self.reach = reach if is_block else self.plus_lookback(reach)
-        self.reads_common = any(each.is_common for each in read)
+        self.reads_common = bool(read) and any(each.is_common for each in read)
 
     def hand_on(
         self,
@@ -473,8 +475,11 @@ class Alternative:
         above: dict[str, LongestSum] = {self.root.stream: NO_LENGTH}
         for clause in reversed(self.clauses):
             below = [source.below for source in clause.sources if source.below is not None]
+            read = (*below, *clause.deciding)
+            if not read:
+                continue
             own = clause.plus_lookback(above[clause.stream])
-            for each in (*below, *clause.deciding):
+            for each in read:
                 others = above.get(each.stream)
                 above[each.stream] = own if others is None else LongestSum.of([others, own])
         of_clauses = tuple((clause, above[clause.stream]) for clause in self.clauses)

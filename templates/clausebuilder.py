@@ -80,7 +80,7 @@ class ClauseBuilder:
         self._split_tests(has_words)
         if self._others or disjunct.similarity_joins:
             self._split_numbers()
-        for s, i in [*[ref for ref, _ in self._tested], *[ref for ref, *_ in self._numbers]]:
+        for s, i in (*[ref for ref, _ in self._tested], *[ref for ref, *_ in self._numbers]):
             if self._below[s] is None:
                 sides[s].nodes[i] = (sides[s].nodes[i][0], True)
         self._place: Mapping[NodeRef, int] = {}

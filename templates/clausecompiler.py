@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import ClassVar, Protocol
 
 from templates.clause import (
@@ -116,35 +116,24 @@ class Compiler:
         self.texts = {n for n, kind in self.query.parameters if kind not in ("number", "duration")}
         self._read: dict[int, ReadTerms] = {}
         self._sharing = self._sharing_block() if self.shares else None
-        # The root hands nothing on, so of its alternatives nobody counts the tuples.
-        inner = [each for each in self.query.operators() if each is not self.query.root]
-        self.has_choices = self.is_open and any(len(each.disjuncts) > 1 for each in inner)
         self.look_at([o for disjunct in self.choice.values() for o in self.read(disjunct).operands])
+
+    @cached_property
+    def has_choices(self) -> bool:
+        """Whether operators that hand on their tuples have alternatives."""
+        # The root hands nothing on, so of its alternatives nobody counts the tuples.
+        inner = (each for each in self.query.operators() if each is not self.query.root)
+        return self.is_open and any(len(each.disjuncts) > 1 for each in inner)
 
     def look_at(self, asked: Iterable[Operand]) -> None:
         """Compile for predicates with these operands, and for what is shown."""
         variables, others = variables_apart(asked)
-        # In the order of the text, so that patterns are the same in each process.
-        terms = dict.fromkeys(each for operand in others for each in operand_terms(operand))
         self.compared = {*variables}
-        self.compared.update(each.variable for each in terms if isinstance(each, VariableValue))
-        self.derived: dict[str, Call | PathFrom | ValuesFrom] = {
-            term(d): d for o in others if isinstance(d := as_derived(o), Call)
-        }
-        self.derived |= {
-            term(each): each for each in terms if isinstance(each, (PathFrom, ValuesFrom))
-        }
-        calls = [each for each in terms if isinstance(each, Call)]
-        self.derived |= {term(each): each for each in calls if each.function == REVISION}
-        self.instants = {term(each): each for each in calls if each.function in INSTANTS}
+        self.derived: dict[str, Call | PathFrom | ValuesFrom] = {}
+        self.instants: dict[str, Call] = {}
         self.block_of_term = self.block_of
-        if made := {**self.instants, **self.derived}:
-            self.block_of_term = self.block_of | {
-                name: self.block_of[variable]
-                for name, each in made.items()
-                for variable in operand_variables(each)
-                if variable in self.block_of
-            }
+        if others:
+            self._look_at_terms(others)
         self.shown = frozenset(self.visible())
         self.needed = self.compared | self.shown
         self._needed_of: dict[int, set[str]] = {}
@@ -152,6 +141,25 @@ class Compiler:
             self._needed_of.setdefault(self.block_of[name], set()).add(name)
         self.dropped = {
             v.name for v in self.query.variables if v.name not in self.needed and v.is_path
+        }
+
+    def _look_at_terms(self, others: Iterable[Operand]) -> None:
+        """Note what operands that are no variables read."""
+        # In the order of the text, so that patterns are the same in each process.
+        terms = dict.fromkeys(each for operand in others for each in operand_terms(operand))
+        self.compared.update(each.variable for each in terms if isinstance(each, VariableValue))
+        self.derived |= {term(d): d for o in others if isinstance(d := as_derived(o), Call)}
+        self.derived |= {
+            term(each): each for each in terms if isinstance(each, (PathFrom, ValuesFrom))
+        }
+        calls = [each for each in terms if isinstance(each, Call)]
+        self.derived |= {term(each): each for each in calls if each.function == REVISION}
+        self.instants |= {term(each): each for each in calls if each.function in INSTANTS}
+        self.block_of_term = self.block_of | {
+            name: self.block_of[variable]
+            for name, each in {**self.instants, **self.derived}.items()
+            for variable in operand_variables(each)
+            if variable in self.block_of
         }
 
     def compile(self) -> Alternative:
@@ -202,11 +210,13 @@ class Compiler:
         It is one that the root joins, else one that an operator below it does.  Of several it is
         the one that asks for more documents: of what differs in two, most pairs would be nobody's.
         """
+        breadths = [breadth_of_constants(block.path) for block in self.query.blocks]
+        if not any(breadths):  # as mostly
+            return None
         level: list[PlainNode] = [self.query.root]
         while level:
             read = [block for node in level for block in self._blocks_with_data(node)]
-            breadths = {b: breadth_of_constants(self.query.blocks[b].path) for b in read}
-            best = max(breadths, key=breadths.__getitem__, default=None)
+            best = max(read, key=breadths.__getitem__, default=None)
             if best is not None and breadths[best]:
                 return best
             level = [each for node in level for each in _operands(node) if each is not node]
@@ -239,8 +249,8 @@ class Compiler:
 
     def tuples(self, node: PlainNode, needed: frozenset[str]) -> Clause:
         """Compile a node whose tuples are handed on with the terms that are needed of it."""
-        blocks = set(blocks_of(node))
-        needed_here = frozenset(t for t in needed if self.block(t) in blocks)
+        blocks, block_of = {*blocks_of(node)}, self.block_of_term
+        needed_here = frozenset([t for t in needed if block_of[t] in blocks])
         below = self.clause(node, needed_here)
         self._give_stream(node, below)
         return below
@@ -297,21 +307,23 @@ class Compiler:
         ids = self.catalog.add(pattern)
         of_term = self.block_of_term
         kept = {t for t in needed if of_term[t] == block}
-        side = Side(self._source(block, kept), ids, [], {}, [])
+        nodes: list[tuple[int, bool]] = []
+        node_of: dict[str, int] = {}
+        side = Side(self._source(block, kept), ids, nodes, node_of, [])
         for i, (variable, node) in enumerate(zip(ids, pattern.nodes, strict=True)):
             is_kept = is_compared = bool(node.tests)
             for name in node.terms:
-                side.node_of[name] = i
+                node_of[name] = i
                 is_kept |= name in kept
                 is_compared |= name in self.compared or name in self.derived
-            side.nodes.append((node.parent, is_kept))
+            nodes.append((node.parent, is_kept))
             if is_compared:
                 self.valued.append(variable)
             if node.tests:
                 side.tests += [(i, test) for test in node.tests]
             if node.admitted:
                 self.admitted += [(variable, each) for each in node.admitted]
-            if isinstance(node.derivation, Values):
+            if node.derivation is not None and isinstance(node.derivation, Values):
                 side.values.add(i)
         return side
 
@@ -353,21 +365,18 @@ class Compiler:
     def _want(self, query_class: QueryClass, sides: list[Side]) -> None:
         """Ask the catalog for the template's edges on the sides that are blocks."""
         template, variables = query_class.template, query_class.row.variables
-        parents = set(template.parents)
-        for i, parent in enumerate(template.parents):
-            side = 0 if i < template.left_size else 1
-            if sides[side].source.block is None:
-                continue
-            if parent >= 0:
-                self.edges.append((variables[parent], variables[i]))
-            elif i not in parents:
-                self.edges.append((variables[i], variables[i]))
+        are_blocks = [side.source.block is not None for side in sides]
+        self.edges += [
+            (variables[above], variables[i])
+            for above, i in template.edges
+            if are_blocks[i >= template.left_size]
+        ]
 
     def _give_stream(self, node: PlainNode, clause: Clause) -> None:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
         tested: tuple[Place | Number, ...] = ()
         is_common = self.is_common(clause)
-        if self.query.parameters or self.has_choices or is_common:
+        if is_common or self.query.parameters or self.has_choices:
             tested = tuple(dict.fromkeys([*places_tested(clause), SPAN]))
         owner = self._owner_of_all() if is_common else self._owner(node)
         has_data = not ((self.is_open or is_common) and tested)
@@ -375,13 +384,13 @@ class Compiler:
         pattern = TuplePattern(stream, (*clause.carried, *terms_tested(tested)))
         self.patterns.append(pattern)
         words = [test for test in clause.box if test.looks_in_texts]
-        has_several = self.has_choices or any(test.is_given for test in words)
+        has_several = any(test.is_given for test in words) or (bool(words) and self.has_choices)
         clause.hand_on(
             stream,
             self.catalog.add(pattern),
             tested,
             is_common=is_common,
-            has_several_words=bool(words) and has_several,
+            has_several_words=has_several,
         )
 
     def is_common(self, clause: Clause) -> bool:

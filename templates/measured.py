@@ -32,7 +32,7 @@ SMALLEST = sys.float_info.min
 
 def in_text(below: Sequence[Clause | None], own: Disjunct) -> tuple[SimilarityJoin, ...]:
     """Return the similarity joins of an operator and of the clauses of its operands, in order."""
-    if not own.similarity_joins and not any(each and each.similar for each in below):
+    if not own.similarity_joins and not [each for each in below if each and each.similar]:
         return ()
     first, *others = [() if each is None else each.similar for each in below]
     return tuple(dict.fromkeys((*first, *own.similarity_joins, *(j for o in others for j in o))))

@@ -249,23 +249,22 @@ def _plain_nodes(node: PlainNode) -> Iterator[PlainNode]:
 
 def blocks_of(node: PlainNode) -> Iterator[int]:
     """Yield the blocks of a node's tuples, in order."""
-    match node:
-        case int():
-            yield node
-        case Ordered(operands=operands):
-            for each in operands:
-                yield from blocks_of(each)
-        case Operator(left=left, right=right):
-            yield from blocks_of(left)
-            yield from blocks_of(right)
-        case Repeated(operand=operand, unit=unit):
-            if operand is not None:
-                yield from blocks_of(operand)
-            yield unit.first
-        case Chained(steps=steps):
-            yield from (step.block for step in steps)
-        case Kept(node=inner) | From(node=inner):
-            yield from blocks_of(inner)
+    pending = [node]
+    while pending:
+        match pending.pop():
+            case int(block):
+                yield block
+            case Operator(left=left, right=right):
+                pending += (right, left)
+            case Ordered(operands=operands):
+                pending += reversed(operands)
+            case Repeated(operand=operand, unit=unit):
+                pending.append(unit.first)
+                pending += () if operand is None else (operand,)
+            case Chained(steps=steps):
+                yield from (step.block for step in steps)
+            case Kept(node=inner) | From(node=inner):
+                pending.append(inner)
 
 
 def operators_of(root: PlainNode) -> Iterator[Operator]:

@@ -42,10 +42,11 @@ class SimilarPair(NamedTuple):
     is_turned: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class QueryClass:
     """The common part of queries that differ only in window, constants, SELECT and subscriber.
 
+    No field changes: to say so to Python would cost more than all else that makes one.
     It is a template, its row, whether the operator is symmetric (JOIN), and the stratum that the
     operator belongs to.  A class whose tuples are decided says so: they are then no join.  Of a
     class without a value join, `similar` are the similarity joins, in the order of the text: it is
@@ -65,7 +66,7 @@ class QueryClass:
     def __post_init__(self) -> None:
         # Each use of a class looks it up, and it is large.
         own = (self.template, self.row, self.is_symmetric, self.stratum)
-        object.__setattr__(self, "_hash", hash((own, self.decided, self.similar, self.apart)))
+        self._hash = hash((own, self.decided, self.similar, self.apart))
 
     def __hash__(self) -> int:
         return self._hash
@@ -99,8 +100,8 @@ class QueryClass:
         """
         variables, size = self.row.variables, self.template.left_size
         if joins := self.template.value_joins:
-            left, right = ([variables[i] for i in ends] for ends in zip(*joins, strict=True))
-            return frozenset(left), frozenset(right)
+            left, right = zip(*joins, strict=True)
+            return frozenset([variables[i] for i in left]), frozenset([variables[i] for i in right])
         return frozenset(variables[:size]), frozenset(variables[size:])
 
     def sides(self) -> set[frozenset[int]]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -47,7 +47,8 @@ class Template:
 
     `parents[i]` is the meta-variable above meta-variable `i`, or -1; the first `left_size` are
     the left side.  `value_joins` and `residuals` name meta-variables by index, from 0.  Templates
-    that differ in `apart` alone are kept from being one: their minors are isomorphic.
+    that differ in `apart` alone are kept from being one: their minors are isomorphic.  `edges` are
+    the pairs of a meta-variable and the one above it, and of one that stands alone and itself.
     """
 
     parents: tuple[int, ...]
@@ -55,6 +56,14 @@ class Template:
     value_joins: tuple[tuple[int, int], ...]
     residuals: tuple[ResidualForm, ...] = ()
     apart: tuple[int | str, ...] = ()
+    edges: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        above = set(self.parents)
+        found = [
+            (i if p < 0 else p, i) for i, p in enumerate(self.parents) if p >= 0 or i not in above
+        ]
+        object.__setattr__(self, "edges", tuple(found))
 
     @property
     def size(self) -> int:

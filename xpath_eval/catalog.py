@@ -121,7 +121,7 @@ class Numbering:
         self._next = 0
         self._steps: dict[tuple[object, ...], _Step] = {}
         # Nodes that many patterns have are one object, which is kept so that no other has its id.
-        self._by_node: dict[int, tuple[PatternNode, _Step]] = {}
+        self.by_node: dict[int, tuple[PatternNode, _Step]] = {}
         self._lock = Lock()
 
     def number(self, key: tuple[object, ...]) -> int:
@@ -144,13 +144,13 @@ class Numbering:
 
     def step(self, node: PatternNode) -> _Step:
         """Return what a node has in common with all that have an equal step."""
-        known = self._by_node.get(id(node))
+        known = self.by_node.get(id(node))
         if known is not None:
             return known[1]
         step = self._step(node)
-        if len(self._by_node) >= _NODES_KEPT:
-            self._by_node.clear()
-        self._by_node[id(node)] = node, step
+        if len(self.by_node) >= _NODES_KEPT:
+            self.by_node.clear()
+        self.by_node[id(node)] = node, step
         return step
 
     def _step(self, node: PatternNode) -> _Step:
@@ -199,10 +199,11 @@ class PatternCatalog:
             return self._add_tuples(pattern)
         root = self._use(DOCUMENT, pattern.stream, None)
         variables: list[int] = []
-        ids, uses, step_of = self._ids, self._uses, self.numbering.step
+        ids, uses, names, numbering = self._ids, self._uses, self.names, self.numbering
         for node in pattern.nodes:
             parent = root if node.parent == DOCUMENT else variables[node.parent]
-            step = step_of(node)
+            of_node = numbering.by_node.get(id(node))
+            step = numbering.step(node) if of_node is None else of_node[1]
             known = ids.get((parent, step.number))
             if known is None:
                 variable = self._use(parent, pattern.stream, step)
@@ -210,8 +211,8 @@ class PatternCatalog:
                 variable = known
                 uses[variable] += 1
             variables.append(variable)
-            if node.terms:
-                self.names.setdefault(variable, node.terms[0])
+            if node.terms and variable not in names:
+                names[variable] = node.terms[0]
             for prefilter, constant in node.admitted:
                 constants = self._admitted.get((variable, prefilter))
                 if constants is None:

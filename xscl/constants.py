@@ -182,7 +182,7 @@ def exclude_constants(path: Path) -> bool:
 
 def _prefilters(path: Path) -> Iterator[Prefilter]:
     for step in path.steps:
-        for predicate in conjuncts(step.predicates):
+        for predicate in conjuncts(step.predicates) if step.predicates else ():
             if (admitted := admitted_constant(predicate)) is not None:
                 yield admitted[0]
 

@@ -235,16 +235,17 @@ def documents_of(node: Node) -> int:
 
 def units_of(node: Node) -> Iterator[tuple[int, ...]]:
     """Yield the blocks of each unit of a node's tuples in order, where nothing is repeated."""
-    match node:
-        case int():
-            yield (node,)
-        case Unit(alternatives):
-            yield alternatives
-        case Absence(operand=operand):
-            yield from units_of(operand)
-        case _:
-            for child in children(node):
-                yield from units_of(child)
+    pending = [node]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, int):
+            yield (each,)
+        elif isinstance(each, Unit):
+            yield each.alternatives
+        elif isinstance(each, Absence):
+            pending.append(each.operand)
+        else:
+            pending += reversed(children(each))
 
 
 def blocks_below(node: Node) -> Iterator[int]:

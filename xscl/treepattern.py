@@ -76,7 +76,7 @@ def tree_pattern(
     """
     derived = tuple(derived)
     shown = frozenset(needed) | {block.root}
-    wanted = shown | {term_variable(call) for _, call in derived}
+    wanted = shown.union([term_variable(call) for _, call in derived])
     builder = _Builder(wanted, shown, frozenset(texts), shares_constants)
     builder.add_path(DOCUMENT, without_predicates(block.path, frozenset(dropped)))
     for name, path in block.keys:
@@ -231,7 +231,10 @@ class _Builder:
                 self.nodes[index].admitted += split.admitted
                 self.nodes[index].given += split.given
             for branch in split.branches:
-                self._add_branch(index, branch)
+                if isinstance(branch, Exists):
+                    self.add_path(index, branch.path)
+                else:
+                    self._add_compared(index, branch)
         return index
 
     def _refine(self, index: int, filters: tuple[Condition, ...]) -> int:
@@ -256,10 +259,8 @@ class _Builder:
             node = self.nodes[index]
             node.tests = tuple(dict.fromkeys((*node.tests, *tests)))
 
-    def _add_branch(self, index: int, branch: Condition) -> None:
+    def _add_compared(self, index: int, branch: Condition) -> None:
         match branch:
-            case Exists(path):
-                self.add_path(index, path)
             case Comparison(PathValue(path)) | StringTest(value=PathValue(path)):
                 test = self._test(branch)
                 assert test is not None
@@ -274,6 +275,9 @@ class _Builder:
 
     def split(self, step: Step, *, shares_constants: bool) -> _Split:
         """Return the parts of a step that has predicates; no data without `shares_constants`."""
+        paths = [p for p in step.predicates if isinstance(p, Exists) and self._binds(p.path)]
+        if len(paths) == len(step.predicates):  # as mostly
+            return _Split(branches=step.predicates)
         predicates = tuple(conjuncts(step.predicates))
         counting = 0
         for i, predicate in enumerate(predicates, 1):

@@ -67,7 +67,7 @@ class PlainClasses:
     def add(self, use: Use, group: UseGroup | None, times: int = 1) -> None:
         """Add a use of a class, and its group if it has one; without one, so many alike."""
         if group is None or not _is_plain(use.clause):
-            self._others[use.query_class] += times
+            self._others[use.query_class] = self._others.get(use.query_class, 0) + times
         else:
             self._groups.setdefault(use.query_class, Counter())[group] += 1
 

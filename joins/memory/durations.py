@@ -26,13 +26,13 @@ class Largest(Generic[N]):
     To add one costs the same however many there are, to remove one the logarithm of how many
     different ones there are: in a heap, which is made when the largest goes for the first time.
     There are several of these for each query, and mostly one number is asked for: then it stands
-    alone.
+    alone.  `any_largest` is the largest number, None where there is none.
     """
 
-    __slots__ = ("_counts", "_heap", "_largest", "_times")
+    __slots__ = ("_counts", "_heap", "_times", "any_largest")
 
     def __init__(self) -> None:
-        self._largest: N | None = None
+        self.any_largest: N | None = None
         self._times = 0
         self._counts: dict[N, int] | None = None
         self._heap: list[N] | None = None  # negated; of numbers nobody asks for any more, too
@@ -42,37 +42,32 @@ class Largest(Generic[N]):
 
     def __contains__(self, number: object) -> bool:
         if self._counts is None:
-            return self._times > 0 and number == self._largest
+            return self._times > 0 and number == self.any_largest
         return number in self._counts
 
     @property
     def largest(self) -> N:
         """The largest number; there must be one."""
-        assert self._largest is not None
-        return self._largest
-
-    @property
-    def any_largest(self) -> N | None:
-        """The largest number, None where there is none."""
-        return self._largest
+        assert self.any_largest is not None
+        return self.any_largest
 
     def add(self, number: N, times: int = 1) -> None:
         """Ask for a number, so many times."""
         counts = self._counts
         if counts is None:
-            if not self._times or number == self._largest:
-                self._largest, self._times = number, self._times + times
+            if not self._times or number == self.any_largest:
+                self.any_largest, self._times = number, self._times + times
                 return
-            assert self._largest is not None
-            counts = self._counts = {self._largest: self._times}
+            assert self.any_largest is not None
+            counts = self._counts = {self.any_largest: self._times}
         before = counts.get(number, 0)
         counts[number] = before + times
         if before:
             return
         if self._heap is not None:
             heappush(self._heap, -number)
-        if self._largest is None or number > self._largest:
-            self._largest = number
+        if self.any_largest is None or number > self.any_largest:
+            self.any_largest = number
 
     def remove(self, number: N, times: int = 1) -> None:
         """Undo so many of what `add` did."""
@@ -80,19 +75,19 @@ class Largest(Generic[N]):
         if counts is None:
             self._times -= times
             if not self._times:
-                self._largest = None
+                self.any_largest = None
             return
         counts[number] -= times
         if counts[number]:
             return
         del counts[number]
         heap = self._heap
-        if number == self._largest:
+        if number == self.any_largest:
             if heap is None:
                 heap = self._heap = _heap_of(counts)
             while heap and -heap[0] not in counts:
                 heappop(heap)
-            self._largest = -heap[0] if heap else None
+            self.any_largest = -heap[0] if heap else None
         if heap is not None and len(heap) > 2 * len(counts) + _SPARE:
             self._heap = _heap_of(counts)
 

@@ -76,7 +76,7 @@ class Forms:
                     for place, operator in form.sought
                 ]
             self._changed.add(query_class)
-        self._clauses[number] += 1
+        self._clauses[number] = self._clauses.get(number, 0) + 1
         known = self._known[query_class, clause] = _Known(number, form)
         return known
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import NamedTuple
 
 import numpy as np
@@ -151,12 +152,14 @@ class BoxIndex:
 
     def add(self, form: int, boxes: Sequence[Box]) -> Sequence[int]:
         """Add boxes of a form; return their numbers."""
-        again = [self._free.pop() for _ in range(min(len(boxes), len(self._free)))]
-        first, self._next = self._next, self._next + len(boxes) - len(again)
-        numbers = [*again, *range(first, self._next)]
-        self._alive += len(boxes)
+        count = len(boxes)
+        numbers = [self._free.pop() for _ in range(min(count, len(self._free)))]
+        first = self._next
+        self._next += count - len(numbers)
+        numbers += range(first, self._next)
+        self._alive += count
         for number, box in zip(numbers, boxes, strict=True):
-            if not box.bounds or all(bound == bound for bound in box.bounds):
+            if not any(map(isnan, box.bounds)):
                 self._waiting[number] = form, box
         if len(self._waiting) >= self._waiting_max:
             self._write_waiting()

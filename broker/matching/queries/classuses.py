@@ -122,14 +122,12 @@ class ClassUses:
                     use.query_class = number
             for retention_us, times in _retentions(uses):
                 self._retentions.add(retention_us, times)
-            for asked, given in ((self._kept, _kept(uses)), (self._lengths, _lengths(uses))):
-                for member, time_us, times in given:
-                    asked.setdefault(member, Durations()).add(time_us, times)
-            self._add(uses)
-
-    def _add(self, uses: Sequence[Use]) -> None:
-        for alike in _together(uses, attrgetter("query_class")):
-            self._fan_out.add(alike)
+            for member, kept_us, times in _kept(uses):
+                _durations(self._kept, member).add(kept_us, times)
+            for member, length_us, times in _lengths(uses):
+                _durations(self._lengths, member).add(length_us, times)
+            for alike in _together(uses, attrgetter("query_class")):
+                self._fan_out.add(alike)
 
     def leave(self, uses: Sequence[Use]) -> None:
         """Undo one `enter` for each of some uses."""
@@ -158,6 +156,14 @@ class ClassUses:
         if len(uses) > 1 and (self._without or uses[0].least):
             return ([use] for use in uses)
         return _together(uses, _in_the_join)
+
+
+def _durations(by_member: dict[int, Durations], member: int) -> Durations:
+    """Return the durations of a member, which has none at first."""
+    found = by_member.get(member)
+    if found is None:
+        found = by_member[member] = Durations()
+    return found
 
 
 def _together(uses: Sequence[Use], key: Callable[[Use], object]) -> Iterable[Sequence[Use]]:
