@@ -29,6 +29,8 @@ and the runs of `+` beside them (`docs/repetition.md`):
     runrows     runs as instances of the join
     runevaluations
                 what finds the runs of a decision: which of several does it
+    rowreaders  who takes which rows: as columns, one by one, or later
+    deferred    rows that wait for who cannot find anything yet
     awake       who of these has something to decide in a batch
     repetitions all of them, by class
 

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from joins.budget.limits import RunLimits
 from joins.budget.pairs import Overrun
 from joins.classes import UseKind
 from joins.engines import Processor
-from joins.memory.instance import read_instances
 from joins.memory.shapes import tuple_edges
-from joins.memory.slots import Ints
 from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.sequences.awake import Awake
 from joins.sequences.batch import DecidingBatch
 from joins.sequences.counting.found import EndsInOrder, FoundGraph
-from joins.sequences.lockstep.batchrows import BatchRows
 from joins.sequences.lockstep.columnchains import ColumnChainEvaluation
 from joins.sequences.lockstep.compilation import LOOPS
 from joins.sequences.lockstep.runtable import RunTable
 from joins.sequences.repeated.elements import UnitElements
 from joins.sequences.repeated.runs import RunEvaluation
 from joins.sequences.repeated.shared import SharedSides
+from joins.sequences.rowreaders import RowReaders
 from joins.sequences.runends import CountedEnds, is_plain_end
 from joins.sequences.runevaluations import (
     AnyDecision,
@@ -46,19 +43,6 @@ from templates.runchains import in_columns
 __all__ = ["Repetitions"]
 
 
-def _some(instances: pa.Table, rows: Ints) -> pa.Table:
-    """Return some rows in order: as they stand, where they stand together."""
-    if rows[-1] - rows[0] + 1 == len(rows):
-        return instances.slice(rows[0], len(rows))
-    return instances.take(pa.array(rows))
-
-
-def _of(numbers: Ints, some: Iterable[int]) -> Ints:
-    """Return the places of some numbers."""
-    places: Ints = np.flatnonzero(np.isin(numbers, list(some)))
-    return places
-
-
 class Repetitions:
     """Classes of runs by number, over a join that keeps what they are made of."""
 
@@ -76,12 +60,11 @@ class Repetitions:
         self._tables: list[RunTable] = []
         self._leaving: list[AnyDecision] = []
         self._sides = SharedSides(limits)
-        self._read_by: dict[str, list[RowEvaluation]] = {}
-        self._read_by_columns: dict[str, list[RunTable | CountedEvaluation]] = {}
         # The classes of each stratum: of tables, by statement, and the others.
         self._of_tables: dict[int, dict[RunTable, dict[int, list[int]]]] = {}
         self._beside: dict[int, dict[RowEvaluation, list[int]]] = {}
         self._awake: Awake[RowEvaluation | RunTable] = Awake()
+        self._readers = RowReaders(self._awake, self._sides, lateness_us, limits)
         self._over: set[RowEvaluation | RunTable] = set()
         self._are_asked = False
         self._last_identity = 0
@@ -137,6 +120,7 @@ class Repetitions:
         elif gone is not None:
             self._awake.leave(gone)
             self._over.discard(gone)
+            self._readers.leave(gone)
             if isinstance(gone, RunEvaluation):
                 gone.leave()
 
@@ -166,18 +150,11 @@ class Repetitions:
             if table not in self._tables:
                 self._awake.leave(table)
                 self._over.discard(table)
-        self._read_by, self._read_by_columns = {}, {}
+        one_by_one: list[RowEvaluation] = []
         for evaluation in self._evaluations.values():
-            if isinstance(evaluation, ColumnChainEvaluation):
-                continue
-            for stream in evaluation.streams:
-                if isinstance(evaluation, CountedEvaluation) and evaluation.takes_columns:
-                    self._read_by_columns.setdefault(stream, []).append(evaluation)
-                else:
-                    self._read_by.setdefault(stream, []).append(evaluation)
-        for table in self._tables:
-            for stream in table.streams:
-                self._read_by_columns.setdefault(stream, []).append(table)
+            if not isinstance(evaluation, ColumnChainEvaluation):
+                one_by_one.append(evaluation)
+        self._readers.follow(one_by_one, self._tables)
         self._beside, self._of_tables, self._are_asked = {}, {}, True
         strata: dict[UnitElements, int] = {}
         for stratum, numbers in self._of_strata.items():
@@ -231,6 +208,7 @@ class Repetitions:
         """Forget how to find out what counted runs of the last batch are made of."""
         self._documents.clear()
         self._awake.begin_batch()
+        self._readers.begin_batch()
         self._sides.begin_batch()
 
     def documents_of(self, number: int) -> Documents | None:
@@ -239,33 +217,8 @@ class Repetitions:
 
     def absorb(self, instances: pa.Table, first: int) -> None:
         """Take instances, numbered from `first` on, as elements and as what stands before."""
-        if not self._evaluations:
-            return
-        streams = instances.column("stream").combine_chunks().dictionary_encode()
-        names, of_row = streams.dictionary.to_pylist(), streams.indices.to_numpy()
-        read: dict[RunTable | CountedEvaluation, list[int]] = {}
-        of_tables: set[int] = set()
-        for i, name in enumerate(names):
-            for reader in self._read_by_columns.get(name, ()):
-                read.setdefault(reader, []).append(i)
-                if isinstance(reader, RunTable):
-                    of_tables.add(i)
-        if of_tables:
-            shared = BatchRows(_some(instances, _of(of_row, of_tables)))
-        for reader, own in read.items():
-            self._awake.wake(reader)
-            if isinstance(reader, RunTable):
-                reader.absorb(shared)
-            else:
-                reader.absorb(_some(instances, _of(of_row, own)))
-        is_read = [name in self._read_by or self._sides.reads(name) for name in names]
-        rows = np.flatnonzero(np.array(is_read, np.bool_)[of_row])
-        if len(rows):
-            for row in read_instances(_some(instances, rows), (first + rows).tolist()):
-                for evaluation in self._read_by.get(row.stream, ()):
-                    evaluation.add(row.stream, row)
-                    self._awake.wake(evaluation)
-                self._sides.add(row.stream, row)
+        if self._evaluations:
+            self._readers.absorb(instances, first)
 
     def tables(self, stratum: int, batch: DecidingBatch) -> Iterator[TupleTable]:
         """Yield the tuples of classes that are found in a stratum; their runs become instances."""
@@ -416,3 +369,4 @@ class Repetitions:
         for each in self._awake.decided:
             each.evict(horizon_us)
         self._sides.evict(horizon_us)
+        self._readers.rest(horizon_us)

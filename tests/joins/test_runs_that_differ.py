@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 from itertools import product
+from typing import Any
 
 import pytest
 from support.examples import some
@@ -16,10 +18,13 @@ from support.runners import lines, run_engine, run_oracle
 
 from broker.matching.limits import MatchingLimits
 from joins.budget.limits import RunLimits
+from joins.sequences.deferred import Deferred, DeferredRows
 from joins.sequences.lockstep.runtable import RunTable
 from joins.sequences.repeated.runs import RunEvaluation
+from joins.sequences.rowreaders import RowReaders
 
 WORDS = "abcde"
+RARE = "abcdefghijklmnopqrst"
 TEXTS = [
     "S//i->a FOLLOWED BY {a/n = b/l, 6 s} S//i[contains(t, '%s')]->b+",
     "S//i->a FOLLOWED BY {, 6 s} S//i[contains(t, '%s')]->b+ {b/l = prev(b/l)} WITHIN 9 s",
@@ -41,21 +46,40 @@ TEXTS = [
     "S//i[contains(t, '%s')]->a FOLLOWED BY S//i->b FOLLOWED BY S//i->c WITHIN 9 s"
     " SAME (//l = $l) MATCH PARTITION GRACE 0 s",
 ]
+# Their rows wait while a step has none.
+COUNTING = " WINDOW 5 s HAVING count() > 0 GRACE 2 s"
+DEFERRED = [
+    "S//i[contains(t, '%s')]->a FOLLOWED BY S//i->b FOLLOWED BY S//i->c WITHIN 9 s MATCH ANY",
+    "S//i->a FOLLOWED BY {a/n = b/l, 6 s} S//i[contains(t, '%s')]->b FOLLOWED BY {, 4 s} S//j->c"
+    " MATCH ANY",
+    "S//i->a FOLLOWED BY {, 4 s} S//i->b+ {b/l >= sum(b/l)} FOLLOWED BY {, 4 s}"
+    " S//i[contains(t, '%s')]->c MATCH ANY",
+    "S//i[contains(t, '%s')]->a FOLLOWED BY S//i->b FOLLOWED BY S//i->c WITHIN 5 s MATCH ANY"
+    + COUNTING,
+    "S//i->a FOLLOWED BY {a/n = b/l, 4 s} S//i[contains(t, '%s')]->b FOLLOWED BY {, 4 s} S//i->c"
+    " MATCH ANY" + COUNTING,
+    "S//i->a FOLLOWED BY {, 3 s} S//i[contains(t, '%s')]->b+" + COUNTING,
+    "S//i[contains(t, '%s')]->a FOLLOWED BY {a/n = b/l, 4 s} S//i->b+" + COUNTING,
+    "SELECT COMPRESSED FROM S//i[contains(t, '%s')]->a FOLLOWED BY {b/l >= a/n, 4 s} S//i->b+"
+    " GRACE 1 s",
+]
 
 
-def case_of(texts: list[str], seed: int, first: int = 0) -> Case:
+def case_of(
+    texts: list[str], seed: int, first: int = 0, words: str = WORDS, count: int = 24
+) -> Case:
     """Return a case of statements over documents with some of the words, a third of them late.
 
     The statements are numbered from the first one's number on.
     """
     chance = random.Random(seed)
     documents, now = [], 20
-    for number in range(1, 25):
+    for number in range(1, count + 1):
         now += chance.choice([0, 1, 1, 2, 5])
         at = now - chance.choice([0, 0, 4, 8])
-        words = " ".join(chance.sample(WORDS, chance.choice([1, 1, 2])))
+        said = " ".join(chance.sample(words, chance.choice([1, 1, 2])))
         name, values = chance.choice("iiiiiij"), chance.choices("012", k=2)
-        xml = f"<{name}><l>{values[0]}</l><n>{values[1]}</n><t>{words}</t></{name}>"
+        xml = f"<{name}><l>{values[0]}</l><n>{values[1]}</n><t>{said}</t></{name}>"
         documents.append(f"document {number} S 00:{at // 60:02}:{at % 60:02} {xml}")
     queries = [f"query q{i}\n    {text}" for i, text in enumerate(texts, first)]
     return parse_case("\n".join(["lateness 8 s", *queries, "", *documents, "----", ""]))
@@ -72,9 +96,54 @@ def test_statements_find_together_what_each_finds_alone(text: str, seed: int) ->
         assert sorted(lines(found)) == expected, size
 
 
+@pytest.mark.parametrize(("text", "seed"), some(product(DEFERRED, range(4)), 3))
+def test_rows_that_waited_make_the_same_matches(
+    text: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rested: list[object] = []
+    rest = Deferred.rest
+
+    def noted(self: Deferred[Any], readers: Iterable[Any], horizon_us: int) -> list[Any]:
+        found = rest(self, readers, horizon_us)
+        rested.extend(found)
+        return found
+
+    case = case_of([text % word for word in "abc"], seed, words=RARE, count=32)
+    expected = sorted(lines(run_oracle(case)))
+    assert expected
+    limits = MatchingLimits(runs=RunLimits(swept_parts=0))
+    monkeypatch.setattr(Deferred, "rest", noted)
+    for size in (1, 7):
+        assert sorted(lines(run_engine(case, batch_size=size, limits=limits))) == expected, size
+    after = run_engine(case, batch_size=3, restart_after=15, limits=limits)
+    assert sorted(lines(after)) == expected
+    assert rested
+
+
+@pytest.mark.parametrize("text", [DEFERRED[0], DEFERRED[4], DEFERRED[5], DEFERRED[6]])
+def test_who_misses_a_step_takes_no_rows(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fed: Counter[object] = Counter()
+    catch_up = RowReaders._catch_up
+
+    def noted(self: RowReaders, evaluation: object, deferred: list[DeferredRows]) -> None:
+        fed[evaluation] += sum(map(len, deferred))
+        catch_up(self, evaluation, deferred)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(RowReaders, "_catch_up", noted)
+    documents = [
+        f"document {n} S 00:00:{n:02} <i><l>1</l><n>1</n><t>{'w7' if n == 9 else 'w'}</t></i>"
+        for n in range(1, 31)
+    ]
+    queries = [f"query q{i}\n    {text % f'w{i}'}" for i in range(20)]
+    case = parse_case("\n".join([*queries, "", *documents, "----", ""]))
+    run_engine(case, batch_size=2)
+    assert len(fed) == 1
+    assert max(fed.values()) <= 30
+
+
 @pytest.mark.parametrize(("size", "seed"), some(product((1, 7, 24), range(3)), 3))
 def test_statements_of_all_kinds_find_together_what_each_finds_alone(size: int, seed: int) -> None:
-    texts = [text % word for text in TEXTS for word in "ab"]
+    texts = [text % word for text in TEXTS + DEFERRED for word in "ab"]
     limits = MatchingLimits(runs=RunLimits(runs=3, heads=4, swept_parts=seed % 2 * 1_000))
     together: dict[str, int] = {}
     found = run_engine(case_of(texts, seed), batch_size=size, limits=limits, paused=together)

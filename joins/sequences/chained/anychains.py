@@ -74,6 +74,7 @@ class AnyChainEvaluation(ChainElements):
 
     def __init__(self, decision: ChainDecision, lateness_us: int, limits: RunLimits) -> None:
         super().__init__(decision, limits)
+        self.needs = self._of_each_step()
         self._lateness_us = lateness_us
         count = len(decision.links)
         self._steps = [StepEvaluation(decision, number, lateness_us) for number in range(count)]

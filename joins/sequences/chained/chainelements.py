@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from joins.budget.limits import RunLimits
 from joins.memory.instance import Instance
@@ -18,8 +18,11 @@ __all__ = ["ChainElements"]
 class ChainElements:
     """The elements of one chain as they come, by step; those that must be settled wait.
 
-    `limit` is the document from which on its matches are too many.
+    `limit` is the document from which on its matches are too many.  `needs` are of each step the
+    streams of which each match has a row, if rows may wait until all of these are there.
     """
+
+    needs: Sequence[frozenset[str]] = ()
 
     def __init__(self, decision: ChainDecision, limits: RunLimits) -> None:
         self.decision = decision
@@ -60,6 +63,11 @@ class ChainElements:
     def streams(self) -> set[str]:
         """The names of the streams that are read."""
         return self._roles.streams
+
+    def _of_each_step(self) -> list[frozenset[str]]:
+        """Return the streams of the elements of each step."""
+        links = self.decision.links
+        return [frozenset([each.stream.name for each in link.elements]) for link in links]
 
     def read(self, step: int, stream: TupleStream) -> None:
         """Have rows of a stream be rows of the elements of a step."""

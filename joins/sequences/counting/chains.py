@@ -44,6 +44,7 @@ class CountedChainEvaluation(ChainElements):
 
     def __init__(self, decision: ChainDecision, lateness_us: int, limits: RunLimits) -> None:
         super().__init__(decision, limits)
+        self.needs = self._of_each_step()
         assert decision.counting is not None
         self._counting = decision.counting
         self._visible = dict(self._counting.visible)

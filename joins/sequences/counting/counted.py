@@ -68,6 +68,10 @@ class CountedRunEvaluation(RunEvaluation):
         assert decision.counting is not None
         for each in decision.elements:
             self._roles.give(each.stream, self.elements.parts)
+        if not decision.is_leading:
+            lefts = [begin.left.name for begin in decision.begins if begin.left is not None]
+            elements = [each.stream.name for each in decision.elements]
+            self.needs = [frozenset(lefts), frozenset(elements)]
         self._left = Parts()
         for begin in decision.begins:
             if begin.left is not None:

@@ -18,7 +18,7 @@ Section 1.1 of the semantics is asked of the first instance of a run and each ot
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from operator import attrgetter
@@ -52,6 +52,9 @@ _END = attrgetter("end_us")
 
 class RunEvaluation:
     """The heads of one repetition, over its `elements`; `lefts` is what stands before it."""
+
+    needs: Sequence[frozenset[str]] = ()
+    """Of rows of which streams each match has one, if they may wait until all are there."""
 
     def __init__(
         self,
