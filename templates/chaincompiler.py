@@ -42,6 +42,7 @@ from xscl.query import (
     SelectKind,
     Strategy,
     Variable,
+    VariableValue,
     operand_variables,
 )
 
@@ -101,6 +102,7 @@ class _Reading:
             variables = tuple(Variable(name, number, name) for name in (_EVERY, *keys))
             statement = replace(self._statements[0], blocks=(*blocks, block), variables=variables)
             compiler = self._decisions.compiler(statement, {})
+            compiler.look_at(map(VariableValue, keys))
             clause = compiler.tuples(number, frozenset({_EVERY, *keys}))
             self.compilers.append(compiler)
             self.deciding.append(clause)

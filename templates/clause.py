@@ -306,7 +306,8 @@ class Clause:
 
     No field changes once it is compiled: to say so to Python would cost more than to make one.
     `blocks` are the blocks of its tuples' documents, in order.  `places` gives for each term of
-    a block operand its meta-variable.  `box` has what is tested of a tuple against data, here
+    a block operand its meta-variable; of `valued` ones the query asks for the value, as others may
+    of any node.  `box` has what is tested of a tuple against data, here
     and in the clauses below.  `condition` is what `residuals` and `tests` come to, compiled; the
     first `solved` of the residuals are in the box, or in those below, too, and asked only where a
     `Solution` has not decided them.  Of a clause that hands on its tuples such residuals are
@@ -362,6 +363,7 @@ class Clause:
     undecided: tuple[Residual, ...] = ()
     left_over: tuple[Residual, ...] = ()
     constants: tuple[Test, ...] = ()
+    valued: tuple[str, ...] = ()
     reach: LongestSum = field(init=False)
     reads_common: bool = field(init=False)
 

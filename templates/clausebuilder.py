@@ -126,6 +126,7 @@ class ClauseBuilder:
             carried=carried,
             similar=in_text(self._below, self._disjunct),
             constants=constants,
+            valued=tuple(sorted([each for side in self._sides for each in side.valued])),
         )
 
     def _split_comparisons(self, is_joined: bool) -> None:

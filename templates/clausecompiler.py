@@ -106,6 +106,8 @@ class Compiler:
     clauses: list[Clause] = field(default_factory=list)
     shares: bool = False
     is_alone: bool = True
+    asked: frozenset[str] = frozenset()
+    """The variables whose values other alternatives of the query, or its decisions, ask for."""
 
     is_open: ClassVar[bool] = True
     """Whether what is handed on too much is refused at the root, and changes nothing else."""
@@ -315,10 +317,11 @@ class Compiler:
             for name in node.terms:
                 node_of[name] = i
                 is_kept |= name in kept
-                is_compared |= name in self.compared or name in self.derived
+                is_compared |= name in self.compared or name in self.derived or name in self.asked
             nodes.append((node.parent, is_kept))
             if is_compared:
                 self.valued.append(variable)
+                side.valued += node.terms
             if node.tests:
                 side.tests += [(i, test) for test in node.tests]
             if node.admitted:

@@ -28,6 +28,8 @@ class Side:
     tests: list[tuple[int, DataTest]]
     values: set[int] = field(default_factory=set)
     """The nodes of `Values`."""
+    valued: list[str] = field(default_factory=list)
+    """The terms of a block whose values are asked for."""
 
 
 def template_of_sides(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from templates.clause import Alternative, Published
 from templates.clausecompiler import Catalog, Compiler
-from templates.decisioncompiler import DecisionCompiler, Decisions
+from templates.conjunctions import values_asked
+from templates.decisioncompiler import Decisions
 from templates.lifted import with_lifted
 from templates.ordered import choices
 from templates.plain import plain_statements
-from templates.variants import Variant, variants
+from templates.variants import variants
 from xscl.query import Query
 
 __all__ = ["Catalog", "compile_query"]
@@ -34,47 +35,38 @@ def compile_query(
     `published` come from outside and are read in stratum 0.
     `lateness_us` is the largest grace, which a query has that says none.
     """
-    found = [
-        alternative
-        for variant in variants(query)
-        for alternative in _compile(variant, point, catalog, published, lateness_us, shares=shares)
-    ]
-    return [each.with_others() for each in found] if len(found) > 1 else found
-
-
-def _compile(
-    variant: Variant,
-    point: int,
-    catalog: Catalog,
-    published: Mapping[str, Published],
-    lateness_us: int,
-    *,
-    shares: bool,
-) -> list[Alternative]:
-    query = variant.query
-    statements = plain_statements(query)
-    if query.is_plain:
-        statements = tuple(map(with_lifted, statements))
-        given = (point, catalog, published)
-        is_alone = len(statements) == 1
-        return [
-            Compiler(statement, *given, choice, shares=shares, is_alone=is_alone).compile()
+    read = [(each, plain_statements(each.query)) for each in variants(query)]
+    found: list[Alternative] = []
+    for variant, statements in read:
+        if variant.query.is_plain:
+            found += _compile_plain(statements, point, catalog, published, shares=shares)
+            continue
+        asked = values_asked(statement for _, own in read for statement in own)
+        given = asked, point, catalog, published, lateness_us, shares
+        decisions = Decisions(variant.query, statements, *given)
+        found += [
+            decisions.compiler(statement, choice, variant.factors).compile()
             for statement in statements
             for choice in choices(statement.root)
         ]
-    decisions = Decisions(query, statements, point, catalog, published, lateness_us, shares)
+    return [each.with_others() for each in found] if len(found) > 1 else found
+
+
+def _compile_plain(
+    statements: Sequence[Query],
+    point: int,
+    catalog: Catalog,
+    published: Mapping[str, Published],
+    *,
+    shares: bool,
+) -> list[Alternative]:
+    statements = [*map(with_lifted, statements)]
+    chosen = [(each, choice) for each in statements for choice in choices(each.root)]
+    given = point, catalog, published
+    # One asks for no more values than it compares.
+    asked = values_asked(statements) if len(chosen) > 1 else frozenset[str]()
+    is_alone = len(statements) == 1
     return [
-        DecisionCompiler(
-            statement,
-            point,
-            catalog,
-            published,
-            choice,
-            shares=shares,
-            is_alone=len(statements) == 1,
-            decisions=decisions,
-            factors=variant.factors,
-        ).compile()
-        for statement in statements
-        for choice in choices(statement.root)
+        Compiler(each, *given, choice, shares=shares, is_alone=is_alone, asked=asked).compile()
+        for each, choice in chosen
     ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from templates.clause import Guard
 from templates.decision import Conjunction
 from templates.derived import as_derived
 from templates.elements import of_elements
+from templates.ordered import asked_of_elements, predicates_of
 from xscl.comparison import operands_below
 from xscl.evaluation import compile_condition
 from xscl.query import (
@@ -24,7 +26,14 @@ from xscl.query import (
 )
 from xscl.table import DeleteRow, SetCell
 
-__all__ = ["asked_behind", "compared_in", "conjunction_of", "elements_behind", "split"]
+__all__ = [
+    "asked_behind",
+    "compared_in",
+    "conjunction_of",
+    "elements_behind",
+    "split",
+    "values_asked",
+]
 
 
 def asked_behind(statement: Query) -> list[Operand]:
@@ -42,6 +51,17 @@ def asked_behind(statement: Query) -> list[Operand]:
 def elements_behind(statement: Query) -> list[Operand]:
     """Return what actions, rows and limits of a statement ask of elements."""
     return [*of_elements(asked_behind(statement))]
+
+
+def values_asked(statements: Iterable[Query]) -> frozenset[str]:
+    """Return the variables whose values plain statements ask for, of elements too."""
+    found: list[Operand] = []
+    for statement in statements:
+        found += [each for d in predicates_of(statement.root) for each in d.operands()]
+        found += [*asked_of_elements(statement.root), *elements_behind(statement)]
+        found += asked_behind(statement)
+    read = {each for operand in found for each in operand_terms(operand)}
+    return frozenset(each.variable for each in read if isinstance(each, VariableValue))
 
 
 def split(where: Disjunct) -> tuple[tuple[Residual, ...], tuple[Call, ...], Guard | None]:

@@ -49,7 +49,6 @@ from xscl.query import (
     From,
     Operator,
     Query,
-    VariableValue,
     operand_terms,
     operand_variables,
     term,
@@ -61,10 +60,15 @@ __all__ = ["DecisionCompiler", "Decisions"]
 
 @dataclass
 class Decisions:
-    """The decisions of one query, each compiled once."""
+    """The decisions of one query, each compiled once.
+
+    `asked` are the variables whose values the query asks for: all that it reads of a block hands
+    them on, so that the streams of operands are those that are decided about.
+    """
 
     query: Query
     statements: Sequence[Query]
+    asked: frozenset[str]
     point: int
     catalog: Catalog
     published: Mapping[str, Published]
@@ -77,29 +81,6 @@ class Decisions:
         read = {block.stream for block in self.query.blocks}
         graces = (each.grace_us for name, each in self.published.items() if name in read)
         self.grace_us = max(min(own_us, self.lateness_us), *graces, 0)
-        asked = {
-            variable
-            for statement in self.statements
-            for disjunct in predicates_of(statement.root)
-            for operand in disjunct.operands()
-            for each in operand_terms(operand)
-            if isinstance(each, VariableValue)
-            for variable in [each.variable]
-        }
-        asked |= {
-            variable
-            for statement in self.statements
-            for operand in asked_behind(statement)
-            for each in operand_terms(operand)
-            if isinstance(each, VariableValue)
-            for variable in [each.variable]
-        }
-        asked |= {
-            variable
-            for statement in self.statements
-            for operand in statement.outcome_operands
-            for variable in operand_variables(operand)
-        }
         keys = {
             name
             for node in nodes_below(self.query.root)
@@ -107,14 +88,15 @@ class Decisions:
             for key in node.keys
             for _, name in key.variables
         }
+        self.asked |= keys
         mentioned = {v for statement in self.statements for v in mentioned_in(statement.root)}
         mentioned |= {
             variable
             for statement in self.statements
-            for operand in elements_behind(statement)
+            for operand in (*elements_behind(statement), *statement.outcome_operands)
             for variable in operand_variables(operand)
         }
-        looked_at = asked | keys | mentioned | set(self.query.visible())
+        looked_at = self.asked | mentioned | set(self.query.visible())
         units = repeated_units(self.query)
         self.units = {unit.first: unit for unit in units}
         self.same = SameKeys(self.query, units)
@@ -157,7 +139,12 @@ class Decisions:
         pairs = [(statement, node) for statement, node in nodes if isinstance(node, Ordered)]
         return build_pairs(self, pairs)
 
-    def compiler(self, statement: Query, choice: Mapping[int, Disjunct]) -> DecisionCompiler:
+    def compiler(
+        self,
+        statement: Query,
+        choice: Mapping[int, Disjunct],
+        factors: tuple[Factor, ...] = (),
+    ) -> DecisionCompiler:
         """Return what compiles a plain statement under a choice of disjuncts."""
         return DecisionCompiler(
             statement,
@@ -167,7 +154,9 @@ class Decisions:
             choice,
             shares=self.shares,
             is_alone=len(self.statements) == 1,
+            asked=self.asked,
             decisions=self,
+            factors=factors,
         )
 
     def stream(self, clause: Clause, behind: DecisionKind | None = None) -> TupleStream:

@@ -52,6 +52,7 @@ def stream_name(
         clause.tests,
         sorted(clause.compared),
         clause.carried,
+        clause.valued,
         tested,
     )
     return f"#{blake2b(repr(content).encode(), digest_size=16).hexdigest()}"

@@ -103,8 +103,8 @@ class PlainClasses:
 class BlockTuples:
     """Tuples of plain blocks: rows of `points`, which of some clauses each is of, and its values.
 
-    `at` says where the values of all terms are, of one tuple behind the other; those of a tuple
-    begin at `starts`, the carried ones first.
+    `at` says where the nodes of all terms are, of one tuple behind the other; those of a tuple
+    begin at `starts`, the carried ones first.  `are_valued` tells whose values are asked for.
     """
 
     points: Points
@@ -113,6 +113,7 @@ class BlockTuples:
     of: Ints
     starts: Ints
     at: Ints
+    are_valued: Flags
 
     @classmethod
     def made(cls, points: Points, rows: Ints, clauses: Sequence[Clause], of: Ints) -> BlockTuples:
@@ -124,11 +125,16 @@ class BlockTuples:
         sizes = np.array([len(own) for own in terms], np.int64)
         table, counts = points.tuples, sizes[of]
         # The places of a clause's terms stand behind those of the clauses before.
-        asked = np.array(metas, np.int64)[ranges((np.cumsum(sizes) - sizes)[of], counts)]
+        which = ranges((np.cumsum(sizes) - sizes)[of], counts)
+        asked = np.array(metas, np.int64)[which]
+        has_value = [
+            term in each.valued for each, own in zip(clauses, terms, strict=True) for term in own
+        ]
         first = np.repeat(table.starts[table.patterns[rows]], counts)
         operands = np.repeat(points.operands.starts[points.left[rows]], counts)
         at = operands + table.flat_nodes[first + asked]
-        return cls(points, rows, clauses, of, np.cumsum(counts) - counts, at)
+        starts = np.cumsum(counts) - counts
+        return cls(points, rows, clauses, of, starts, at, np.array(has_value, np.bool_)[which])
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -141,9 +147,9 @@ class BlockTuples:
 
     @cached_property
     def nbytes(self) -> Ints:
-        """The bytes of the values of all terms of each."""
+        """The bytes of the values that are asked for of each."""
         before = np.zeros(len(self.at) + 1, np.int64)
-        np.cumsum(self.points.operands.sizes[self.at], out=before[1:])
+        np.cumsum(self.points.operands.sizes[self.at] * self.are_valued, out=before[1:])
         return np.diff(before[self.starts], append=before[-1])
 
     def table(self, shapes: Ints) -> pa.Table:
@@ -157,9 +163,12 @@ class BlockTuples:
         is_root = np.zeros(lists[-1], np.bool_)
         is_root[lists[:-1]] = True
         at = np.zeros(lists[-1], np.int64)
-        at[~is_root] = self.at[ranges(self.starts, carried)]
+        own = ranges(self.starts, carried)
+        at[~is_root] = self.at[own]
+        has_value = ~is_root
+        has_value[~is_root] = self.are_valued[own]
         nodes = np.where(is_root, 0, operands.nodes[at]) if len(operands.nodes) else at
-        values = operands.values.take(pa.array(at, mask=is_root))
+        values = operands.values.take(pa.array(at, mask=~has_value))
         leaves = operands.leaves[operands.leaf_starts[places]]
         streams = pa.array([each.stream for each in self.clauses], pa.string())
         columns = {

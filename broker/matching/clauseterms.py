@@ -180,7 +180,8 @@ class TermTable:
         self.streams: list[str] = []
         self.places, self.equal = GrowingLists(3), GrowingLists(3)
         self.joined, self.tested, self.bounds = GrowingLists(6), GrowingLists(4), GrowingLists(6)
-        self.carried, self.excluded = GrowingLists(1), GrowingLists(4)
+        self.carried, self.excluded = GrowingLists(2), GrowingLists(4)
+        self.valued = GrowingLists(1)
         self._facts = GrowingLists(len(ClauseFacts._fields))
         self._kinds: dict[Place | Number, int] = {}
         self.made: list[Place | Number] = []
@@ -213,7 +214,9 @@ class TermTable:
         self.excluded.append([(*of_value(t.place), t.excluded_kind) for t in excluded])
         self.tested.append([(*_read(place), self._kind(place)) for place in clause.tested])
         self.joined.append([(*one, *other) for one, other in terms.joined])
-        self.carried.append(terms.carried)
+        are_valued = [name not in clause.places or name in clause.valued for name in terms.names]
+        self.valued.append([i for i, has_value in enumerate(are_valued) if has_value])
+        self.carried.append([(each, are_valued[each]) for each in terms.carried])
         is_open = bool(clause.residuals[clause.solved :] or clause.tests)
         sizes = len(terms.places), len(terms.instants)
         self._facts.append([(stream, bool(clause.stream), *sizes, is_open, clause.solved > 0)])

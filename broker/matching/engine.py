@@ -226,6 +226,9 @@ class Engine:
         self._balances.postpone(max(first, pc.min(witnesses.column("docid")).as_py() or 0))
         batch = self._begin(documents)
         dead, spent = self._run(witnesses, batch, published)
+        # What a query that is paused has noted is forgotten with it.
+        notes = batch.giving.notes()
+        self._evict()
         return StepResult(
             sorted(batch.matches),
             batch.published,
@@ -233,7 +236,7 @@ class Engine:
             self._balances.pauses(),
             spent,
             batch.versions.keep(),
-            batch.giving.notes(),
+            notes,
             self._horizon_us(),
             batch.acting.waves,
         )
@@ -247,6 +250,7 @@ class Engine:
         goes over its budget here is paused with the next batch that is processed.
         """
         self._run(witnesses, self._begin(documents, is_known=True), published)
+        self._evict()
 
     def warm_up(self) -> None:
         """Have what was absorbed where the next batch needs it."""
@@ -324,9 +328,7 @@ class Engine:
         if not batch.is_known or self._queries.must_probe:
             for stratum in self._processor.strata:
                 self._probe(stratum, batch)
-        spent = batch.accounts.settle(self._absorption.last_docid, self._horizon_us())
-        self._evict()
-        return dead, spent
+        return dead, batch.accounts.settle(self._absorption.last_docid, self._horizon_us())
 
     def _leave_out_unread(self) -> None:
         """Limit the classes whose tuples no other operator reads to no document at all."""

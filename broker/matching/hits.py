@@ -204,8 +204,13 @@ class Hits:
 
     @cached_property
     def nbytes(self) -> Ints:
-        """The bytes of the values of all terms of each hit."""
-        sizes: Ints = np.append(self.points.operands.sizes, 0)[self.at].sum(axis=1)
+        """The bytes of the values that the query asks for of each hit.
+
+        Values that others ask for are there, too, and cost it nothing.
+        """
+        own, _, [terms] = self.table.valued.taken(self._of_hits)
+        of_terms = np.append(self.points.operands.sizes, 0)[self.at[own, terms]]
+        sizes: Ints = np.bincount(own, of_terms, len(self)).astype(np.int64)
         for hit, k in self._instants():
             sizes[hit] += len(self._instant(hit, k))
         return sizes
@@ -241,10 +246,10 @@ class Hits:
             return CodedTexts.of(pa.array(self.texts(hits, terms), pa.string()))
         return self.points.operands.coded(at)
 
-    def carried(self) -> tuple[Ints, Ints]:
-        """Return the terms that hits hand on, in order: (hit, term)."""
-        own, _, [terms] = self.table.carried.taken(self._of_hits)
-        return own, terms
+    def carried(self) -> tuple[Ints, Ints, Flags]:
+        """Return the terms that hits hand on, in order: (hit, term, whether with its value)."""
+        own, _, [terms, are_valued] = self.table.carried.taken(self._of_hits)
+        return own, terms, are_valued > 0
 
     def tested(self) -> tuple[Ints, CodedTexts]:
         """Return how many values boxes of clauses above test of each hit, and all of these values.

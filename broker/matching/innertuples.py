@@ -123,7 +123,7 @@ class InnerTuples:
 
     def _carried(self, hits: Hits) -> tuple[_Lists, _Lists]:
         """Return the nodes and values that each tuple carries, those of its root first."""
-        own, terms = hits.carried()
+        own, terms, are_valued = hits.carried()
         counts = np.bincount(own, minlength=len(hits))
         more, tested = hits.tested()
         sizes = 1 + counts + more
@@ -133,7 +133,7 @@ class InnerTuples:
         texts = np.full(len(nodes), _NO_TEXT)
         at = ranges(starts + 1, counts)
         nodes[at] = hits.nodes[own, terms]
-        texts[at] = self._spelled(hits.coded(own, terms))
+        texts[at] = np.where(are_valued, self._spelled(hits.coded(own, terms)), _NO_TEXT)
         texts[ranges(starts + 1 + counts, more)] = self._spelled(tested)
         return _Lists(nodes, sizes), _Lists(texts, sizes)
 

@@ -13,6 +13,7 @@ from support.budgets import UNLIMITED
 from support.examples import some
 
 from broker.documents.document import FIRST_WATERMARK_US, Document
+from broker.matching.costs.budget import Budget, Pause, Spent
 from joins.shards import driver as sharded
 from joins.shards.orders import Answer, Order
 
@@ -226,3 +227,70 @@ def test_a_query_that_explodes_is_paused_before_shards_list_its_pairs(
     found = Running({"bomb": QUERIES["bomb"]}, budget, Way(shards=2)).feed(stream, 400)
     assert paused(found)["bomb"][0] == 12
     assert listening.tuples == len(found.lines) == 55, "those of documents 1 to 11"
+
+
+KINDS: dict[str, str | dict[str, str]] = {
+    "block": "S//i[t->t][c->c] WHERE t > 3",
+    "join": "S//i[t->t]->a JOIN {a/lang = b/lang, 8 m} R//i[c->c]->b",
+    "nested": f"({LANG % '6 m'}) FOLLOWED BY {{b/t = c/t, 9 m}} S//i[c->t]->c",
+    "alternatives": "S//i[t->t]->a JOIN {a/t = b/t OR a/c = b/c, 9 m} R//i[t->s]->b",
+    "followed": "S//i[t->t] FOLLOWED BY {, 8 m} S//i->b",
+    "next": "S//i[t->t] NEXT {, 8 m} S//i[c->c]->b",
+    "unless": "S//i[t->t]->a FOLLOWED BY {a/lang = b/lang, 8 m} S//i->b UNLESS {b/t = n/t} R//i->n",
+    "not": "S//i[t->t]->a NOT FOLLOWED BY {a/t = b/t, 8 m} S//i->b",
+    "runs": "S//i[t->t] FOLLOWED BY {, 2 m} S//i[c->c]->b+",
+    "runs of a key": "S//i[t->t]->a NEXT {, 3 m} S//i[c->c]->b+ {b/t > 3} SAME (/*/lang)",
+    "counted": "SELECT <n>{count()}</n> FROM S//i[t->t]->a NEXT {, 3 m} S//i->b+ WINDOW 9 m",
+    "chain": "S//i[t->t]->a FOLLOWED BY {, 9 m} R//i[c->c]->b+ MATCH NEXT",
+    "strict": "S//i[t->t]->a FOLLOWED BY {, 9 m} S//i[c->c]->b MATCH STRICT",
+    "partition": "S//i[t->t] FOLLOWED BY S//i[c->c] WITHIN 9 m SAME (/*/lang) MATCH PARTITION",
+    "similar": "S//i[t->t]->a JOIN {similar(a/lang, b/lang) >= 0.5, 8 m} R//i[c->c]->b",
+    "table": {
+        "seen": "CREATE TABLE seen (id KEY, n DEFAULT 0)",
+        "own": "S//i[t->t][c->c]->a WHERE seen[t].n < 9 GRACE 0 s"
+        " ON MATCH SET seen[t].n = seen[t].n + 1",
+    },
+    "published": {
+        "makes": "SELECT <i><t>{t}</t><u>{b}</u></i> FROM S//i[t->t] NEXT {, 8 m} S//i->b"
+        " PUBLISH P",
+        "own": "P//i[t->t]->a FOLLOWED BY {, 9 m} P//i[u->u]->b",
+    },
+    "limit": "S//i[t->t]->a FOLLOWED BY {, 8 m} S//i[c->c]->b LIMIT 2 PER 9 m BY c",
+    "given": "S//i[t > c * $x]->a FOLLOWED BY {a/lang = b/lang, 8 m} S//i[c->c]->b",
+    "held": "S//i[t->t]->a FOLLOWED BY {t > c + $x, 8 m} S//i[c->c]->b NEXT {, 9 m} S//i->d",
+}
+"""Statements that read values, and nodes of which they read none; of some there are two."""
+
+COMPARING = {
+    **{
+        f"{s} beside {other}": f"{s}//i->a JOIN {{a = b, 2 m}} {other}//i->b"
+        for s, other in ("SR", "PS")
+    },
+    "nodes": "S//i[t->x][c->y]->a JOIN {x = y, 2 m} R//i[t->z][c->w]->b WHERE w != x AND y != z",
+    "more": "P//i[t->x]->a FOLLOWED BY {, 1 m} S//i[t->y]->b+ {b != 'x' AND y != x}",
+    "whole": "S//i[t->t]->a FOLLOWED BY {, 8 m} S//i->b NEXT {b != c, 9 m} S//i->c WHERE a != t",
+}
+"""Statements that compare the values of all of these nodes."""
+
+
+def spent_and_paused(
+    texts: dict[str, str], budget: Budget, name: str
+) -> tuple[list[Spent], list[Pause]]:
+    given = {each: [{"x": 0}] for each, text in texts.items() if "$x" in text}
+    found = Running(texts, budget, given=given).feed(documents(1), 40)
+    return [[each for each in both if each.query == name] for both in (found.spent, found.pauses)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_that_another_statement_compares_cost_nothing(kind: str) -> None:
+    own = KINDS[kind] if isinstance(KINDS[kind], dict) else {"own": KINDS[kind]}
+    counted_by = "output_bytes_per_1000_documents"
+    counted = replace(UNLIMITED, **{counted_by: 1 << 40})
+    spent, _ = alone = spent_and_paused(own, counted, "own")
+    assert alone == spent_and_paused(own | COMPARING, counted, "own")
+    most = sum(each.nbytes for each in spent) * 2 // 3
+    for bound in ({counted_by: most}, {"bytes_per_document": 1_000}):
+        budget = replace(UNLIMITED, **bound)
+        alone, beside = (spent_and_paused(each, budget, "own") for each in (own, own | COMPARING))
+        assert alone == beside
+        assert alone[1] or counted_by not in bound

@@ -44,6 +44,8 @@ BUDGETS = (
     replace(UNLIMITED, pairs_per_document=4),
     replace(UNLIMITED, matches_per_document=2),
     replace(UNLIMITED, matches_per_1000_documents=12),
+    replace(UNLIMITED, bytes_per_document=2_000),
+    replace(UNLIMITED, output_bytes_per_1000_documents=3_000),
     UNLIMITED,
 )
 
