@@ -126,11 +126,19 @@ def _call(function: str, arguments: tuple[Atom, ...]) -> list[Atom]:
     return own[function](*arguments) if function in own else _xpath(function, arguments)
 
 
-def _substring(text: str, start: float, length: float = math.inf) -> list[Atom]:
-    """Round half up, as XPath does and elementpath does not."""
-    first = math.floor(start + 0.5)
-    end = first + (length if length == math.inf else math.floor(length + 0.5))
-    return ["".join(c for position, c in enumerate(text, start=1) if first <= position < end)]
+def _substring(text: Atom, start: Atom, length: Atom = math.inf) -> list[Atom]:
+    """Round half up, as XPath does and elementpath does not; of no numbers there is none."""
+    begin, count = number(start), number(length)
+    if begin is None or count is None:
+        return []
+    first = _rounded(begin)
+    end = first + _rounded(count)
+    found = enumerate(string(text), start=1)
+    return ["".join(c for position, c in found if first <= position < end)]
+
+
+def _rounded(value: float) -> float:
+    return value if math.isinf(value) else math.floor(value + 0.5)
 
 
 def _translate(text: str, source: str, target: str) -> list[Atom]:
