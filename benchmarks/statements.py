@@ -212,6 +212,20 @@ WORKLOADS = {
     "rare words before runs": Workload(
         lambda i: f"S//i[contains(author, 'nobody {i}')]->a FOLLOWED BY {{, 1 min}} S//i->b+", item
     ),
+    "rare words before runs that are counted": Workload(
+        lambda i: (
+            f"S//i[contains(author, 'nobody {i}')]->a FOLLOWED BY {{, 1 min}} S//i->b+"
+            " WINDOW 1 min HAVING count() > 1000"
+        ),
+        item,
+    ),
+    "rare words of a unit under ANY": Workload(
+        lambda i: (
+            f"S//i->a FOLLOWED BY S//i[contains(author, 'nobody {i}')]->b"
+            " FOLLOWED BY S//i->c WITHIN 5 s MATCH ANY"
+        ),
+        item,
+    ),
     "words of the first unit of chains": Workload(lambda i: CHAINS % ("author", i % 97), item),
     "rare words of the first unit of chains": Workload(lambda i: CHAINS % ("nobody", i), item),
     "strings of the second operand, NEXT": Workload(

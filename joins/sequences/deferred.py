@@ -100,6 +100,7 @@ class Deferred(Generic[R]):
         self._swept_min = swept
         self._grown: set[str] = set()
         self._streams: dict[str, _Kept[R]] = {}
+        self._known: dict[R, set[str]] = {}
         # Who waits, and from which rows of each stream on.
         self._since: dict[R, dict[str, int]] = {}
         self._batch = 1
@@ -116,26 +117,30 @@ class Deferred(Generic[R]):
 
     def follow(self, reader: R) -> None:
         """Have a reader be known with all of its streams; a new one waits if it misses a step."""
-        is_new = not any(reader in self._streams.get(s, _Kept()).readers for s in reader.streams)
-        for stream in reader.streams:
+        streams = reader.streams
+        known = self._known.get(reader)
+        if known == streams:
+            return
+        self._known[reader] = streams
+        for stream in streams - (known or set()):
             self._streams.setdefault(stream, _Kept()).readers[reader] = None
-            if self.waits(reader) and stream not in self._since[reader]:
+            if self.waits(reader):
                 self._wait_for(reader, stream)
-        if is_new and self._misses(reader):
+        if known is None and self._misses(reader):
             self._wait(reader)
 
     def leave(self, reader: R) -> None:
         """Forget a reader."""
         self._take(reader)
-        for stream in reader.streams & self._streams.keys():
+        for stream in self._known.pop(reader, set()):
             kept = self._streams[stream]
-            kept.readers.pop(reader, None)
+            del kept.readers[reader]
             if not kept.readers:
                 del self._streams[stream]
 
     def _wait(self, reader: R) -> None:
         self._since[reader] = {}
-        for stream in reader.streams:
+        for stream in self._known[reader]:
             self._wait_for(reader, stream)
         self._watch(reader)
 
