@@ -10,6 +10,7 @@ from generators.strategies import random_case
 from oracle.lines import read_lines, render
 
 from broker.documents.document import Document
+from broker.matching.costs.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import Match
@@ -122,6 +123,7 @@ def engine_of(
     processor: Processor | None = None,
     limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
     schedule: Schedule | None = None,
+    budget: Budget = UNLIMITED,
 ) -> Engine:
     """Return an engine that runs the queries of a case."""
     registered = [
@@ -137,7 +139,7 @@ def engine_of(
         lateness_us=case.lateness_us,
         engine=engine,
         processor=processor,
-        budget=UNLIMITED,
+        budget=budget,
         limits=limits,
         schedule=schedule,
         learning=Learning(*case.learning),
