@@ -16,7 +16,7 @@ from support.kit import Case, parse_case
 from support.runners import DEFAULT_ENGINE, engine_of
 
 import xscl
-from broker.matching.costs.budget import Budget
+from broker.matching.costs.budget import Budget, Spent
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from joins.budget.limits import DEFAULT_RUN_LIMITS
 
@@ -68,7 +68,9 @@ BOUNDS: Mapping[str, Callable[[random.Random], int]] = {
 
 def bounds(chance: random.Random) -> tuple[Budget, MatchingLimits]:
     """Return bounds that some statements reach: one of a budget, or all, or those of runs."""
-    kind = chance.choice((*BOUNDS, "runs", "all"))
+    kind = chance.choice((*BOUNDS, "runs", "all", "counted"))
+    if kind == "counted":
+        return replace(UNLIMITED, output_bytes_per_1000_documents=1 << 40), DEFAULT_MATCHING_LIMITS
     given = {name: make(chance) for name, make in BOUNDS.items() if kind in (name, "all")}
     budget = replace(UNLIMITED, **given)
     if kind not in ("runs", "all"):
@@ -90,10 +92,15 @@ class Found:
 
     lines: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     pauses: dict[str, tuple[int, str]] = field(default_factory=dict)
+    spent: list[Spent] = field(default_factory=list)
 
     def of(self, name: str) -> object:
         """Return what there is of one statement."""
         return self.lines.get(name), self.pauses.get(name)
+
+    def spent_by(self, name: str) -> list[Spent]:
+        """Return what a statement has been charged with in the end."""
+        return [each for each in self.spent if each.query == name]
 
 
 def run(case: Case, batch: int, budget: Budget, limits: MatchingLimits) -> Found:
@@ -106,6 +113,7 @@ def run(case: Case, batch: int, budget: Budget, limits: MatchingLimits) -> Found
         for match in step.matches:
             found.lines.setdefault(match.query, []).append((match.position, match.line))
         found.pauses |= {each.query: (each.docid, each.reason) for each in step.pauses}
+        found.spent = [*step.spent]
     return found
 
 
@@ -115,7 +123,12 @@ def test_who_else_is_there_changes_nothing(seed: int) -> None:
     chance = random.Random(seed)
     case, batches = crowd(chance), (1, 7, 1_000)
     given = bounds(chance)
-    together = run(case, chance.choice(batches), *given)
+    batch = chance.choice(batches)
+    together = run(case, batch, *given)
     for query in case.queries:
-        alone = run(replace(case, queries=[query]), chance.choice(batches), *given)
+        own_batch = chance.choice((batch, *batches))
+        alone = run(replace(case, queries=[query]), own_batch, *given)
         assert together.of(query.id) == alone.of(query.id), query.id
+        if own_batch == batch and query.id not in alone.pauses:
+            # Else it is that of a part of the documents.
+            assert together.spent_by(query.id) == alone.spent_by(query.id), query.id
