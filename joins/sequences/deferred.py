@@ -53,11 +53,12 @@ R = TypeVar("R", bound=_Needing)
 
 
 class DeferredRows:
-    """Rows of a stream that came together, with their numbers."""
+    """Rows of a stream that came together in a batch, with their numbers."""
 
-    def __init__(self, stream: str, table: pa.Table, numbers: Ints) -> None:
+    def __init__(self, stream: str, table: pa.Table, numbers: Ints, batch: int) -> None:
         self.stream = stream
         self.table = table
+        self.batch = batch
         self._numbers = numbers
         self.latest_us: int = pc.max(table.column("end_us")).as_py()
         self._rows: list[Instance] | None = None
@@ -177,9 +178,9 @@ class Deferred(Generic[R]):
         found: list[DeferredRows] = []
         for stream, since in self._since.pop(reader, {}).items():
             kept = self._streams[stream]
-            found += [
-                own for own in kept.rows[max(0, since - kept.first) :] if own.latest_us >= from_us
-            ]
+            rows = kept.rows[max(0, since - kept.first) :]
+            # What comes late may stand before what is remembered, however early it ended.
+            found += [e for e in rows if e.batch == self._batch or e.latest_us >= from_us]
             kept.waiting -= 1
             kept.watching.pop(reader, None)
         return found
@@ -192,7 +193,7 @@ class Deferred(Generic[R]):
 
     def add(self, stream: str, table: pa.Table, numbers: Ints) -> None:
         """Take rows of a stream."""
-        kept, rows = self._streams[stream], DeferredRows(stream, table, numbers)
+        kept, rows = self._streams[stream], DeferredRows(stream, table, numbers, self._batch)
         kept.latest_us, kept.came_in = max(kept.latest_us, rows.latest_us), self._batch
         if kept.waiting:
             kept.rows.append(rows)

@@ -9,8 +9,11 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from support.examples import some
 from support.kit import Case, parse_case
@@ -18,6 +21,7 @@ from support.runners import lines, run_engine, run_oracle
 
 from broker.matching.limits import MatchingLimits
 from joins.budget.limits import RunLimits
+from joins.memory.instance import INSTANCE_SCHEMA
 from joins.sequences.deferred import Deferred, DeferredRows
 from joins.sequences.lockstep.runtable import RunTable
 from joins.sequences.repeated.runs import RunEvaluation
@@ -117,6 +121,42 @@ def test_rows_that_waited_make_the_same_matches(
     assert sorted(lines(after)) == expected
     # Who waits for a grace longer than it remembers stays awake.
     assert rested or "GRACE" in text
+
+
+class Needing:
+    """A reader that needs a row of each of two streams."""
+
+    decision = SimpleNamespace(retained_us=10)
+    needs = (frozenset("a"), frozenset("b"))
+    due_us = None
+
+    @property
+    def streams(self) -> set[str]:
+        """All of its streams."""
+        return {"a", "b"}
+
+
+def rows(*ends_us: int) -> pa.Table:
+    columns = {field.name: pa.nulls(len(ends_us), field.type) for field in INSTANCE_SCHEMA}
+    return pa.table(columns | {"end_us": pa.array(ends_us, pa.int64())}, INSTANCE_SCHEMA)
+
+
+def test_a_row_of_the_missing_step_is_taken_however_early_it_ended() -> None:
+    reader = Needing()
+    deferred: Deferred[Any] = Deferred(lateness_us=0, swept=0)
+    deferred.follow(reader)
+    taken: list[int] = []
+    for stream, end_us in [("b", 50), ("b", 95), ("a", 80)]:
+        deferred.begin_batch()
+        deferred.add(stream, rows(end_us), np.zeros(1, np.int64))
+        for woken, own in deferred.wake([stream]):
+            assert woken is reader
+            taken += [each.latest_us for each in own]
+        deferred.rest([], 100)
+    # What ended at 50 is within nobody's reach when the last one comes.
+    assert sorted(taken) == [80, 95]
+    assert not deferred.waits(reader)
+    assert deferred.rest([reader], 110) == [reader]
 
 
 @pytest.mark.parametrize("text", [DEFERRED[0], DEFERRED[4], DEFERRED[5], DEFERRED[6]])
