@@ -198,10 +198,13 @@ class ClassRegistry:
         number = self._numbers[query_class] = self.last_number
         self.by_number[number] = query_class
         self._strata[query_class.stratum] += 1
-        own = query_class.compared()
-        self._note_compared([v for v in own if v not in self._compared])
-        for variable in own:
-            self._compared[variable] = self._compared.get(variable, 0) + 1
+        compared, new = self._compared, list[int]()
+        for variable in query_class.compared():
+            before = compared.get(variable, 0)
+            compared[variable] = before + 1
+            if not before:
+                new.append(variable)
+        self._note_compared(new)
         return number
 
     def _leave(self, number: int) -> None:

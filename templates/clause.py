@@ -258,10 +258,11 @@ class Guard:
     tests: tuple[Call, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ClauseSource:
     """One operand of a clause: a block, or the clause below whose tuples it reads.
 
+    No field changes, as of a clause.
     `instants` are the times of a block's documents that are asked for: terms without a node.
     """
 
@@ -447,10 +448,11 @@ def _compiled(given: Mapping[str, Any]) -> Clause:
     return Clause(condition=compile_condition(given["residuals"], given["tests"]), **given)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Alternative:
     """One conjunctive reading of a query: its clauses, inner ones first, the root last.
 
+    No field changes, as of a clause.
     `patterns`, `edges` and `valued` are what it asks of the pattern catalog, `admitted` the
     constants that it has there by variable.  `above` has each
     clause with the sum of the windows of the clauses that read its tuples.
@@ -484,5 +486,4 @@ class Alternative:
             for each in read:
                 others = above.get(each.stream)
                 above[each.stream] = own if others is None else LongestSum.of([others, own])
-        of_clauses = tuple((clause, above[clause.stream]) for clause in self.clauses)
-        object.__setattr__(self, "above", of_clauses)
+        self.above = tuple([(clause, above[clause.stream]) for clause in self.clauses])

@@ -7,7 +7,7 @@ for each variable that is carried.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import ClassVar, Protocol
@@ -118,7 +118,8 @@ class Compiler:
         self.texts = {n for n, kind in self.query.parameters if kind not in ("number", "duration")}
         self._read: dict[int, ReadTerms] = {}
         self._sharing = self._sharing_block() if self.shares else None
-        self.look_at([o for disjunct in self.choice.values() for o in self.read(disjunct).operands])
+        read = [self.read(disjunct) for disjunct in self.choice.values()]
+        self._look_at([v for r in read for v in r.variables], [o for r in read for o in r.others])
 
     @cached_property
     def has_choices(self) -> bool:
@@ -129,7 +130,9 @@ class Compiler:
 
     def look_at(self, asked: Iterable[Operand]) -> None:
         """Compile for predicates with these operands, and for what is shown."""
-        variables, others = variables_apart(asked)
+        self._look_at(*variables_apart(asked))
+
+    def _look_at(self, variables: Sequence[str], others: Sequence[Operand]) -> None:
         self.compared = {*variables}
         self.derived: dict[str, Call | PathFrom | ValuesFrom] = {}
         self.instants: dict[str, Call] = {}

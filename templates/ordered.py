@@ -251,9 +251,11 @@ def blocks_of(node: PlainNode) -> Iterator[int]:
     """Yield the blocks of a node's tuples, in order."""
     pending = [node]
     while pending:
-        match pending.pop():
-            case int(block):
-                yield block
+        each = pending.pop()
+        if isinstance(each, int):
+            yield each
+            continue
+        match each:
             case Operator(left=left, right=right):
                 pending += (right, left)
             case Ordered(operands=operands):

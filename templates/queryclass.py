@@ -115,5 +115,5 @@ class QueryClass:
     def compared(self) -> set[int]:
         """Return the variables whose values the class joins or tests."""
         template, variables = self.template, self.row.variables
-        ends = [*template.value_joins, *((left, right) for left, _, right in template.residuals)]
+        ends = [*template.value_joins, *[(left, right) for left, _, right in template.residuals]]
         return {variables[i] for pair in ends for i in pair}

@@ -11,19 +11,22 @@ __all__ = ["ReadTerms", "variables_apart"]
 
 
 class ReadTerms:
-    """What a conjunction reads: its operands, its terms, and the variables that are compared."""
+    """What a conjunction reads: its terms, and the variables that are compared.
 
-    __slots__ = ("compared", "disjunct", "operands", "terms")
+    Of its operands `variables` are most, and `others` the rest.
+    """
+
+    __slots__ = ("compared", "disjunct", "others", "terms", "variables")
 
     def __init__(self, disjunct: Disjunct) -> None:
         self.disjunct = disjunct  # it is known by its identity for as long as this is there
-        self.operands = list(disjunct.operands())
-        variables, others = variables_apart(self.operands)
-        read = [each for operand in others for each in operand_terms(operand)]
-        variables += [each.variable for each in read if isinstance(each, VariableValue)]
-        self.compared = self.terms = frozenset(variables)
-        if others:
-            derived = (d for each in others if (d := as_derived(each)) is not None)
+        self.variables, self.others = variables_apart(disjunct.operands())
+        self.compared = self.terms = frozenset(self.variables)
+        if self.others:
+            read = [each for operand in self.others for each in operand_terms(operand)]
+            more = [each.variable for each in read if isinstance(each, VariableValue)]
+            self.compared = self.compared.union(more)
+            derived = (d for each in self.others if (d := as_derived(each)) is not None)
             self.terms = self.compared.union(map(term, (*read, *derived)))
 
 

@@ -41,11 +41,12 @@ def stream_name(
     `has_data`, alternatives of its owner that differ in data alone have one stream.
     """
     is_shared = owner is None
-    content = (
+    asked = (
         "common" if is_shared else owner,
         None if is_shared else clause.window_us,
         clause.box if has_data else [test[:2] for test in clause.box],
-        _Text(clause.query_class.spelled_in_no_stratum()),
+    )
+    read = (
         [(s.block, s.below and s.below.stream) for s in clause.sources],
         sorted(clause.places.items()),
         clause.residuals,
@@ -55,16 +56,9 @@ def stream_name(
         clause.valued,
         tested,
     )
-    return f"#{blake2b(repr(content).encode(), digest_size=16).hexdigest()}"
-
-
-class _Text(str):
-    """A text that stands for itself where it is spelled."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
+    spelled = clause.query_class.spelled_in_no_stratum()
+    content = f"{repr(asked)[:-1]}, {spelled}, {repr(read)[1:]}"
+    return f"#{blake2b(content.encode(), digest_size=16).hexdigest()}"
 
 
 def may_be_common(clause: Clause) -> bool:
