@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from templates.chaindecision import DecidedChains
 from templates.decision import Decided
 from templates.rundecision import DecidedRuns
-from templates.template import Template, TemplateRow, spelled
+from templates.template import Template, TemplateRow
 from xscl.measures import sets_of
 from xscl.query import Call
 
@@ -84,7 +84,7 @@ class QueryClass:
         """Return the text of `in_no_stratum`; streams and shards are named by it, for good."""
         row = f"TemplateRow(variables={self.row.variables!r})"
         return (
-            f"QueryClass(template={spelled(self.template)}, row={row},"
+            f"QueryClass(template={self.template.spelled}, row={row},"
             f" is_symmetric={self.is_symmetric!r}, stratum=-1, decided={self.decided!r},"
             f" similar={self.similar!r}, apart={self.apart!r})"
         )

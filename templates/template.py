@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from templates.heldonce import held_once
 from templates.joingraph import LEFT, GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
 
-__all__ = ["Template", "TemplateRow", "reduced_template", "spelled", "template_of"]
+__all__ = ["Template", "TemplateRow", "reduced_template", "template_of"]
 
 TRIED_NODES_MAX = 20_000
 """Nodes in all trials of one form together: six interchangeable value joins make 720 trials of 14
@@ -48,7 +48,8 @@ class Template:
     `parents[i]` is the meta-variable above meta-variable `i`, or -1; the first `left_size` are
     the left side.  `value_joins` and `residuals` name meta-variables by index, from 0.  Templates
     that differ in `apart` alone are kept from being one: their minors are isomorphic.  `edges` are
-    the pairs of a meta-variable and the one above it, and of one that stands alone and itself.
+    the pairs of a meta-variable and the one above it, and of one that stands alone and itself, and
+    `spelled` is its text: many classes have one template.
     """
 
     parents: tuple[int, ...]
@@ -57,6 +58,7 @@ class Template:
     residuals: tuple[ResidualForm, ...] = ()
     apart: tuple[int | str, ...] = ()
     edges: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
+    spelled: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         above = set(self.parents)
@@ -64,6 +66,7 @@ class Template:
             (i if p < 0 else p, i) for i, p in enumerate(self.parents) if p >= 0 or i not in above
         ]
         object.__setattr__(self, "edges", tuple(found))
+        object.__setattr__(self, "spelled", repr(self))
 
     @property
     def size(self) -> int:
@@ -74,12 +77,6 @@ class Template:
     def has_right(self) -> bool:
         """Whether there are two sides."""
         return self.left_size < self.size
-
-
-@lru_cache(maxsize=_FORMS_KEPT)
-def spelled(template: Template) -> str:
-    """Return the text of a template; many classes have one."""
-    return repr(template)
 
 
 @dataclass(frozen=True, slots=True)

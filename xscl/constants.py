@@ -183,6 +183,8 @@ def exclude_constants(path: Path) -> bool:
 def _prefilters(path: Path) -> Iterator[Prefilter]:
     for step in path.steps:
         for predicate in conjuncts(step.predicates) if step.predicates else ():
+            if isinstance(predicate, Exists) and not predicate.path.has_predicates:
+                continue  # as mostly
             if (admitted := admitted_constant(predicate)) is not None:
                 yield admitted[0]
 

@@ -49,8 +49,6 @@ def hoist(condition: Condition) -> Condition:
     """
     match condition:
         case Exists(path):
-            if not path.has_predicates:  # as mostly
-                return condition
             return _by_position(path, None) or _out_of(path) or condition
         case Comparison(PathValue(path), _, Literal()) | StringTest(_, PathValue(path), Literal()):
             return _by_position(path, condition) or condition
