@@ -297,7 +297,10 @@ class PredicateParser(WindowParser):
 
     def _branch(self, word: str) -> Expression:
         if not self.at_word(word.upper()):
-            raise self.unexpected(f"`{word}`", "write `if (x > 3) then x else 3`")
+            hint = "write `if (x > 3) then x else 3`"
+            if self.token.kind in COMPARISONS:
+                hint = "branches are values; the whole is compared: `if (x > 3) then x else 3 = y`"
+            raise self.unexpected(f"`{word}`", hint)
         self.advance()
         return self.side()
 

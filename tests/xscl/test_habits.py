@@ -204,6 +204,12 @@ CASES = [
         "a name has letters, digits, `_`, `-` and `.`, neither a prefix nor primes",
         "CREATE TABLE t (k KEY)",
     ),
+    (
+        "S//a->x WHERE if (x > 3) then x = 5 else x = 2",
+        "=",
+        "branches are values; the whole is compared: `if (x > 3) then x else 3 = y`",
+        "S//a->x WHERE if (x > 3) then 5 else 2 = x",
+    ),
     ("S//a->p:x", "p:x", "write `x`", "S//a->x"),
     ("S//a[childs::b]", "childs", "did you mean `child`?", "S//a[child::b]"),
     (
