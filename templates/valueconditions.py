@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterator, Set
 from dataclasses import replace
 from functools import partial, reduce
 
@@ -59,7 +59,7 @@ def asked_of_values(condition: Condition, texts: Set[str]) -> Ask | None:
         return None
     match condition:
         case Opaque(calculated=(left, operator, right)) if not (
-            operator == "=" and (_is_of_nodes(left) or _is_of_nodes(right))
+            operator == "!=" or (operator == "=" and (_is_of_nodes(left) or _is_of_nodes(right)))
         ):
             # Of several numbers the one that passes if any does.
             kinds = ValuesKind.GREATEST, ValuesKind.LEAST
@@ -113,6 +113,8 @@ def _asked(condition: Condition, variable: str) -> Disjunct:
             return Disjunct(tests=(test,))
         case Exists(path):
             return Disjunct(tests=(Call("exists", (_all(PathValue(path), variable),)),))
+        case Opaque(parameters=(_, *_), calculated=(left, "!=", right)):
+            return _holds((*_unequal(left, right, variable),))
         case Opaque(parameters=(_, *_), calculated=(left, operator, right)):
             sides = (_side(each, variable, ValuesKind.EVEN_NONE) for each in (left, right))
             return _compared(operator, *sides)
@@ -126,6 +128,21 @@ def _asked(condition: Condition, variable: str) -> Disjunct:
             truth = XPathNumber(Path(()), f"number(boolean({expression}))", namespaces)
             return _compared("=", _all(truth, variable), Literal(1.0))
     raise AssertionError(condition)
+
+
+def _unequal(left: Value, right: Value, variable: str) -> Iterator[Disjunct]:
+    """Yield conditions of which one holds if `!=` does in XPath 1.0, also of what is no number."""
+    one, two = (_side(each, variable, ValuesKind.EVEN_NONE) for each in (left, right))
+    yield _compared("!=", one, two)
+    for side, number, other in ((left, one, right), (right, two, left)):
+        if isinstance(side, XPathNumber):
+            is_none = replace(side, expression="number({0} != {0})".format(f"({side.expression})"))
+            yield _compared("=", _all(is_none, variable), Literal(1.0))
+            continue
+        none = _holds((_compared("=", number, number),), is_negated=True)
+        if isinstance(other, XPathNumber) and _is_of_nodes(other):
+            none = both(none, _asked(Exists(other.path), variable))
+        yield none
 
 
 def _compared(operator: str, left: Operand, right: Operand) -> Disjunct:

@@ -42,12 +42,9 @@ def calculated_comparison(
 ) -> Calculated | None:
     """Return a comparison of numbers that are calculated with parameters; None for others.
 
-    Of a path alone on its side each node has a number.  `!=` holds of what is no number, which is
-    left to XPath 1.0.
+    Of a path alone on its side each node has a number.
     """
     if not isinstance(expression, Binary) or expression.operator not in TURNED:
-        return None
-    if expression.operator == "!=":
         return None
     sides = [_side(each, text_of, path_of) for each in (expression.left, expression.right)]
     left, right = sides
@@ -63,7 +60,7 @@ def written_comparison(
 
     That is the first one with which nothing is done but what may be solved for it, and the only
     `Literal` on its side.  All else are numbers, of several the first; but of a path alone on the
-    other side each counts.
+    other side each counts.  `!=` is left to XPath 1.0.
     """
     if not isinstance(expression, Binary) or expression.operator not in TURNED:
         return None

@@ -17,7 +17,10 @@ JOINED = (
 )
 PLACED = ("{}[{}] = 'x'", "{}[position() > {}]", "{}[{}][. != 'y']/@h", "{}[. = 'x'][{}]")
 NUMBERS = ("count({})", "sum({})", "{} * 2", "string-length({}) - 1")
-CALCULATED = ("{} > p * {}", "count({}) * {} <= 2", "{} * 2 + {} = 4", "{1} div count({0}) >= 1")
+CALCULATED = (
+    *("{} > p * {}", "count({}) * {} <= 2", "{} * 2 + {} = 4", "{1} div count({0}) >= 1"),
+    *("{} != p * {}", "{} * 2 != {} - p"),
+)
 
 CONDITIONS: Sequence[tuple[str, Sequence[str]]] = (
     ("{}", ()),
