@@ -85,11 +85,13 @@ class ChainDecision:
         """For how long what may decide is remembered: UNLESS at the beginning looks back.
 
         Under ANY each operator and each repetition remembers what is before it by its end, so what
-        is at the beginning may be as much older for each of them.  It is never nothing: of a clause
-        without a window no documents are kept.
+        is at the beginning may be as much older for each of them.  Under STRICT and PARTITION what
+        is remembered may be met by a first document that comes late, and is as much older: then
+        documents between them stand in the way.  It is never nothing: of a clause without a window
+        no documents are kept.
         """
         before = [each.window_us for each in self.absences if each.step == 0]
-        times = 1
+        times = 2 if self.is_contiguous else 1
         if self.strategy is Strategy.ANY:
             times = max(1, len(self.links) - 1 + sum(link.is_repeated for link in self.links))
         return min(INFINITE_US, max(1, times * self.retention_us + max(before, default=0)))

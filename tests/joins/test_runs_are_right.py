@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -13,8 +14,10 @@ from support.kit import CASES, Case, cases, check, parse_case
 from support.runners import lines, run_engine, run_oracle
 from support.tiny_limits import matching
 
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS
 from broker.matching.match import Match
 from broker.pipeline.shards import Join
+from joins.budget.limits import RunLimits
 from joins.memory.limits import MemoryLimits
 
 ALL = dict((*cases(CASES / "runs"), *cases(CASES / "match")))
@@ -80,3 +83,28 @@ def test_it_finds_runs_as_the_oracle_does() -> None:
         ):
             wrong.append(seed)
     assert not wrong, "cases of run_case(RandomChooser(seed)) with these seeds"
+
+
+@pytest.mark.parametrize("how", ["MATCH STRICT", "SAME (/*/k) MATCH PARTITION"])
+@pytest.mark.parametrize("in_columns", [True, False])
+@pytest.mark.parametrize(("batch", "after"), [(1, 0), (None, 3)])
+def test_what_stands_between_is_kept_for_a_first_document_that_comes_late(
+    how: str, in_columns: bool, batch: int | None, after: int
+) -> None:
+    """Document 2 is remembered when document 4 comes; document 1 was not, and stands between."""
+    text = f"""
+lateness 0 s
+query q
+    S//a FOLLOWED BY S//b WITHIN 6 s {how} GRACE 0 s
+
+document 1 S 00:00:43  <x><k>1</k></x>
+document 2 S 00:00:46  <b><k>1</k></b>
+document 3 S 00:00:51  <x><k>1</k></x>
+document 4 S 00:00:41  <a><k>1</k></a>
+document 5 S 00:02:41  <x><k>2</k></x>
+----
+"""
+    limits = replace(DEFAULT_MATCHING_LIMITS, runs=RunLimits(swept_parts=0, in_columns=in_columns))
+    check(text, partial(run_engine, batch_size=batch, restart_after=after, limits=limits))
+    between = text.replace("00:00:43", "00:00:40").replace("----", "----\nq  4 2")
+    check(between, partial(run_engine, batch_size=batch, restart_after=after, limits=limits))
