@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from math import copysign
 from typing import NamedTuple, cast
 
 from xscl.evaluation import optional_values
@@ -102,7 +103,9 @@ class Values:
             several = {number for number, _ in numbers}
             return (spell_number(numbers[0][0]) if len(several) == 1 else "several",)
         is_least = self.kind in (ValuesKind.LEAST, ValuesKind.INFIMUM)
-        return (spell((min if is_least else max)(numbers)[1]),)
+        number, value = (min if is_least else max)(numbers)
+        # Who divides by it minds the sign of zero.
+        return ("-0" if number == 0 and copysign(1, number) < 0 else spell(value),)
 
     def _solving(self, chain: Chain, read: Read) -> tuple[str, ...]:
         found = chain.solved(numbers_beside(self.operands, read))

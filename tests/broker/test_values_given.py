@@ -85,6 +85,7 @@ ASKED = {
     "[p * 2 + $x = 12]": READ,
     "[p != e/p * $x]": READ,
     "[2 * $x != p - 1]": READ,
+    "[p >= $x div (count(t) * -1)]": READ,
     "[p - 1 != count(t) * $x or t = 'A']": READ,
     "[not($x div p != 2)]": READ,
     "[sum(p) div $x < 3]": READ,
