@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from templates.elements import RepeatedUnit, with_elements
-from xscl.comparison import UNBOUND
+from xscl.comparison import UNBOUND, operand_terms
 from xscl.path import Literal, Parameter
 from xscl.query import (
     INFINITE_US,
@@ -97,11 +97,14 @@ class BoundVariables:
                 return UNBOUND if self.operand(row) == UNBOUND else operand
             case Conditional(condition, then, otherwise):
                 asked = self.predicate(condition)
-                if not asked:
-                    return self.operand(otherwise)
-                if Disjunct() in asked:
-                    return self.operand(then)
-                return Conditional(asked, self.operand(then), self.operand(otherwise))
+                then, otherwise = self.operand(then), self.operand(otherwise)
+                whole = Conditional(asked, then, otherwise)
+                if asked and Disjunct() not in asked:
+                    return whole
+                chosen = then if asked else otherwise
+                # What the other branch reads is compared as well, and stands in witness tuples.
+                reads_all = set(operand_terms(chosen)) == set(operand_terms(whole))
+                return chosen if chosen != UNBOUND and reads_all else whole
         return operand
 
 
