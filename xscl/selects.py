@@ -226,7 +226,8 @@ class _Checker:
         self.check_arity(call, offset, whole)
         mentioned: list[str] = []
         for argument, start in call.arguments:
-            mentioned += self.translation(argument, offset + start, whole, scope).variables
+            found = self.translation(argument, offset + start, whole, scope, is_aggregated=True)
+            mentioned += found.variables
         if self.report.errors == errors:
             self.selectable.aggregate(call.text, offset + call.offset)
         return mentioned
@@ -255,9 +256,15 @@ class _Checker:
             )
 
     def translation(
-        self, text: str, offset: int, whole: Span | None, scope: Mapping[str, str] | None
+        self,
+        text: str,
+        offset: int,
+        whole: Span | None,
+        scope: Mapping[str, str] | None,
+        *,
+        is_aggregated: bool = False,
     ) -> Translation:
-        """Return an expression as XPath 2.0, checked."""
+        """Return an expression as XPath 2.0, checked; what is aggregated may be `time(x)`."""
         translation = translate(text, self.variables)
         for mention in translation.unknown:
             start = offset + mention.offset
@@ -276,7 +283,8 @@ class _Checker:
             self.parameters.append(ParameterUse(mention.name, "any", span))
         if not translation.unknown:
             pairs = self.namespaces.pairs() if scope is None else tuple(sorted(scope.items()))
-            self.check_xpath(translation, whole or Span(offset, offset + len(text)), pairs)
+            span = whole or Span(offset, offset + len(text))
+            self.check_xpath(translation, span, pairs, is_aggregated=is_aggregated)
         return translation
 
     def unknown(self, name: str, span: Span) -> None:
@@ -295,7 +303,12 @@ class _Checker:
         )
 
     def check_xpath(
-        self, translation: Translation, span: Span, namespaces: tuple[tuple[str, str], ...]
+        self,
+        translation: Translation,
+        span: Span,
+        namespaces: tuple[tuple[str, str], ...],
+        *,
+        is_aggregated: bool,
     ) -> None:
         if _is_plain_path(translation.text):
             return
@@ -304,7 +317,7 @@ class _Checker:
         from xscl.output import expression_error
 
         # A function that is called as a type is would be taken for it.
-        of_documents = _OF_DOCUMENTS.search(translation.text)
+        of_documents = None if is_aggregated else _OF_DOCUMENTS.search(translation.text)
         wrong = expression_error(translation.text, namespaces)
         if of_documents is not None:
             wrong = f"unknown function '{of_documents[1]}'"

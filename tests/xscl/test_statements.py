@@ -390,3 +390,9 @@ def test_a_constructor_may_use_parameters() -> None:
     assert found.parameters == (("greeting", "value"),)
     assert isinstance(found.select, Constructor)
     assert found.select.variables == ("x",)
+
+
+def test_a_row_may_aggregate_the_times_of_documents() -> None:
+    found = query("SELECT <r>{max(time(v))} {count(distinct time(v))}</r> FROM S//a->v WINDOW 5 s")
+    assert found.rows is not None
+    assert len(found.rows.aggregates) == 2
