@@ -196,7 +196,7 @@ WORKLOADS = {
     ),
     "numbers within arithmetic of a block": Workload(
         lambda i: (
-            f"S//i[price < string-length(link) * {i + 2}]->a"
+            f"S//i[price > string-length(link) * {i + 100}]->a"
             " FOLLOWED BY {a/next = b/link, 1 h} S//i->b"
         ),
         item,
