@@ -174,7 +174,7 @@ def test_what_is_kept_is_looked_through_once_it_is_twice_as_much(
 
 
 def test_what_nothing_comes_behind_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = "S//a[v->w] FOLLOWED BY {, 5 s} S//b[v->v]+ {v > w} GRACE 0 s"
+    source = "S//a[v->w] FOLLOWED BY {, 5 s} S//k[.->v]+ {v < w} GRACE 0 s"
     select = f"SELECT COMPRESSED FROM {source}"
     lanes = looked_through(select, RunLane, "forget", monkeypatch)
     assert len(set(map(id, lanes))) > 35
