@@ -129,13 +129,3 @@ class Use:
     def is_join(self) -> bool:
         """Whether documents are kept for it: for a block alone they are not."""
         return len(self.clause.sources) > 1 or bool(self.clause.deciding or self.clause.stream)
-
-    def joins(self, stream: str) -> bool:
-        """Return whether documents of a stream are joined here; of those that its query reads."""
-        blocks = self.topic.query.blocks
-        own = (source.block for source in self.clause.sources if source.block is not None)
-        return self.is_join and any(
-            # Behind those of its text a contiguous chain has blocks of all documents that it reads.
-            block >= len(blocks) or blocks[block].stream == stream
-            for block in own
-        )

@@ -292,19 +292,31 @@ def test_what_a_query_published_stays_for_its_readers_when_it_is_gone(kept: int)
     assert {match.documents[0].docid <= 20 < match.documents[1].docid for match in later} == {True}
 
 
-@pytest.mark.parametrize("strategy", ["NEXT", "STRICT", "PARTITION"])
-def test_chains_read_on_when_much_has_been_published(strategy: str) -> None:
-    stream = documents(5, count=12)
-    made = query("made", "SELECT * FROM S//i->a PUBLISH P")
-    chain = query("chain", f"P//i FOLLOWED BY {{, 1 h}} P//i SAME (//t) MATCH {strategy} GRACE 0 s")
+READS_PUBLISHED = [
+    *(
+        f"P//i FOLLOWED BY {{, 1 h}} P//i SAME (//t) MATCH {strategy} GRACE 0 s"
+        for strategy in ("NEXT", "STRICT", "PARTITION")
+    ),
+    "P//i[t->x] WINDOW 2 h BY x HAVING count() >= 2",
+    "P//i FOLLOWED BY {, 1 h} P//i WINDOW 2 h GRACE 4 h",
+    "SELECT COMPRESSED FROM P//i[t->v]+ WITHIN 1 h GRACE 5 h",
+    "P//i FOLLOWED BY {, 1 h} P//i UNLESS {, 3 h} P//k GRACE 4 h",
+    "P//i FOLLOWED BY {, 1 h} P//k LOSS 0.1 DELAY exp(30 min) FOLLOWED BY {, 1 h} P//i GRACE 2 h",
+]
+
+
+@pytest.mark.parametrize("text", READS_PUBLISHED)
+def test_what_has_been_published_is_read_on_when_it_is_much(text: str) -> None:
+    stream = documents(5, count=20)
+    made, reader = query("made", "SELECT * FROM S//i->a PUBLISH P"), query("reader", text)
     found = []
     for kept in (0, 1_000):
-        running = Running([RegisteredQuery(made), RegisteredQuery(chain)], "signatures")
-        queries = [RegisteredQuery(each) for each in (made, chain)]
+        queries = [RegisteredQuery(each) for each in (made, reader)]
+        running = Running(queries, "signatures")
         running.engine = Engine(queries, lateness_us=0, limits=MatchingLimits(published=kept))
         for document in stream:
             running.feed([document])
-        found.append(running.lines("chain"))
+        found.append(running.lines("reader"))
     assert found[0] == found[1] != []
 
 
