@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from templates.box import Test
 from templates.chaindecision import ChainDecision
-from templates.clause import Clause, Test
+from templates.clause import Clause
 from templates.clausecompiler import Catalog, Compiler
 from templates.decision import Decision
 from templates.rundecision import RunDecision

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from templates.box import Test
 from templates.built import Built
 from templates.chaindecision import (
     ChainDecision,
@@ -18,7 +19,7 @@ from templates.chaindecision import (
     DecidedChains,
     HandedOnStep,
 )
-from templates.clause import Clause, Test
+from templates.clause import Clause
 from templates.conjunctions import compared_in
 from templates.elements import RepeatedUnit, of_elements, operand_with_elements
 from templates.optionalpaths import fresh_paths

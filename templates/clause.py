@@ -5,247 +5,35 @@ operators.  In an alternative every operator is one conjunction, a `Clause`: a q
 the join evaluates once for all queries that share it) and what is the query's own: its window,
 its box, its residuals that compare more than strings, and which node of the class is which
 variable.
-
-A **box** is what subscriptions differ in: tests of values in a tuple against data.  An operator
-hands on the values that its box tests, and those of the operators below it, so the box of the root
-has the tests of all of them, and one stream of inner tuples serves all assignments (RUMOR's
-channel; Hong 2009, chapter 5).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from enum import IntEnum
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
+from templates.box import Number, Place, Test, terms_tested
 from templates.decision import Decided
-from templates.elementnumbers import calculate
 from templates.factor import Factor
 from templates.lengths import NO_LENGTH, LongestSum
 from templates.queryclass import QueryClass
-from xscl.disjunctions import OTHER_NUMBER, DataForm, Disjunction
 from xscl.evaluation import Condition, compile_condition
-from xscl.functions import to_double
 from xscl.path import Parameter
-from xscl.pattern import Constant, TreePattern, TuplePattern, VariablePair
+from xscl.pattern import TreePattern, TuplePattern, VariablePair
 from xscl.prefilters import Admitted
-from xscl.query import Call, Operand, Residual, Row, SimilarityJoin, term
+from xscl.query import Call, Operand, Residual, Row, SimilarityJoin
 from xscl.table import Action
-from xscl.texttests import NEGATED, TEXT_TESTS
 
 __all__ = [
-    "BAR",
-    "DURATION",
-    "NONE_OF",
-    "OTHER_NUMBER",
-    "SPAN",
-    "TAKEN",
-    "WINDOW",
     "Alternative",
-    "ArithmeticStep",
     "Clause",
     "ClauseSource",
-    "Computed",
-    "Data",
-    "Excluded",
-    "Formula",
     "Guard",
-    "Instant",
-    "Measured",
-    "Number",
-    "Place",
     "Published",
-    "Solution",
-    "Terms",
-    "Test",
-    "place_at",
     "source_of_block",
-    "terms_tested",
 ]
-
-
-class Place(NamedTuple):
-    """Where a value of a tuple is: at a meta-variable, or at a position of one side's instance.
-
-    `meta` is -1 in the second case: the side is a tuple of the operator below, and carries it.
-    """
-
-    side: int
-    meta: int
-    position: int = 0
-
-
-@lru_cache(maxsize=4_096)
-def place_at(side: int, meta: int, position: int = 0) -> Place:
-    """Return a place; equal ones are one object, for there are few of them, in many clauses."""
-    return Place(side, meta, position)
-
-
-SPAN = Place(-1, -1)
-"""The smallest window that holds a tuple, in microseconds."""
-
-
-WINDOW = Place(-2, -1)
-"""The window for which an absence was decided, in microseconds."""
-
-
-BAR = Place(-3, -1)
-"""The bar of a decided tuple: up to where its left was served before, or it is taken away."""
-
-
-TAKEN = Place(-4, -1)
-"""The values for which a decided tuple is taken away (`docs/decided.md`)."""
-
-
-DURATION = Place(-5, -1)
-"""How long the interval of a tuple is, in microseconds."""
-
-
-class Excluded(IntEnum):
-    """How a value is compared with one that is excluded.
-
-    As a text, as one of several that a text stands for, or as a number.
-    """
-
-    STRING = 0
-    ONE_OF_SEVERAL = 1
-    NUMBER = 2
-
-
-NONE_OF = "none of"
-"""The operator of a test that data are none of several values."""
-
-
-class Measured(NamedTuple):
-    """A number of a tuple that is worked out of it: a measure of the sets of two of its values.
-
-    `left_set` and `right_set` are calls of `words` and the like, of the variable `.`.  The number
-    is compared by `operator` alone: a double stands for it (`xscl.measures.comparable`).
-    """
-
-    measure: str
-    left: Place
-    left_set: Call
-    right: Place
-    right_set: Call
-    operator: str
-
-
-class Instant(NamedTuple):
-    """A time of one side's document: the end of its interval, or the start."""
-
-    side: int
-    is_end: bool
-
-
-Terms = tuple[tuple[str, Place | Instant], ...]
-"""Where the terms of an operand are."""
-
-
-class Computed(NamedTuple):
-    """A number of a tuple that arithmetic makes of values, and of times."""
-
-    operand: Operand
-    terms: Terms
-
-
-class ArithmeticStep(NamedTuple):
-    """`x operator operand`, or `operand - x` where it `is_turned`: arithmetic around data `x`."""
-
-    operator: str
-    operand: Operand
-    is_turned: bool = False
-
-
-class Solution(NamedTuple):
-    """An end of the numbers `x` with which a tuple passes a comparison: the least, or the largest.
-
-    The comparison is `steps(x) operator other`; no step divides by `x`, so its numbers are all
-    between two (`broker.matching.boxes.solutions`).
-    """
-
-    steps: tuple[ArithmeticStep, ...]
-    operator: str
-    other: Operand
-    terms: Terms
-    is_least: bool
-
-
-class Formula(NamedTuple):
-    """Data that are calculated of other data, parameters among them: `$x * 2`."""
-
-    operand: Operand
-
-    def number(self, values: Mapping[str, Any]) -> float:
-        """Return what it comes to under an assignment."""
-        return float(calculate(self.operand, lambda read: to_double(values[term(read)[1:]])))
-
-
-Data = Constant | float | Formula | Disjunction
-"""What is held against a tuple, whatever the tuple is."""
-
-Number = Measured | Computed | Solution
-"""A number that is no value of a node, and made of a tuple where it is asked for."""
-
-
-class Test(NamedTuple):
-    """`place operator data`: see `xscl.pattern.DataTest`."""
-
-    place: Place | Number
-    operator: str
-    data: Data
-    is_of_several: bool = False
-    form: DataForm = DataForm.PLAIN
-
-    @property
-    def looks_in_texts(self) -> bool:
-        """Whether it holds of a text that has its data in it: a word, or one of several numbers."""
-        return self.operator in TEXT_TESTS or (self.operator == "=" and self.is_of_several)
-
-    @property
-    def is_given(self) -> bool:
-        """Whether its data are those of an assignment."""
-        return isinstance(self.data, (Parameter, Formula, Disjunction))
-
-    @property
-    def excludes(self) -> bool:
-        """Whether it holds of all values, or numbers, but one."""
-        return self.operator in ("!=", OTHER_NUMBER)
-
-    @property
-    def excluded_kind(self) -> Excluded:
-        """What it holds of, where it excludes one."""
-        if self.operator == OTHER_NUMBER:
-            return Excluded.NUMBER
-        return Excluded.ONE_OF_SEVERAL if self.is_of_several else Excluded.STRING
-
-    def typed(self) -> Iterator[tuple[str, bool]]:
-        """Yield the parameters that must be given a string, and those that must not be."""
-        if isinstance(self.data, Disjunction):
-            given = self.data.parameters()
-            yield from ((each.name, True) for each, test in given if test.is_of_strings)
-        elif isinstance(self.data, Parameter) and (self.is_of_strings or self.is_of_numbers):
-            yield self.data.name, self.is_of_strings
-
-    @property
-    def is_of_strings(self) -> bool:
-        """Whether a parameter here must be given a string."""
-        if self.form is not DataForm.PLAIN or (self.operator == "=" and self.is_of_several):
-            return False
-        operator = self.operator.removeprefix(NEGATED)
-        return self.place != WINDOW and operator in ("=", "!=", NONE_OF, *TEXT_TESTS)
-
-    @property
-    def is_of_numbers(self) -> bool:
-        """Whether a parameter here must be given a number, or a length of time."""
-        return self.place == BAR or self.form is DataForm.XPATH_NUMBER_ONLY
-
-
-def terms_tested(tested: Sequence[Place | Number]) -> tuple[str, ...]:
-    """Return what the values at tested places are called in tuples; no block has such a name."""
-    return tuple([f"${i}" for i in range(len(tested))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +50,7 @@ class Guard:
 class ClauseSource:
     """One operand of a clause: a block, or the clause below whose tuples it reads.
 
-    No field changes, as of a clause.
+    It is immutable by agreement, as a clause is.
     `instants` are the times of a block's documents that are asked for: terms without a node.
     """
 
@@ -452,7 +240,7 @@ def _compiled(given: Mapping[str, Any]) -> Clause:
 class Alternative:
     """One conjunctive reading of a query: its clauses, inner ones first, the root last.
 
-    No field changes, as of a clause.
+    It is immutable by agreement, as a clause is.
     `patterns`, `edges` and `valued` are what it asks of the pattern catalog, `admitted` the
     constants that it has there by variable.  `above` has each
     clause with the sum of the windows of the clauses that read its tuples.

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 
-from templates.clause import (
-    DURATION,
-    Clause,
-    Data,
-    Instant,
-    Place,
-    Test,
-    place_at,
-)
+from templates.box import DURATION, Data, Instant, Place, Test, place_at
+from templates.clause import Clause
 from templates.clausesides import Side, template_of_sides
 from templates.computed import NO_NUMBERS, Numbered, number_tests, numbered, reads_only
 from templates.datatests import data_test, duration_test, word_test

@@ -12,17 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import ClassVar, Protocol
 
-from templates.clause import (
-    SPAN,
-    Alternative,
-    Clause,
-    ClauseSource,
-    Number,
-    Place,
-    Published,
-    source_of_block,
-    terms_tested,
-)
+from templates.box import SPAN, Number, Place, terms_tested
+from templates.clause import Alternative, Clause, ClauseSource, Published, source_of_block
 from templates.clausebuilder import ClauseBuilder
 from templates.clausesides import Side
 from templates.datatests import without_implied

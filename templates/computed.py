@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from dataclasses import dataclass
 
-from templates.clause import (
+from templates.box import (
     OTHER_NUMBER,
     ArithmeticStep,
     Computed,

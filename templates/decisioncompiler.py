@@ -13,11 +13,7 @@ from typing import ClassVar, cast
 
 from templates.built import Built, once
 from templates.chaincompiler import build_chain, chain_clause
-from templates.clause import (
-    Alternative,
-    Clause,
-    Published,
-)
+from templates.clause import Alternative, Clause, Published
 from templates.clausecompiler import Catalog, Compiler, Side
 from templates.conjunctions import asked_behind, elements_behind
 from templates.decision import (

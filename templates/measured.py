@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from templates.clause import BAR, Clause, Measured, Place, Test
+from templates.box import BAR, Measured, Place, Test
+from templates.clause import Clause
 from templates.decision import Decided
 from templates.derived import is_of_strings
 from templates.queryclass import SetKind, SimilarPair

@@ -6,17 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from templates.box import BAR, NONE_OF, TAKEN, WINDOW, Place, Test
 from templates.built import Built
-from templates.clause import (
-    BAR,
-    NONE_OF,
-    TAKEN,
-    WINDOW,
-    Clause,
-    ClauseSource,
-    Place,
-    Test,
-)
+from templates.clause import Clause, ClauseSource
 from templates.comparisons import held_against_data
 from templates.conjunctions import compared_in, conjunction_of, split
 from templates.datatests import data_test

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain
 
+from templates.box import Measured
 from templates.chaindecision import DecidedChains
-from templates.clause import Alternative, Clause, Measured
+from templates.clause import Alternative, Clause
 from templates.decision import Conjunction, Decided, Decision, DecisionKind
 from templates.rundecision import DecidedRuns
 from xscl.counting import counts_chain, is_counted

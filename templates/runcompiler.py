@@ -11,9 +11,10 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from templates.box import Test, place_at, terms_tested
 from templates.built import Built
 from templates.chaindecision import DecidedChains
-from templates.clause import Clause, ClauseSource, Test, place_at, terms_tested
+from templates.clause import Clause, ClauseSource
 from templates.conjunctions import compared_in, elements_behind, split
 from templates.elements import of_candidate
 from templates.joingraph import GraphNode, JoinGraph

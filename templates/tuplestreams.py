@@ -6,17 +6,8 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from hashlib import blake2b
 
-from templates.clause import (
-    SPAN,
-    Clause,
-    Computed,
-    Instant,
-    Number,
-    Place,
-    Solution,
-    Test,
-    place_at,
-)
+from templates.box import SPAN, Computed, Instant, Number, Place, Solution, Test, place_at
+from templates.clause import Clause
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES
 from xscl.query import INFINITE_US

@@ -10,18 +10,8 @@ from broker.matching.boxes.columns import Ints
 from broker.matching.boxes.form import BoundPlace, of_value
 from broker.matching.boxes.lists import GrowingLists
 from broker.matching.rendering.form import MatchForm, MatchForms
-from templates.clause import (
-    BAR,
-    SPAN,
-    TAKEN,
-    WINDOW,
-    Clause,
-    Instant,
-    Number,
-    Place,
-    Test,
-    place_at,
-)
+from templates.box import BAR, SPAN, TAKEN, WINDOW, Instant, Number, Place, Test, place_at
+from templates.clause import Clause
 from templates.factor import Factor
 from xscl.pattern import INEQUALITIES
 from xscl.query import Query, Variable, term

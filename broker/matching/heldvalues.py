@@ -16,7 +16,7 @@ from broker.matching.boxes.lists import GrowingLists
 from broker.matching.boxes.numbers import ends_of, numbers_of
 from broker.matching.boxes.points import Points
 from broker.matching.clauseterms import NODE, SPANNED
-from templates.clause import Number, Place, Solution
+from templates.box import Number, Place, Solution
 
 __all__ = ["bounds_of", "excluded_of"]
 

@@ -25,7 +25,7 @@ from broker.matching.heldvalues import bounds_of, excluded_of
 from broker.matching.likenesses import spell_likenesses
 from broker.matching.uses import Use
 from joins import ranges
-from templates.clause import TAKEN, WINDOW, Number, Place, Solution
+from templates.box import TAKEN, WINDOW, Number, Place, Solution
 from xscl.functions import spell, to_double
 from xscl.path import Parameter
 from xscl.solving import LARGEST_SOLVED

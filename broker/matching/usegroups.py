@@ -28,7 +28,8 @@ from broker.matching.boxes.form import BoundPlace
 from broker.matching.boxes.index import Box
 from broker.matching.uses import Use
 from joins import UNBOUNDED
-from templates.clause import SPAN, Clause, Solution
+from templates.box import SPAN, Solution
+from templates.clause import Clause
 from xscl.pattern import INEQUALITIES
 from xscl.texttests import NEGATED
 

@@ -9,7 +9,8 @@ from typing import Any
 from broker.matching.boxes.form import box_of
 from broker.matching.boxes.index import Box
 from joins import UseKind
-from templates.clause import Clause, Test
+from templates.box import Test
+from templates.clause import Clause
 from templates.measured import is_scored, thresholds
 from xscl.path import Parameter
 from xscl.query import Query, SelectKind, Window

@@ -16,7 +16,7 @@ from support.kit import parse_case
 from support.runners import lines, run_engine, run_oracle
 
 from broker.matching.boxes.solutions import are_moderate, solve
-from templates.clause import ArithmeticStep
+from templates.box import ArithmeticStep
 from xscl.evaluation import _ARITHMETIC
 from xscl.path import Literal
 

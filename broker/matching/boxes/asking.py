@@ -16,7 +16,7 @@ from broker.matching.boxes.numbers import ends_of, is_made, numbers_of
 from broker.matching.boxes.points import Points
 from broker.matching.boxes.soughtwords import SoughtWords
 from joins import hash_values
-from templates.clause import SPAN, TAKEN, WINDOW, Excluded, Number, Place, Solution
+from templates.box import SPAN, TAKEN, WINDOW, Excluded, Number, Place, Solution
 
 __all__ = ["AskingTuples"]
 

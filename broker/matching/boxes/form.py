@@ -10,7 +10,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from broker.matching.boxes.index import LOOSE, Box
-from templates.clause import NONE_OF, OTHER_NUMBER, Clause, Formula, Number, Place, Solution, Test
+from templates.box import NONE_OF, OTHER_NUMBER, Formula, Number, Place, Solution, Test
+from templates.clause import Clause
 from xscl.disjunctions import DataForm, Disjunction
 from xscl.functions import to_double
 from xscl.path import Parameter

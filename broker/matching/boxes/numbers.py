@@ -13,17 +13,7 @@ from broker.matching.boxes.columns import Doubles, Flags, Ints
 from broker.matching.boxes.operands import Operands
 from broker.matching.boxes.points import Points
 from broker.matching.boxes.solutions import are_moderate, solve
-from templates.clause import (
-    BAR,
-    DURATION,
-    Computed,
-    Instant,
-    Measured,
-    Number,
-    Place,
-    Solution,
-    Terms,
-)
+from templates.box import BAR, DURATION, Computed, Instant, Measured, Number, Place, Solution, Terms
 from templates.elementnumbers import calculate
 from xscl.query import Call, Operand, term
 

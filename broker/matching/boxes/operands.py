@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from broker.matching.boxes.columns import Doubles, Flags, Hashes, Ints, distinct
 from joins import INSTANCE_SCHEMA, hash_values
-from templates.clause import Excluded
+from templates.box import Excluded
 from xscl.evaluation import values_of_optional
 from xscl.functions import to_double
 from xscl.measures import WordSet, sets_of

@@ -12,7 +12,7 @@ from broker.matching.boxes.columns import Doubles, Flags, Ints
 from broker.matching.boxes.operands import Operands
 from broker.matching.uncertain import Uncertain
 from joins import TupleTable
-from templates.clause import Measured
+from templates.box import Measured
 from xscl.measures import number_of
 
 __all__ = ["Points"]

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from broker.matching.boxes.columns import Doubles, Flags
-from templates.clause import ArithmeticStep
+from templates.box import ArithmeticStep
 from templates.elementnumbers import calculated
 from xscl.solving import LARGEST_SOLVED
 

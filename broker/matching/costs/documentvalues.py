@@ -11,7 +11,7 @@ from broker.matching.boxes.columns import Doubles, Flags, Ints
 from broker.matching.boxes.operands import Operands
 from broker.matching.boxes.points import Rows
 from joins import Positions
-from templates.clause import Test
+from templates.box import Test
 from xpath_eval.textindex import TextIndex
 from xscl.evaluation import values_of_optional
 from xscl.functions import to_double

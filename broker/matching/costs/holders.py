@@ -17,7 +17,8 @@ from broker.matching.costs.documentvalues import DocumentValues
 from broker.matching.fanout import FanOut
 from broker.matching.usegroups import GroupColumns, TestedPositions
 from joins import Positions
-from templates.clause import Clause, Place, Solution, Test
+from templates.box import Place, Solution, Test
+from templates.clause import Clause
 
 __all__ = ["StreamHolders"]
 

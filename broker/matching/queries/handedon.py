@@ -19,7 +19,8 @@ from broker.matching.boxes.form import box_of
 from broker.matching.boxes.index import Box
 from broker.matching.uses import Strings, Topic, Use
 from joins import Largest
-from templates.clause import NONE_OF, Clause
+from templates.box import NONE_OF
+from templates.clause import Clause
 from xscl.query import INFINITE_US, Query
 
 __all__ = ["HandedOn"]
