@@ -210,3 +210,31 @@ def test_a_graph_spells_the_same_runs_in_each_of_its_forms(seed: int) -> None:
     assert plain.count() == plain.minimal().count() == len(runs)
     with_a = plain.through([label == "a" for label in plain.labels])
     assert words(with_a) == [run for run in runs if "a" in run]
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 11])
+@pytest.mark.parametrize(
+    ("times", "names", "pauses"),
+    [
+        # Three within four seconds, of which two are at one time; another stands before.
+        ((1, 2, 4, 6, 6, 7), "jijiii", {}),
+        # The second of three comes last.
+        ((1, 2, 4, 9, 3), "jiixi", {"q": 5}),
+        # What stands before comes last.
+        ((2, 3, 4, 9, 1), "iiixj", {"q": 5}),
+    ],
+)
+def test_a_statement_is_paused_where_a_run_is_too_long(
+    times: tuple[int, ...], names: str, pauses: dict[str, int], batch_size: int
+) -> None:
+    statement = "S//j FOLLOWED BY {, 4 s} S//i+ {, 6 s} WINDOW 4 s HAVING count() > 0 GRACE 0 s"
+    documents = [
+        f"document {n} S 00:00:{time:02}  <{name}/>"
+        for n, (time, name) in enumerate(zip(times, names, strict=True), 1)
+    ]
+    text = [f"query q\n    {statement}\n", *documents, "tick 9 01:00:00", "----", ""]
+    case = parse_case("\n".join(text))
+    paused: dict[str, int] = {}
+    limits = MatchingLimits(runs=RunLimits(elements=2))
+    run_engine(case, batch_size=batch_size, limits=limits, paused=paused)
+    assert paused == pauses

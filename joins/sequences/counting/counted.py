@@ -185,20 +185,18 @@ class CountedRunEvaluation(RunEvaluation):
     def _drawn(self, docid: int, parts: Sequence[Part]) -> Iterator[FoundGraph]:
         """Yield the graphs of the runs through elements with one label, of lanes with steps."""
         new: list[LaneNode] = []
-        lane = None
+        lane, most = None, self._limits.elements
         for part in parts:
             for lane in self._lanes_of(part):
-                if not self._is_behind(lane, part):
-                    continue
-                node = self._add(lane, part)
-                new.append(node)
-                if self._is_too_long(lane, node):
-                    self.limit = docid
+                if self._is_behind(lane, part):
+                    new.append(self._add(lane, part))
         if self._are_ways and len(new) == 1 and not new[0].behind:
             assert lane is not None
             ways = ways_back(lane, new[0], new[0].part.end_us - self.longest_us)
             if self._drawn_runs.are_matches(ways):
-                if ways.begun:
+                if len(ways.nodes) > most and ways.longest() > most:
+                    self.limit = docid
+                elif ways.begun:
                     yield self._drawn_runs.counted(docid, ways)
                 return
         some = reached(new, _behind)
@@ -212,11 +210,6 @@ class CountedRunEvaluation(RunEvaluation):
                 if self._reaches(start, end_us)
             ]
             yield from self._graphs(docid, end_us, {**before, **behind}, begun)
-
-    def _is_too_long(self, lane: RunLane, node: LaneNode) -> bool:
-        """Return whether a run to an element may have too many: a path may be more than a run."""
-        most = self._limits.elements
-        return node.longest > most and lane.since(node.part.end_us - self.longest_us) > most
 
     def _counted_plainly(self, docid: int, parts: Sequence[Part]) -> list[FoundGraph] | None:
         """Add elements to their lanes without steps; None where these need some."""
@@ -349,7 +342,11 @@ class CountedRunEvaluation(RunEvaluation):
         return self.decision.is_leading or (end_us - start.part.end_us <= self.decision.window_us)
 
     def _graphs(self, docid: int, end_us: int, steps: Steps, begun: Begun) -> Iterator[FoundGraph]:
-        """Yield the graphs of runs, by what they are told apart by."""
+        """Yield the graphs of runs, by what they are told apart by; none if one is too long."""
+        most = self._limits.elements
+        if len(steps) > most and self._drawn_runs.longest(steps, begun) > most:
+            self.limit = docid
+            return
         for found in self._drawn_runs.graphs(docid, end_us, steps, begun):
             self._steps += found.steps
             if self._steps > self._limits.steps:

@@ -88,6 +88,16 @@ class DrawnRuns:
 
     # -- graphs --------------------------------------------------------------------------------
 
+    def longest(self, steps: Steps, begun: Begun) -> int:
+        """Return how many elements the longest run has."""
+        found = 0
+        for some, allowed in self._remembered(steps, begun):
+            longest: dict[LaneNode, int] = {}
+            for node in sorted(allowed, key=lambda each: -each.part.end_us):
+                longest[node] = 1 + max((longest[each] for each in allowed[node]), default=0)
+            found = max([found, *(longest[node] for _, node in some)])
+        return found
+
     def graphs(self, docid: int, end_us: int, steps: Steps, begun: Begun) -> Iterator[FoundGraph]:
         """Yield the graphs of runs, by what they are told apart by."""
         by_keys: dict[tuple[Key, Key], list[tuple[Start, LaneNode]]] = {}

@@ -36,16 +36,14 @@ class Start:
 class LaneNode:
     """An element in a lane; `begins` are the starts behind which it may be the first.
 
-    `longest` is the number of elements of the longest path to it, when it came.  `ways` and
-    `is_reached` are of the last time that ways were counted (`ways`), `label` what a match shows
-    of it, once it has been asked.
+    `ways` and `is_reached` are of the last time that ways were counted (`ways`), `label` what a
+    match shows of it, once it has been asked.
     """
 
     part: Part
     before: list[LaneNode] = field(default_factory=list)
     behind: list[LaneNode] = field(default_factory=list)
     begins: list[Start] = field(default_factory=list)
-    longest: int = 1
     ways: int = 0
     is_reached: bool = False
     label: Label | None = None
@@ -78,15 +76,10 @@ class RunLane:
             each.behind.append(node)
         for each in node.behind:
             each.before.append(node)
-        node.longest += max((each.longest for each in node.before), default=0)
         at = bisect_right(self._ends_us, part.end_us)
         self._ends_us.insert(at, part.end_us)
         self.nodes.insert(at, node)
         return node
-
-    def since(self, time_us: int) -> int:
-        """Return how many elements end at a time or behind it."""
-        return len(self._ends_us) - bisect_left(self._ends_us, time_us)
 
     def behind(self, part: Part) -> Sequence[LaneNode]:
         """Return the elements that end behind another part."""

@@ -26,6 +26,13 @@ class WaysBack(NamedTuple):
     nodes: Sequence[LaneNode]
     begun: Sequence[LaneNode]
 
+    def longest(self) -> int:
+        """Return how many elements the longest path has."""
+        longest: dict[LaneNode, int] = {}
+        for node in self.nodes:
+            longest[node] = 1 + max((longest.get(each, 0) for each in node.before), default=0)
+        return max(longest.values(), default=0)
+
 
 def ways_back(lane: RunLane, last: LaneNode, from_us: int) -> WaysBack:
     """Return the paths to an element with nothing behind it, of elements from a time on.
