@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import shutil
 from pathlib import Path
 
 import pytest
 from mutants import run
 from mutants.mutations import mutants_of
 from mutants.rooms import ROOMS
+from mutants.trial import Fate, Trial, lines_of_statement
 
 CODE = """
 from dataclasses import dataclass
@@ -79,3 +81,33 @@ def test_tests_that_are_called_as_a_module_or_import_it_are_related_to_it() -> N
     assert Path("tests/joins/test_retention.py") in room.related(path, run.ROOT)
     room, [path] = run.modules_of("durations")
     assert Path("tests/joins/test_retention.py") in room.related(path, run.ROOT)
+
+
+def test_the_lines_of_a_statement_are_all_of_it_and_of_a_block_the_head() -> None:
+    source = "if (\n    a\n):\n    b = [\n        1,\n    ]\n    c = 2\n"
+    assert [lines_of_statement(source, line) for line in (2, 5, 7)] == [{1, 2, 3}, {4, 5, 6}, {7}]
+
+
+def test_a_mutant_is_tried_by_the_tests_that_run_its_line(tmp_path: Path) -> None:
+    code = "def small(n):\n    return n < 3\n\n\ndef large(n):\n    return n > 8\n"
+    tests = (
+        "from room.held import large, small\n\n"
+        "def test_small():\n    assert small(2) and not small(3)\n\n"
+        "def test_large():\n    assert large(10)\n"
+    )
+    module, file = Path("room/held.py"), Path("tests/test_held.py")
+    for path, text in ((module, code), (file, tests)):
+        (tmp_path / path).parent.mkdir()
+        (tmp_path / path).write_text(text)
+    shutil.copytree(Path(__file__).with_name("mutants"), tmp_path / "tests/mutants")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = spark\ntimeout = 60\n")
+    trial = Trial(tmp_path, ["room"])
+    fates = {
+        each.line: trial.of(each, [file])
+        for each in mutants_of(module, code)
+        if each.operator == "NumberReplacer" and each.occurrence % 2 == 0
+    }
+    assert fates == {2: Fate.KILLED, 6: Fate.SURVIVED}
+    assert (tmp_path / module).read_text() == code
+    reached = {each.test.partition("::")[2]: each.lines for each in trial.reaches[file]}
+    assert reached == {"test_small": {str(module): [2]}, "test_large": {str(module): [6]}}

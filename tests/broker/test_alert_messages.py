@@ -218,6 +218,17 @@ def test_each_attempt_at_a_message_has_its_number(tmp_path: Path) -> None:
         assert [row.state for row in office.rows()] == ["delivered"]
 
 
+def test_what_was_found_before_a_retry_was_due_goes_before_it(tmp_path: Path) -> None:
+    with closing(Office(tmp_path, "https://h.example/", key=("output/k",))) as office:
+        office.commit("a")
+        assert office.visit(OutcomeKind.FAILED)
+        office.now_us += 2 * SECOND_US
+        office.commit("b")
+        office.now_us += 60 * SECOND_US
+        office.drain()
+        assert [seqs for _, _, seqs in office.sent] == [(1,), (2,), (1,)]
+
+
 def test_a_group_has_what_its_key_had_until_it_was_due(tmp_path: Path) -> None:
     with closing(Office(tmp_path, "ann@h.example", key=("output/k",), group="10 min")) as office:
         office.commit("a", "b")

@@ -4,10 +4,12 @@
 
 A mutant is the code with one operator, constant or statement changed.  Those of some rooms are
 counted, a sample of them is drawn by the seed, and each is tried in a copy of the checkout by the
-tests that are related to its module, quickest first: it is **killed** by the first that fails, or
-by taking too long, and **survives** them all.  `rooms.py` says which modules are a room and which
-tests are related to all of it; tests that import a module, or are called as it is, are related to
-it too.
+tests that are related to its module, nearest file first: it is **killed** by the first that fails,
+or by taking too long, and **survives** them all.  `rooms.py` says which modules are a room and what
+tests are related to all of it; those that import a module, or are called as it is, are related to
+it too.  Of these only such are run as `reach.py` has seen to run the changed statement, quickest
+first, and those of files that start processes, where it sees nothing; all, where none is seen to.
+Files that fail without any mutant, as some do where the machine is busy, are left out and named.
 
 A survivor is a test that is missing, code that does nothing, or a change that changes nothing; the
 last are listed in `equivalent.txt` with the reason.  Others make the run fail.

@@ -42,6 +42,7 @@ def _imports(test: Path, module: Path) -> bool:
 
 
 ROOMS = {
+    "templates": Room("templates", ("test_templates", "test_compiling", "test_cases")),
     "joins": Room("joins", ("test_cases", "test_engine_is_right", "test_budget_agrees")),
     "matching": Room(
         "broker/matching",

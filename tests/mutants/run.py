@@ -7,6 +7,7 @@ import random
 import re
 import signal
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = set(explained())
     fates: Counter[Fate] = Counter()
     with copy_of_checkout(ROOT) as copy:
-        trial = Trial(copy)
+        trial = Trial(copy, [room.package for room in ROOMS.values()])
         for name in asked.modules:
             room, modules = modules_of(name)
             for mutant in sample_of(modules, asked.sample, f"{asked.seed} {name}"):
@@ -47,11 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 elif (mutant.path.stem, without, changed) in known:
                     told = "explained"
                 else:
+                    began = time.monotonic()
                     fate = trial.of(mutant, room.related(mutant.path, copy))
                     fates[fate] += 1
-                    told = fate.value
+                    told = f"{fate.value}, {time.monotonic() - began:.0f} s"
                 print(
-                    f"{told:>11}  {mutant.path}:{mutant.line}  {without}  ->  {changed}", flush=True
+                    f"{told:>15}  {mutant.path}:{mutant.line}  {without}  ->  {changed}", flush=True
                 )
     print(", ".join(f"{fates[fate]} {fate.value}" for fate in Fate))
     return 1 if fates[Fate.SURVIVED] else 0

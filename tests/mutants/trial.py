@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import attrgetter
 from pathlib import Path
 
 from mutants.mutations import Mutant
+from mutants.reach import NOTED, ORDER, PACKAGES, Reach, read_noted
 
-__all__ = ["Fate", "Trial", "copy_of_checkout"]
+__all__ = ["Fate", "Trial", "copy_of_checkout", "lines_of_statement"]
 
 SECONDS_MIN = 60
 """Tests of a mutant may take three times as long as without it, and this long in any case."""
@@ -53,48 +56,101 @@ def copy_of_checkout(root: Path) -> Iterator[Path]:
 
 @dataclass(slots=True)
 class Trial:
-    """Runs tests in a copy; `seconds` is how long each file of tests takes without a mutant."""
+    """Runs tests in a copy; `reaches` is what those of each file run without a mutant."""
 
     root: Path
-    seconds: dict[Path, float] = field(default_factory=dict)
+    packages: Sequence[str]
+    reaches: dict[Path, list[Reach]] = field(default_factory=dict)
 
     def of(self, mutant: Mutant, tests: Sequence[Path]) -> Fate:
-        """Return what becomes of a mutant under some files of tests."""
-        for test in tests:
-            self._measure(test)
+        """Return what becomes of a mutant under some files of tests.
+
+        Files that were tried before go first, all at once; others follow one by one, as a mutant
+        that is killed needs no more of them.
+        """
         module = self.root / mutant.path
         source = module.read_text()
-        module.write_text(mutant.code(source))
+        lines = lines_of_statement(source, mutant.line)
+        tried = [test for test in tests if test in self.reaches]
+        were_reached = False
+        for files in ([tried] if tried else []) + [[test] for test in tests if test not in tried]:
+            for test in files:
+                self._measure(test)
+            here, elsewhere = self._near(mutant.path, lines, files)
+            were_reached |= bool(here)
+            fate = self._fate(module, mutant.code(source), here + elsewhere)
+            if fate is not Fate.SURVIVED:
+                return fate
+        # What runs at imports, or is compiled, is not seen: any test may notice.
+        every = [reach for test in tests for reach in self.reaches[test]]
+        return Fate.SURVIVED if were_reached else self._fate(module, mutant.code(source), every)
+
+    def _fate(self, module: Path, code: str, reaches: Sequence[Reach]) -> Fate:
+        source = module.read_text()
+        module.write_text(code)
         try:
-            quickest_first = sorted(tests, key=lambda test: self.seconds[test])
-            seconds = max(SECONDS_MIN, 3 * sum(self.seconds[test] for test in tests))
-            code = self._run(quickest_first, seconds)
+            ended = self._run(reaches, max(SECONDS_MIN, 3 * sum(each.seconds for each in reaches)))
         finally:
             module.write_text(source)
-        if code is None:
+        if ended is None:
             return Fate.TIMED_OUT
-        return Fate.SURVIVED if code in _PASSED else Fate.KILLED
+        return Fate.SURVIVED if ended in _PASSED else Fate.KILLED
+
+    def _near(
+        self, module: Path, lines: Set[int], tests: Sequence[Path]
+    ) -> tuple[list[Reach], list[Reach]]:
+        """Return the tests that run some lines, and those which may run them in other processes.
+
+        The quickest of each are first.  The second are those of files that start a process.
+        """
+        files = [self.reaches[test] for test in tests]
+        every = sorted((reach for file in files for reach in file), key=attrgetter("seconds"))
+        here = [reach for reach in every if not lines.isdisjoint(reach.lines.get(str(module), ()))]
+        starting = {
+            reach.test
+            for file in files
+            if any(reach.starts_processes for reach in file)
+            for reach in file
+        }
+        return here, [reach for reach in every if reach.test in starting and reach not in here]
 
     def _measure(self, test: Path) -> None:
-        if test in self.seconds:
+        if test in self.reaches:
             return
-        start = time.monotonic()
-        code = self._run([test], None)
-        assert code in _PASSED, f"{test} fails without any mutant"
-        self.seconds[test] = time.monotonic() - start
+        noted = self.root / ".noted"
+        more = {PACKAGES: " ".join(self.packages), NOTED: str(noted)}
+        if self._pytest([str(test)], more, None) in _PASSED:
+            self.reaches[test] = read_noted(noted)
+        else:
+            # Some wait for a program, and not for long where the machine is busy.
+            print(f"left out, as it fails without any mutant: {test}", file=sys.stderr)
+            self.reaches[test] = []
 
-    def _run(self, tests: Sequence[Path], seconds: float | None) -> int | None:
+    def _run(self, reaches: Sequence[Reach], seconds: float) -> int | None:
         """Return how pytest ended, None if it did not in time."""
+        if not reaches:
+            return 0
+        order = self.root / ".order"
+        order.write_text(json.dumps([reach.test for reach in reaches]))
+        files = dict.fromkeys(reach.test.partition("::")[0] for reach in reaches)
+        return self._pytest(list(files), {ORDER: str(order)}, seconds)
+
+    def _pytest(
+        self, files: Sequence[str], more: Mapping[str, str], seconds: float | None
+    ) -> int | None:
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-m", "not spark"]
-        command += ["-p", "no:cacheprovider", "--hypothesis-seed", "0", *map(str, tests)]
+        command += ["-p", "mutants.reach", "-p", "no:cacheprovider", "--hypothesis-seed", "0"]
+        # A busy machine is slow, which is no sign of a mutant.
+        command += ["-o", "timeout=0"]
         process = subprocess.Popen(
-            command,
+            [*command, *files],
             cwd=self.root,
             # Processes that tests start read the copy, too.
-            env={**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"},
+            env={**os.environ, "PYTHONPATH": f"{self.root}:{self.root / 'tests'}", **more},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            # A group, not a session, which would have a share of the processor of its own.
+            process_group=0,
         )
         try:
             return process.wait(seconds)
@@ -105,3 +161,16 @@ class Trial:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def lines_of_statement(source: str, line: int) -> set[int]:
+    """Return the lines of the smallest statement around one; of `if` and the like, of its head."""
+    found = {line}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.stmt):
+            body: list[ast.stmt] = getattr(node, "body", [])
+            last = max(node.lineno, body[0].lineno - 1) if body else node.end_lineno or node.lineno
+            if node.lineno <= line <= last:
+                # Statements further within are walked later.
+                found = set(range(node.lineno, last + 1))
+    return found
