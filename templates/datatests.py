@@ -15,6 +15,7 @@ from xscl.query import (
     Operand,
     Query,
     Residual,
+    VariableValue,
     Window,
     operand_parameters,
 )
@@ -80,7 +81,8 @@ def word_test(call: Call) -> tuple[Derived, DataTest] | None:
     """Return a test of a text with data as a test of one value; None if it is none."""
     match call:
         case Call(function, (operand, (Literal(str()) | Parameter()) as data, *flags)):
-            value = as_derived(operand)
+            # A function of a text is no value of a node here: conditions read it by themselves.
+            value = operand if isinstance(operand, VariableValue) else None
             operator = _operator(function, flags)
             given = data.value if isinstance(data, Literal) else data
             return (value, DataTest(operator, given)) if value and operator else None

@@ -10,6 +10,7 @@ from support.assigned import Stay, given_by_engine, given_by_oracle
 from support.budget_runs import stream
 from support.budgets import UNLIMITED
 from support.kit import parse_case
+from support.runners import lines, run_engine, run_oracle
 
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.queries.queryset import QuerySet
@@ -169,3 +170,25 @@ def test_who_is_given_words_is_paused_for_pairs_as_who_has_them_written(
         pauses.append([(each.docid, each.reason) for each in step.pauses])
     assert len(pauses[0]) == 1
     assert pauses[1:] == pauses[:1] * 2
+
+
+BRACES = "S//i->a FOLLOWED BY {{a/l = b/l AND {}, 1 h}} S//i->b"
+INNER = f"({BRACES}) FOLLOWED BY {{{{b/l = c/l, 1 h}}}} S//i->c"
+
+
+@pytest.mark.parametrize("text", [BRACES, INNER])
+@pytest.mark.parametrize(
+    "asked", ["contains(lower-case(b/t), {})", "starts-with(normalize-space(a/t), {})"]
+)
+def test_functions_of_texts_are_looked_through_in_braces(text: str, asked: str) -> None:
+    case = parse_case(case_of(text.format(asked.format("$x")), WORDS, 3))
+    stays = [Stay("q", values, 0, 8) for values in case.assignments["q"]]
+    assert given_by_engine(case, stays, [0, 3], [], 1) == given_by_oracle(case, stays)
+    written = "\n".join(
+        each
+        for each in case_of(text.format(asked.format("'a'")), (), 3).splitlines()
+        if not each.startswith("parameters")
+    )
+    case = parse_case(f"{written}\n")
+    assert case.queries
+    assert lines(run_engine(case)) == lines(run_oracle(case)) != []
