@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,7 +52,9 @@ def test_ten_attempts_over_three_days_then_a_dead_letter() -> None:
         assert decision.fate is Fate.RETRY
         now_us, number, health = decision.next_us, number + 1, decision.health
         attempts.append(now_us)
-    assert len(attempts) == 10
+    hours = [2, 5, 10, 14, 20, 24]
+    delays_s = [5, 5 * 60, 30 * 60, *(each * 3_600 for each in hours)]
+    assert [b - a for a, b in pairwise(attempts)] == [each * 1_000_000 for each in delays_s]
     assert 3 * DAY_US < attempts[-1] < 4 * DAY_US
     assert not decision.disable
 
@@ -105,7 +109,7 @@ def test_an_overloaded_endpoint_is_left_in_peace_longer_each_time() -> None:
         pauses.append(health.paused_until_us)
     assert pauses == sorted(pauses)
     assert pauses[0] == POLICY.pause_first_us
-    assert pauses[-1] == POLICY.pause_max_us
+    assert pauses[-1] == POLICY.pause_max_us == 5 * 60 * 1_000_000
 
 
 def test_one_match_that_an_endpoint_cannot_take_does_not_hold_up_the_others() -> None:
@@ -134,8 +138,12 @@ def test_five_days_of_only_failures_disable_and_one_success_forgives() -> None:
 
 
 def test_sporadic_failures_do_not_disable() -> None:
-    """Two failures a week apart are a rare subscription with bad luck."""
-    assert not judged(OutcomeKind.FAILED, health=EndpointHealth(1, 0), now_us=7 * DAY_US).disable
+    """Two failures a week apart are a rare subscription with bad luck, ten are not."""
+    for before, disables in ((1, False), (8, False), (9, True)):
+        health = EndpointHealth(before, 0)
+        assert (
+            bool(judged(OutcomeKind.FAILED, health=health, now_us=7 * DAY_US).disable) == disables
+        )
 
 
 def test_gone_disables_at_once_and_keeps_the_delivery() -> None:
