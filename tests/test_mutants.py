@@ -7,8 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from mutants import run
+from mutants import run, trial
 from mutants.mutations import mutants_of
+from mutants.reach import Reach
 from mutants.rooms import ROOMS
 from mutants.trial import Fate, Trial, lines_of_statement
 
@@ -88,6 +89,26 @@ def test_the_lines_of_a_statement_are_all_of_it_and_of_a_block_the_head() -> Non
     assert [lines_of_statement(source, line) for line in (2, 5, 7)] == [{1, 2, 3}, {4, 5, 6}, {7}]
 
 
+def test_a_mutant_that_never_ends_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "SECONDS_MIN", 4)
+    (tmp_path / "room.py").write_text("def last(n):\n    while n:\n        n -= 1\n    return n\n")
+    (tmp_path / "tests").mkdir()
+    file = Path("tests/test_room.py")
+    (tmp_path / file).write_text("from room import last\n\ndef test_last():\n    last(3)\n")
+    shutil.copytree(Path(__file__).with_name("mutants"), tmp_path / "tests/mutants")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = spark\ntimeout = 60\n")
+    code = (tmp_path / "room.py").read_text()
+    [mutant] = [
+        each
+        for each in mutants_of(Path("room.py"), code)
+        if each.difference(code) == ("n -= 1", "pass")
+    ]
+    reach = Reach(f"{file}::test_last", 0.0, {"room.py": [3]}, starts_processes=False)
+    assert Trial(tmp_path, ["room"], {file: [reach]}).of(mutant, [file]) is Fate.TIMED_OUT
+
+
 def test_a_mutant_is_tried_by_the_tests_that_run_its_line(tmp_path: Path) -> None:
     code = "def small(n):\n    return n < 3\n\n\ndef large(n):\n    return n > 8\n"
     tests = (
@@ -101,13 +122,13 @@ def test_a_mutant_is_tried_by_the_tests_that_run_its_line(tmp_path: Path) -> Non
         (tmp_path / path).write_text(text)
     shutil.copytree(Path(__file__).with_name("mutants"), tmp_path / "tests/mutants")
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = spark\ntimeout = 60\n")
-    trial = Trial(tmp_path, ["room"])
+    own = Trial(tmp_path, ["room"])
     fates = {
-        each.line: trial.of(each, [file])
+        each.line: own.of(each, [file])
         for each in mutants_of(module, code)
         if each.operator == "NumberReplacer" and each.occurrence % 2 == 0
     }
     assert fates == {2: Fate.KILLED, 6: Fate.SURVIVED}
     assert (tmp_path / module).read_text() == code
-    reached = {each.test.partition("::")[2]: each.lines for each in trial.reaches[file]}
+    reached = {each.test.partition("::")[2]: each.lines for each in own.reaches[file]}
     assert reached == {"test_small": {str(module): [2]}, "test_large": {str(module): [6]}}

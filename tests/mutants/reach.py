@@ -30,7 +30,7 @@ _STARTS = {("subprocess.py", "_execute_child"), ("process.py", "start")}
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a test runs: lines by the file relative to the checkout, and whether it starts more."""
+    """What a test runs, and its processor time: lines are by the file relative to the checkout."""
 
     test: str
     seconds: float
@@ -83,7 +83,7 @@ class _Notes:
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         tracer = _Tracer(self._packages)
-        start = time.monotonic()
+        start = time.process_time()
         threading.settrace(tracer.called)
         sys.settrace(tracer.called)
         try:
@@ -95,7 +95,7 @@ class _Notes:
         self._reaches.append(
             {
                 "test": item.nodeid,
-                "seconds": time.monotonic() - start,
+                "seconds": time.process_time() - start,
                 "lines": {os.path.relpath(p, root): sorted(n) for p, n in tracer.seen.items()},
                 "starts_processes": tracer.starts_processes,
             }

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import contextlib
 import json
+import math
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -24,7 +26,10 @@ from mutants.reach import NOTED, ORDER, PACKAGES, Reach, read_noted
 __all__ = ["Fate", "Trial", "copy_of_checkout", "lines_of_statement"]
 
 SECONDS_MIN = 60
-"""Tests of a mutant may take three times as long as without it, and this long in any case."""
+"""The processor time that tests of a mutant may take: three times as without it, at least this."""
+
+_WAITING = 10
+"""How many times as long they may take by the clock: a mutant may have them wait for ever."""
 
 
 _PASSED = (0, 5)
@@ -127,7 +132,7 @@ class Trial:
             self.reaches[test] = []
 
     def _run(self, reaches: Sequence[Reach], seconds: float) -> int | None:
-        """Return how pytest ended, None if it did not in time."""
+        """Return how pytest ended, None if it did not within so much processor time."""
         if not reaches:
             return 0
         order = self.root / ".order"
@@ -153,7 +158,12 @@ class Trial:
             process_group=0,
         )
         try:
-            return process.wait(seconds)
+            if seconds is None:
+                return process.wait()
+            most = math.ceil(seconds)
+            resource.prlimit(process.pid, resource.RLIMIT_CPU, (most, most + 1))
+            ended = process.wait(_WAITING * seconds)
+            return None if ended in (-signal.SIGXCPU, -signal.SIGKILL) else ended
         except subprocess.TimeoutExpired:
             return None
         finally:
