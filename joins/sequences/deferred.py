@@ -92,6 +92,12 @@ class _Kept(Generic[R]):
         """The number of the rows that come next."""
         return self.first + len(self.rows)
 
+    def drop(self, count: int) -> None:
+        """Forget so many of the oldest rows."""
+        self.first += count
+        del self.rows[:count]
+        self.size = sum(map(len, self.rows))
+
 
 class Deferred(Generic[R]):
     """The rows of readers that miss something, by stream."""
@@ -183,6 +189,8 @@ class Deferred(Generic[R]):
             found += [e for e in rows if e.batch == self._batch or e.latest_us >= from_us]
             kept.waiting -= 1
             kept.watching.pop(reader, None)
+            if not kept.waiting:
+                kept.drop(len(kept.rows))
         return found
 
     # -- a batch -------------------------------------------------------------------------------
@@ -236,7 +244,5 @@ class Deferred(Generic[R]):
         gone = max(0, since - kept.first)
         while gone < len(kept.rows) and kept.rows[gone].latest_us < from_us:
             gone += 1
-        kept.first += gone
-        del kept.rows[:gone]
-        kept.size = sum(map(len, kept.rows))
+        kept.drop(gone)
         kept.swept = 2 * kept.size

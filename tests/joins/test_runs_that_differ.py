@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pyarrow as pa
@@ -254,3 +255,19 @@ def test_chains_that_differ_in_a_word_are_of_one_table(monkeypatch: pytest.Monke
     monkeypatch.setattr(RunTable, "__init__", noted)
     assert run_engine(case_of([TEXTS[12] % word for word in WORDS], 1))
     assert len(made) == 1
+
+
+def test_rows_are_kept_no_longer_than_somebody_waits() -> None:
+    reader = Needing()
+    deferred: Deferred[Any] = Deferred(lateness_us=0, swept=1_000)
+    deferred.follow(reader)
+    table = rows(50)
+    kept = ref(table)
+    deferred.begin_batch()
+    deferred.add("b", table, np.zeros(1, np.int64))
+    assert list(deferred.wake(["b"])) == []
+    del table
+    assert kept() is not None
+    deferred.add("a", rows(60), np.zeros(1, np.int64))
+    assert [len(taken) for _, taken in deferred.wake(["a"])] == [2]
+    assert kept() is None
