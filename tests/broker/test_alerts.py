@@ -87,6 +87,13 @@ async def scanned(broker: Broker) -> None:
     db.close()
 
 
+async def attempted(broker: Broker, count: int) -> None:
+    """Wait until so many attempts are noted: what failed is due a time after that."""
+    db = open_deliveries(broker.directory / "deliveries.db")
+    await until(lambda: db.execute("SELECT count(*) FROM attempt").fetchone()[0] == count)
+    db.close()
+
+
 async def suppressed(broker: Broker, count: int) -> None:
     """Wait until so many messages have been held back."""
     db = open_deliveries(broker.directory / "deliveries.db")
@@ -155,6 +162,7 @@ async def test_a_failed_message_is_repeated_as_it_was(broker: Broker, clock: Clo
         await scanned(broker)
         clock.go_on(hours=1)
         await receiver.wait_for(1)
+        await attempted(broker, 1)
         broker.commit(keyed(2, "a"))
         await scanned(broker)
         clock.go_on(hours=0.5)

@@ -10,9 +10,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import psycopg
 import pytest
 import trustme
 
@@ -34,12 +35,18 @@ def program(name: str, remedy: str, *places: str) -> str:
 
 
 @contextlib.contextmanager
-def serving(command: Sequence[str], port: int, user: str | None = None) -> Iterator[None]:
-    """Run a server until its port answers, and behind that until the end."""
+def serving(
+    command: Sequence[str],
+    port: int,
+    user: str | None = None,
+    is_ready: Callable[[int], bool] | None = None,
+) -> Iterator[None]:
+    """Run a server until it `is_ready` at its port, or answers there, and until the end."""
+    is_ready = is_ready or _answers
     with tempfile.TemporaryFile() as log:
         running = subprocess.Popen(command, stdout=log, stderr=log, user=user)
         try:
-            while not _answers(port):
+            while not is_ready(port):
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     running.wait(0.02)
                     log.seek(0)
@@ -88,7 +95,16 @@ def postgres(password: str) -> Iterator[tuple[int, Path]]:
         )
         asked = [part for each in settings for part in ("-c", each)]
         command = [server, "-D", f"{root}/db", "-F", "-p", str(port), *asked]
-        with serving(command, port, user):
+
+        def is_ready(port: int) -> bool:
+            # While it starts it answers, and refuses who comes.
+            try:
+                psycopg.connect(f"postgresql://postgres:{password}@127.0.0.1:{port}").close()
+            except psycopg.OperationalError:
+                return False
+            return True
+
+        with serving(command, port, user, is_ready):
             yield port, root / "authority.pem"
 
 
