@@ -77,15 +77,18 @@ def _lasts_at_most(residual: Residual, window: Window | Parameter) -> bool:
     return isinstance(test.data, (int, float)) and window.length_us <= test.data
 
 
-def word_test(call: Call) -> tuple[Derived, DataTest] | None:
-    """Return a test of a text with data as a test of one value; None if it is none."""
+def word_test(call: Call) -> tuple[VariableValue, DataTest] | None:
+    """Return a test of a text with data as a test of one value; None if it is none.
+
+    It is none of a function of a text, which is no value of a node: conditions read that.
+    """
     match call:
-        case Call(function, (operand, (Literal(str()) | Parameter()) as data, *flags)):
-            # A function of a text is no value of a node here: conditions read it by themselves.
-            value = operand if isinstance(operand, VariableValue) else None
+        case Call(
+            function, (VariableValue() as value, (Literal(str()) | Parameter()) as data, *flags)
+        ):
             operator = _operator(function, flags)
             given = data.value if isinstance(data, Literal) else data
-            return (value, DataTest(operator, given)) if value and operator else None
+            return (value, DataTest(operator, given)) if operator else None
     return None
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 import threading
 import time
@@ -19,10 +20,13 @@ from typing import Any
 
 import pytest
 
-__all__ = ["NOTED", "ORDER", "PACKAGES", "Reach", "read_noted"]
+__all__ = ["NOTED", "ORDER", "PACKAGES", "SECONDS", "Reach", "read_noted"]
 
-PACKAGES, NOTED, ORDER = "MUTANTS_PACKAGES", "MUTANTS_NOTED", "MUTANTS_ORDER"
-"""Variables of the environment: where the lines are, a file to note in, a file of tests to run."""
+PACKAGES, NOTED = "MUTANTS_PACKAGES", "MUTANTS_NOTED"
+"""Variables of the environment: where the lines are, and a file to note in."""
+
+ORDER, SECONDS = "MUTANTS_ORDER", "MUTANTS_SECONDS"
+"""Those of a run: a file of the tests to run, and the processor time that they may take."""
 
 _STARTS = {("subprocess.py", "_execute_child"), ("process.py", "start")}
 """Functions of Python's own that start a process, by the names of their modules."""
@@ -121,3 +125,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Notes(packages, Path(target)))
     if order := os.environ.pop(ORDER, None):
         config.pluginmanager.register(_Order(json.loads(Path(order).read_text())))
+    if seconds := os.environ.pop(SECONDS, None):
+        most = int(seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))

@@ -7,7 +7,6 @@ import contextlib
 import json
 import math
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -17,11 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from importlib.util import cache_from_source
 from operator import attrgetter
 from pathlib import Path
 
 from mutants.mutations import Mutant
-from mutants.reach import NOTED, ORDER, PACKAGES, Reach, read_noted
+from mutants.reach import NOTED, ORDER, PACKAGES, SECONDS, Reach, read_noted
 
 __all__ = ["Fate", "Trial", "copy_of_checkout", "lines_of_statement"]
 
@@ -92,11 +92,11 @@ class Trial:
 
     def _fate(self, module: Path, code: str, reaches: Sequence[Reach]) -> Fate:
         source = module.read_text()
-        module.write_text(code)
+        _write(module, code)
         try:
             ended = self._run(reaches, max(SECONDS_MIN, 3 * sum(each.seconds for each in reaches)))
         finally:
-            module.write_text(source)
+            _write(module, source)
         if ended is None:
             return Fate.TIMED_OUT
         return Fate.SURVIVED if ended in _PASSED else Fate.KILLED
@@ -108,16 +108,17 @@ class Trial:
 
         The quickest of each are first.  The second are those of files that start a process.
         """
-        files = [self.reaches[test] for test in tests]
-        every = sorted((reach for file in files for reach in file), key=attrgetter("seconds"))
-        here = [reach for reach in every if not lines.isdisjoint(reach.lines.get(str(module), ()))]
-        starting = {
-            reach.test
-            for file in files
-            if any(reach.starts_processes for reach in file)
-            for reach in file
-        }
-        return here, [reach for reach in every if reach.test in starting and reach not in here]
+        here: list[Reach] = []
+        elsewhere: list[Reach] = []
+        for file in [self.reaches[test] for test in tests]:
+            starts_processes = any(reach.starts_processes for reach in file)
+            for reach in file:
+                if not lines.isdisjoint(reach.lines.get(str(module), ())):
+                    here.append(reach)
+                elif starts_processes:
+                    elsewhere.append(reach)
+        seconds = attrgetter("seconds")
+        return sorted(here, key=seconds), sorted(elsewhere, key=seconds)
 
     def _measure(self, test: Path) -> None:
         if test in self.reaches:
@@ -138,11 +139,13 @@ class Trial:
         order = self.root / ".order"
         order.write_text(json.dumps([reach.test for reach in reaches]))
         files = dict.fromkeys(reach.test.partition("::")[0] for reach in reaches)
-        return self._pytest(list(files), {ORDER: str(order)}, seconds)
+        more = {ORDER: str(order), SECONDS: str(math.ceil(seconds))}
+        return self._pytest(list(files), more, _WAITING * seconds)
 
     def _pytest(
         self, files: Sequence[str], more: Mapping[str, str], seconds: float | None
     ) -> int | None:
+        """Return how pytest ended, None if it did not in so many seconds, or used its time up."""
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-m", "not spark"]
         command += ["-p", "mutants.reach", "-p", "no:cacheprovider", "--hypothesis-seed", "0"]
         # A busy machine is slow, which is no sign of a mutant.
@@ -158,11 +161,7 @@ class Trial:
             process_group=0,
         )
         try:
-            if seconds is None:
-                return process.wait()
-            most = math.ceil(seconds)
-            resource.prlimit(process.pid, resource.RLIMIT_CPU, (most, most + 1))
-            ended = process.wait(_WAITING * seconds)
+            ended = process.wait(seconds)
             return None if ended in (-signal.SIGXCPU, -signal.SIGKILL) else ended
         except subprocess.TimeoutExpired:
             return None
@@ -171,6 +170,12 @@ class Trial:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def _write(module: Path, code: str) -> None:
+    """Change a module, whose bytecode Python would know by its second and size alone."""
+    module.write_text(code)
+    Path(cache_from_source(str(module))).unlink(missing_ok=True)
 
 
 def lines_of_statement(source: str, line: int) -> set[int]:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -34,15 +35,22 @@ def program(name: str, remedy: str, *places: str) -> str:
     return found
 
 
+def _answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def serving(
     command: Sequence[str],
     port: int,
     user: str | None = None,
-    is_ready: Callable[[int], bool] | None = None,
+    is_ready: Callable[[int], bool] = _answers,
 ) -> Iterator[None]:
-    """Run a server until it `is_ready` at its port, or answers there, and until the end."""
-    is_ready = is_ready or _answers
+    """Run a server, and yield once it `is_ready` at its port."""
     with tempfile.TemporaryFile() as log:
         running = subprocess.Popen(command, stdout=log, stderr=log, user=user)
         try:
@@ -55,14 +63,6 @@ def serving(
         finally:
             running.terminate()
             running.wait(20)
-
-
-def _answers(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True
 
 
 @contextlib.contextmanager
@@ -95,17 +95,17 @@ def postgres(password: str) -> Iterator[tuple[int, Path]]:
         )
         asked = [part for each in settings for part in ("-c", each)]
         command = [server, "-D", f"{root}/db", "-F", "-p", str(port), *asked]
-
-        def is_ready(port: int) -> bool:
-            # While it starts it answers, and refuses who comes.
-            try:
-                psycopg.connect(f"postgresql://postgres:{password}@127.0.0.1:{port}").close()
-            except psycopg.OperationalError:
-                return False
-            return True
-
-        with serving(command, port, user, is_ready):
+        with serving(command, port, user, partial(_lets_in, password)):
             yield port, root / "authority.pem"
+
+
+def _lets_in(password: str, port: int) -> bool:
+    """Return whether PostgreSQL has started: before, its port answers, and it refuses who comes."""
+    try:
+        psycopg.connect(f"postgresql://postgres:{password}@127.0.0.1:{port}").close()
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 def certify(directory: Path) -> None:
