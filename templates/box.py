@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from templates.elementnumbers import calculate
 from xscl.disjunctions import OTHER_NUMBER, DataForm, Disjunction
 from xscl.functions import to_double
-from xscl.path import Parameter
+from xscl.path import Parameter, XPathFrame
 from xscl.pattern import Constant
 from xscl.query import Call, Operand, term
 from xscl.texttests import NEGATED, TEXT_TESTS
@@ -162,7 +162,7 @@ class Formula(NamedTuple):
         return float(calculate(self.operand, lambda read: to_double(values[term(read)[1:]])))
 
 
-Data = Constant | float | Formula | Disjunction
+Data = Constant | float | Formula | Disjunction | XPathFrame
 """What is held against a tuple, whatever the tuple is."""
 
 Number = Measured | Computed | Solution
@@ -186,7 +186,7 @@ class Test(NamedTuple):
     @property
     def is_given(self) -> bool:
         """Whether its data are those of an assignment."""
-        return isinstance(self.data, (Parameter, Formula, Disjunction))
+        return isinstance(self.data, (Parameter, Formula, Disjunction, XPathFrame))
 
     @property
     def excludes(self) -> bool:

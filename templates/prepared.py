@@ -22,7 +22,7 @@ from templates.decision import Conjunction, Decided, Decision, DecisionKind
 from templates.rundecision import DecidedRuns
 from xscl.counting import counts_chain, is_counted
 from xscl.disjunctions import Disjunction
-from xscl.path import Parameter, condition_parameters
+from xscl.path import Parameter, XPathFrame, condition_parameters
 from xscl.pattern import INEQUALITIES, PatternNode, TreePattern, Values
 from xscl.query import (
     INFINITE_US,
@@ -283,7 +283,7 @@ def _data(clause: Clause) -> list[tuple[str, str]]:
     """Return the parameters that the tuples of a clause are held against, each with how."""
     tests = ((t.data, "some " * t.is_of_several + t.operator) for t in clause.box)
     given = [(data.name, how) for data, how in tests if isinstance(data, Parameter)]
-    several = (t for t in clause.box if isinstance(t.data, Disjunction))
+    several = (t for t in clause.box if isinstance(t.data, (Disjunction, XPathFrame)))
     return sorted([*given, *((repr(each.data), each.operator) for each in several)])
 
 

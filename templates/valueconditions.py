@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial, reduce
 
 from templates.comparisons import both
-from xscl.comparison import XPATH_NUMBER
+from xscl.comparison import XPATH_FRAME, XPATH_NUMBER
 from xscl.constants import tested_parameter
 from xscl.path import (
     And,
@@ -25,7 +25,8 @@ from xscl.path import (
     Position,
     StringTest,
     Value,
-    XPathNumber,
+    XPathFrame,
+    XPathValue,
     binding_paths,
     condition_parameters,
 )
@@ -92,7 +93,9 @@ def _is_asked_of_values(condition: Condition) -> bool:
             return not any(condition_parameters(replace(condition, argument=Literal(""))))
         case Opaque(is_positional=True):
             return False
-        case Opaque(compared=compared, calculated=calculated) if compared or calculated:
+        case Opaque(compared=compared, calculated=calculated, frame=frame) if (
+            compared or calculated or frame
+        ):
             return True
     return not any(condition_parameters(condition))
 
@@ -108,7 +111,7 @@ def _asked(condition: Condition, variable: str) -> Disjunct:
             return _holds((_asked(inner, variable),), is_negated=True)
         case Comparison(left, operator, (Literal() | Parameter()) as right):
             return _compared(operator, _all(left, variable), right)
-        case StringTest(function, value, argument, flags):
+        case StringTest(function, value, (Literal() | Parameter()) as argument, flags):
             test = Call(function, (_all(value, variable), argument, Literal(flags)))
             return Disjunct(tests=(test,))
         case Exists(path):
@@ -116,31 +119,37 @@ def _asked(condition: Condition, variable: str) -> Disjunct:
         case Opaque(parameters=(_, *_), calculated=(left, "!=", right)):
             return _holds((*_unequal(left, right, variable),))
         case Opaque(parameters=(_, *_), calculated=(left, operator, right)):
-            sides = (_side(each, variable, ValuesKind.EVEN_NONE) for each in (left, right))
+            sides = (_side(each, variable, ValuesKind.EACH) for each in (left, right))
             return _compared(operator, *sides)
-        case Opaque(compared=(number, operator, (Literal() | Parameter()) as constant)):
-            given = _number_given(constant)
-            of_node = _all(XPathNumber(Path(()), number, condition.namespaces), variable)
+        case Opaque(
+            compared=Comparison(
+                XPathValue(is_text=False) as number, operator, (Literal() | Parameter()) as constant
+            )
+        ):
+            given, of_node = _number_given(constant), _all(number, variable)
             if operator == "!=":  # of what is no number it holds
                 return _holds((_compared("=", of_node, given),), is_negated=True)
             return _compared(operator, of_node, given)
+        case Opaque(frame=XPathFrame(expression, arguments)):
+            own = [e if isinstance(e, Parameter) else _all(e, variable) for e in arguments]
+            return Disjunct(tests=(Call(XPATH_FRAME, (Literal(expression), *own)),))
         case Opaque(expression, namespaces):
-            truth = XPathNumber(Path(()), f"number(boolean({expression}))", namespaces)
+            truth = XPathValue(Path(()), f"number(boolean({expression}))", namespaces)
             return _compared("=", _all(truth, variable), Literal(1.0))
     raise AssertionError(condition)
 
 
 def _unequal(left: Value, right: Value, variable: str) -> Iterator[Disjunct]:
     """Yield conditions of which one holds if `!=` does in XPath 1.0, also of what is no number."""
-    one, two = (_side(each, variable, ValuesKind.EVEN_NONE) for each in (left, right))
+    one, two = (_side(each, variable, ValuesKind.EACH) for each in (left, right))
     yield _compared("!=", one, two)
     for side, number, other in ((left, one, right), (right, two, left)):
-        if isinstance(side, XPathNumber):
+        if isinstance(side, XPathValue):
             is_none = replace(side, expression="number({0} != {0})".format(f"({side.expression})"))
             yield _compared("=", _all(is_none, variable), Literal(1.0))
             continue
         none = _holds((_compared("=", number, number),), is_negated=True)
-        if isinstance(other, XPathNumber) and _is_of_nodes(other):
+        if isinstance(other, XPathValue) and _is_of_nodes(other):
             none = both(none, _asked(Exists(other.path), variable))
         yield none
 
@@ -156,7 +165,7 @@ def _holds(disjuncts: tuple[Disjunct, ...], *, is_negated: bool = False) -> Disj
 
 
 def _all(value: Value, variable: str) -> Operand:
-    return ValuesFrom(variable, Values((value,), ValuesKind.EVEN_NONE))
+    return ValuesFrom(variable, Values((value,), ValuesKind.EACH))
 
 
 def _number_given(value: Literal | Parameter) -> Operand:
@@ -167,7 +176,7 @@ def _number_given(value: Literal | Parameter) -> Operand:
 
 
 def _is_of_nodes(side: Value) -> bool:
-    return isinstance(side, XPathNumber) and bool(side.path.steps)
+    return isinstance(side, XPathValue) and bool(side.path.steps)
 
 
 def _side(value: Value, variable: str, kind: ValuesKind) -> Operand:

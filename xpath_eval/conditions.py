@@ -39,7 +39,8 @@ from xscl.path import (
     Step,
     StringTest,
     Value,
-    XPathNumber,
+    XPathFrame,
+    XPathValue,
 )
 
 __all__ = ["Conditions", "Selected", "SelectedNodes", "needs_values"]
@@ -87,7 +88,7 @@ class Conditions:
     """
 
     __slots__ = (
-        "_known_numbers",
+        "_known_found",
         "_known_opaque",
         "_known_values",
         "_selected",
@@ -103,7 +104,7 @@ class Conditions:
         self._selected = {} if selected is None else selected
         self._known_values: dict[tuple[int, int], Sequence[functions.Atom]] = {}
         self._known_opaque: dict[tuple[str, object, int, int, int], bool] = {}
-        self._known_numbers: dict[tuple[str, object, int], float] = {}
+        self._known_found: dict[tuple[str, object, int], str | float] = {}
 
     def survivors(self, filters: Filters, candidates: Sequence[int]) -> tuple[int, ...]:
         """Return the candidates that pass all filters, one filter after the other.
@@ -222,10 +223,10 @@ class Conditions:
                 return [*firsts, *self.values(other, node)]
             case FunctionValue(function, arguments):
                 return functions.apply(function, [self._values(a, node) for a in arguments])
-            case XPathNumber(path, expression, namespaces):
-                return [self._number(expression, namespaces, n) for n in self.select(path, node)]
-            case Parameter(name):
-                raise AssertionError(f"${name} has no value: parameters are put in before")
+            case XPathValue(path, expression, namespaces):
+                return [self._found(expression, namespaces, n) for n in self.select(path, node)]
+            case Parameter() | XPathFrame():
+                raise AssertionError(f"{value} has no value: parameters are put in before")
         assert_never(value)
 
     def value(self, node: int) -> str:
@@ -243,24 +244,24 @@ class Conditions:
         holds = _compile(f"boolean({expression})", condition.namespaces)
         return bool(holds(self._element(node), **variables))
 
-    def _number(self, expression: str, namespaces: _Namespaces, node: int) -> float:
-        """Return the number that an expression is at a node."""
+    def _found(self, expression: str, namespaces: _Namespaces, node: int) -> str | float:
+        """Return the number or the text that an expression is at a node."""
         key = (expression, namespaces, node)
-        known = self._known_numbers.get(key)
+        known = self._known_found.get(key)
         if known is None:
-            known = self._known_numbers[key] = self._find_number(expression, namespaces, node)
+            known = self._known_found[key] = self._find(expression, namespaces, node)
         return known
 
-    def _find_number(self, expression: str, namespaces: _Namespaces, node: int) -> float:
+    def _find(self, expression: str, namespaces: _Namespaces, node: int) -> str | float:
         if self._structure.is_element(node):
-            number = _compile(expression, namespaces)(self._element(node))
-            assert isinstance(number, float)
-            return number
+            value = _compile(expression, namespaces)(self._element(node))
+            assert isinstance(value, (str, float))
+            return value
         variables: dict[str, str | float] = {}
-        found: list[float] = []
+        found: list[str | float] = []
 
-        def keep(context: object, number: float) -> bool:
-            found.append(number)
+        def keep(context: object, value: str | float) -> bool:
+            found.append(value)
             return True
 
         path = etree.XPath(
@@ -291,14 +292,17 @@ class Conditions:
 def _path_of_texts(value: Value) -> Path | None:
     """Return the path of an operand that is a matter of the texts of what it selects."""
     match value:
-        case PathValue(path) | XPathNumber(path, numbers.NUMBER_OF_TEXT):
+        case PathValue(path):
+            return path
+        case XPathValue(path, numbers.NUMBER_OF_TEXT | numbers.TEXT_OF_NODE):
             return path
     return None
 
 
 def _as_asked(value: Value, texts: Sequence[str]) -> Sequence[functions.Atom]:
     """Return the values of such an operand."""
-    return texts if isinstance(value, PathValue) else [*map(numbers.number_of_text, texts)]
+    is_number = isinstance(value, XPathValue) and not value.is_text
+    return [*map(numbers.number_of_text, texts)] if is_number else texts
 
 
 _Namespaces = tuple[tuple[str, str], ...]
@@ -310,7 +314,9 @@ _ATTRIBUTE = "(@*[local-name() = $name and namespace-uri() = $namespace])"
 
 @lru_cache(maxsize=4_096)
 def _compile(expression: str, namespaces: _Namespaces) -> etree.XPath:
-    return etree.XPath(expression, namespaces=dict(namespaces) or None, regexp=False)
+    names = dict(namespaces) or None
+    # A smart string would hold on to its document.
+    return etree.XPath(expression, namespaces=names, regexp=False, smart_strings=False)
 
 
 def _position_holds(condition: Position, position: int, size: int) -> bool:

@@ -42,7 +42,7 @@ from xscl.path import (
     Position,
     StringTest,
     Value,
-    XPathNumber,
+    XPathValue,
 )
 
 __all__ = ["describe", "describe_dot"]
@@ -198,7 +198,7 @@ def _value(value: Value) -> str:
     match value:
         case PathValue(path):
             return _path(path)
-        case XPathNumber(path, expression):
+        case XPathValue(path, expression):
             return f"{_path(path)}/({expression})" if path.steps else expression
         case Literal(str() as text):
             return render_string(text)

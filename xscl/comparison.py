@@ -30,6 +30,7 @@ __all__ = [
     "INSTANTS",
     "REVISION",
     "UNBOUND",
+    "XPATH_FRAME",
     "XPATH_NUMBER",
     "Call",
     "Cell",
@@ -174,6 +175,10 @@ made where the values of documents are found, and stands for a value of the vari
 
 XPATH_NUMBER = "number of XPath 1.0"
 """A function of a parameter: the number that XPath 1.0 reads in what it is given."""
+
+
+XPATH_FRAME = "condition of XPath 1.0"
+"""A test: what an expression, a literal, makes of the operands behind it (`XPathFrame`)."""
 
 
 def operands_in(operand: Operand) -> tuple[Operand, ...]:

@@ -56,8 +56,9 @@ from xscl.syntax import (
     StringLiteral,
     TestSyntax,
 )
-from xscl.xpath1 import check_call, check_types, is_numeric
+from xscl.xpath1 import check_call, check_types, is_numeric, is_of_xpath1
 from xscl.xpath1arithmetic import calculated_comparison, written_comparison
+from xscl.xpath1frames import framed, held_against_data
 
 __all__ = ["Binding", "ParameterUse", "PatternBuilder"]
 
@@ -373,16 +374,23 @@ class PatternBuilder:
             return None
         opaque = make_opaque(syntax, self.namespaces)
         is_positional = speaks_of_position(syntax)
-        calculated = None
-        if not is_positional and opaque.compared is None:
+        if is_positional:
+            return replace(opaque, is_positional=True)
+
+        def text_of(each: Expression) -> tuple[str, tuple[tuple[str, str], ...]]:
+            return in_xpath1(each, self.namespaces)
+
+        compared = held_against_data(syntax, text_of, self._data_free_path)
+        calculated = frame = None
+        if compared is None:
             compare = calculated_comparison if opaque.parameters else written_comparison
-            calculated = compare(
-                syntax, lambda each: in_xpath1(each, self.namespaces), self._data_free_path
-            )
-        return replace(opaque, is_positional=is_positional, calculated=calculated)
+            calculated = compare(syntax, text_of, self._data_free_path)
+        if opaque.parameters and calculated is None:
+            frame = framed(syntax, text_of, self._data_free_path)
+        return replace(opaque, compared=compared, calculated=calculated, frame=frame)
 
     def _data_free_path(self, syntax: PathExpression) -> Path | None:
-        """Return a path of an opaque condition as one of the fragment, if it is one."""
+        """Return a path of an opaque condition as one of the fragment, if it says the same."""
         before = len(self.bindings), len(self.parameters)
         try:
             path = self._relative(syntax, False)
@@ -390,7 +398,7 @@ class PatternBuilder:
             path = None
         has_parameters = len(self.parameters) > before[1]
         del self.bindings[before[0] :], self.parameters[before[1] :]
-        return None if has_parameters else path
+        return None if has_parameters or path is None or not is_of_xpath1(path) else path
 
     def _check_opaque_step(self, step: StepSyntax) -> None:
         if step.variable is not None:

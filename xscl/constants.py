@@ -26,10 +26,10 @@ from xscl.path import (
     PathValue,
     StringTest,
     Value,
-    XPathNumber,
+    XPathFrame,
+    XPathValue,
     condition_parameters,
     conjuncts,
-    value_paths,
 )
 from xscl.prefilters import CHAINED, OPERANDS_MAX, Admitted, Prefilter
 from xscl.solving import BESIDE, LARGEST_SOLVED, STEPS_MAX, Chain
@@ -44,7 +44,7 @@ __all__ = [
     "tested_parameter",
 ]
 
-Given = tuple[Prefilter, Parameter | Disjunction]
+Given = tuple[Prefilter, Parameter | XPathFrame | Disjunction]
 """A condition of values, and what an assignment gives for its data."""
 
 
@@ -88,7 +88,7 @@ def _chained(side: Value, operator: str, other: Value) -> Admitted | None:
         match side.arguments:
             case (inner,):
                 own, is_turned = Literal(0.0), True
-            case (XPathNumber() as own, inner):
+            case (XPathValue() as own, inner):
                 is_turned = side.function == "-"
             case (inner, own):
                 is_turned = False
@@ -135,21 +135,23 @@ def tested_parameter(predicate: Condition, texts: Collection[str]) -> Given | No
 
 
 def _given(predicate: Condition, texts: Collection[str]) -> Given | None:
-    parameters = [*condition_parameters(predicate)]
-    asked = predicate.condition if isinstance(predicate, Not) else predicate
-    # The only one of a comparison is its datum: its values have none.
-    if not parameters or (len(parameters) > 1 and not isinstance(asked, Or)):
+    if not any(condition_parameters(predicate)):
         return None
+    asked = predicate.condition if isinstance(predicate, Not) else predicate
+    match asked:
+        case Comparison(left=value) | StringTest(value=value) if _has_parameters(value):
+            return None
     match predicate:
-        case Comparison(XPathNumber() as operand, operator, Parameter() as given):
+        case Comparison(XPathValue() as operand, operator, (Parameter() | XPathFrame()) as given):
             # Of numbers as texts: of what is none `!=` holds.
-            return Prefilter((operand,), "equals" if operator == "=" else operator), given
+            how = "equals" if operator == "=" else operator
+            return Prefilter((_compared_as(operand, operator, given, texts),), how), given
         case Comparison(operand, operator, Parameter(name) as given):
             if operator == "=" and name in texts:
                 return Prefilter((operand,), "equals"), given
             is_of_numbers = operator == "!=" and name not in texts
             return Prefilter((operand,), operator, is_of_numbers), given
-        case StringTest(function, operand, Parameter() as given, flags):
+        case StringTest(function, operand, (Parameter() | XPathFrame()) as given, flags):
             found = text_test(function, flags)
             return (Prefilter((operand,), found), given) if found else None
         case Or(conditions):
@@ -162,6 +164,14 @@ def _given(predicate: Condition, texts: Collection[str]) -> Given | None:
                 tested = _either((inner,), texts)
             return None if tested is None else (tested[0]._replace(is_negated=True), tested[1])
     return None
+
+
+def _compared_as(
+    operand: XPathValue, operator: str, given: Parameter | XPathFrame, texts: Collection[str]
+) -> XPathValue:
+    """Return a text that is compared with data as a number, if it is with these."""
+    is_text = isinstance(given, XPathFrame) or given.name in texts
+    return operand if is_text and operator in ("=", "!=") else operand.as_number()
 
 
 def breadth_of_constants(path: Path) -> int:
@@ -198,7 +208,7 @@ def _breadth(prefilter: Prefilter) -> int:
 def _choice(conditions: Sequence[Condition]) -> Admitted | None:
     """Return tests of constants, one of which must hold, as one; None with others."""
     found = _either(conditions, ())
-    if found is None or any(found[1].parameters()):
+    if found is None or not found[1].is_constant:
         return None
     prefilter, either = found
     match either.tests:
@@ -222,10 +232,10 @@ def _either(
 
 
 def _has_parameters(value: Value) -> bool:
-    return any(any(condition_parameters(Exists(path))) for path in value_paths(value))
+    return any(condition_parameters(Comparison(value, "=", Literal(""))))
 
 
-_Asked = tuple[Value, str, str | float | Parameter, DataForm]
+_Asked = tuple[Value, str, str | float | Parameter | XPathFrame, DataForm]
 
 
 def _operand_test(condition: Condition, texts: Collection[str]) -> _Asked | None:
@@ -235,10 +245,11 @@ def _operand_test(condition: Condition, texts: Collection[str]) -> _Asked | None
         case Comparison(left=value) | StringTest(value=value) if _has_parameters(value):
             return None
     match condition:
-        case Comparison(XPathNumber() as operand, operator, Parameter() as data):
-            form = DataForm.XPATH_NUMBER
+        case Comparison(XPathValue() as operand, operator, (Parameter() | XPathFrame()) as data):
+            operand = _compared_as(operand, operator, data, texts)
+            form = DataForm.PLAIN if operand.is_text else DataForm.XPATH_NUMBER
             return operand, "equals" if operator == "=" else operator, data, form
-        case Comparison(XPathNumber() as operand, "=", Literal(float() as number)):
+        case Comparison(XPathValue() as operand, "=", Literal(float() as number)):
             return operand, "equals", spell(number), form
         case Comparison(operand, ("=" | "!=") as operator, Literal(data) | (Parameter() as data)):
             is_text = data.name in texts if isinstance(data, Parameter) else isinstance(data, str)
@@ -247,7 +258,9 @@ def _operand_test(condition: Condition, texts: Collection[str]) -> _Asked | None
             return operand, "!=" if is_text else OTHER_NUMBER, data, form
         case Comparison(operand, operator, Literal(data) | (Parameter() as data)):
             return operand, operator, data, form
-        case StringTest(function, operand, Literal(str() as data) | (Parameter() as data), flags):
+        case StringTest(
+            function, operand, Literal(str() as data) | (Parameter() | XPathFrame() as data), flags
+        ):
             found = text_test(function, flags)
             return (operand, found, data, form) if found else None
     return None

@@ -15,8 +15,9 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from xscl.functions import spell, to_double
-from xscl.path import Parameter
+from xscl.path import Parameter, XPathFrame
 from xscl.texttests import IN_NO_TEXT, TEXT_TESTS
+from xscl.xpath1calls import given_text
 from xscl.xpath1numbers import as_number
 
 __all__ = ["OTHER_NUMBER", "DataForm", "Disjunction", "OperandTest", "read_disjunction"]
@@ -61,7 +62,7 @@ class OperandTest(NamedTuple):
 
     place: int
     operator: str
-    data: str | float | Parameter
+    data: str | float | Parameter | XPathFrame
     form: DataForm = DataForm.PLAIN
 
     @property
@@ -78,6 +79,8 @@ class OperandTest(NamedTuple):
             given = values[data.name]
             if form is not DataForm.PLAIN:
                 given = form.read(given, operator)
+        elif isinstance(data, XPathFrame):
+            given = given_text(data, values)
         if operator in TEXT_TESTS or operator == "!=":
             return f'[{place}, "{operator}", {_quoted(str(given))}]'
         number = to_double(given) + 0.0
@@ -89,6 +92,11 @@ class Disjunction:
     """Tests of which one must hold; some have parameters for their data."""
 
     tests: tuple[OperandTest, ...]
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all data are written out."""
+        return all(isinstance(test.data, (str, float)) for test in self.tests)
 
     def parameters(self) -> Iterator[tuple[Parameter, OperandTest]]:
         """Yield the parameters, each with the test that it is in."""

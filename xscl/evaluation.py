@@ -22,6 +22,7 @@ from xscl.comparison import (
     INSTANTS,
     REVISION,
     UNBOUND,
+    XPATH_FRAME,
     XPATH_NUMBER,
     Call,
     Cell,
@@ -39,9 +40,10 @@ from xscl.comparison import (
     term,
 )
 from xscl.disjunctions import DataForm
-from xscl.path import Literal, Parameter
+from xscl.path import Literal, Parameter, XPathValue
 from xscl.runvalues import RunAtHand, RunElement, RunReading, UnboundError, aggregate, read_run
 from xscl.signatures import MEASURES
+from xscl.xpath1calls import XPathArgument, call_xpath, given_value
 
 __all__ = [
     "Condition",
@@ -156,6 +158,8 @@ def compile_test(test: Call) -> Condition:
     if test.function in ("exists", "empty") and isinstance(test.arguments[0], VariableValue):
         is_bound = test.function == "exists"
         return lambda reading: is_bound
+    if test.function == XPATH_FRAME:
+        return _framed(test)
     arguments = list(map(compile_operand, test.arguments))
     if test.function in ("exists", "empty"):
         (asked,) = arguments
@@ -173,6 +177,28 @@ def compile_test(test: Call) -> Condition:
         return functions.passes(function, [each(reading) for each in arguments])
 
     return _left_out(passes, *test.arguments)
+
+
+def _framed(test: Call) -> Condition:
+    expression, *operands = test.arguments
+    assert isinstance(expression, Literal)
+    holds = f"boolean({expression.value})"
+    arguments = list(map(_xpath_argument, operands))
+    return lambda reading: bool(call_xpath(holds, [each(reading) for each in arguments]))
+
+
+def _xpath_argument(operand: Operand) -> Callable[[Reading], XPathArgument]:
+    """Return what gives an operand to XPath 1.0: texts of nodes, a text or a number."""
+    match operand:
+        case Parameter(name):
+            return lambda reading: given_value(reading.parameters[name])
+        case ValuesFrom(values=of_node) if isinstance(value := of_node.operands[0], XPathValue):
+            read = compile_operand(operand)
+            if value.is_text:
+                return lambda reading: functions.spell(read(reading)[0])
+            return lambda reading: functions.to_double(read(reading)[0])
+    texts = compile_operand(operand)
+    return lambda reading: [*map(functions.spell, texts(reading))]
 
 
 def _left_out(condition: Condition, *operands: Operand, otherwise: bool = True) -> Condition:

@@ -4,7 +4,7 @@ What compares data may stand deeper: `[entry[@k][contains(title, 'w')]]` asks of
 `[contains(entry[@k]/title, 'w')]` asks of its titles.  Both hold if some title of some entry does.
 So one condition behind the last position of its step comes out of its brackets, and the values that
 it compares are those of all nodes that pass the rest.  Which one, where there are several, is that
-in which statements most likely differ.  A number of XPath 1.0 that is compared with data,
+in which statements most likely differ.  A number or a text of XPath 1.0 that is held against data,
 `[count(tag) > 3]`, is a value of its node as well; and so is where a node stands, `tag[$n] = 'x'`.
 """
 
@@ -32,7 +32,8 @@ from xscl.path import (
     Step,
     StringTest,
     Value,
-    XPathNumber,
+    XPathFrame,
+    XPathValue,
     conjuncts,
     counts_positions,
     value_paths,
@@ -52,8 +53,9 @@ def hoist(condition: Condition) -> Condition:
             return _by_position(path, None) or _out_of(path) or condition
         case Comparison(PathValue(path), _, Literal()) | StringTest(_, PathValue(path), Literal()):
             return _by_position(path, condition) or condition
-        case Opaque(compared=(number, operator, constant)) if not condition.is_positional:
-            value = XPathNumber(Path(()), number, condition.namespaces)
+        case Opaque(compared=StringTest() as test):
+            return test
+        case Opaque(compared=Comparison(XPathValue() as value, operator, constant)):
             return _compared(value, operator, constant) or condition
         case Or(conditions):
             hoisted = map(hoist, conditions)
@@ -68,11 +70,16 @@ def disjuncts(condition: Condition) -> tuple[Condition, ...]:
     return condition.conditions if isinstance(condition, Or) else (condition,)
 
 
-def _compared(number: XPathNumber, operator: str, constant: Value) -> Comparison | None:
+def _compared(value: XPathValue, operator: str, constant: Value) -> Comparison | None:
     """Return a comparison in XPath 1.0 as one of ours; None where they differ.
 
     There `!=` holds of what is no number: so it compares texts, in which equal numbers are equal.
+    Of a text `=` compares a text or a number, as its parameter is given.
     """
+    is_number = isinstance(constant, Literal) and not isinstance(constant.value, str)
+    if value.is_text and operator in ("=", "!=") and not is_number:
+        return Comparison(value, operator, constant)
+    number = value.as_number()
     if isinstance(constant, Parameter):
         return Comparison(number, operator, constant)
     if not isinstance(constant, Literal):
@@ -106,7 +113,7 @@ def _by_position(path: Path, asked: Comparison | StringTest | None) -> Compariso
         case None if behind.steps:
             others.append(Exists(behind))
     there = Path((*path.steps[: given[0]], replace(step, predicates=tuple(others))))
-    number = XPathNumber(there, f"count(preceding-sibling::{siblings}) + 1")
+    number = XPathValue(there, f"count(preceding-sibling::{siblings}) + 1")
     return Comparison(number, first.operator, cast(Parameter, first.number))
 
 
@@ -161,7 +168,7 @@ def _rank(condition: Condition) -> int:
             return 0
     if len([*value_paths(left)]) != 1:
         return 0  # a function of several paths has values of pairs
-    return 4 if isinstance(right, Parameter) else rank
+    return 4 if isinstance(right, (Parameter, XPathFrame)) else rank
 
 
 def _is_string(value: Value) -> bool:
@@ -184,7 +191,7 @@ def _value_below(path: Path, value: Value) -> Value:
     match value:
         case PathValue(own):
             return PathValue(Path((*path.steps, *own.steps)))
-        case XPathNumber(own):
+        case XPathValue(own):
             return replace(value, path=Path((*path.steps, *own.steps)))
         case FunctionValue(function, arguments):
             return FunctionValue(function, tuple(_value_below(path, each) for each in arguments))

@@ -9,16 +9,14 @@ from dataclasses import replace
 from xscl.canonical import render_expression, render_number
 from xscl.lexer import NAME
 from xscl.namespaces import Namespaces
-from xscl.path import Compared, Literal, Opaque, Parameter, Span
+from xscl.path import Opaque, Parameter, Span
 from xscl.syntax import (
-    TURNED,
     Binary,
     Expression,
     Filter,
     FunctionCall,
     Junction,
     Negative,
-    NumberLiteral,
     ParameterRef,
     PathExpression,
     StepSyntax,
@@ -28,6 +26,8 @@ from xscl.syntax import (
 from xscl.xpath1 import is_numeric
 
 __all__ = [
+    "has_parameters",
+    "in_xml",
     "in_xpath1",
     "make_opaque",
     "positions_as_variables",
@@ -61,11 +61,15 @@ def subexpressions(
         yield from subexpressions(each, into_predicates)
 
 
+def has_parameters(expression: Expression) -> bool:
+    """Return whether a parameter stands anywhere in an expression."""
+    return any(isinstance(each, ParameterRef) for each in subexpressions(expression))
+
+
 def make_opaque(expression: Expression, namespaces: Namespaces) -> Opaque:
     """Return a condition as XPath 1.0, true or false for each context node."""
     used: dict[str, str] = {}
-    rewritten = _rewrite(expression, namespaces, used)
-    text = render_expression(rewritten)
+    text = render_expression(_rewrite(expression, namespaces, used))
     if is_numeric(expression):  # a bare number would be a position
         text = f"boolean({text})"
     named = {each.name for each in subexpressions(expression) if isinstance(each, ParameterRef)}
@@ -73,7 +77,6 @@ def make_opaque(expression: Expression, namespaces: Namespaces) -> Opaque:
         text,
         tuple(sorted(used.items())),
         parameters=tuple(map(Parameter, sorted(named))),
-        compared=_compared(rewritten),
     )
 
 
@@ -85,30 +88,16 @@ def in_xpath1(
     return render_expression(_rewrite(expression, namespaces, used)), tuple(sorted(used.items()))
 
 
-def _compared(expression: Expression) -> Compared | None:
-    """Return a number without parameters that is compared with a constant, the number first."""
-    if not isinstance(expression, Binary) or expression.operator not in TURNED:
-        return None
-    left, right, operator = expression.left, expression.right, expression.operator
-    constant = _constant(right)
-    if constant is None:
-        left, constant, operator = right, _constant(left), TURNED[operator]
-    if constant is None or not is_numeric(left):
-        return None
-    if any(isinstance(each, ParameterRef) for each in subexpressions(left)):
-        return None
-    return render_expression(left), operator, constant
+_IN_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOWHERE = "\U0010fffd"
 
 
-def _constant(expression: Expression) -> Literal | Parameter | None:
-    match expression:
-        case StringLiteral(value=value) | NumberLiteral(value=value):
-            return Literal(value)
-        case Negative(operand=NumberLiteral(value=value)):
-            return Literal(-value)
-        case ParameterRef(name=name):
-            return Parameter(name)
-    return None
+def in_xml(text: str) -> str:
+    """Return a text with one character, for private use, for each that XML has no way to write.
+
+    XPath 1.0 cannot be given those, and no text of a document has them.
+    """
+    return _IN_NO_XML.sub(_NOWHERE, text)
 
 
 _STRING_OR_PARAMETER = re.compile(rf"'[^']*'|\"[^\"]*\"|\$(?P<name>{NAME}'*)")
@@ -125,6 +114,8 @@ def put_values(expression: str, values: Mapping[str, str | float | int]) -> str:
         if found["name"] is None or found["name"] not in values:
             return found[0]
         value = values[found["name"]]
+        if isinstance(value, str):
+            value = in_xml(value)
         if not isinstance(value, str):
             return f"({render_number(float(value))})" if value < 0 else render_number(float(value))
         node = StringLiteral(value, Span(0, 0))

@@ -18,7 +18,6 @@ __all__ = [
     "ANY",
     "And",
     "Axis",
-    "Compared",
     "Comparison",
     "ComparisonOperator",
     "Condition",
@@ -37,7 +36,8 @@ __all__ = [
     "Step",
     "StringTest",
     "Value",
-    "XPathNumber",
+    "XPathFrame",
+    "XPathValue",
     "binding_paths",
     "condition_parameters",
     "conjuncts",
@@ -140,15 +140,34 @@ class FunctionValue:
 
 
 @dataclass(frozen=True, slots=True)
-class XPathNumber:
-    """The number that an expression of XPath 1.0 is at each node that a path selects."""
+class XPathValue:
+    """The number, or the text, that an expression of XPath 1.0 is at each node of a path."""
 
     path: Path
     expression: str
     namespaces: tuple[tuple[str, str], ...] = ()
+    is_text: bool = False
+
+    def as_number(self) -> XPathValue:
+        """Return the number that XPath 1.0 reads in the text, if it is one."""
+        if not self.is_text:
+            return self
+        read = "." if self.expression == "string(.)" else self.expression
+        return XPathValue(self.path, f"number({read})", self.namespaces)
 
 
-Value = PathValue | FunctionValue | XPathNumber | Literal | Parameter
+@dataclass(frozen=True, slots=True)
+class XPathFrame:
+    """What an expression of XPath 1.0 makes of arguments, which it has as `$v1`, `$v2` and so on.
+
+    A `PathValue` stands for nodes.  Of parameters alone it is data: a text that is made of them.
+    """
+
+    expression: str
+    arguments: tuple[Value, ...]
+
+
+Value = PathValue | FunctionValue | XPathValue | XPathFrame | Literal | Parameter
 """What a predicate of a step compares."""
 
 
@@ -182,7 +201,7 @@ class StringTest:
 
     function: str
     value: Value
-    argument: Literal | Parameter
+    argument: Literal | Parameter | XPathFrame
     flags: str = ""
 
 
@@ -222,10 +241,6 @@ class Not:
     condition: Condition
 
 
-Compared = tuple[str, ComparisonOperator, Literal | Parameter]
-"""A number in XPath 1.0, an operator, and the constant that it is compared with."""
-
-
 @dataclass(frozen=True, slots=True)
 class Opaque:
     """A condition of XPath 1.0 outside the fragment: its text, and the prefixes that it uses.
@@ -233,19 +248,20 @@ class Opaque:
     It is evaluated as XPath 1.0 of its context node: not shared, not bound.  The text is never a
     number: `[count(a)]` is `position() = count(a)`.  With `is_positional`, `position()` or
     `last()` of the context node itself stands in it.  `parameters` are those in the text.  Where it
-    compares a number with a constant, `compared` says so; where parameters, or a number that may be
-    data, stand within arithmetic, `calculated` has both sides, made of `XPathNumber` and
-    `FunctionValue`.
+    holds a number or a text against data, `compared` says so; where parameters, or a number that
+    may be data, stand within arithmetic, `calculated` has both sides, made of `XPathValue` and
+    `FunctionValue`; where parameters stand otherwise outside of paths, there is a `frame`.
     """
 
     expression: str
     namespaces: tuple[tuple[str, str], ...] = ()
     is_positional: bool = False
     parameters: tuple[Parameter, ...] = ()
-    compared: Compared | None = field(default=None, compare=False, repr=False)
+    compared: Comparison | StringTest | None = field(default=None, compare=False, repr=False)
     calculated: tuple[Value, ComparisonOperator, Value] | None = field(
         default=None, compare=False, repr=False
     )
+    frame: XPathFrame | None = field(default=None, compare=False, repr=False)
 
 
 Condition = Exists | Comparison | StringTest | Position | And | Or | Not | Opaque
@@ -322,7 +338,7 @@ def binding_paths(condition: Condition) -> Iterator[Path]:
 def value_paths(value: Value) -> Iterator[Path]:
     """Yield the paths that a value is made of."""
     match value:
-        case PathValue(path) | XPathNumber(path):
+        case PathValue(path) | XPathValue(path):
             yield path
         case FunctionValue(arguments=arguments):
             for each in arguments:
@@ -355,9 +371,9 @@ def _value_parameters(value: Value) -> Iterator[Parameter]:
     match value:
         case Parameter():
             yield value
-        case PathValue(path) | XPathNumber(path):
+        case PathValue(path) | XPathValue(path):
             for predicate in (each for step in path.steps for each in step.predicates):
                 yield from condition_parameters(predicate)
-        case FunctionValue(arguments=arguments):
+        case FunctionValue(arguments=arguments) | XPathFrame(arguments=arguments):
             for each in arguments:
                 yield from _value_parameters(each)

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeGuard
 
 from xscl.disjunctions import DataForm, Disjunction
-from xscl.path import Axis, Condition, NodeTest, Parameter
+from xscl.path import Axis, Condition, NodeTest, Parameter, XPathFrame
 from xscl.prefilters import Admitted, Prefilter, Values
 from xscl.query import Call as DerivedCall
 from xscl.query import Derived, PathFrom, ValuesFrom, VariableValue, operand_variables
@@ -64,7 +64,7 @@ class DataTest(NamedTuple):
     """
 
     operator: str
-    data: Constant | float | Disjunction
+    data: Constant | float | Disjunction | XPathFrame
     is_of_several: bool = False
     form: DataForm = DataForm.PLAIN
 
@@ -113,7 +113,7 @@ class PatternNode:
         return (*own, self.prefilters) if self.prefilters else own
 
 
-def _is_constant(data: Constant | float | Disjunction) -> TypeGuard[Constant]:
+def _is_constant(data: Constant | float | Disjunction | XPathFrame) -> TypeGuard[Constant]:
     return isinstance(data, (str, Parameter))
 
 

@@ -60,6 +60,7 @@ class ValuesKind(Enum):
     GREATEST = "greatest"
     ONLY = "only"
     EVEN_NONE = "values"
+    EACH = "each"
     INFIMUM = "infimum"
     SUPREMUM = "supremum"
     LEAST_SOLVING = "from"
@@ -73,7 +74,8 @@ class Values:
 
     The number is the least of them, the greatest, or the only one: where there are several, this is
     a text that is none.  Where there is nothing, there is no value, but for `EVEN_NONE`, which is
-    all of them otherwise, and the infimum and the supremum, which are infinite.  Of the comparison
+    all of them otherwise, for `EACH`, in which a zero has its sign besides, and for the infimum and
+    the supremum, which are infinite.  Of the comparison
     that a `chain` makes of them it is an end between which data must be, or, where it is not solved
     for them, the comparison itself.
     """
@@ -85,7 +87,7 @@ class Values:
     @property
     def is_of_several(self) -> bool:
         """Whether the value stands for several, as `optional_values` writes them."""
-        return self.kind in (ValuesKind.ALL, ValuesKind.EVEN_NONE, ValuesKind.UNSOLVED)
+        return self.kind in _OF_SEVERAL
 
     def of(self, read: Read) -> tuple[str, ...]:
         """Return what the values of the operands come to."""
@@ -96,6 +98,8 @@ class Values:
             return (optional_values(map(spell, values)),) if values else ()
         if self.kind is ValuesKind.EVEN_NONE:
             return (optional_values(map(spell, values)),)
+        if self.kind is ValuesKind.EACH:
+            return (optional_values(map(_with_sign, values)),)
         numbers = [(number, value) for value in values if (number := to_double(value)) == number]
         if not numbers:
             return _OF_NONE.get(self.kind, ())
@@ -104,8 +108,7 @@ class Values:
             return (spell_number(numbers[0][0]) if len(several) == 1 else "several",)
         is_least = self.kind in (ValuesKind.LEAST, ValuesKind.INFIMUM)
         number, value = (min if is_least else max)(numbers)
-        # Who divides by it minds the sign of zero.
-        return ("-0" if number == 0 and copysign(1, number) < 0 else spell(value),)
+        return ("-0" if _is_below_zero(number) else spell(value),)
 
     def _solving(self, chain: Chain, read: Read) -> tuple[str, ...]:
         found = chain.solved(numbers_beside(self.operands, read))
@@ -116,6 +119,18 @@ class Values:
         return (found.least if self.kind is ValuesKind.LEAST_SOLVING else found.greatest,)
 
 
+def _is_below_zero(number: float) -> bool:
+    """Return whether a number is negative zero: who divides by it minds the sign."""
+    return number == 0 and copysign(1, number) < 0
+
+
+def _with_sign(value: Atom) -> str:
+    return "-0" if isinstance(value, float) and _is_below_zero(value) else spell(value)
+
+
+_OF_SEVERAL = frozenset(
+    (ValuesKind.ALL, ValuesKind.EVEN_NONE, ValuesKind.EACH, ValuesKind.UNSOLVED)
+)
 _OF_NONE = {ValuesKind.INFIMUM: ("INF",), ValuesKind.SUPREMUM: ("-INF",)}
 
 

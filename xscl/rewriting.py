@@ -19,7 +19,7 @@ from xscl.path import (
     Step,
     StringTest,
     Value,
-    XPathNumber,
+    XPathValue,
     binding_paths,
     counts_positions,
 )
@@ -135,7 +135,7 @@ def _value_with_paths(value: Value, rewrite: Callable[[Path], Path]) -> Value:
     match value:
         case PathValue(path):
             return PathValue(rewrite(path))
-        case XPathNumber(path):
+        case XPathValue(path):
             return replace(value, path=rewrite(path))
         case FunctionValue(function, arguments):
             return FunctionValue(

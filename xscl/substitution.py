@@ -7,8 +7,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
 from xscl.opaque import put_values
-from xscl.path import Literal, Opaque, Parameter, Position, Span
+from xscl.path import Literal, Opaque, Parameter, Position, Span, XPathFrame
 from xscl.query import Absence, Delay, From, Limit, Operator, Query, Repetition, Rows, Window
+from xscl.xpath1calls import given_text
 
 __all__ = ["parameters_in", "substitute"]
 
@@ -61,7 +62,9 @@ def _put(value: T, values: Mapping[str, Any], into_opaque: bool) -> T:
             return value
         text = put_values(value.expression, values)
         compared = _put(value.compared, values, into_opaque)
-        result = replace(value, expression=text, parameters=(), compared=compared)
+        result = replace(value, expression=text, parameters=(), compared=compared, frame=None)
+    elif isinstance(value, XPathFrame):
+        result = Literal(given_text(value, values))
     elif isinstance(value, tuple):
         result = tuple(_put(each, values, into_opaque) for each in value)
     elif is_dataclass(value) and not isinstance(value, type):

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from xscl.constants import Given, admitted_constant, tested_parameter
-from xscl.disjunctions import DataForm, Disjunction
+from xscl.disjunctions import DataForm
 from xscl.functions import to_double
 from xscl.hoisting import hoist
 from xscl.path import (
@@ -30,7 +30,7 @@ from xscl.path import (
     Step,
     StringTest,
     Value,
-    XPathNumber,
+    XPathValue,
     binding_paths,
     condition_parameters,
     conjuncts,
@@ -142,7 +142,7 @@ class _Node:
         tests: dict[Values, list[DataTest]] = {}
         for prefilter, data in sorted((*self.admitted, *self.given), key=repr):
             form = _data_form(prefilter)
-            if form is DataForm.SPELLED and not isinstance(data, (Parameter, Disjunction)):
+            if form is DataForm.SPELLED and isinstance(data, (str, float)):
                 data = spell_number(to_double(data))
             for values, operator in prefilter.tested:
                 test = DataTest(operator, data, values.is_of_several, form)
@@ -156,7 +156,8 @@ def _data_form(prefilter: Prefilter) -> DataForm:
     """Return what data are held against the values of a prefilter as."""
     if prefilter.values.kind is ValuesKind.ONLY:
         return DataForm.SPELLED
-    if not isinstance(prefilter.operands[0], XPathNumber):
+    operand = prefilter.operands[0]
+    if not isinstance(operand, XPathValue) or operand.is_text:
         return DataForm.PLAIN
     # What is no number passes no bound, and fails none.
     return DataForm.XPATH_NUMBER_ONLY if prefilter.holds_of_none else DataForm.XPATH_NUMBER

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from xscl.path import FunctionValue, Literal, Parameter, Path, Value, XPathNumber
+from xscl.opaque import has_parameters
+from xscl.path import FunctionValue, Literal, Parameter, Path, Value, XPathValue
 from xscl.syntax import (
     ARITHMETIC,
     TURNED,
@@ -21,6 +22,7 @@ from xscl.syntax import (
     PathExpression,
 )
 from xscl.xpath1 import is_numeric
+from xscl.xpath1frames import PathOf, TextOf
 from xscl.xpath1numbers import NUMBER_OF_TEXT, as_number
 
 __all__ = ["Calculated", "calculated_comparison", "written_comparison"]
@@ -30,11 +32,6 @@ Calculated = tuple[Value, str, Value]
 
 A side is made of numbers and parameters by functions that are called as operators are.
 """
-
-TextOf = Callable[[Expression], tuple[str, tuple[tuple[str, str], ...]]]
-"""Gives an expression as text, and the prefixes that it uses."""
-
-PathOf = Callable[[PathExpression], Path | None]
 
 
 def calculated_comparison(
@@ -68,11 +65,11 @@ def written_comparison(
         return None
     left, right = expression.left, expression.right
 
-    def number_of(operand: Expression) -> XPathNumber:
+    def number_of(operand: Expression) -> XPathValue:
         path = path_of(operand) if isinstance(operand, PathExpression) else None
         # Its nodes come in the order of the document, of which the first one counts.
         if path is not None and not any(step.is_deep for step in path.steps):
-            return XPathNumber(path, NUMBER_OF_TEXT)
+            return XPathValue(path, NUMBER_OF_TEXT)
         return _number_of_node(operand, text_of)
 
     for is_left, (one, other) in ((True, (left, right)), (False, (right, left))):
@@ -110,7 +107,7 @@ def _around_literals(
 def _side(expression: Expression, text_of: TextOf, path_of: PathOf) -> Value | None:
     if isinstance(expression, PathExpression):
         path = path_of(expression)
-        return None if path is None else XPathNumber(path, NUMBER_OF_TEXT)
+        return None if path is None else XPathValue(path, NUMBER_OF_TEXT)
     return _number(expression, text_of) if is_numeric(expression) else None
 
 
@@ -124,27 +121,21 @@ def _number(expression: Expression, text_of: TextOf) -> Value | None:
             | FunctionCall(name="number", arguments=[ParameterRef(name=name)])
         ):
             return Parameter(name)
-        case Negative(operand=operand) if _has_parameter(operand):
+        case Negative(operand=operand) if has_parameters(operand):
             return _call("-", [operand], text_of)
-        case Binary(operator=operator) if operator in ARITHMETIC and _has_parameter(expression):
+        case Binary(operator=operator) if operator in ARITHMETIC and has_parameters(expression):
             return _call(operator, [expression.left, expression.right], text_of)
-    return None if _has_parameter(expression) else _number_of_node(expression, text_of)
+    return None if has_parameters(expression) else _number_of_node(expression, text_of)
 
 
-def _number_of_node(expression: Expression, text_of: TextOf) -> XPathNumber:
+def _number_of_node(expression: Expression, text_of: TextOf) -> XPathValue:
     """Return what XPath 1.0 makes of an expression without parameters."""
     text, namespaces = text_of(expression)
     number = text if is_numeric(expression) else f"number({text})"
-    return XPathNumber(Path(()), number, namespaces)
+    return XPathValue(Path(()), number, namespaces)
 
 
 def _call(function: str, operands: list[Expression], text_of: TextOf) -> FunctionValue | None:
     found = [_number(each, text_of) for each in operands]
     known = tuple(each for each in found if each is not None)
     return FunctionValue(function, known) if len(known) == len(found) else None
-
-
-def _has_parameter(expression: Expression) -> bool:
-    from xscl.opaque import subexpressions
-
-    return any(isinstance(each, ParameterRef) for each in subexpressions(expression))

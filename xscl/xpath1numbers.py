@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from xscl.canonical import render_number
 
-__all__ = ["NUMBER_OF_TEXT", "as_number", "number_of_text"]
+__all__ = ["NUMBER_OF_TEXT", "TEXT_OF_NODE", "as_number", "number_of_text"]
 
 
 _EXACT_BELOW = 1e15
@@ -28,6 +28,9 @@ def as_number(constant: str | float) -> float:
 
 NUMBER_OF_TEXT = "number(.)"
 """The expression that makes a number of the text of a node."""
+
+TEXT_OF_NODE = "string(.)"
+"""The expression that is the text of a node."""
 
 _DIGITS = 15
 """Of so many digits a number is exact."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from broker.explain.model import ClauseView, DecisionView, SharingNote
-from broker.explain.spelling import spell_condition, spell_selected
+from broker.explain.spelling import spell_condition, spell_selected, spell_value
 from templates.valueconditions import asked_of_values
 from xscl.constants import admitted_constant, tested_parameter
+from xscl.hoisting import hoist
 from xscl.path import (
     And,
     Comparison,
@@ -21,6 +22,7 @@ from xscl.path import (
     Position,
     Step,
     StringTest,
+    XPathValue,
     binding_paths,
     condition_parameters,
     conjuncts,
@@ -210,7 +212,11 @@ def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[Sha
         case Opaque(expression, is_positional=is_positional):
             place, what = ", position and size" if is_positional else "", "condition"
             if condition.compared and _is_data(condition):
-                expression, what = condition.compared[0], "number"
+                held = hoist(condition)
+                assert isinstance(held, (Comparison, StringTest))
+                value = held.left if isinstance(held, Comparison) else held.value
+                is_text = isinstance(value, XPathValue) and value.is_text
+                expression, what = spell_value(value), "text" if is_text else "number"
             yield SharingNote(
                 "opaque",
                 f"`{expression}` is outside the shared fragment: XPath 1.0 evaluates it, once for"

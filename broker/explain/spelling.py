@@ -13,7 +13,7 @@ from broker.explain.quantities import (
     spell_duration,
 )
 from xscl.canonical import render_number, render_string
-from xscl.comparison import XPATH_NUMBER
+from xscl.comparison import XPATH_FRAME, XPATH_NUMBER
 from xscl.disjunctions import OTHER_NUMBER
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.path import (
@@ -36,7 +36,8 @@ from xscl.path import (
     Step,
     StringTest,
     Value,
-    XPathNumber,
+    XPathFrame,
+    XPathValue,
 )
 from xscl.prefilters import Prefilter, Values
 from xscl.query import (
@@ -204,10 +205,24 @@ def spell_value(value: Value) -> str:
             return spell_path(path)
         case FunctionValue(function, arguments):
             return f"{function}({', '.join(map(spell_value, arguments))})"
-        case XPathNumber(path, expression):
+        case XPathValue(path, expression):
             return f"{spell_path(path)}/({expression})" if path.steps else expression
+        case XPathFrame():
+            return _spell_frame(value.expression, [*map(spell_value, value.arguments)])
         case Literal() | Parameter():
             return _spell_literal(value)
+
+
+_STRING_OR_ARGUMENT = re.compile(r"'[^']*'|\"[^\"]*\"|\$v(?P<number>\d+)")
+
+
+def _spell_frame(expression: str, arguments: Sequence[str]) -> str:
+    """Return an expression of XPath 1.0 with its arguments in their places."""
+
+    def argument(found: re.Match[str]) -> str:
+        return arguments[int(found["number"]) - 1] if found["number"] else found[0]
+
+    return _STRING_OR_ARGUMENT.sub(argument, expression)
 
 
 def spell_constant(value: str | float) -> str:
@@ -234,6 +249,8 @@ def spell_operand(operand: Operand | Derived, labels: dict[str, str] | None = No
             return spell_derivation(values, (labels or {}).get(variable, variable))
         case DerivedCall(function, (Parameter(name),)) if function == XPATH_NUMBER:
             return f"${name}"
+        case DerivedCall(function, (Literal(str() as text), *own)) if function == XPATH_FRAME:
+            return _spell_frame(text, [spell_operand(each, labels) for each in own])
         case PathFrom(variable, path):
             return f"{(labels or {}).get(variable, variable)}/{spell_path(path)}".replace(
                 "/.//", "//"
@@ -351,7 +368,7 @@ def _spell_chain(chain: Chain, operands: Sequence[Value]) -> str:
 
 def _spell_number(operand: Value) -> str:
     match operand:
-        case XPathNumber(path, expression) if expression == NUMBER_OF_TEXT:
+        case XPathValue(path, expression) if expression == NUMBER_OF_TEXT:
             return spell_value(PathValue(path))
     text = spell_value(operand)
     return f"({text})" if " " in text else text

@@ -33,7 +33,7 @@ from templates.ordered import blocks_of, operators_of
 from xpath_eval.catalog import PatternCatalog
 from xscl.disjunctions import Disjunction, OperandTest, read_disjunction
 from xscl.durations import render_duration
-from xscl.path import Parameter, Value
+from xscl.path import Parameter, Value, XPathFrame
 from xscl.pattern import DataTest, PatternNode, TreePattern, Values
 from xscl.query import (
     Disjunct,
@@ -330,5 +330,5 @@ def _read(data: object) -> list[OperandTest]:
     return [OperandTest(*each) for each in read_disjunction(data)]
 
 
-def _constant(constant: str | Parameter) -> str:
-    return ParameterText(f"${constant.name}") if isinstance(constant, Parameter) else constant
+def _constant(constant: str | Parameter | XPathFrame) -> str:
+    return constant if isinstance(constant, str) else ParameterText(spell_value(constant))

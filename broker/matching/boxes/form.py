@@ -14,11 +14,12 @@ from templates.box import NONE_OF, OTHER_NUMBER, Formula, Number, Place, Solutio
 from templates.clause import Clause
 from xscl.disjunctions import DataForm, Disjunction
 from xscl.functions import to_double
-from xscl.path import Parameter
+from xscl.path import Parameter, XPathFrame
 from xscl.pattern import INEQUALITIES
 from xscl.prefilters import spell_number
 from xscl.solving import LARGEST_SOLVED
 from xscl.texttests import NEGATED, TEXT_TESTS
+from xscl.xpath1calls import given_text
 
 __all__ = ["BoundPlace", "Form", "box_of", "of_value"]
 
@@ -131,6 +132,8 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
             given = data.number(values)
         elif isinstance(data, Disjunction):
             given = data.text(values)
+        elif isinstance(data, XPathFrame):
+            given = given_text(data, values)
         if operator in INEQUALITIES:
             bound = to_double(given) if isinstance(given, str) else float(given)
             bound = -bound if operator[0] == ">" else bound
