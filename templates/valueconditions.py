@@ -132,7 +132,8 @@ def _asked(condition: Condition, variable: str) -> Disjunct:
             return _compared(operator, of_node, given)
         case Opaque(frame=XPathFrame(expression, arguments)):
             own = [e if isinstance(e, Parameter) else _all(e, variable) for e in arguments]
-            return Disjunct(tests=(Call(XPATH_FRAME, (Literal(expression), *own)),))
+            framed = Call(XPATH_FRAME, (Literal(expression), *own))
+            return _compared("=", framed, Literal(1.0))
         case Opaque(expression, namespaces):
             truth = XPathValue(Path(()), f"number(boolean({expression}))", namespaces)
             return _compared("=", _all(truth, variable), Literal(1.0))

@@ -177,8 +177,8 @@ XPATH_NUMBER = "number of XPath 1.0"
 """A function of a parameter: the number that XPath 1.0 reads in what it is given."""
 
 
-XPATH_FRAME = "condition of XPath 1.0"
-"""A test: what an expression, a literal, makes of the operands behind it (`XPathFrame`)."""
+XPATH_FRAME = "truth of XPath 1.0"
+"""A function of an expression, a literal, and of its arguments (`XPathFrame`): 1 where it holds."""
 
 
 def operands_in(operand: Operand) -> tuple[Operand, ...]:

@@ -56,7 +56,7 @@ from xscl.syntax import (
     StringLiteral,
     TestSyntax,
 )
-from xscl.xpath1 import check_call, check_types, is_numeric, is_of_xpath1
+from xscl.xpath1 import check_call, check_types, is_numeric
 from xscl.xpath1arithmetic import calculated_comparison, written_comparison
 from xscl.xpath1frames import framed, held_against_data
 
@@ -107,6 +107,7 @@ class PatternBuilder:
         self.bindings: list[Binding] = []
         self.parameters: list[ParameterUse] = []
         self.block = 0
+        self._says_xpath1 = False
 
     # -- paths ---------------------------------------------------------------------------------
 
@@ -252,7 +253,10 @@ class PatternBuilder:
                 return position
         bound, used = len(self.bindings), len(self.parameters)
         try:
-            return self._leaf(syntax, is_positive)
+            leaf = self._leaf(syntax, is_positive)
+            if self._says_xpath1 and not _is_of_xpath1(leaf):
+                raise OutsideFragmentError(syntax.span, "this condition")
+            return leaf
         except OutsideFragmentError:
             del self.bindings[bound:], self.parameters[used:]
             return self._opaque(syntax)
@@ -390,15 +394,20 @@ class PatternBuilder:
         return replace(opaque, compared=compared, calculated=calculated, frame=frame)
 
     def _data_free_path(self, syntax: PathExpression) -> Path | None:
-        """Return a path of an opaque condition as one of the fragment, if it says the same."""
+        """Return a path of an opaque condition as one of the fragment, if it is one.
+
+        Its conditions say what they do in XPath 1.0.
+        """
         before = len(self.bindings), len(self.parameters)
+        outside, self._says_xpath1 = self._says_xpath1, True
         try:
             path = self._relative(syntax, False)
         except OutsideFragmentError:
             path = None
+        self._says_xpath1 = outside
         has_parameters = len(self.parameters) > before[1]
         del self.bindings[before[0] :], self.parameters[before[1] :]
-        return None if has_parameters or path is None or not is_of_xpath1(path) else path
+        return None if has_parameters else path
 
     def _check_opaque_step(self, step: StepSyntax) -> None:
         if step.variable is not None:
@@ -409,6 +418,17 @@ class PatternBuilder:
 
 def _is_constant(syntax: Expression) -> bool:
     return isinstance(syntax, (StringLiteral, NumberLiteral, ParameterRef))
+
+
+def _is_of_xpath1(leaf: Condition) -> bool:
+    """Whether a condition of the fragment says what it does in XPath 1.0.
+
+    There other texts are numbers, `!=` holds of what is none, and functions take the first node.
+    """
+    match leaf:
+        case Exists() | Comparison(PathValue(), "=" | "!=", Literal(str())):
+            return True
+    return False
 
 
 def _is_any_node(syntax: StepSyntax) -> bool:

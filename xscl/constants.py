@@ -153,6 +153,8 @@ def _given(predicate: Condition, texts: Collection[str]) -> Given | None:
             return Prefilter((operand,), operator, is_of_numbers), given
         case StringTest(function, operand, (Parameter() | XPathFrame()) as given, flags):
             found = text_test(function, flags)
+            if isinstance(operand, XPathValue) and _is_number(given, texts):
+                given = XPathFrame("string($v1)", (given,))
             return (Prefilter((operand,), found), given) if found else None
         case Or(conditions):
             return _either(conditions, texts)
@@ -170,8 +172,12 @@ def _compared_as(
     operand: XPathValue, operator: str, given: Parameter | XPathFrame, texts: Collection[str]
 ) -> XPathValue:
     """Return a text that is compared with data as a number, if it is with these."""
-    is_text = isinstance(given, XPathFrame) or given.name in texts
-    return operand if is_text and operator in ("=", "!=") else operand.as_number()
+    is_text = operator in ("=", "!=") and not _is_number(given, texts)
+    return operand if is_text else operand.as_number()
+
+
+def _is_number(given: Parameter | XPathFrame, texts: Collection[str]) -> bool:
+    return isinstance(given, Parameter) and given.name not in texts
 
 
 def breadth_of_constants(path: Path) -> int:

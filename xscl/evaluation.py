@@ -158,8 +158,6 @@ def compile_test(test: Call) -> Condition:
     if test.function in ("exists", "empty") and isinstance(test.arguments[0], VariableValue):
         is_bound = test.function == "exists"
         return lambda reading: is_bound
-    if test.function == XPATH_FRAME:
-        return _framed(test)
     arguments = list(map(compile_operand, test.arguments))
     if test.function in ("exists", "empty"):
         (asked,) = arguments
@@ -179,12 +177,10 @@ def compile_test(test: Call) -> Condition:
     return _left_out(passes, *test.arguments)
 
 
-def _framed(test: Call) -> Condition:
-    expression, *operands = test.arguments
-    assert isinstance(expression, Literal)
-    holds = f"boolean({expression.value})"
+def _framed(expression: str | float, operands: Sequence[Operand]) -> _Reader:
+    truth = f"number(boolean({expression}))"
     arguments = list(map(_xpath_argument, operands))
-    return lambda reading: bool(call_xpath(holds, [each(reading) for each in arguments]))
+    return lambda reading: (call_xpath(truth, [each(reading) for each in arguments]),)
 
 
 def _xpath_argument(operand: Operand) -> Callable[[Reading], XPathArgument]:
@@ -239,6 +235,8 @@ def compile_operand(operand: Operand) -> _Reader:
         case Call(function, (Parameter(name),)) if function == XPATH_NUMBER:
             read = DataForm.XPATH_NUMBER.read
             return lambda reading: (read(reading.parameters[name], "<"),)
+        case Call(function, (Literal(expression), *operands)) if function == XPATH_FRAME:
+            return _framed(expression, operands)
         case Row():
             return _rows(operand)
         case Cell(row, column):

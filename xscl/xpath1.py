@@ -2,19 +2,6 @@
 
 from __future__ import annotations
 
-from xscl.path import (
-    And,
-    Comparison,
-    Condition,
-    Exists,
-    Literal,
-    Not,
-    Opaque,
-    Or,
-    Path,
-    PathValue,
-    Position,
-)
 from xscl.report import Report
 from xscl.signatures import (
     STRING_TESTS,
@@ -36,7 +23,7 @@ from xscl.syntax import (
     StepSyntax,
 )
 
-__all__ = ["check_call", "check_types", "is_numeric", "is_of_xpath1"]
+__all__ = ["check_call", "check_types", "is_numeric"]
 
 _NUMERIC = frozenset(
     {"last", "position", "count", "string-length", "number", "sum", "floor", "ceiling", "round"}
@@ -52,27 +39,6 @@ def is_numeric(expression: Expression) -> bool:
             return operator in ARITHMETIC
         case FunctionCall(name=name):
             return name in _NUMERIC
-    return False
-
-
-def is_of_xpath1(path: Path) -> bool:
-    """Whether a path of the fragment selects what it does in XPath 1.0.
-
-    There other texts are numbers, `!=` holds of what is none, and functions take the first node.
-    """
-    return all(_is_of_xpath1(each) for step in path.steps for each in step.predicates)
-
-
-def _is_of_xpath1(condition: Condition) -> bool:
-    match condition:
-        case Exists(path) | Comparison(PathValue(path), "=" | "!=", Literal(str())):
-            return is_of_xpath1(path)
-        case And(conditions) | Or(conditions):
-            return all(map(_is_of_xpath1, conditions))
-        case Not(inner):
-            return _is_of_xpath1(inner)
-        case Position() | Opaque():
-            return True
     return False
 
 

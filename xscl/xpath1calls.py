@@ -35,15 +35,15 @@ def _text(expression: str, arguments: tuple[str | float, ...]) -> str:
     return cast(str, call_xpath(f"string({expression})", arguments))
 
 
-def call_xpath(expression: str, arguments: Sequence[XPathArgument]) -> str | float | bool:
-    """Return what an expression makes of arguments, which it has as `$v1`, `$v2` and so on.
+def call_xpath(expression: str, arguments: Sequence[XPathArgument]) -> str | float:
+    """Return the text or the number that an expression makes of arguments, `$v1`, `$v2` and so on.
 
-    >>> call_xpath("$v1 = concat($v2, 's')", [["cat", "dogs"], "dog"])
-    True
+    >>> call_xpath("string($v1 = concat($v2, 's'))", [["cat", "dogs"], "dog"])
+    'true'
     """
     variables = {f"v{i}": _variable(each) for i, each in enumerate(arguments, 1)}
     evaluate, anywhere = _compile(expression)
-    return cast("str | float | bool", evaluate(anywhere, **variables))
+    return cast("str | float", evaluate(anywhere, **variables))
 
 
 def _variable(argument: XPathArgument) -> Any:

@@ -40,6 +40,7 @@ from xscl.syntax import (
     StringLiteral,
 )
 from xscl.xpath1 import is_numeric
+from xscl.xpath1calls import given_text
 from xscl.xpath1numbers import TEXT_OF_NODE
 
 __all__ = ["PathOf", "TextOf", "framed", "held_against_data"]
@@ -119,7 +120,7 @@ def held_against_data(
 def _data(
     expression: Expression, text_of: TextOf, path_of: PathOf
 ) -> Literal | Parameter | XPathFrame | None:
-    """Return what reads no document: a constant, or a text that is made of parameters."""
+    """Return what reads no document: a constant, or a text that is made of parameters or none."""
     match expression:
         case StringLiteral(value=value) | NumberLiteral(value=value):
             return Literal(value)
@@ -127,12 +128,12 @@ def _data(
             return Literal(-value)
         case ParameterRef(name=name):
             return Parameter(name)
-    if _type_of(expression) is not _Type.TEXT or not has_parameters(expression):
+    if _type_of(expression) is not _Type.TEXT:
         return None
     frame = framed(expression, text_of, path_of)
     if frame is None or not all(isinstance(each, Parameter) for each in frame.arguments):
         return None
-    return frame
+    return frame if frame.arguments else Literal(given_text(frame, {}))
 
 
 def _text(expression: Expression, text_of: TextOf) -> XPathValue:
