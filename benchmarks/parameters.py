@@ -132,6 +132,12 @@ WORKLOADS = {
     "[count(title) > $x]": Workload(
         f"S//i[count(title) > $x]->a FOLLOWED BY {LINKED} S//i->b", lambda i: {"x": i + 3}
     ),
+    "[string(title) = $x]": Workload(
+        f"S//i[string(title) = $x]->a FOLLOWED BY {LINKED} S//i->b", _name
+    ),
+    "[contains(title, concat($x, 's'))]": Workload(
+        f"S//i[contains(title, concat($x, 's'))]->a FOLLOWED BY {LINKED} S//i->b", _name
+    ),
     "[author = $x or title = $y]": Workload(
         f"S//i[author = $x or title = $y]->a FOLLOWED BY {LINKED} S//i->b",
         lambda i: {"x": f"nobody {i}", "y": f"nothing {i}"},

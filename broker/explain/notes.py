@@ -31,6 +31,7 @@ from xscl.query import Call, Constructor, Query
 from xscl.requiredliterals import required_literals
 from xscl.rewriting import strip_variables
 from xscl.sequence import units_of
+from xscl.xpath1numbers import TEXT_OF_NODE
 
 __all__ = ["note_on_apart", "notes_on"]
 
@@ -68,7 +69,7 @@ def _notes(
                     yield SharingNote(
                         "residual",
                         f"`{spell_condition(predicate)}` is asked of values of the node, in tuples:"
-                        " numbers outside the shared fragment are XPath 1.0's, once for each node",
+                        " what is outside the shared fragment is XPath 1.0's, once for each node",
                     )
                 else:
                     yield from _condition_notes(predicate, is_positive=True)
@@ -215,8 +216,10 @@ def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[Sha
                 held = hoist(condition)
                 assert isinstance(held, (Comparison, StringTest))
                 value = held.left if isinstance(held, Comparison) else held.value
-                is_text = isinstance(value, XPathValue) and value.is_text
-                expression, what = spell_value(value), "text" if is_text else "number"
+                assert isinstance(value, XPathValue)
+                if value.expression == TEXT_OF_NODE:
+                    return  # a path of the fragment
+                expression, what = spell_value(value), "text" if value.is_text else "number"
             yield SharingNote(
                 "opaque",
                 f"`{expression}` is outside the shared fragment: XPath 1.0 evaluates it, once for"

@@ -59,7 +59,7 @@ from xscl.query import (
 from xscl.query import Call as DerivedCall
 from xscl.solving import Chain
 from xscl.texttests import TEXT_TESTS
-from xscl.xpath1numbers import NUMBER_OF_TEXT
+from xscl.xpath1numbers import NUMBER_OF_TEXT, TEXT_OF_NODE
 
 __all__ = [
     "ParameterNumber",
@@ -205,6 +205,8 @@ def spell_value(value: Value) -> str:
             return spell_path(path)
         case FunctionValue(function, arguments):
             return f"{function}({', '.join(map(spell_value, arguments))})"
+        case XPathValue(path, expression) if expression == TEXT_OF_NODE:
+            return spell_path(path)
         case XPathValue(path, expression):
             return f"{spell_path(path)}/({expression})" if path.steps else expression
         case XPathFrame():

@@ -31,6 +31,7 @@ PLACES = {
 WORDS = ("a", "A", "a b", "", "5")
 NUMBERS = (5, 6.0, -1, 1e9)
 PLACED = (1, 2.0, 3, 1.5, 0)
+MIXED = ("a", "A", "5.0", 5, 7.0, "")
 READ = (2, 10.0, "2", "x", "", -1, " 10 ")
 ASKED = {
     "[p = $x]": NUMBERS,
@@ -98,6 +99,32 @@ ASKED = {
     "[not(p > $x or not(count(t) != $x))]": NUMBERS,
     "[p > count(t) * $x or t = 'xA']": READ,
     "[not(matches(t, $x) and p != 5)]": WORDS,
+    "[string(t) = $x]": MIXED,
+    "[string(p) != $x]": MIXED,
+    "[concat(t, e/t) = $x]": WORDS,
+    "[substring(t, 2) < $x]": READ,
+    "[not(string(t) = $x)]": MIXED,
+    "[starts-with(concat(t, e/t), $x)]": MIXED,
+    "[not(contains(concat(t, p), $x))]": WORDS,
+    "[local-name(*) = $x]": ("p", "t", "e", "l"),
+    "[t = normalize-space($x)]": (*WORDS, " a  b "),
+    "[p != string($x)]": READ,
+    "[contains(t, concat($x, 'A'))]": WORDS,
+    "[t = concat($x, ' b') or p = 7]": WORDS,
+    "[e[string(t) = $x]/p]": WORDS,
+    "[e[not(concat(t, p) = $x)]]": WORDS,
+    "[boolean(t = $x)]": WORDS,
+    "[boolean(p != $x)]": READ,
+    "[concat(t, $x) = 'ab' or p = 4]": ("b", "a b", "ab", "", 5),
+    "[substring(t, $x) = 'A']": PLACED,
+    "[substring-before(t, $x) = 'x']": WORDS,
+    "[not(concat(t, $x) = concat($x, t))]": WORDS,
+    "[(p > $x) != (count(t) > 1)]": READ,
+    "[(p = $x) = e]": READ,
+    "[string(1 div ((count(t) - 1) * $x)) = 'Infinity']": READ,
+    "[round(p div $x) = 2]": READ,
+    "[string(t = $x) = 'true' and p != 5]": WORDS,
+    "[p[. != 5] = $x * count(t)]": READ,
 }
 
 

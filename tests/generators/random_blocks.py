@@ -21,6 +21,10 @@ CALCULATED = (
     *("{} > p * {}", "count({}) * {} <= 2", "{} * 2 + {} = 4", "{1} div count({0}) >= 1"),
     *("{} != p * {}", "{} * 2 != {} - p"),
 )
+FRAMED = (
+    *("string({}) = {}", "concat({}, 'y') != {}", "contains(concat({}, c), {})"),
+    *("{} = normalize-space({})", "concat({}, {}) = 'xy'", "({} = {}) != @k", "{} < string({})"),
+)
 
 CONDITIONS: Sequence[tuple[str, Sequence[str]]] = (
     ("{}", ()),
@@ -62,6 +66,8 @@ CONDITIONS: Sequence[tuple[str, Sequence[str]]] = (
     ("3 - count(c) * {} <= p", ("0", "1", "x")),
     ("{} * 2 - p = 1 + count(c)", ("1", "2", "x")),
     ("2 div {} >= count(c) div p", ("0", "1", "2")),
+    ("string({}) = 'x'", ("x", "y")),
+    ("starts-with(concat({}, c), 'x')", ("xy", "yx")),
 )
 """Conditions of a path, each with values for which it holds and others for which it does not."""
 
@@ -196,6 +202,9 @@ class Blocks:
         if mood.joins_parameters and mood.chance(25):
             number = names.parameter([mood.choice((2, "2", 3)), mood.choice((1, "x", 2, 0))])
             return mood.choice(CALCULATED).format(path, number)
+        if mood.joins_parameters and mood.chance(20):
+            data = names.parameter([mood.choice(("x", "y", 1)), mood.choice(("1", "xy", 2, ""))])
+            return mood.choice(FRAMED).format(path, data)
         if mood.joins_parameters and mood.chance(15):
             name = mood.choice(("c", "t", ".//c", "*", "p/c"))
             return mood.choice(PLACED).format(name, names.parameter([1, 2]))

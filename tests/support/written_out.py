@@ -66,6 +66,14 @@ CONDITIONS = (
     "[%m div @n >= p]",
     "[sum(p) - %m * @n < (count(w) - 1) div k]",
     "[%m div @n <= count(w) div k]",
+    "[string(w) = %w]",
+    "[concat(w, k) != %w]",
+    "[contains(concat(w, p), %w)]",
+    "[not(string(p) = %m)]",
+    "[w = concat(%w, 'b')]",
+    "[p < %n or substring(w, 2) = %w]",
+    "[c[starts-with(concat(w, p), %w)]/p]",
+    "[boolean(p != %m)]",
 )
 """With numbers, numbers that are no strings, and words."""
 

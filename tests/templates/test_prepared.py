@@ -102,6 +102,11 @@ def prepared(text: str) -> bool:
         "S//a[k = $k and n > $n or contains(k, $k)] FOLLOWED BY {, 1 h} S//b",
         "S//a[n > m * $n] JOIN {, 1 h} S//b[n * $n - $k < 5] JOIN {, 1 h} S//c",
         "S//a[k = $k or n > 1] NEXT {, 1 h} S//b",
+        # Of what XPath 1.0 makes with parameters, what has none is a value of the node.
+        "S//a[contains(substring-after(k, $mark), 'x')]",
+        "S//a[string(k) = $k] NEXT {, 1 h} S//b",
+        "S//a[k = normalize-space($k)] NEXT {, 1 h} S//b",
+        "S//a[concat(../k, $k) = k] FOLLOWED BY {, 1 h} S//b FOLLOWED BY {, 1 h} S//c[n or $n]",
         # Words that look like a parameter where it is written down are none.
         "S//a[contains(k, 'Parameter(')][k = $k]",
     ],
@@ -123,7 +128,10 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
         "S//a NEXT {, 1 h} S//b[n = 1 or n > $low]",
         "S//a NOT FOLLOWED BY {, 1 h} S//b[k = $k or n = 1]",
         "S//a[n > m * $n] NEXT {, 1 h} S//b",
-        "S//a[contains(substring-after(k, $mark), 'x')]",
+        "S//a[b[concat(k, $k) = 'ab']]",
+        "S//a[../k = $k]",
+        "S//a[lang($k)]",
+        "S//a[concat(k, $k) = 'ab'] NEXT {, 1 h} S//b",
         "S//a[contains(b[n > $low], 'x')]",
         "S//a[position() < $first]",
         "S//a[k->x] FOLLOWED BY {substring-after(x, $mark) = y, 1 h} S//b[k->y]",
