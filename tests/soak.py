@@ -154,7 +154,7 @@ SEARCHES = (
         "-m kills.executors --minutes {cases} --seed {seed}",
     ),
     Search(
-        "small changes of the join, matching, the pipeline and delivery that no test notices",
+        "small changes of templates, joins, matching, pipeline and delivery that no test notices",
         50,
         "tests/mutants/run.py --sample {cases} --seed {seed}",
     ),

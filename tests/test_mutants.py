@@ -111,6 +111,7 @@ def test_a_mutant_that_never_ends_is_given_up(
 
 def test_a_mutant_is_tried_by_the_tests_that_run_its_line(tmp_path: Path) -> None:
     code = "def small(n):\n    return n < 3\n\n\ndef large(n):\n    return n > 8\n"
+    code += "\n\ndef huge(n):\n    return n > 99\n"
     tests = (
         "from room.held import large, small\n\n"
         "def test_small():\n    assert small(2) and not small(3)\n\n"
@@ -128,7 +129,13 @@ def test_a_mutant_is_tried_by_the_tests_that_run_its_line(tmp_path: Path) -> Non
         for each in mutants_of(module, code)
         if each.operator == "NumberReplacer" and each.occurrence % 2 == 0
     }
-    assert fates == {2: Fate.KILLED, 6: Fate.SURVIVED}
+    assert fates == {2: Fate.KILLED, 6: Fate.SURVIVED, 10: Fate.SURVIVED}
     assert (tmp_path / module).read_text() == code
+    left_out = Path("tests/test_left_out.py")
+    (tmp_path / left_out).write_text("from room.held import larger\n")
+    numbers = {each.line: each for each in mutants_of(module, code) if "Number" in each.operator}
+    assert own.of(numbers[2], [left_out]) is Fate.NOT_TRIED
+    assert own.of(numbers[6], [file, left_out]) is Fate.SURVIVED
+    assert own.of(numbers[10], [file, left_out]) is Fate.NOT_TRIED
     reached = {each.test.partition("::")[2]: each.lines for each in own.reaches[file]}
     assert reached == {"test_small": {str(module): [2]}, "test_large": {str(module): [6]}}

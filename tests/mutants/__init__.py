@@ -9,7 +9,8 @@ or by taking too long, and **survives** them all.  `rooms.py` says which modules
 tests are related to all of it; those that import a module, or are called as it is, are related to
 it too.  Of these only such are run as `reach.py` has seen to run the changed statement, quickest
 first, and those of files that start processes, where it sees nothing; all, where none is seen to.
-Files that fail without any mutant, as some do where the machine is busy, are left out and named.
+Files that fail without any mutant, as some do where the machine is busy, are left out and named;
+a mutant that only these may have noticed is **not tried**, which makes the run fail, too.
 
 A survivor is a test that is missing, code that does nothing, or a change that changes nothing; the
 last are listed in `equivalent.txt` with the reason.  Others make the run fail.

@@ -37,11 +37,12 @@ _PASSED = (0, 5)
 
 
 class Fate(Enum):
-    """What became of a mutant."""
+    """What became of a mutant; it is not tried where no test ran that may notice it."""
 
     KILLED = "killed"
     TIMED_OUT = "timed out"
     SURVIVED = "survived"
+    NOT_TRIED = "not tried"
 
 
 @contextmanager
@@ -86,9 +87,14 @@ class Trial:
             fate = self._fate(module, mutant.code(source), here + elsewhere)
             if fate is not Fate.SURVIVED:
                 return fate
+        if were_reached:
+            return Fate.SURVIVED
         # What runs at imports, or is compiled, is not seen: any test may notice.
         every = [reach for test in tests for reach in self.reaches[test]]
-        return Fate.SURVIVED if were_reached else self._fate(module, mutant.code(source), every)
+        fate = self._fate(module, mutant.code(source), every) if every else Fate.NOT_TRIED
+        # Only what was left out may have run the line.
+        is_missed = fate is Fate.SURVIVED and any(not self.reaches[test] for test in tests)
+        return Fate.NOT_TRIED if is_missed else fate
 
     def _fate(self, module: Path, code: str, reaches: Sequence[Reach]) -> Fate:
         source = module.read_text()
