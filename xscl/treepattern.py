@@ -233,7 +233,7 @@ class _Builder:
                 self.nodes[index].given += split.given
             for branch in split.branches:
                 if isinstance(branch, Exists):
-                    self.add_path(index, branch.path)
+                    self.add_path(index, self._up_to_bound(branch.path))
                 else:
                     self._add_compared(index, branch)
         return index
@@ -352,6 +352,18 @@ class _Builder:
         if isinstance(predicate, Exists):
             return [predicate] if self._binds(predicate.path) else []
         return [Exists(path) for path in _positive_paths(predicate) if self._binds(path)]
+
+    def _up_to_bound(self, path: Path) -> Path:
+        """Return a path up to the last step that binds something wanted, which must have the rest.
+
+        Nobody looks at the nodes behind it, so as nodes of the pattern they would not be missed.
+        """
+        bound = [i for i, step in enumerate(path.steps) if self._binds(Path((step,)))]
+        if not bound or bound[-1] == len(path.steps) - 1:
+            return path
+        step, rest = path.steps[bound[-1]], Exists(Path(path.steps[bound[-1] + 1 :]))
+        step = replace(step, predicates=(*step.predicates, rest))
+        return Path((*path.steps[: bound[-1]], step))
 
     def _binds(self, path: Path) -> bool:
         """Return whether a path binds something wanted."""

@@ -173,7 +173,7 @@ class Blocks:
         if mood.rarely(5, "position"):
             path += f"[{mood.choice(POSITIONS)}]"
         elif mood.rarely(15, "condition"):
-            path += mood.choice((" = 'x'", " > 1", "[1]", "[. != 'x']"))
+            path += mood.choice((" = 'x'", " > 1", "[1]", "[. != 'x']", "/c", "//t[. = 'x']"))
         return f"[{path}]"
 
     def _stated(self) -> str:
