@@ -150,7 +150,7 @@ class Clause:
     is_one_of_several: bool = False
     solved: int = 0
     undecided: tuple[Residual, ...] = ()
-    left_over: tuple[Residual, ...] = ()
+    left_over: tuple[Residual | Call, ...] = ()
     constants: tuple[Test, ...] = ()
     valued: tuple[str, ...] = ()
     reach: LongestSum = field(init=False)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import compress
 
 from templates.box import DURATION, Data, Instant, Place, Test, place_at
 from templates.clause import Clause
 from templates.clausesides import Side, template_of_sides
+from templates.comparisons import compared
 from templates.computed import NO_NUMBERS, Numbered, number_tests, numbered, reads_only
 from templates.datatests import data_test, duration_test, word_test
 from templates.derived import as_derived
@@ -21,6 +23,7 @@ from xscl.pattern import DataTest
 from xscl.query import (
     Call,
     Disjunct,
+    PathFrom,
     Residual,
     ValuesFrom,
     VariableValue,
@@ -100,7 +103,7 @@ class ClauseBuilder:
                 solved_of=self._solved_of(handed_on),
             )
         solved = (*(r for each in self._below if each for r in each.undecided), *made.solved)
-        residuals, left_over = self._asked(made, solved, handed_on)
+        residuals, tests, left_over = self._asked(made, solved, handed_on)
         box, constants = self._box()
         return Clause(
             query_class=query_class,
@@ -110,8 +113,8 @@ class ClauseBuilder:
             places=self._places(),
             box=(*box, *made.tests),
             residuals=residuals,
-            tests=tuple(self._tests),
-            condition=compile_condition(residuals, self._tests),
+            tests=tests,
+            condition=compile_condition(residuals, tests),
             solved=len(solved) if self._is_root else 0,
             undecided=() if self._is_root else solved,
             left_over=left_over,
@@ -178,8 +181,11 @@ class ClauseBuilder:
         """Return the values of nodes that the root asks for what is not decided here."""
         if self._is_root or not self._is_open:
             return set()
-        above = [r for each in self._below if each for r in (*each.undecided, *each.left_over)]
-        return set(_values_of_nodes([*self._others, *above]))
+        asked: list[Residual | Call] = [*self._others, *self._tests]
+        asked = [each for each in asked if _has_data(each)]
+        for below in self._below:
+            asked += (*below.undecided, *below.left_over) if below else ()
+        return set(_values_of_nodes(asked))
 
     def _solved_of(self, handed_on: Set[str]) -> Set[str] | None:
         """Return the terms of which a comparison may be solved; None are all."""
@@ -190,17 +196,19 @@ class ClauseBuilder:
 
     def _asked(
         self, made: Numbered, solved: Sequence[Residual], handed_on: Set[str]
-    ) -> tuple[tuple[Residual, ...], tuple[Residual, ...]]:
-        """Return the residuals that are asked here, and those that are left to the root."""
-        left_over = [r for each in self._below if each for r in each.left_over]
+    ) -> tuple[tuple[Residual, ...], tuple[Call, ...], tuple[Residual | Call, ...]]:
+        """Return the residuals and tests that are asked here, and what is left to the root."""
+        left_over = [each for below in self._below if below for each in below.left_over]
+        here: list[Residual | Call] = [*made.others, *self._tests]
         if self._is_root:
-            return (*solved, *left_over, *made.others), ()
-        here: list[Residual] = []
-        for each in made.others:
-            has_data = bool(operand_parameters(Call("", (each.left, each.right))))
-            is_left = self._is_open and has_data and reads_only(handed_on, each)
-            (left_over if is_left else here).append(each)
-        return tuple(here), tuple(left_over)
+            here, left_over = [*solved, *left_over, *here], []
+        elif self._is_open:
+            are_left = [_has_data(e) and reads_only(handed_on, *compared(e)) for e in here]
+            left_over += compress(here, are_left)
+            here = [each for each, is_left in zip(here, are_left, strict=True) if not is_left]
+        residuals = tuple(each for each in here if isinstance(each, Residual))
+        tests = tuple(each for each in here if isinstance(each, Call))
+        return residuals, tests, tuple(left_over)
 
     def _box(self) -> tuple[list[Test], tuple[Test, ...]]:
         """Return the tests but those of computed numbers, and which are of values of a node."""
@@ -241,9 +249,13 @@ class ClauseBuilder:
         return Instant(side, call.function != "start")
 
 
-def _values_of_nodes(residuals: Iterable[Residual]) -> Iterator[str]:
-    for residual in residuals:
-        for operand in (residual.left, residual.right):
-            for each in operand_terms(operand):
-                if isinstance(each, ValuesFrom):
-                    yield term(each)
+def _has_data(asked: Residual | Call) -> bool:
+    return any(operand_parameters(each) for each in compared(asked))
+
+
+def _values_of_nodes(asked: Iterable[Residual | Call]) -> Iterator[str]:
+    for each in asked:
+        for operand in compared(each):
+            for read in operand_terms(operand):
+                if isinstance(read, (PathFrom, ValuesFrom)):
+                    yield term(read)

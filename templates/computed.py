@@ -93,7 +93,7 @@ def numbered(
             operand, against = alone
             computed = Computed(operand, _terms([operand], place_of))
             tests += [Test(computed, *test) for test in against]
-        elif (solved_of is None or reads_only(solved_of, each)) and (
+        elif (solved_of is None or reads_only(solved_of, each.left, each.right)) and (
             within := _within(each, place_of)
         ) is not None:
             tests += within
@@ -129,9 +129,8 @@ def _unequal(residual: Residual, texts: Collection[str]) -> tuple[VariableValue,
     return None
 
 
-def reads_only(values: Set[str], residual: Residual) -> bool:
-    """Return whether a comparison reads some values at most, and no times of the tuple."""
-    operands = (residual.left, residual.right)
+def reads_only(values: Set[str], *operands: Operand) -> bool:
+    """Return whether operands read some values at most, and no times of the tuple."""
     below = [each for operand in operands for each in operands_below(operand)]
     has_interval = any(isinstance(each, Call) and not each.arguments for each in below)
     return not has_interval and all(

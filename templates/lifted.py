@@ -8,20 +8,22 @@ each tuple.  All operators above are open, so it does not matter where it is ask
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
-from functools import reduce
 from typing import Any, cast
 
 from templates.comparisons import both
-from templates.ordered import PlainNode
+from templates.nodeconditions import with_conditions_of_nodes
+from templates.ordered import PlainNode, blocks_of
 from templates.valueconditions import Ask, asked_of_values
 from xscl.constants import tested_parameter
 from xscl.hoisting import disjuncts
 from xscl.path import (
     And,
+    Axis,
     Comparison,
     Condition,
+    Exists,
     Not,
     Opaque,
     Or,
@@ -32,7 +34,7 @@ from xscl.path import (
     conjuncts,
     counts_positions,
 )
-from xscl.query import Disjunct, From, Operator, Query, Variable
+from xscl.query import Block, Disjunct, From, Operator, Query, Variable, operand_variables
 from xscl.rewriting import strip_variables
 
 __all__ = ["with_lifted"]
@@ -43,47 +45,107 @@ def with_lifted(query: Query) -> Query:
     if not query.parameters:
         return query
     texts = {name for name, kind in query.parameters if kind not in ("number", "duration")}
-    asked: dict[int, Disjunct] = {}
-    blocks, variables = list(query.blocks), list(query.variables)
-    for number, block in enumerate(query.blocks):
-        steps: list[Step] = []
-        conditions: list[Disjunct] = []
-        for i, step in enumerate(block.path.steps):
-            kept, lifted = _apart(step, texts)
-            if lifted:
-                name = step.variable or f"{block.root}#{i}"
-                if step.variable is None:
-                    variables.append(Variable(name, number, name))
-                step = replace(step, predicates=kept, variable=name)
-                conditions += [ask(name) for ask in lifted]
-            steps.append(step)
-        if conditions:
-            blocks[number] = replace(block, path=Path(tuple(steps)))
-            asked[number] = reduce(both, conditions)
+    query = with_conditions_of_nodes(query)
+    node = cast(PlainNode, query.root)
+    blocks, variables, asked = list(query.blocks), list(query.variables), list[_Asked]()
+    for number in blocks_of(node):
+        block = _Block(number, blocks[number], texts)
+        path = block.path(block.block.path)
+        if block.asked:
+            blocks[number] = replace(block.block, path=path)
+            variables += block.named
+            asked += [(number, *each) for each in block.asked]
     if not asked:
         return query
-    root: Any = _asking(cast(PlainNode, query.root), asked)
+    root: Any = _asking(node, asked)
     return replace(query, blocks=tuple(blocks), variables=tuple(variables), root=root)
 
 
-def _asking(node: PlainNode, asked: Mapping[int, Disjunct]) -> PlainNode:
-    """Return a node with what is asked of blocks in the operators that read them."""
+_Asked = tuple[int, Disjunct, str | None]
+"""What is asked of a block, and the variable of a path that it is asked for, if it is for one."""
+
+
+def _asking(node: PlainNode, asked: Sequence[_Asked]) -> PlainNode:
+    """Return a node with what is asked of blocks in the operators that read them.
+
+    What is asked for a variable is asked where that is compared.
+    """
+
+    def more(own: Disjunct, *blocks: object) -> Disjunct:
+        read = {v for operand in own.operands() for v in operand_variables(operand)}
+        for block, condition, variable in asked:
+            if block in blocks if variable is None else variable in read:
+                own = both(own, condition)
+        return own
+
     match node:
         case int():
-            return From(node, where=(asked[node],)) if node in asked else node
-        case From(int() as block, where=where) if block in asked:
-            own = where or (Disjunct(),)
-            return replace(node, where=tuple(both(each, asked[block]) for each in own))
+            own = more(Disjunct(), node)
+            return From(node, where=(own,)) if own != Disjunct() else node
+        case From(int() as block, where=where):
+            found = tuple(more(each, block) for each in where or (Disjunct(),))
+            return replace(node, where=found) if found != (Disjunct(),) else node
         case Operator():
-            own, sides = node.disjuncts, list[Any]()
-            for side in (node.left, node.right):
-                if not isinstance(side, int):
-                    side = cast(Any, _asking(cast(PlainNode, side), asked))
-                elif side in asked:
-                    own = tuple(both(each, asked[side]) for each in own)
-                sides.append(side)
-            return replace(node, left=sides[0], right=sides[1], disjuncts=own)
+            sides = [
+                each if isinstance(each, int) else _asking(cast(PlainNode, each), asked)
+                for each in (node.left, node.right)
+            ]
+            own_of = tuple(more(each, node.left, node.right) for each in node.disjuncts)
+            left, right = cast(Any, sides)
+            return replace(node, left=left, right=right, disjuncts=own_of)
     return node
+
+
+class _Block:
+    """A block from which conditions are lifted: what is `asked` of its nodes, which are `named`.
+
+    A node is named where the author has not.
+    """
+
+    def __init__(self, number: int, block: Block, texts: Set[str]) -> None:
+        self.number, self.block = number, block
+        self._texts = texts
+        self.asked: list[tuple[Disjunct, str | None]] = []
+        self.named: list[Variable] = []
+
+    def path(self, path: Path, above: str | None = None, of: str | None = None) -> Path:
+        """Return a path without what is lifted.
+
+        It leads from a node that may be named, and is there for a variable `of` a comparison.
+        """
+        steps: list[Step] = []
+        for step in path.steps:
+            is_self = step.axis is Axis.SELF and not step.is_deep
+            steps.append(found := self._step(step, above if is_self else None, of))
+            above = found.variable or (above if is_self else None)
+        return Path(tuple(steps))
+
+    def _step(self, step: Step, name: str | None, of: str | None) -> Step:
+        """Return a step without what is lifted; its node has a `name` where it is one above."""
+        if not step.predicates:
+            return step
+        kept, lifted = _apart(step, self._texts)
+        if lifted and name is None:
+            name = step.variable or self._name()
+            step = replace(step, variable=name)
+        for ask in lifted:
+            assert name is not None
+            self.asked.append((ask(name), of))
+        counting = max((i for i, each in enumerate(kept) if counts_positions(each)), default=-1)
+        inside = [self._inside(each, step.variable or name, of) for each in kept[counting + 1 :]]
+        return replace(step, predicates=(*kept[: counting + 1], *inside))
+
+    def _inside(self, condition: Condition, above: str | None, of: str | None) -> Condition:
+        if not isinstance(condition, Exists) or not condition.path.steps:
+            return condition
+        variable = condition.path.steps[-1].variable
+        is_of_comparison = variable is not None and "/" in variable
+        return Exists(self.path(condition.path, above, variable if is_of_comparison else of))
+
+    def _name(self) -> str:
+        name = f"{self.block.root}#{self.number}.{len(self.named)}"
+        self.named.append(Variable(name, self.number, name))
+        return name
 
 
 def _apart(step: Step, texts: Set[str]) -> tuple[tuple[Condition, ...], list[Ask]]:

@@ -41,9 +41,7 @@ from templates.ordered import (
 )
 from templates.outcome import with_outcome
 from templates.plainnodes import Around, ImpossibleError, PlainNodes, PlainPart
-from templates.predicates import (
-    Disjuncts,
-)
+from templates.predicates import Disjuncts, with_tested_joins
 from xscl.comparison import UNBOUND
 from xscl.counting import counted_form, is_counted
 from xscl.query import (
@@ -73,7 +71,7 @@ def plain_statements(query: Query) -> tuple[Query, ...]:
     """
     query = counted_form(query)
     if is_of_joins(query.root) and not query.is_settled:
-        return (query,)
+        return (with_tested_joins(query),)
     nodes = list(nodes_below(query.root))
     absent = [node.absent for node in nodes if isinstance(node, Absence)]
     repeated = [node.unit for node in nodes if isinstance(node, Repetition)]

@@ -32,6 +32,7 @@ from templates.predicates import (
     at_most,
     merged,
     of_document,
+    tested_joins,
 )
 from templates.repeated import OperandBefore, RepetitionReading
 from xscl.counting import counts_chain
@@ -149,6 +150,7 @@ class PlainNodes:
         disjuncts = self.all_of(
             self.binding.predicate(operator.disjuncts), left.conditions, right.conditions, (own,)
         )
+        disjuncts = tuple(map(tested_joins, disjuncts))
         window = operator.window
         if window == Window(INFINITE_US) and around.within is not None:
             window = around.within

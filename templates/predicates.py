@@ -19,16 +19,29 @@ from xscl.query import (
     Cell,
     Conditional,
     Disjunct,
+    Node,
     Operand,
+    Operator,
     PathFrom,
+    Query,
     Residual,
     Row,
     VariableValue,
     Window,
+    operand_parameters,
     operand_variables,
 )
 
-__all__ = ["BoundVariables", "Disjuncts", "all_of", "at_most", "merged", "of_document"]
+__all__ = [
+    "BoundVariables",
+    "Disjuncts",
+    "all_of",
+    "at_most",
+    "merged",
+    "of_document",
+    "tested_joins",
+    "with_tested_joins",
+]
 
 Disjuncts = tuple[Disjunct, ...]
 
@@ -125,6 +138,37 @@ def merged(disjuncts: Sequence[Disjunct]) -> Disjunct:
         tuple(dict.fromkeys(residual for each in disjuncts for residual in each.residuals)),
         tuple(dict.fromkeys(join for each in disjuncts for join in each.similarity_joins)),
         tuple(dict.fromkeys(test for each in disjuncts for test in each.tests)),
+    )
+
+
+def with_tested_joins(query: Query) -> Query:
+    """Return a query of joins alone whose equalities with parameters are tests."""
+    if not query.parameters:
+        return query
+    root = _with_tested_joins(query.root)
+    return query if root == query.root else replace(query, root=root)
+
+
+def _with_tested_joins(node: Node) -> Node:
+    if not isinstance(node, Operator):
+        return node
+    left, right = _with_tested_joins(node.left), _with_tested_joins(node.right)
+    return replace(node, left=left, right=right, disjuncts=tuple(map(tested_joins, node.disjuncts)))
+
+
+def tested_joins(disjunct: Disjunct) -> Disjunct:
+    """Return a conjunction whose equalities with parameters are tests: no value stands for them."""
+    tests = [
+        join
+        for join in disjunct.value_joins
+        if operand_parameters(join.left) or operand_parameters(join.right)
+    ]
+    if not tests:
+        return disjunct
+    return replace(
+        disjunct,
+        value_joins=tuple(each for each in disjunct.value_joins if each not in tests),
+        tests=(*disjunct.tests, *(Call("joins", (each.left, each.right)) for each in tests)),
     )
 
 

@@ -9,6 +9,7 @@ from functools import partial, reduce
 from templates.comparisons import both
 from xscl.comparison import XPATH_FRAME, XPATH_NUMBER
 from xscl.constants import tested_parameter
+from xscl.hoisting import hoist
 from xscl.path import (
     And,
     Comparison,
@@ -42,7 +43,7 @@ from xscl.query import (
 from xscl.rewriting import strip_variables
 from xscl.xpath1numbers import as_number
 
-__all__ = ["Ask", "asked_of_values"]
+__all__ = ["Ask", "asked_of_node", "asked_of_values"]
 
 Ask = Callable[[str], Disjunct]
 """Gives what is asked of the values of a variable's node."""
@@ -72,6 +73,12 @@ def asked_of_values(condition: Condition, texts: Set[str]) -> Ask | None:
 
             return ask
     return partial(_asked, condition) if _is_asked_of_values(condition) else None
+
+
+def asked_of_node(variable: str, condition: Condition) -> Disjunct | None:
+    """Return a condition of a variable's node as one of its values; None if it is none."""
+    hoisted = hoist(strip_variables(condition))
+    return _asked(hoisted, variable) if _is_asked_of_values(hoisted) else None
 
 
 def _binds(condition: Condition) -> bool:

@@ -40,7 +40,7 @@ from xscl.path import (
 )
 from xscl.xpath1numbers import as_number
 
-__all__ = ["disjuncts", "hoist"]
+__all__ = ["disjuncts", "given_position", "hoist"]
 
 
 def hoist(condition: Condition) -> Condition:
@@ -100,11 +100,10 @@ def _by_position(path: Path, asked: Comparison | StringTest | None) -> Compariso
     if len(given) != 1:
         return None
     step, behind = path.steps[given[0]], Path(path.steps[given[0] + 1 :])
-    first, *others = step.predicates
-    siblings = _siblings(step)
-    if siblings is None or not _is_given(first) or any(map(counts_positions, others)):
+    found = given_position(step)
+    if found is None:
         return None
-    assert isinstance(first, Position)
+    others = [*step.predicates[1:]]
     match asked:
         case Comparison():
             others.append(replace(asked, left=PathValue(behind)))
@@ -113,7 +112,21 @@ def _by_position(path: Path, asked: Comparison | StringTest | None) -> Compariso
         case None if behind.steps:
             others.append(Exists(behind))
     there = Path((*path.steps[: given[0]], replace(step, predicates=tuple(others))))
-    number = XPathValue(there, f"count(preceding-sibling::{siblings}) + 1")
+    return replace(found, left=_value_below(there, found.left))
+
+
+def given_position(step: Step) -> Comparison | None:
+    """Return a given position, the first that a step asks for, as a comparison of a number.
+
+    It is the number of the step's node.  None where another position is counted behind it, among
+    what it has left.
+    """
+    first, *others = step.predicates
+    siblings = _siblings(step)
+    if siblings is None or not _is_given(first) or any(map(counts_positions, others)):
+        return None
+    assert isinstance(first, Position)
+    number = XPathValue(Path(()), f"count(preceding-sibling::{siblings}) + 1")
     return Comparison(number, first.operator, cast(Parameter, first.number))
 
 

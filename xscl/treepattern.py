@@ -13,7 +13,7 @@ from typing import NamedTuple
 from xscl.constants import Given, admitted_constant, tested_parameter
 from xscl.disjunctions import DataForm
 from xscl.functions import to_double
-from xscl.hoisting import hoist
+from xscl.hoisting import given_position, hoist
 from xscl.path import (
     ANY,
     And,
@@ -279,7 +279,8 @@ class _Builder:
         paths = [p for p in step.predicates if isinstance(p, Exists) and self._binds(p.path)]
         if len(paths) == len(step.predicates):  # as mostly
             return _Split(branches=step.predicates)
-        predicates = tuple(conjuncts(step.predicates))
+        position = given_position(step)
+        predicates = tuple(conjuncts(step.predicates[position is not None :]))
         counting = 0
         for i, predicate in enumerate(predicates, 1):
             if counts_positions(predicate):
@@ -290,6 +291,8 @@ class _Builder:
         tests: list[DataTest] = []
         admitted: list[Admitted] = []
         given: list[Given] = []
+        if position is not None and (held := self._given(position)) is not None:
+            given.append(held)
         for predicate in predicates[counting:]:
             if isinstance(predicate, Exists) and self._binds(predicate.path):
                 branches.append(predicate)

@@ -1,0 +1,84 @@
+"""Conditions of paths from variables, `exists(b/entry[author = $x])`, as conditions of nodes.
+
+They say of the node of `b` what `[entry[author = $x]]` says in the block, where there is a place
+for data.  In an operator with one conjunction they are asked there; of one of several, by the
+values of the node.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import Any, cast
+
+from templates.comparisons import both
+from templates.ordered import PlainNode
+from templates.valueconditions import asked_of_node
+from xscl.path import Condition, Exists, Not, condition_parameters
+from xscl.query import Call, Disjunct, From, Operator, PathFrom, Query
+from xscl.rewriting import attach
+
+__all__ = ["with_conditions_of_nodes"]
+
+_Conditions = dict[str, tuple[Condition, ...]]
+
+
+def with_conditions_of_nodes(query: Query) -> Query:
+    """Return a plain query whose tests of paths with parameters are conditions of its blocks."""
+    added: _Conditions = defaultdict(tuple)
+    root: Any = _without(cast(PlainNode, query.root), added)
+    if root == query.root:
+        return query
+    block_of = {each.name: each.block for each in query.variables}
+    blocks = list(query.blocks)
+    for variable, conditions in added.items():
+        block = blocks[number := block_of[variable]]
+        blocks[number] = replace(block, path=attach(block.path, {variable: conditions}))
+    return replace(query, blocks=tuple(blocks), root=root)
+
+
+def _without(node: PlainNode, added: _Conditions) -> PlainNode:
+    """Return a node without its tests of paths; those of an only conjunction are added to nodes."""
+    match node:
+        case From(int(), where=(_, *_) as asked):
+            return replace(node, where=_asked(asked, added))
+        case Operator():
+            left, right = (
+                each if isinstance(each, int) else cast(Any, _without(cast(PlainNode, each), added))
+                for each in (node.left, node.right)
+            )
+            return replace(node, left=left, right=right, disjuncts=_asked(node.disjuncts, added))
+    return node
+
+
+def _asked(asked: tuple[Disjunct, ...], added: _Conditions) -> tuple[Disjunct, ...]:
+    if len(asked) > 1:
+        return tuple(map(_of_values, asked))
+    [only] = asked
+    found = [(each, of_node) for each in only.tests if (of_node := _of_node(each)) is not None]
+    for _, (variable, condition) in found:
+        added[variable] += (condition,)
+    tests = [each for each, _ in found]
+    return (replace(only, tests=tuple(each for each in only.tests if each not in tests)),)
+
+
+def _of_values(disjunct: Disjunct) -> Disjunct:
+    """Return a conjunction that asks for values of nodes where it tests paths with parameters."""
+    found = disjunct
+    for test in disjunct.tests:
+        of_node = _of_node(test)
+        own = None if of_node is None else asked_of_node(*of_node)
+        if own is not None:
+            found = replace(found, tests=tuple(each for each in found.tests if each != test))
+            found = both(found, own)
+    return found
+
+
+def _of_node(test: Call) -> tuple[str, Condition] | None:
+    """Return a variable and what a test says of its node; None where no data are in a path."""
+    match test:
+        case Call("exists" | "empty" as function, (PathFrom(variable, path),)):
+            there = Exists(path)
+            if any(condition_parameters(there)):
+                return variable, there if function == "exists" else Not(there)
+    return None
