@@ -13,11 +13,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from templates.elementnumbers import calculate
+from xscl.comparison import INSTANTS, REVISION
 from xscl.disjunctions import OTHER_NUMBER, DataForm, Disjunction
 from xscl.functions import to_double
 from xscl.path import Parameter, XPathFrame
 from xscl.pattern import Constant
-from xscl.query import Call, Operand, term
+from xscl.query import Call, Operand, Term, operand_terms, term
 from xscl.texttests import NEGATED, TEXT_TESTS
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Solution",
     "Terms",
     "Test",
+    "is_of_document",
     "place_at",
     "terms_tested",
 ]
@@ -150,6 +152,17 @@ class Solution(NamedTuple):
     other: Operand
     terms: Terms
     is_least: bool
+
+    @property
+    def is_handed_on(self) -> bool:
+        """Whether an operator hands it on as a value: times are known to nobody above."""
+        operands = (*(step.operand for step in self.steps), self.other)
+        return all(is_of_document(read) for each in operands for read in operand_terms(each))
+
+
+def is_of_document(read: Term) -> bool:
+    """Return whether something is read of a document, and not of one of its nodes."""
+    return isinstance(read, Call) and (read.function in INSTANTS or read.function == REVISION)
 
 
 class Formula(NamedTuple):

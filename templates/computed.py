@@ -83,7 +83,8 @@ def numbered(
 ) -> Numbered:
     """Return residuals as tests of numbers; `texts` are the parameters that may have strings.
 
-    Solved is what reads values of `solved_of` alone; None is for all that a tuple has.
+    Solved is what reads values of `solved_of` alone; None is for all that a tuple has.  What reads
+    times alone is so, too, and its ends are handed on.
     """
     tests: list[Test] = []
     solved: list[Residual] = []
@@ -98,6 +99,8 @@ def numbered(
         ) is not None:
             tests += within
             solved.append(each)
+        elif has_formulas and _is_of_times(each) and (within := _within(each, place_of)):
+            tests += within  # times are moderate: nothing is left open
         else:
             others.append(each)
     return Numbered(tuple(tests), tuple(solved), tuple(others))
@@ -237,6 +240,17 @@ def _held(data: _Datum) -> tuple[Data] | tuple[Data, bool, DataForm]:
 def _is_moderate(data: _Datum) -> bool:
     """Return whether data may be solved for; of a parameter, some assignments may not."""
     return not isinstance(data, Literal) or not abs(to_double(data.value)) > LARGEST_SOLVED
+
+
+def _is_of_times(residual: Residual) -> bool:
+    """Return whether a comparison adds and subtracts times of blocks and one datum, no more."""
+    below = [e for side in (residual.left, residual.right) for e in operands_below(side)]
+    times = [e for e in below if isinstance(e, Call) and e.function in INSTANTS]
+    read = {variable for each in times for variable in each.arguments}
+    others = [e for e in below if e not in times and e not in read]
+    data = [e for e in others if isinstance(e, (Literal, Parameter))]
+    calls = [e for e in others if isinstance(e, Call) and e.function in ("+", "-")]
+    return bool(times) and len(data) == 1 and len(data) + len(calls) == len(others)
 
 
 def _data_in(operand: Operand) -> list[_Datum]:

@@ -6,11 +6,21 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from hashlib import blake2b
 
-from templates.box import SPAN, Computed, Instant, Number, Place, Solution, Test, place_at
+from templates.box import (
+    SPAN,
+    Computed,
+    Measured,
+    Number,
+    Place,
+    Solution,
+    Test,
+    is_of_document,
+    place_at,
+)
 from templates.clause import Clause
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES
-from xscl.query import INFINITE_US
+from xscl.query import INFINITE_US, operand_terms, term
 from xscl.texttests import TEXT_TESTS
 
 __all__ = ["may_be_common", "places_tested", "stream_name", "tested_below"]
@@ -76,9 +86,13 @@ def may_be_common(clause: Clause) -> bool:
 def places_tested(clause: Clause) -> Iterator[Place | Number]:
     """Yield the places in a clause's box whose values are handed on for the clauses above.
 
-    What is solved is solved again there, of the nodes that are carried.
+    What is solved of nodes is solved again there, of those that are carried.
     """
-    return (test.place for test in clause.box if not isinstance(test.place, Solution))
+    return (test.place for test in clause.box if not _is_solved_again(test))
+
+
+def _is_solved_again(test: Test) -> bool:
+    return isinstance(test.place, Solution) and not test.place.is_handed_on
 
 
 def _is_of_nodes(test: Test, carried: Collection[Place | Number]) -> bool:
@@ -90,11 +104,13 @@ def _is_of_nodes(test: Test, carried: Collection[Place | Number]) -> bool:
     match test.place:
         case Place():
             return test.place in carried
-        case Computed(_, terms):
-            return all(isinstance(place, Instant) or place in carried for _, place in terms)
+        case Computed(operand, terms):
+            of_documents = {term(e) for e in operand_terms(operand) if is_of_document(e)}
+            return all(name in of_documents or place in carried for name, place in terms)
+        case Measured(left=left, right=right):
+            return left in carried and right in carried
         case Solution():
             return True  # it is only solved of such
-    return False
 
 
 def _carried_places(clause: Clause) -> set[Place]:
@@ -119,7 +135,7 @@ def tested_below(below: Clause | None, side: int) -> Iterator[Test]:
     first = 1 + len(below.carried)
     position = {place: first + i for i, place in enumerate(below.tested)}
     for test in below.box:
-        if isinstance(test.place, Solution):
+        if isinstance(test.place, Solution) and not test.place.is_handed_on:
             place: Place | Number = _solved_above(test.place, below, side)
         elif below.tested:
             place = place_at(side, -1, position[test.place])
@@ -134,7 +150,7 @@ def _tests_below(below: Clause | None) -> int:
     """Return how many tests `tested_below` yields."""
     if below is None:
         return 0
-    solved = 0 if below.tested else sum(isinstance(each.place, Solution) for each in below.box)
+    solved = 0 if below.tested else sum(map(_is_solved_again, below.box))
     return (len(below.box) if below.tested else solved) + _has_window_test(below)
 
 

@@ -279,7 +279,6 @@ class Hits:
     def _values_of(self, place: Place | Number, rows: Ints) -> CodedTexts:
         """Return what some tuples have at a place that is no node."""
         points = self.points
-        assert not isinstance(place, Solution), "nothing of it is handed on"
         if is_made(place):
             numbers, inverse = np.unique(numbers_of(points, place, rows), return_inverse=True)
             return CodedTexts(inverse, [_spelled(number) for number in numbers.tolist()])

@@ -104,7 +104,10 @@ class TestedPositions:
         texts = [at[test.place] for test in box if test.looks_in_texts]
         bounds = [test for test in box if test.operator in INEQUALITIES]
         places = [test.place for test in bounds]
-        numbers = [each if isinstance(each, Solution) else at[each] for each in places]
+        numbers = [
+            each if isinstance(each, Solution) and not each.is_handed_on else at[each]
+            for each in places
+        ]
         how = map(BoundPlace.of, bounds)
         unwanted = [at[test.place] for test in box if test.operator.startswith(NEGATED)]
         excluded = [(at[t.place], t.excluded_kind) for t in box if t.excludes]

@@ -25,13 +25,15 @@ def is_made(place: Place | Number) -> bool:
     return not isinstance(place, Place) or place in (BAR, DURATION)
 
 
-def numbers_of(points: Points, place: Place | Measured | Computed, rows: Ints) -> Doubles:
+def numbers_of(points: Points, place: Place | Number, rows: Ints) -> Doubles:
     """Return the numbers of some tuples; NaN where one is none."""
     match place:
         case Measured():
             return points.measured(place, rows)
         case Computed(operand, terms):
             return _NumberColumns.of(points, terms, rows).values(operand)
+        case Solution():
+            return ends_of(points, place, rows)[not place.is_least]
     if place == BAR:
         return points.bars[rows]
     assert place == DURATION
