@@ -188,8 +188,10 @@ def _is_number(data: Data, texts: Collection[str]) -> bool:
 def _is_computed(operand: Operand) -> bool:
     """Return whether an operand is arithmetic of single values without data that differ."""
     match operand:
-        case VariableValue() | ValuesFrom():
+        case VariableValue():
             return True
+        case ValuesFrom(values=values):
+            return not values.is_of_several
         case Call(function, ()):
             return function in ("start", "end", "dur")
         case Call(function, arguments) if function in _ARITHMETIC:

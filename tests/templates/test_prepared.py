@@ -120,6 +120,7 @@ def prepared(text: str) -> bool:
         "S//a->a JOIN {a[n > m * $n]/k = b/k, 1 h} S//b->b JOIN {, 1 h} S//c",
         "S//a->a JOIN {empty(a/b[k = $k]) OR exists(a/c[$n]/d), 1 h} S//b->b",
         "S//a[b[n > m * $n]/c]",
+        "S//a[b[concat(k, $k) = 'ab']]",
         # Words that look like a parameter where it is written down are none.
         "S//a[contains(k, 'Parameter(')][k = $k]",
     ],
@@ -141,7 +142,7 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
         "S//a NEXT {, 1 h} S//b[n = 1 or n > $low]",
         "S//a NOT FOLLOWED BY {, 1 h} S//b[k = $k or n = 1]",
         "S//a[n > m * $n] NEXT {, 1 h} S//b",
-        "S//a[b[concat(k, $k) = 'ab']]",
+        "S//a[not(b[concat(k, $k) = 'ab'])]",
         "S//a[../k = $k]",
         "S//a[lang($k)]",
         "S//a[concat(k, $k) = 'ab'] NEXT {, 1 h} S//b",

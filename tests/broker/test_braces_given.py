@@ -1,0 +1,108 @@
+"""Parameters within conditions of braces and WHERE: data of a box, or asked of each tuple."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from support.assigned import Stay, given_by_engine, given_by_oracle
+from support.kit import parse_case
+
+from broker.matching.engine import RegisteredQuery
+from broker.matching.queries.queryset import QuerySet
+from joins import ClassRegistry
+from xscl import parse
+
+PLACES = {
+    "alone": "S//i->a FOLLOWED BY {{a/l = b/l AND {}, 1 h}} S//i->b",
+    "inner": "(S//i->a FOLLOWED BY {{a/l = b/l AND {}, 1 h}} S//i->b)"
+    " FOLLOWED BY {{b/l = c/l, 1 h}} S//i->c",
+    "outer": "(S//i->a FOLLOWED BY {{a/l = b/l, 1 h}} S//i->b)"
+    " FOLLOWED BY {{b/l = c/l AND {}, 1 h}} S//i->c",
+    "where": "S//i->a FOLLOWED BY {{a/l = b/l, 1 h}} S//i->b WHERE {}",
+}
+WORDS = ("a", "A", "a b", "", "5")
+NUMBERS = (5, 6.0, -1, 1e60)
+PLACED = (1, 2.0, 1.5, 0)
+LENGTHS = ("1 s", "2 s", "3 s", "1 us")
+ASKED = {
+    "concat(b/t, $x) = 'aa'": WORDS,
+    "tokenize(b/t, $x) = 'a'": ("a", " ", "b", "x"),
+    "replace(b/t, $x, 'A') = a/t": ("a", " ", "b", "x"),
+    "concat(a/t, $x) = b/t": WORDS,
+    "contains(b/t, concat($x, 'b'))": WORDS,
+    "contains(concat(a/t, $x), b/t)": WORDS,
+    "substring(b/t, $x) = 'a'": PLACED,
+    "if (b/p > $x) then a/t else 'a' = 'a'": NUMBERS,
+    "b/p > if (a/p < $x) then 3 else 5": NUMBERS,
+    "exists(b/e[t = $x])": WORDS,
+    "empty(b/e[t = $x]/p)": WORDS,
+    "exists(b/e[p > count(t) * $x])": NUMBERS,
+    "exists(b/t[$x])": PLACED,
+    "b/t[$x] = a/t": PLACED,
+    "b/e[position() <= $x]/t = a/t": PLACED,
+    "b[p > count(t) * $x]/p = a/p": NUMBERS,
+    "b/e[p = count(t) * $x]/t = 'a'": (5, 2, 7),
+    "time(b) > time(a) + $x": LENGTHS,
+    "time(b) - $x = time(a)": LENGTHS,
+    "(concat(b/t, $x) = 'aa' OR a/p > 6)": WORDS,
+    "(exists(b/e[t = $x]) OR empty(a/e[t = $x]))": WORDS,
+    "(b[p > count(t) * $x]/t = a/t OR b/t = 'xA')": NUMBERS,
+    "(b/t[$x] = 'a' OR time(b) > time(a) + 5 s)": PLACED,
+}
+
+
+def case_of(text: str, values: tuple[object, ...], seed: int) -> str:
+    """Return a case with an assignment for each value, over items with several texts and prices."""
+    chance = random.Random(seed)
+
+    def some(name: str, texts: tuple[str, ...]) -> str:
+        chosen = chance.choices(texts, k=chance.choice((0, 1, 1, 2)))
+        return "".join(f"<{name}>{each}</{name}>" for each in chosen)
+
+    lines = ["lateness 5 s", "query q", f"    {text}"]
+    spelled = (f'"{each}"' if isinstance(each, str) else f"{each!r}" for each in values)
+    lines += [f'parameters q {{"x": {each}}}' for each in spelled]
+    for number in range(1, 11):
+        own = some("p", ("5", "7", "x", "INF")) + some("t", ("a", "A", "a b", "xA", ""))
+        own += some("e", ("<t>a</t>", "<t>A</t><p>5</p>", "<p>7</p>", "<t>a</t><t>a b</t><p>4</p>"))
+        item = f"<i>{own}<l>{chance.randrange(2)}</l></i>"
+        lines.append(f"document {number} S 00:00:{10 + number}  {item}")
+    return "\n".join([*lines, "----", ""])
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_each_assignment_has_what_the_oracle_says(asked: str) -> None:
+    found: list[str] = []
+    for seed, text in enumerate(PLACES.values()):
+        case = parse_case(case_of(text.format(asked), ASKED[asked], seed))
+        stays = [Stay("q", values, 0, 10) for values in case.assignments["q"]]
+        own = given_by_engine(case, stays, [0, 4], [], 1 + 2 * (seed == 1))
+        assert own == given_by_oracle(case, stays), text
+        found += own
+    assert found
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_a_thousand_assignments_are_the_classes_of_one(asked: str) -> None:
+    values = {
+        WORDS: [f"w{i}" for i in range(1_000)],
+        LENGTHS: [f"{i} s" for i in range(1, 1_001)],
+    }.get(ASKED[asked], [*range(1_000)])
+    if asked.startswith(("tokenize", "replace")):
+        values = [f"w{i}" for i in range(1_000)]
+    for place in ("inner", "outer", "where"):
+        (query,) = parse(PLACES[place].format(asked), id="q")
+        counts = []
+        for given in (values[:1], values):
+            classes = ClassRegistry()
+            QuerySet(classes).add(RegisteredQuery(query, 0, tuple({"x": x} for x in given)))
+            counts.append(len(classes.by_number))
+        assert counts[0] == counts[1]
+
+
+def test_an_equality_that_alone_pairs_documents_is_joined_for_each_assignment() -> None:
+    (query,) = parse("S//i->a JOIN {replace(a/t, $x, 'b') = b/t, 1 h} S//i->b", id="q")
+    classes = ClassRegistry()
+    QuerySet(classes).add(RegisteredQuery(query, 0, ({"x": "a"}, {"x": "b"})))
+    assert [len(each.template.value_joins) for each in classes.by_number.values()] == [1, 1]
