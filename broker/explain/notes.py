@@ -8,7 +8,7 @@ from broker.explain.model import ClauseView, DecisionView, SharingNote
 from broker.explain.spelling import spell_condition, spell_selected, spell_value
 from templates.valueconditions import asked_of_values
 from xscl.constants import admitted_constant, tested_parameter
-from xscl.hoisting import hoist
+from xscl.hoisting import given_position, hoist
 from xscl.path import (
     And,
     Comparison,
@@ -64,7 +64,8 @@ def _notes(
     names = {name for name, _ in query.parameters}
     for block in query.blocks:
         for step in _steps(block.path):
-            for predicate in step.predicates:
+            is_number = bool(step.predicates) and given_position(step) is not None
+            for predicate in step.predicates[is_number:]:
                 if query.is_plain and asked_of_values(predicate, names):
                     yield SharingNote(
                         "residual",

@@ -28,6 +28,7 @@ from broker.explain.spelling import (
     spell_step,
     spell_value,
 )
+from templates.box import is_of_document
 from templates.clause import Alternative, Clause
 from templates.ordered import blocks_of, operators_of
 from xpath_eval.catalog import PatternCatalog
@@ -196,7 +197,8 @@ class SurveyedQuery:
             names = {n for each in test.arguments for n in self._ends(each, where)}
             ends = tuple(sorted(where[name] for name in names))
             text = spell_operand(test, self.labels)
-            where_tested: Tested = "tuple" if test in clause.tests else "constant"
+            is_asked = test in clause.tests or test in clause.left_over
+            where_tested: Tested = "tuple" if is_asked else "constant"
             yield ComparisonView(text, "residual", test.function, ends, where_tested)
 
     def _comparison(
@@ -208,7 +210,8 @@ class SurveyedQuery:
         clause: Clause,
     ) -> ComparisonView:
         names = {n for o in (comparison.left, comparison.right) for n in self._ends(o, where)}
-        is_of_data = any(not operand_terms(side) for side in (comparison.left, comparison.right))
+        read = [operand_terms(side) for side in (comparison.left, comparison.right)]
+        is_of_data = not all(read) or all(is_of_document(each) for side in read for each in side)
         return ComparisonView(
             spell_comparison(comparison, self.labels),
             kind,
@@ -231,7 +234,7 @@ class SurveyedQuery:
 
 def _tested(comparison: ValueJoin | Residual, clause: Clause, *, is_of_data: bool) -> Tested:
     """Return by what a comparison is tested: by the join, by boxes, or tuple by tuple."""
-    if comparison in clause.residuals[clause.solved :]:
+    if comparison in (*clause.residuals[clause.solved :], *clause.left_over):
         return "tuple"
     is_solved = comparison in (*clause.residuals, *clause.undecided)
     return "constant" if is_of_data or is_solved else "join"

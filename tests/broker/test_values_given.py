@@ -99,6 +99,7 @@ ASKED = {
     "[not(p > $x or not(count(t) != $x))]": NUMBERS,
     "[p > count(t) * $x or t = 'xA']": READ,
     "[not(matches(t, $x) and p != 5)]": WORDS,
+    "[p = 2.5 * $x]": READ,
     "[e[p > count(t) * $x]]": READ,
     "[e[p != count(t) * $x]/t]": READ,
     "[e[t = $x and p = 4 or p = 7]/p = 7]": WORDS,
