@@ -102,7 +102,7 @@ ASKED = {
     "[p = 2.5 * $x]": READ,
     "[e[p > count(t) * $x]]": READ,
     "[e[p != count(t) * $x]/t]": READ,
-    "[e[t = $x and p = 4 or p = 7]/p = 7]": WORDS,
+    "[e[t = $x and p = 4 or p = 7]/p]": WORDS,
     "[string(t) = $x]": MIXED,
     "[string(p) != $x]": MIXED,
     "[concat(t, e/t) = $x]": WORDS,

@@ -30,6 +30,22 @@ FUNCTIONS: Sequence[tuple[str, Sequence[str]]] = (
 )
 """Functions of a value, each with values of which it makes one another."""
 
+GIVEN: Sequence[tuple[str, Sequence[object]]] = (
+    ("concat({0}, {2}) = 'xy'", ("x", "y")),
+    ("replace({0}, {2}, 'y') = {1}", ("x", "y")),
+    ("tokenize({0}, {2}) = {1}", (",", "x")),
+    ("contains({0}, concat({2}, 'y'))", ("x", "")),
+    ("contains(lower-case({0}), {2})", ("x", "1")),
+    ("exists({0}/c[. = {2}])", ("x", "1")),
+    ("empty({0}/c[. = {2}])", ("x", "1")),
+    ("{0}/c[{2}] = {1}", (1, 2)),
+    ("{0}//c[position() < {2}] = {1}", (2, 3)),
+    ("{0}[c >= @k * {2} or t = 1]/c = {1}", (1, 2)),
+    ("if ({0}/c > {2}) then 'x' else {1} = 'x'", (0, 1)),
+    ("time({0}) > time({1}) + {2}", ("0 s", "1 h")),
+)
+"""Conditions of two variables with a parameter within, and what it can be."""
+
 
 class Predicates:
     """Writes predicates; `words` are values that the functions of a case tell apart."""
@@ -91,6 +107,8 @@ class Predicates:
         ]
         if mood.is_about("term"):
             parts += [self._terms.term(left, right, names) for _ in range(mood.choice((1, 1, 2)))]
+        if mood.joins_parameters and mood.chance(60):
+            parts.append(self._given(left, right, names))
         more = 40 if mood.is_about("empty", "parameter") else 0
         while not parts or (len(parts) < 4 and (mood.rarely(16, "residual") or mood.chance(more))):
             parts.append(self._residual(left, right, names))
@@ -98,6 +116,8 @@ class Predicates:
 
     def _residual(self, left: list[str], right: list[str], names: Names) -> str:
         mood = self._mood
+        if mood.joins_parameters and mood.chance(35):
+            return self._given(left, right, names)
         comparison = mood.choice((*COMPARISONS, "!="))
         first = self._filtered(left, names)
         second = mood.choice(
@@ -117,6 +137,12 @@ class Predicates:
         if mood.chance(30):
             first, second = second, first
         return f"{first} {comparison} {second}"
+
+    def _given(self, left: list[str], right: list[str], names: Names) -> str:
+        """Return a condition of two variables with a parameter within."""
+        condition, values = self._mood.choice(GIVEN)
+        two = self._mood.choice(((left, right), (right, left)))
+        return condition.format(*map(self._mood.choice, two), names.parameter([*values]))
 
     def _filtered(self, variables: list[str], names: Names) -> str:
         """Return a side of a residual: in a case about these, mostly what may be a number."""
