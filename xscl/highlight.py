@@ -39,7 +39,7 @@ _FUNCTIONS = sorted(
     DERIVING_FUNCTIONS
     | TERM_FUNCTIONS
     | SEQUENCE_FUNCTIONS
-    | {"not", "position", "string-length", "if"},
+    | {"not", "position", "string-length", "if", "uniform", "exp", "cdf"},
     key=len,
     reverse=True,
 )
@@ -52,6 +52,7 @@ _PARTS: list[object] = [
     (r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"", String),
     (rf"(->)(\s*)({NAME}'*)", bygroups(Operator, Whitespace, Name.Variable)),
     (rf"\$\s*{NAME}'*", Name.Variable.Global),
+    (r"(?<=\()distinct(?=\s+\w)", Keyword),
     (words(_FUNCTIONS, suffix=r"(?=\s*\()"), Name.Function),
     (rf"@(?:{NAME}:)?(?:{NAME}|\*)", Name.Attribute),
     (
@@ -92,6 +93,7 @@ class XsclLexer(RegexLexer):
             ),
             (r"(?<![/.@\w-])(?:then|else|div|mod)(?=\s+[\w$'\"(-])", Keyword),
             (rf"(?i)\b(?:{_CLAUSES})\b(?!\s*[:(])", Keyword),
+            (r"(?<![/.@\w-])(DELAY)(\s+)(learned)\b", bygroups(Keyword, Whitespace, Keyword)),
             (rf"(?<![/.@\w-])(?:{_SEQUENCES})\b(?!\s*[:(/])", Keyword),
             *_PARTS,
         ],

@@ -90,6 +90,15 @@ def test_parts_of_a_sequence_have_their_kinds(kind: _TokenType, text: str) -> No
         ("S->x WHERE x div (2 + 1) mod 3 = 1", Keyword, "div"),
         ("S->x WHERE x div (2 + 1) mod 3 = 1", Keyword, "mod"),
         ("S//div->x WHERE x/div = 1", Name, "div"),
+        ("SELECT COMPRESSED FROM S//a->x+", Keyword, "COMPRESSED"),
+        ("SELECT <n>{count(distinct x)}</n> FROM S->x WINDOW 1 h", Keyword, "distinct"),
+        ("S->x WINDOW 1 h HAVING count(distinct x) > 1", Keyword, "distinct"),
+        ("S->x JOIN {x/distinct = y, 1 h} T->y", Name, "distinct"),
+        ("S LOSS 0.1 DELAY uniform(0 s, 1 s)", Name.Function, "uniform"),
+        ("S LOSS 0.1 DELAY exp(1 s)", Name.Function, "exp"),
+        ("S LOSS 0.1 DELAY cdf(1 s: 0.5)", Name.Function, "cdf"),
+        ("S LOSS 0.1 DELAY learned", Keyword, "learned"),
+        ("S//learned->x", Name, "learned"),
     ],
 )
 def test_a_word_has_its_kind_beside_brackets_and_names(

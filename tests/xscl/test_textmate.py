@@ -26,6 +26,8 @@ TEXTS = [
     "SELECT DISJOINT\n\n  <a b='c'>{x/y[. = '<b>']}\n</a>\nFROM news//item->x (: a (: b\n :) c :)",
     "SELECT <a>it''s &amp; {{ $no</a>; news//b:item->x''[@*:id = 'a\nb''c'] -- 'no'",
     "SELECT (: no tag :) x FROM a//limit->LIMIT LIMIT 3 PER 1.5 days",
+    "S->a JOIN {, 1 h} T LOSS 0.1 DELAY learned JOIN {, 1 h} U LOSS 0 DELAY cdf(1 s: 0.5)",
+    "SELECT <a>{count(distinct x)}</a> FROM S->x WINDOW 1 h HAVING count(distinct x/b) > 1",
     "S->a[b = $who] FOLLOWED BY {a/x = b/y, $ within'} T//c->b",
 ]
 
