@@ -28,6 +28,7 @@ from xscl.path import (
     Opaque,
     Or,
     Path,
+    PathValue,
     Step,
     StringTest,
     condition_parameters,
@@ -136,11 +137,16 @@ class _Block:
         return replace(step, predicates=(*kept[: counting + 1], *inside))
 
     def _inside(self, condition: Condition, above: str | None, of: str | None) -> Condition:
-        if not isinstance(condition, Exists) or not condition.path.steps:
-            return condition
-        variable = condition.path.steps[-1].variable
-        is_of_comparison = variable is not None and "/" in variable
-        return Exists(self.path(condition.path, above, variable if is_of_comparison else of))
+        match condition:
+            case Exists(path) if path.steps:
+                variable = path.steps[-1].variable
+                is_of_comparison = variable is not None and "/" in variable
+                return Exists(self.path(path, above, variable if is_of_comparison else of))
+            case Comparison(PathValue(path)):
+                return replace(condition, left=PathValue(self.path(path, above, of)))
+            case StringTest(_, PathValue(path)):
+                return replace(condition, value=PathValue(self.path(path, above, of)))
+        return condition
 
     def _name(self) -> str:
         name = f"{self.block.root}#{self.number}.{len(self.named)}"

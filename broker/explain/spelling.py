@@ -205,7 +205,7 @@ def spell_value(value: Value) -> str:
             return spell_path(path)
         case FunctionValue(function, arguments):
             return f"{function}({', '.join(map(spell_value, arguments))})"
-        case XPathValue(path, expression) if expression == TEXT_OF_NODE:
+        case XPathValue(path, expression) if expression in (TEXT_OF_NODE, NUMBER_OF_TEXT):
             return spell_path(path)
         case XPathValue(path, expression):
             return f"{spell_path(path)}/({expression})" if path.steps else expression

@@ -129,6 +129,10 @@ ASKED = {
     "[round(p div $x) = 2]": READ,
     "[string(t = $x) = 'true' and p != 5]": WORDS,
     "[p[. != 5] = $x * count(t)]": READ,
+    "[e[concat(t, $x) = 'ab']/p]": ("b", "a b", " b", ""),
+    "[e[p > count(t) * $x][t]]": READ,
+    "[e[t = $x and p or p = 7]/p > 4]": WORDS,
+    "[e/t[substring(., $x) = 'a']][e[p mod $x = 1]]": PLACED,
 }
 
 

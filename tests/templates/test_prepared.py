@@ -100,6 +100,8 @@ def prepared(text: str) -> bool:
         "S//a[count(b) > $few]",
         "S//a[b[$n]/c = 'x']",
         "S//a[k = $k and n > $n or contains(k, $k)] FOLLOWED BY {, 1 h} S//b",
+        "S//a[b[n > m * $n]/c[concat(k, $k) = 'ab']]",
+        "S//a[b[n > m * $n]/c = $k]",
         "S//a[n > m * $n] JOIN {, 1 h} S//b[n * $n - $k < 5] JOIN {, 1 h} S//c",
         "S//a[k = $k or n > 1] NEXT {, 1 h} S//b",
         # Of what XPath 1.0 makes with parameters, what has none is a value of the node.
@@ -138,6 +140,8 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
         "S//a[b[last() - $n]]",
         "S//a[b[k = $k]/n > $n or k = $k]",
         "S//a[not(b[k = $k]/n > $n)]",
+        "S//a[not(b[concat(k, $k) = 'ab'])]",
+        "S//a[b[n > m * $n][2]]",
         "S//a[count(b[k = $k]) > 1]",
         "S//a NEXT {, 1 h} S//b[n = 1 or n > $low]",
         "S//a NOT FOLLOWED BY {, 1 h} S//b[k = $k or n = 1]",
