@@ -9,7 +9,7 @@ from templates.box import DURATION, Data, Instant, Place, Test, place_at
 from templates.clause import Clause
 from templates.clausesides import Side, template_of_sides
 from templates.comparisons import compared
-from templates.computed import NO_NUMBERS, Numbered, number_tests, numbered, reads_only
+from templates.computed import ARITHMETIC, NO_NUMBERS, Numbered, number_tests, numbered, reads_only
 from templates.datatests import data_test, duration_test, word_test
 from templates.derived import as_derived
 from templates.heldonce import held_once
@@ -17,8 +17,9 @@ from templates.joingraph import NodeRef, ResidualEdge
 from templates.measured import in_text, similar_pairs, split_measured, test_of
 from templates.queryclass import QueryClass, SimilarPair
 from templates.tuplestreams import tested_below
+from xscl.comparison import operands_below
 from xscl.evaluation import compile_condition
-from xscl.path import Parameter
+from xscl.path import Literal, Parameter
 from xscl.pattern import DataTest
 from xscl.query import (
     Call,
@@ -203,7 +204,11 @@ class ClauseBuilder:
         if self._is_root:
             here, left_over = [*solved, *left_over, *here], []
         elif self._is_open:
-            are_left = [_has_data(e) and reads_only(handed_on, *compared(e)) for e in here]
+            are_left = [
+                (_has_data(each) or _differ_by_constants(each))
+                and reads_only(handed_on, *compared(each))
+                for each in here
+            ]
             left_over += compress(here, are_left)
             here = [each for each, is_left in zip(here, are_left, strict=True) if not is_left]
         residuals = tuple(each for each in here if isinstance(each, Residual))
@@ -251,6 +256,17 @@ class ClauseBuilder:
 
 def _has_data(asked: Residual | Call) -> bool:
     return any(operand_parameters(each) for each in compared(asked))
+
+
+def _differ_by_constants(asked: Residual | Call) -> bool:
+    """Return whether numbers with constants must differ, as nearly all do: little is handed on."""
+    if not isinstance(asked, Residual) or asked.operator != "!=":
+        return False
+    below = [each for side in compared(asked) for each in operands_below(side)]
+    calls = [each for each in below if not isinstance(each, (VariableValue, Literal))]
+    return any(isinstance(each, Literal) for each in below) and all(
+        isinstance(each, Call) and each.function in ARITHMETIC for each in calls
+    )
 
 
 def _values_of_nodes(asked: Iterable[Residual | Call]) -> Iterator[str]:

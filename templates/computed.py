@@ -42,9 +42,9 @@ from xscl.query import (
 from xscl.solving import LARGEST_SOLVED, STEPS_MAX
 from xscl.syntax import TURNED
 
-__all__ = ["NO_NUMBERS", "Numbered", "number_tests", "numbered", "reads_only"]
+__all__ = ["ARITHMETIC", "NO_NUMBERS", "Numbered", "number_tests", "numbered", "reads_only"]
 
-_ARITHMETIC = ("+", "-", "*", "div", "mod")
+ARITHMETIC = ("+", "-", "*", "div", "mod")
 
 PlaceOf = Callable[[str], Place | Instant]
 """Says where a term is."""
@@ -172,7 +172,7 @@ def _given(data: Operand, *, has_formulas: bool) -> Data | None:
 
 def _is_of_data(operand: Operand) -> bool:
     match operand:
-        case Call(function, arguments) if function in _ARITHMETIC:
+        case Call(function, arguments) if function in ARITHMETIC:
             return all(
                 isinstance(each, (Literal, Parameter)) or _is_of_data(each) for each in arguments
             )
@@ -194,7 +194,7 @@ def _is_computed(operand: Operand) -> bool:
             return not values.is_of_several
         case Call(function, ()):
             return function in ("start", "end", "dur")
-        case Call(function, arguments) if function in _ARITHMETIC:
+        case Call(function, arguments) if function in ARITHMETIC:
             return all(isinstance(each, Literal) or _is_computed(each) for each in arguments)
         case Call(function, _):
             return function in INSTANTS or function == REVISION
@@ -259,7 +259,7 @@ def _data_in(operand: Operand) -> list[_Datum]:
     match operand:
         case Literal() | Parameter() | Call("number of XPath 1.0"):
             return [operand]
-        case Call(function, arguments) if function in _ARITHMETIC:
+        case Call(function, arguments) if function in ARITHMETIC:
             return [data for each in arguments for data in _data_in(each)]
     return []
 

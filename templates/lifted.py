@@ -43,10 +43,10 @@ __all__ = ["with_lifted"]
 
 def with_lifted(query: Query) -> Query:
     """Return a plain query that asks of tuples what its blocks compare with parameters within."""
+    query = with_conditions_of_nodes(query)
     if not query.parameters:
         return query
     texts = {name for name, kind in query.parameters if kind not in ("number", "duration")}
-    query = with_conditions_of_nodes(query)
     node = cast(PlainNode, query.root)
     blocks, variables, asked = list(query.blocks), list(query.variables), list[_Asked]()
     for number in blocks_of(node):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from templates.comparisons import both
-from templates.ordered import PlainNode
+from templates.ordered import PlainNode, predicates_of
 from templates.valueconditions import asked_of_node
 from xscl.path import Condition, Exists, Not, condition_parameters
 from xscl.query import Call, Disjunct, From, Operator, PathFrom, Query
@@ -24,11 +24,12 @@ _Conditions = dict[str, tuple[Condition, ...]]
 
 
 def with_conditions_of_nodes(query: Query) -> Query:
-    """Return a plain query whose tests of paths with parameters are conditions of its blocks."""
+    """Return a plain query whose tests of paths with conditions are conditions of its blocks."""
+    node = cast(PlainNode, query.root)
+    if not any(map(_of_node, (test for each in predicates_of(node) for test in each.tests))):
+        return query  # as mostly
     added: _Conditions = defaultdict(tuple)
-    root: Any = _without(cast(PlainNode, query.root), added)
-    if root == query.root:
-        return query
+    root: Any = _without(node, added)
     block_of = {each.name: each.block for each in query.variables}
     blocks = list(query.blocks)
     for variable, conditions in added.items():
@@ -67,18 +68,18 @@ def _of_values(disjunct: Disjunct) -> Disjunct:
     found = disjunct
     for test in disjunct.tests:
         of_node = _of_node(test)
-        own = None if of_node is None else asked_of_node(*of_node)
-        if own is not None:
+        if of_node is None or not any(condition_parameters(of_node[1])):
+            continue  # of what is written out the path itself is a value
+        if (own := asked_of_node(*of_node)) is not None:
             found = replace(found, tests=tuple(each for each in found.tests if each != test))
             found = both(found, own)
     return found
 
 
 def _of_node(test: Call) -> tuple[str, Condition] | None:
-    """Return a variable and what a test says of its node; None where no data are in a path."""
+    """Return a variable and what a test says of its node; None where no path has conditions."""
     match test:
         case Call("exists" | "empty" as function, (PathFrom(variable, path),)):
-            there = Exists(path)
-            if any(condition_parameters(there)):
-                return variable, there if function == "exists" else Not(there)
+            if path.has_predicates:
+                return variable, Exists(path) if function == "exists" else Not(Exists(path))
     return None

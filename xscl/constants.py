@@ -203,6 +203,8 @@ def _prefilters(path: Path) -> Iterator[Prefilter]:
                 continue  # as mostly
             if (admitted := admitted_constant(predicate)) is not None:
                 yield admitted[0]
+            elif isinstance(predicate, Exists) and any(s.variables() for s in predicate.path.steps):
+                yield from _prefilters(predicate.path)
 
 
 def _breadth(prefilter: Prefilter) -> int:

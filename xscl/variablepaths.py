@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from xscl.canonical import render_expression
@@ -13,6 +14,8 @@ from xscl.scopes import Names, Scope
 from xscl.syntax import ParameterRef, PathExpression, StepSyntax
 
 __all__ = ["VariablePathBuilder"]
+
+_CONSTANT = re.compile(r"""'[^']*'|"[^"]*"|\b\d+(\.\d+)?([eE][+-]?\d+)?""")
 
 
 class VariablePathBuilder:
@@ -108,7 +111,7 @@ class VariablePathBuilder:
             assert isinstance(asked, Exists)
             return PathFrom(base, asked.path)
         label = self._label(render_expression(syntax))
-        name = label if "/" in label else f"{label}/."  # no author's variable has a slash
+        name = self._name(label)
         steps[-1] = steps[-1].named(name)
         self.names.blocks[name] = blocks
         self.fresh.append((base, name, label, blocks, Path(tuple(steps))))
@@ -134,6 +137,11 @@ class VariablePathBuilder:
             del self.patterns.bindings[bound:]
             return None
         return steps
+
+    def _name(self, label: str) -> str:
+        """Return a name that no constant is in: statements that differ in these have the same."""
+        name = label if "/" in label else f"{label}/."  # no author's variable has a slash
+        return self._label(_CONSTANT.sub("?", name)) if "[" in label else name
 
     def _label(self, text: str) -> str:
         count = self.labels[text] = self.labels.get(text, 0) + 1
