@@ -67,6 +67,15 @@ WITH_NUMBERS = (
     " AND a/p = b/p - 2",
     " AND b/p - a/p < 2 * 2 - 1",
     " AND 4 div b/p < a/p + 1",
+    " AND b/p != a/p * 3",
+    " AND time(b) > time(a) + 3 m",
+    " AND time(b) > time(a) + 1 m",
+    " AND jaccard(words(a/w), words(b/w)) > 0.4",
+    " AND jaccard(words(a/w), words(b/w)) > 0.1",
+    " AND exists(b/p[. < 5])",
+    " AND empty(b/p[. = 3])",
+    " AND b/n[. != '5'] = a/n",
+    " AND b/n[. != '3'] = a/n",
 )
 WITH_WORDS = (
     " AND contains(b/w, 'x')",
@@ -128,6 +137,11 @@ WITH_PARAMETERS = (
     " AND b/p != $x",
     " AND contains(b/w, 'x')",
     " AND b/p > a/p * 2",
+    " AND contains(concat(b/w, $w), 'xx')",
+    " AND exists(b/w[contains(., $w)])",
+    " AND b[p > count(n) * $x]/lang = a/lang",
+    " AND b/n[position() <= $x] = a/n",
+    " AND if (b/p > $x) then 1 else 0 = 1",
 )
 DATA: dict[str, tuple[Any, ...]] = {
     "w": ("x", "y", "z", "xy", "X"),
@@ -386,6 +400,13 @@ def test_a_statement_is_not_paused_for_pairs_of_documents_that_another_wants_bel
         ("contains(b/w, 'x%s')", 2),
         ("b/w != 'x%s'", 2),
         ("b/p != %s", 2),
+        ("b/p != a/p * %s", 2),
+        ("time(b) > time(a) + %s min", 2),
+        ("jaccard(words(a/w), words(b/w)) > %s", 2),
+        ("exists(b/p[. < %s])", 2),
+        ("empty(b/w[. = 'x%s'])", 2),
+        ("b/e[k = 'x%s']/n = a/n", 2),
+        ("b[p > n * %s]/lang = a/lang", 2),
         ("(p < %s OR p < 100)", 2),
         ("(contains(p, 'x%s') OR contains(p, 'y'))", 2),
         # Each path is a variable of its own, so each alternative has a stream.
