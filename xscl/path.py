@@ -282,7 +282,7 @@ class Step:
     is_deep: bool = False
     variable: str | None = None
     predicates: tuple[Condition, ...] = ()
-    span: Span | None = field(default=None, compare=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
 
     def named(self, variable: str) -> Step:
         """Return the step with a variable that it binds."""

@@ -109,6 +109,8 @@ def prepared(text: str) -> bool:
         "S//a[string(k) = $k] NEXT {, 1 h} S//b",
         "S//a[k = normalize-space($k)] NEXT {, 1 h} S//b",
         "S//a[concat(../k, $k) = k] FOLLOWED BY {, 1 h} S//b FOLLOWED BY {, 1 h} S//c[n or $n]",
+        # What two conditions of one block read is one value.
+        "S//a[not(k = $k and m)][sum(k) > $n or k != m * $m] FOLLOWED BY {, 1 h} S//b",
         # So is where a node stands, and what is worked out of a text and of data.
         "S//a[position() < $first]",
         "S//a[$first]/b[k->x] FOLLOWED BY {x = y, 1 h} S//b[k->y]",
