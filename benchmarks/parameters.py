@@ -150,6 +150,22 @@ WORKLOADS = {
         f"S//i[price > string-length(title) * $x]->a FOLLOWED BY {LINKED} S//i->b",
         lambda i: {"x": i + 1e6},
     ),
+    "[author = $x and price < 5 or title = $y]": Workload(
+        f"S//i[author = $x and price < 5 or title = $y]->a FOLLOWED BY {LINKED} S//i->b",
+        lambda i: {"x": f"nobody {i}", "y": f"nothing {i}"},
+    ),
+    "[not(author = $x and price)], with a word": Workload(
+        f"S//i[not(author = $x and price)][title = $y]->a FOLLOWED BY {LINKED} S//i->b",
+        lambda i: {"x": f"nobody {i}", "y": f"nothing {i}"},
+    ),
+    "[price > string-length(title) * $x], before NEXT": Workload(
+        f"S//i[price > string-length(title) * $x]->a NEXT {LINKED} S//i->b",
+        lambda i: {"x": i + 1e6},
+    ),
+    "[author = $x and price < 5 or title = $y], before NEXT": Workload(
+        f"S//i[author = $x and price < 5 or title = $y]->a NEXT {LINKED} S//i->b",
+        lambda i: {"x": f"nobody {i}", "y": f"nothing {i}"},
+    ),
     "[author = $x or title = $y], first of three": Workload(
         three("[author = $x or title = $y]"),
         lambda i: {"x": f"nobody {i}", "y": f"nothing {i}"},

@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from xscl.calculations import CALCULATED, passes_calculated
 from xscl.disjunctions import OTHER_NUMBER
 from xscl.functions import to_double
 from xscl.solving import refutes
@@ -59,7 +60,8 @@ class _OfOperator(Generic[T]):
 class ComparedValues(Generic[T]):
     """What texts are compared with by inequalities, `=` and `OTHER_NUMBER`, and `!=` as texts.
 
-    A number that is `REFUTED` is passed by the comparisons that do not hold of it.
+    A number that is `REFUTED` is passed by the comparisons that do not hold of it, and a comparison
+    that is `CALCULATED` by the numbers that it holds of.
     """
 
     def __init__(self) -> None:
@@ -88,6 +90,8 @@ class ComparedValues(Generic[T]):
             who = compared.who
             if operator == "!=":
                 yield from (own for data, own in who.items() if data != text)
+            elif operator == CALCULATED:
+                yield from (own for data, own in who.items() if passes_calculated(text, data))
             elif operator == REFUTED:
                 yield from (own for data, own in who.items() if refutes(text, data))
             elif number != number:

@@ -9,6 +9,7 @@ it counts), are worked out once for a document, however many conditions ask.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -18,7 +19,7 @@ from lxml import etree
 
 from xpath_eval.nodesets import matches_name
 from xpath_eval.structure import NodeTree, Structure
-from xscl import functions, solving
+from xscl import calculations, functions, solving
 from xscl import xpath1numbers as numbers
 from xscl.opaque import positions_as_variables
 from xscl.path import (
@@ -221,6 +222,8 @@ class Conditions:
             case FunctionValue(solving.BESIDE, (*operands, other)):
                 firsts = (next(iter(self.values(each, node)), math.nan) for each in operands)
                 return [*firsts, *self.values(other, node)]
+            case FunctionValue(calculations.ALL_NUMBERS, operands):
+                return (json.dumps([[*self.values(each, node)] for each in operands]),)
             case FunctionValue(function, arguments):
                 return functions.apply(function, [self._values(a, node) for a in arguments])
             case XPathValue(path, expression, namespaces):

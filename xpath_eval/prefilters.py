@@ -302,7 +302,4 @@ class AdmissionTest:
         return any(to_double(value) >= bound for value in values)
 
     def _have_any(self, values: Sequence[Atom]) -> bool:
-        for value in values:
-            if self._index.has_any(value if isinstance(value, str) else spell(value)):
-                return True
-        return False
+        return self._index.has_any([*map(spell, values)])

@@ -198,7 +198,7 @@ class _Tests:
         for value in values:
             text = value if isinstance(value, str) else string(value)
             if self.texts is not None:
-                self.texts.find(text, found)
+                found |= self.texts.found((text,))
             if self.equal:
                 found.update(self.equal.get(text, ()))
             if self.different:

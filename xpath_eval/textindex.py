@@ -8,16 +8,16 @@ Who looks for one of several things (`xscl.disjunctions`) is found by any of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from xpath_eval.comparedvalues import ComparedValues
 from xpath_eval.expressionsets import ExpressionSets
 from xpath_eval.wordindex import WordIndex
-from xscl.disjunctions import read_disjunction
+from xscl.disjunctions import OperandTest, Together, holds_of, read_disjunction
 from xscl.functions import holds, to_double
 from xscl.patterns import Pattern, PatternError, compile_pattern
-from xscl.prefilters import tag
+from xscl.prefilters import tag, values_by_place
 from xscl.requiredliterals import required_literals
 from xscl.texttests import EITHER, REFUTED, TEXT_TESTS
 
@@ -62,16 +62,20 @@ class TextIndex(Generic[T]):
         self._without = ExpressionSets[_Expression[T]]()
         self._compared = ComparedValues[T]()
         self._of_operands: dict[str, TextIndex[T]] = {}
+        self._combined: dict[T, list[OperandTest | Together]] = {}
 
     def __len__(self) -> int:
         own = len(self._words) + len(self._expressions) + len(self._compared)
         return own + sum(map(len, self._of_operands.values()))
 
     def add(self, operator: str, sought: str, who: T) -> None:
-        """Let somebody look for a word, or a regular expression."""
+        """Let somebody look for a word, or a regular expression, or one of several things."""
         if operator == EITHER:
-            for place, own, data in read_disjunction(sought):
+            tests = read_disjunction(sought)
+            for place, own, data in map(_first, tests):
                 self._of_operand(place)._add(own, data, who)
+            if any(isinstance(each, Together) for each in tests):
+                self._combined[who] = tests
             return
         if operator == REFUTED:
             self._compared.add(operator, to_double(sought), who)
@@ -92,8 +96,9 @@ class TextIndex(Generic[T]):
     def remove(self, operator: str, sought: str, who: T) -> None:
         """Undo `add`."""
         if operator == EITHER:
-            for place, own, data in read_disjunction(sought):
+            for place, own, data in map(_first, read_disjunction(sought)):
                 self._of_operand(place)._remove(own, data, who)
+            self._combined.pop(who, None)
             return
         if operator == REFUTED:
             self._compared.remove(operator, to_double(sought), who)
@@ -140,8 +145,28 @@ class TextIndex(Generic[T]):
     def _index_of(self, flags: str) -> WordIndex[_Expression[T]]:
         return self._folded if "i" in flags else self._literals
 
-    def find(self, text: str, found: set[T]) -> None:
-        """Add all who look for something that the text has."""
+    def found(self, texts: Sequence[str]) -> set[T]:
+        """Return all who look for something that some of a node's texts have."""
+        found: set[T] = set()
+        for text in texts:
+            self._find(text, found)
+        if found and self._combined:
+            values = values_by_place(texts)
+            found -= {who for who in found if not self._is_met(who, values)}
+        return found
+
+    def has_any(self, texts: Sequence[str]) -> bool:
+        """Return whether some of the texts has anything that somebody looks for."""
+        if self._combined:
+            return bool(self.found(texts))
+        return any(map(self._has_any, texts))
+
+    def _is_met(self, who: T, values: Mapping[int, Sequence[str]]) -> bool:
+        """Return whether all that must hold together does, for somebody who was found."""
+        tests = self._combined.get(who)
+        return tests is None or holds_of(tests, values)
+
+    def _find(self, text: str, found: set[T]) -> None:
         if len(self._words):
             self._words.find(text, found)
         if self._expressions:
@@ -150,10 +175,9 @@ class TextIndex(Generic[T]):
         if len(self._compared):
             found.update(*self._compared.passed(text))
         if (own := self._of_operands.get(text[:1])) is not None:
-            own.find(text[1:], found)
+            own._find(text[1:], found)
 
-    def has_any(self, text: str) -> bool:
-        """Return whether the text has anything that somebody looks for."""
+    def _has_any(self, text: str) -> bool:
         if len(self._words):
             found: set[T] = set()
             self._words.find(text, found)
@@ -164,7 +188,7 @@ class TextIndex(Generic[T]):
         if len(self._compared) and any(self._compared.passed(text)):
             return True
         own = self._of_operands.get(text[:1])
-        return own is not None and own.has_any(text[1:])
+        return own is not None and own._has_any(text[1:])
 
     def _fitting(self, text: str) -> Iterator[_Expression[T]]:
         """Yield the expressions that fit a text."""
@@ -177,3 +201,10 @@ class TextIndex(Generic[T]):
             if expression.fits(text):
                 yield expression
         yield from self._without.fits(text)
+
+
+def _first(test: OperandTest | Together) -> tuple[int, str, str | float]:
+    """Return the test by which somebody is found: the place of its operand, how, and the data."""
+    first = test if isinstance(test, OperandTest) else test.all_of[0]
+    assert isinstance(first.data, (str, float)), "it was read"
+    return first.place, first.operator, first.data

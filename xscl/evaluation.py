@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import Protocol, cast
 
 from xscl import functions, measures
+from xscl.arithmetic import CALCULATE
 from xscl.comparison import (
     INSTANTS,
     REVISION,
@@ -410,7 +411,7 @@ def _join(join: ValueJoin) -> Condition:
 
 
 def _function(function: str, arguments: Sequence[_Reader]) -> _Reader:
-    calculate = _ARITHMETIC.get(function)
+    calculate = CALCULATE.get(function)
     if calculate is None:
         return lambda reading: functions.apply(function, [each(reading) for each in arguments])
     if len(arguments) == 1:
@@ -423,27 +424,3 @@ def _function(function: str, arguments: Sequence[_Reader]) -> _Reader:
         return [calculate(functions.to_double(a), b) for a in left(reading) for b in numbers]
 
     return calculated
-
-
-def _divide(dividend: float, divisor: float) -> float:
-    if divisor:
-        return dividend / divisor
-    if dividend == 0 or math.isnan(dividend) or math.isnan(divisor):
-        return math.nan
-    return math.copysign(math.inf, dividend) * math.copysign(1.0, divisor)
-
-
-def _remainder(dividend: float, divisor: float) -> float:
-    """XPath's `mod`: it has the sign of the dividend."""
-    if math.isinf(dividend) or divisor == 0 or math.isnan(divisor):
-        return math.nan
-    return math.fmod(dividend, divisor)
-
-
-_ARITHMETIC: dict[str, Callable[[float, float], float]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "div": _divide,
-    "mod": _remainder,
-}

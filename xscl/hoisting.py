@@ -16,6 +16,7 @@ from typing import cast
 from xscl.functions import spell
 from xscl.path import (
     ANY,
+    And,
     Axis,
     Comparison,
     Condition,
@@ -60,6 +61,8 @@ def hoist(condition: Condition) -> Condition:
         case Or(conditions):
             hoisted = map(hoist, conditions)
             return Or(tuple(one for each in hoisted for one in disjuncts(each)))
+        case And(conditions):
+            return And(tuple(map(hoist, conditions)))
         case Not(inner):
             return Not(hoist(inner))
     return condition

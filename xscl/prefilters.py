@@ -8,7 +8,7 @@ is, each one's box says, of the node's `Values`.  docs/prefilters.md has the the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import copysign
@@ -29,6 +29,7 @@ __all__ = [
     "numbers_beside",
     "spell_number",
     "tag",
+    "values_by_place",
 ]
 
 Read = Callable[[Value], Sequence[Atom]]
@@ -45,6 +46,18 @@ def tag(place: int) -> str:
 
 OPERANDS_MAX = 8
 """So many operands have characters of their own."""
+
+
+def values_by_place(texts: Iterable[str]) -> dict[int, list[str]]:
+    """Return values with the places of their operands; those of the only operand are at -1."""
+    found: dict[int, list[str]] = {}
+    for text in texts:
+        place = ord(text[0]) - 1 if text else OPERANDS_MAX
+        if place < OPERANDS_MAX:
+            found.setdefault(place, []).append(text[1:])
+        else:
+            found.setdefault(-1, []).append(text)
+    return found
 
 
 def spell_number(number: float) -> str:

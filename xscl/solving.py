@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import math
-import operator
 import struct
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from xscl.arithmetic import CALCULATE, COMPARE, divided
 from xscl.numerals import spell_double
 
 __all__ = ["BESIDE", "LARGEST_SOLVED", "STEPS_MAX", "Chain", "Solvable", "SolvedEnds", "refutes"]
@@ -24,32 +25,12 @@ BESIDE = "numbers beside"
 """The function whose values are the numbers of a node that are beside data: see `Chain.of`."""
 
 LARGEST_SOLVED = 1e50
-"""Up to how much, from 0, data and what they are calculated with may be to be solved for."""
+"""Up to how much, from 0, the numbers may be that data are calculated with to be solved for."""
 
 STEPS_MAX = 5
 
+_LARGEST = sys.float_info.max
 
-def _divided(left: float, right: float) -> float:
-    if right:
-        return left / right
-    if not left or left != left:
-        return math.nan
-    return math.copysign(math.inf, left) * math.copysign(1, right)
-
-
-_CALCULATE: dict[str, Callable[[float, float], float]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "div": _divided,
-}
-_COMPARE: dict[str, Callable[[float, float], bool]] = {
-    "=": operator.eq,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 Steps = tuple[tuple[str, bool], ...]
 """What is done with a number, one after the other: an operator, and whether it is the right one."""
@@ -68,22 +49,27 @@ class Solvable(NamedTuple):
 
     @property
     def is_moderate(self) -> bool:
-        """Whether all that is calculated is finite, so that what fits is between two numbers."""
+        """Whether what is calculated is a number of any, so that what fits is between two.
+
+        What overflows before it is multiplied by 0 would be none.
+        """
         return len(self.others) == 1 and all(
-            abs(number) <= LARGEST_SOLVED and (step != "div" or abs(number) >= 1 / LARGEST_SOLVED)
-            for (step, _), number in zip(self.steps, self.numbers, strict=True)
+            abs(number) <= LARGEST_SOLVED
+            and (step != "div" or abs(number) >= 1 / LARGEST_SOLVED)
+            and (step != "*" or number != 0 or not i)
+            for i, ((step, _), number) in enumerate(zip(self.steps, self.numbers, strict=True))
         )
 
     def calculated(self, number: float) -> float:
         """Return what the steps make of a number."""
         for (step, is_turned), own in zip(self.steps, self.numbers, strict=True):
-            calculate = _CALCULATE[step]
+            calculate = CALCULATE[step]
             number = calculate(own, number) if is_turned else calculate(number, own)
         return number
 
     def holds(self, number: float) -> bool:
         """Return whether the comparison holds of a number."""
-        found, compare = self.calculated(number), _COMPARE[self.operator]
+        found, compare = self.calculated(number), COMPARE[self.operator]
         first, *more = self.others  # mostly one
         return compare(found, first) or any(compare(found, other) for other in more)
 
@@ -103,7 +89,7 @@ class Solvable(NamedTuple):
         if self.operator == "=":
             below, above = (self._replace(operator=each).ends() for each in ("<=", ">="))
             return max(below[0], above[0]), min(below[1], above[1])
-        at_low, at_high = self.holds(-LARGEST_SOLVED), self.holds(LARGEST_SOLVED)
+        at_low, at_high = self.holds(-_LARGEST), self.holds(_LARGEST)
         if at_low == at_high:
             return (-math.inf, math.inf) if at_low else (math.inf, -math.inf)
         low, high = _wall(self, at_low)
@@ -116,7 +102,7 @@ class Solvable(NamedTuple):
 
 def _wall(asked: Solvable, at_low: bool) -> tuple[float, float]:
     """Return two neighbours, of which the lower one fares as the lowest number does."""
-    low, high = _key(-LARGEST_SOLVED), _key(LARGEST_SOLVED)
+    low, high = _key(-_LARGEST), _key(_LARGEST)
     # It mostly is where algebra has it, but for rounding.
     tried, stride = min(max(_key(_inverse(asked)), low), high), 1
     is_low = asked.holds(_number(tried)) == at_low
@@ -144,7 +130,7 @@ def _inverse(asked: Solvable) -> float:
             case "-":
                 found = own - found if is_turned else found + own
             case "*":
-                found = _divided(found, own)
+                found = divided(found, own)
             case _:
                 found *= own
     return found if found == found else 0.0
@@ -196,7 +182,8 @@ class Chain:
 
     def solved(self, numbers: Sequence[float]) -> SolvedEnds | None:
         """Return what nodes with some numbers have for a value each; None for none."""
-        return _solved(self, tuple(numbers))
+        zeros = tuple([math.copysign(1.0, each) for each in numbers if not each])
+        return _solved(self, tuple(numbers), zeros)
 
 
 class SolvedEnds(NamedTuple):
@@ -208,7 +195,10 @@ class SolvedEnds(NamedTuple):
 
 
 @lru_cache(maxsize=4_096)
-def _solved(chain: Chain, numbers: tuple[float, ...]) -> SolvedEnds | None:
+def _solved(
+    chain: Chain, numbers: tuple[float, ...], zeros: tuple[float, ...]
+) -> SolvedEnds | None:
+    # Zeros of both signs are equal, but not what is divided by them.
     asked = chain.of(numbers)
     if asked is None:
         return None

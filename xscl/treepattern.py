@@ -157,7 +157,8 @@ def _data_form(prefilter: Prefilter) -> DataForm:
     if prefilter.values.kind is ValuesKind.ONLY:
         return DataForm.SPELLED
     operand = prefilter.operands[0]
-    if not isinstance(operand, XPathValue) or operand.is_text:
+    is_number = isinstance(operand, XPathValue) and not operand.is_text
+    if prefilter.chain is None and not is_number:
         return DataForm.PLAIN
     # What is no number passes no bound, and fails none.
     return DataForm.XPATH_NUMBER_ONLY if prefilter.holds_of_none else DataForm.XPATH_NUMBER

@@ -12,6 +12,7 @@ from broker.explain.quantities import (
     quantity_of_both,
     spell_duration,
 )
+from xscl.calculations import ALL_NUMBERS, Calculation, Side
 from xscl.canonical import render_number, render_string
 from xscl.comparison import XPATH_FRAME, XPATH_NUMBER
 from xscl.disjunctions import OTHER_NUMBER
@@ -64,6 +65,7 @@ from xscl.xpath1numbers import NUMBER_OF_TEXT, TEXT_OF_NODE
 __all__ = [
     "ParameterNumber",
     "ParameterText",
+    "spell_calculation",
     "spell_comparison",
     "spell_condition",
     "spell_constant",
@@ -203,6 +205,8 @@ def spell_value(value: Value) -> str:
     match value:
         case PathValue(path):
             return spell_path(path)
+        case FunctionValue(function, arguments) if function == ALL_NUMBERS:
+            return f"numbers({', '.join(map(_spell_number, arguments))})"
         case FunctionValue(function, arguments):
             return f"{function}({', '.join(map(spell_value, arguments))})"
         case XPathValue(path, expression) if expression in (TEXT_OF_NODE, NUMBER_OF_TEXT):
@@ -374,6 +378,28 @@ def _spell_number(operand: Value) -> str:
             return spell_value(PathValue(path))
     text = spell_value(operand)
     return f"({text})" if " " in text else text
+
+
+def spell_calculation(asked: Calculation, operand: Value) -> str:
+    """Return a comparison of numbers that are calculated with data."""
+    assert isinstance(operand, FunctionValue)
+    sides = (_spell_calculated(side, operand.arguments) for side in (asked.left, asked.right))
+    return f" {asked.operator} ".join(sides)
+
+
+def _spell_calculated(side: Side, operands: Sequence[Value]) -> str:
+    match side:
+        case int():
+            return _spell_number(operands[side])
+        case float():
+            return spell_constant(side)
+        case Parameter(name):
+            return f"${name}"
+        case (function, only):
+            return f"{function}{_spell_calculated(only, operands)}"
+    function, left, right = side
+    sides = (_spell_calculated(each, operands) for each in (left, right))
+    return f"({f' {function} '.join(sides)})"
 
 
 def _spell_operands(operands: Sequence[Value]) -> str:

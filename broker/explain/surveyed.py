@@ -18,6 +18,7 @@ from broker.explain.model import (
 )
 from broker.explain.spelling import (
     ParameterText,
+    spell_calculation,
     spell_comparison,
     spell_condition,
     spell_constant,
@@ -32,7 +33,8 @@ from templates.box import is_of_document
 from templates.clause import Alternative, Clause
 from templates.ordered import blocks_of, operators_of
 from xpath_eval.catalog import PatternCatalog
-from xscl.disjunctions import Disjunction, OperandTest, read_disjunction
+from xscl.calculations import CALCULATED, Calculation, read_calculation
+from xscl.disjunctions import Disjunction, OperandTest, Together, read_disjunction
 from xscl.durations import render_duration
 from xscl.path import Parameter, Value, XPathFrame
 from xscl.pattern import DataTest, PatternNode, TreePattern, Values
@@ -318,19 +320,31 @@ def _spell_test(test: DataTest, node: PatternNode) -> str:
     assert isinstance(node.derivation, Values)
     parts = data.tests if isinstance(data, Disjunction) else _read(data)
     operands = node.derivation.operands
-    spelled = " or ".join(_spell_operand_test(part, operands) for part in parts)
+    spelled = " or ".join(_spell_part(part, operands) for part in parts)
     return f"{operator.removesuffix(EITHER)}{spelled}"
 
 
+def _spell_part(part: OperandTest | Together, operands: Sequence[Value]) -> str:
+    if isinstance(part, OperandTest):
+        return _spell_operand_test(part, operands)
+    asked = [_spell_operand_test(test, operands) for test in part.all_of]
+    asked += [f"not({_spell_operand_test(test, operands)})" for test in part.none_of]
+    return " and ".join(asked)
+
+
 def _spell_operand_test(test: OperandTest, operands: Sequence[Value]) -> str:
+    if test.operator == CALCULATED:
+        own = test.data if isinstance(test.data, Calculation) else read_calculation(str(test.data))
+        return spell_calculation(own, operands[max(test.place, 0)])
     of_operand = f"{spell_value(operands[test.place])} " if test.place >= 0 else ""
+    assert not isinstance(test.data, Calculation), "it is of numbers"
     given = test.data if isinstance(test.data, float) else _constant(test.data)
     return f"{of_operand}{spell_operator(test.operator)} {spell_constant(given)}"
 
 
-def _read(data: object) -> list[OperandTest]:
+def _read(data: object) -> list[OperandTest | Together]:
     assert isinstance(data, str)
-    return [OperandTest(*each) for each in read_disjunction(data)]
+    return read_disjunction(data)
 
 
 def _constant(constant: str | Parameter | XPathFrame) -> str:

@@ -32,6 +32,16 @@ class Names:
         return f"v{self.count}"
 
 
+HELD = (
+    *("p > $least", "p >= $least", "p < $least", "p > $least", "p < $least"),
+    *("p > count(k) * $least - 1", "p != count(k) * $least", "p mod 2 < $least - 1"),
+    *("k = $key and p > $least or k = 'y'", "not(k = $key and p > $least)"),
+    *("not(k = $key) or p < $least", "p and not(k = $key or p * $least > 3) or p = 2"),
+    *("k = 'x' and p > 1 or k = 'y'", "not(k = 'x' and p)"),
+)
+"""Conditions of a number, and a key, with parameters."""
+
+
 class Unit:
     """A block or alternatives, and the variables that each binds: its node, its key, a number."""
 
@@ -58,7 +68,7 @@ class Unit:
             self.numbers.append(number)
             text += f"[p->{number}]"
         elif chooser.integer(0, 7) == 0:
-            text += f"[p {chooser.choice(['>', '>=', '<'])} $least]"
+            text += f"[{chooser.choice(HELD)}]"
         node = names.fresh()
         self.nodes.append(node)
         return f"{text}->{node}"

@@ -13,7 +13,15 @@ COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 JOINED = (
     *("{} or {}", "not({} or {})", "not({})", "{} or p > 1", "{} and {}", "{} and {} or {}"),
-    *("not({} and p)", "c[{}]", "*[not({})]/c", "not(c[{} or {}])", "*[not({})][not({})]"),
+    *(
+        "not({} and p)",
+        "not({}) or {}",
+        "{} and not({}) or {} and p",
+        "c[{}]",
+        "*[not({})]/c",
+        "not(c[{} or {}])",
+        "*[not({})][not({})]",
+    ),
 )
 PLACED = ("{}[{}] = 'x'", "{}[position() > {}]", "{}[{}][. != 'y']/@h", "{}[. = 'x'][{}]")
 NUMBERS = ("count({})", "sum({})", "{} * 2", "string-length({}) - 1")
@@ -68,6 +76,9 @@ CONDITIONS: Sequence[tuple[str, Sequence[str]]] = (
     ("2 div {} >= count(c) div p", ("0", "1", "2")),
     ("string({}) = 'x'", ("x", "y")),
     ("starts-with(concat({}, c), 'x')", ("xy", "yx")),
+    ("{} = 'x' and p > 1 or c = 'y'", ("x", "y")),
+    ("not({} = 'x' and c) or {} > 2", ("x", "3")),
+    ("not(.//c = 'x') and {} or {} > p * 2", ("1", "x", "4")),
 )
 """Conditions of a path, each with values for which it holds and others for which it does not."""
 

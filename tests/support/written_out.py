@@ -74,6 +74,12 @@ CONDITIONS = (
     "[p < %n or substring(w, 2) = %w]",
     "[c[starts-with(concat(w, p), %w)]/p]",
     "[boolean(p != %m)]",
+    "[w = %w and p < %n or contains(w, %w)]",
+    "[not(w = %w and p > %n)]",
+    "[not(p < %n) or w = %w]",
+    "[p and not(contains(w, %w)) or p = %m]",
+    "[w != %w and not(@n > %n or k) or count(w) > %n]",
+    "[p > @n * %m and w = %w or p < %n]",
 )
 """With numbers, numbers that are no strings, and words."""
 

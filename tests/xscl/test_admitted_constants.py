@@ -17,6 +17,7 @@ from xscl.path import (
     Axis,
     Comparison,
     Condition,
+    Exists,
     FunctionValue,
     Literal,
     NodeTest,
@@ -24,6 +25,7 @@ from xscl.path import (
     Or,
     Path,
     PathValue,
+    Position,
     Step,
     StringTest,
 )
@@ -31,6 +33,7 @@ from xscl.prefilters import ValuesKind, spell_number, values_of
 
 OPERANDS = [PathValue(Path(())), PathValue(Path((Step(Axis.CHILD, NodeTest(ANY)),)))]
 FUNCTION = FunctionValue("lower-case", (OPERANDS[0],))
+LENGTH = FunctionValue("string-length", (OPERANDS[1],))
 WORDS = st.text("ab.^$\\|[(?-\n\x01", max_size=3)
 TESTS = st.one_of(
     st.builds(Comparison, st.sampled_from([*OPERANDS, FUNCTION]), st.just("="), WORDS.map(Literal)),
@@ -63,6 +66,12 @@ def is_true(condition: Condition, values: dict[object, list[str]]) -> bool:
     match condition:
         case Or(conditions):
             return any(is_true(each, values) for each in conditions)
+        case And(conditions):
+            return all(is_true(each, values) for each in conditions)
+        case Not(inner):
+            return not is_true(inner, values)
+        case Exists(path):
+            return bool(values[PathValue(path)])
         case Comparison(operand, operator, Literal(constant)):
             return compare_literal(values[operand], operator, constant)
         case StringTest(function, operand, Literal(constant)):
@@ -70,29 +79,68 @@ def is_true(condition: Condition, values: dict[object, list[str]]) -> bool:
     raise AssertionError(condition)
 
 
+def read(own: list[str], below: list[str]) -> dict[object, list[str]]:
+    """Return the values of operands where these are the values of the two paths."""
+    values: dict[object, list[str]] = {OPERANDS[0]: own, OPERANDS[1]: below}
+    values[FUNCTION] = [each.lower() for each in own]
+    values[LENGTH] = [str(len(each)) for each in below]
+    return values
+
+
 @given(st.lists(TESTS | COMPARISONS, min_size=2, max_size=4), TEXTS, TEXTS)
 def test_what_is_asked_with_or_is_one_text_that_is_looked_for(
     conditions: list[Condition], own: list[str], below: list[str]
 ) -> None:
-    values: dict[object, list[str]] = {OPERANDS[0]: own, OPERANDS[1]: below}
-    values[FUNCTION] = [each.lower() for each in own]
+    values = read(own, below)
     asked = Or(tuple(conditions))
     found = admitted_constant(asked)
     assert found is not None
     prefilter, text = found
     assert isinstance(text, str)
-    index = TextIndex[str]()
-    index.add(prefilter.operator, text, "who")
     texts = [*map(spell, values_of(prefilter.operands, values.__getitem__))]
-    met: set[str] = set()
-    for each in texts:
-        index.find(each, met)
-    assert bool(met) == any(map(index.has_any, texts)) == is_true(asked, values)
-    index.remove(prefilter.operator, text, "who")
-    assert not len(index)
+    assert finds(prefilter.operator, text, texts) == is_true(asked, values)
     negated = admitted_constant(Not(asked))
     assert negated == (prefilter._replace(is_negated=True), text)
     assert negated[0].values.of(values.__getitem__) == (optional_values(texts),)
+
+
+def finds(operator: str, text: str, texts: list[str]) -> bool:
+    """Return whether who looks for a text is found, and nobody is left once it is gone."""
+    index = TextIndex[str]()
+    index.add(operator, text, "who")
+    met = index.found(texts)
+    assert index.has_any(texts) == bool(met)
+    index.remove(operator, text, "who")
+    assert not len(index)
+    return bool(met)
+
+
+COMBINED = st.recursive(
+    TESTS | COMPARISONS | st.just(Exists(OPERANDS[1].path)),
+    lambda inner: st.one_of(
+        st.builds(Not, inner),
+        st.lists(inner, min_size=2, max_size=3).map(lambda each: And(tuple(each))),
+        st.lists(inner, min_size=2, max_size=3).map(lambda each: Or(tuple(each))),
+    ),
+    max_leaves=5,
+)
+
+
+@given(st.lists(COMBINED, min_size=2, max_size=3), TESTS, TEXTS, TEXTS)
+def test_what_is_combined_is_one_text_that_is_looked_for_or_must_not_be_there(
+    conditions: list[Condition], test: Condition, own: list[str], below: list[str]
+) -> None:
+    values = read(own, below)
+    asked = Or((And((test, conditions[0])), *conditions[1:]))
+    found = admitted_constant(asked)
+    assert found is not None
+    prefilter, text = found
+    assert isinstance(text, str)
+    texts = [*map(spell, values_of(prefilter.operands, values.__getitem__))]
+    is_found = finds(prefilter.operator, text, texts)
+    assert is_found == (is_true(asked, values) != prefilter.is_negated)
+    # A node without values must be one that has the condition, or none.
+    assert prefilter.is_negated or texts or not is_true(asked, values)
 
 
 NUMBERS = st.lists(
@@ -132,10 +180,10 @@ def test_what_is_asked_otherwise_is_a_filter() -> None:
     less = Comparison(OPERANDS[0], "<", Literal(1.0))
     null = StringTest("matches", OPERANDS[0], Literal("[\0a]"))
     for each in (
-        Not(Not(contains)),
         Not(Comparison(OPERANDS[0], "<", Literal(math.inf))),
-        Or((contains, Not(less))),
-        Or((contains, And((less, less)))),
+        Or((contains, Position("=", 1.0))),
+        Or((contains, And(tuple(Or((less, Not(contains))) for _ in range(6))))),
+        Or((Exists(OPERANDS[1].path), Not(Exists(OPERANDS[0].path)))),
         null,
     ):
         assert admitted_constant(each) is None

@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 from support.examples import some
 
-from xscl.solving import LARGEST_SOLVED, Chain, Solvable, refutes
+from xscl.solving import Chain, Solvable, refutes
 
 ROUND = (0.0, -0.0, 1.0, -1.0, 3.0, 0.1, 1 / 3, 19.99, 7e20, 1e-30, 1e50, -1e50)
 WILD = (*ROUND, 1e-300, -5e-324, 1e60, 1e300, math.inf, -math.inf)
@@ -38,7 +38,8 @@ def test_a_comparison_holds_of_the_numbers_between_its_ends(seed: int) -> None:
         tried = [*ROUND, chance.uniform(-999, 999)]
         for end in (least, greatest):
             tried += [end, math.nextafter(end, math.inf), math.nextafter(end, -math.inf)]
-        tried = [each for each in tried if abs(each) <= LARGEST_SOLVED]
+        tried += [math.copysign(1.7e308, chance.uniform(-1, 1)), chance.uniform(-1, 1) * 1e300]
+        tried = [each for each in tried if math.isfinite(each)]
         for number in tried:
             assert asked.holds(number) == (least <= number <= greatest), (asked, number)
         # Whoever else is between two data, one of these lets it through.
@@ -76,3 +77,12 @@ def test_negative_zero_is_written_down() -> None:
     asked = Solvable((("div", False),), "<", (-0.0,), (0.0,))
     assert not refutes(asked.written(), 1.0)
     assert refutes(asked._replace(numbers=(0.0,)).written(), 1.0)
+
+
+def test_zeros_of_both_signs_are_told_apart_wherever_they_were_before() -> None:
+    chain = Chain((("div", False),), "<")
+    written = [found.written for z in (0.0, -0.0) if (found := chain.solved([z, 0.0]))]
+    assert written == [
+        '[[["div", false]], "<", [0.0], [0.0]]',
+        '[[["div", false]], "<", [-0.0], [0.0]]',
+    ]

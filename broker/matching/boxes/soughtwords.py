@@ -40,10 +40,7 @@ class SoughtWords:
 
     def found(self, text: str) -> list[str]:
         """Return the words that a text has."""
-        texts = map(str, values_of_optional(text)) if self._is_of_several else (text,)
+        texts = [*map(str, values_of_optional(text))] if self._is_of_several else [text]
         if self._operator == "=":
             return sorted(self._counts.keys() & {spell_number(to_double(each)) for each in texts})
-        words: set[str] = set()
-        for each in texts:
-            self._index.find(each, words)
-        return sorted(words)
+        return sorted(self._index.found(texts))

@@ -63,10 +63,7 @@ class DocumentValues:
         for document, nodes in enumerate(self._nodes if len(index) else ()):
             fulfilled: set[Test] = set()
             for texts in nodes:
-                tests_found: set[Test] = set()
-                for text in texts:
-                    index.find(text, tests_found)
-                fulfilled |= tests_found ^ negated
+                fulfilled |= index.found(texts) ^ negated
             for test in fulfilled:
                 found.setdefault(test, []).append(document)
         return found

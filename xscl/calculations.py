@@ -1,0 +1,129 @@
+"""Comparisons of numbers of XPath 1.0 with data within that are not solved for their data.
+
+`price > vat mod $x` and `price != vat * $x` are no chain of steps (`xscl.solving`), and of what
+`and`, `or` and `not` combine each is one test of several.  So a node has all its numbers in one
+text, and who looks for a comparison has that as a text, with its data.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from xscl.arithmetic import CALCULATE, COMPARE
+from xscl.path import FunctionValue, Literal, Parameter, Value, XPathValue
+from xscl.xpath1numbers import as_number
+
+__all__ = [
+    "ALL_NUMBERS",
+    "CALCULATED",
+    "Calculation",
+    "Side",
+    "calculation",
+    "passes_calculated",
+    "read_calculation",
+]
+
+ALL_NUMBERS = "all numbers"
+"""The function whose value is one text: of each operand, all numbers that a node has."""
+
+CALCULATED = "calculated"
+"""The operator of a text of numbers that passes a comparison."""
+
+Side = int | float | Parameter | tuple[Any, ...]
+"""An operand by its place, a number, a parameter, or a function with its sides."""
+
+
+class Calculation(NamedTuple):
+    """Two sides and how they are compared; `int` are places of operands."""
+
+    left: Side
+    operator: str
+    right: Side
+
+    def parameters(self) -> Iterator[Parameter]:
+        """Yield its parameters."""
+        for side in (self.left, self.right):
+            yield from _parameters(side)
+
+    def text(self, values: Mapping[str, Any]) -> str:
+        """Return it with the values of parameters, each as the number that XPath 1.0 reads."""
+        return json.dumps([_given(self.left, values), self.operator, _given(self.right, values)])
+
+
+def read_calculation(text: str) -> Calculation:
+    """Return a comparison that was written as a text."""
+    left, operator, right = _read(text)
+    return Calculation(_of_tuples(left), operator, _of_tuples(right))
+
+
+def _of_tuples(side: Any) -> Side:
+    return tuple(map(_of_tuples, side)) if isinstance(side, list) else side
+
+
+def calculation(left: Value, operator: str, right: Value) -> tuple[FunctionValue, Calculation]:
+    """Return a comparison of two sides, and the operand that has the numbers of a node for it."""
+    operands: list[Value] = []
+
+    def side(value: Value) -> Side:
+        match value:
+            case FunctionValue(function, arguments):
+                return (function, *map(side, arguments))
+            case Literal(number):
+                return as_number(number)
+            case Parameter():
+                return value
+        assert isinstance(value, XPathValue)
+        if value not in operands:
+            operands.append(value)
+        return operands.index(value)
+
+    compared = Calculation(side(left), operator, side(right))
+    return FunctionValue(ALL_NUMBERS, tuple(operands)), compared
+
+
+def _parameters(side: Side) -> Iterator[Parameter]:
+    if isinstance(side, Parameter):
+        yield side
+    elif isinstance(side, tuple):
+        for each in side[1:]:
+            yield from _parameters(each)
+
+
+def _given(side: Side, values: Mapping[str, Any]) -> Any:
+    match side:
+        case Parameter(name):
+            given = values[name]
+            return as_number(given if isinstance(given, str) else float(given))
+        case (function, *sides):
+            return [function, *(_given(each, values) for each in sides)]
+    return side
+
+
+def passes_calculated(text: str, wanted: str) -> bool:
+    """Return whether numbers of a node, as a text has them, pass a comparison.
+
+    XPath 1.0 compares each node of a path with a number.
+    """
+    numbers, (left, operator, right) = _read(text), _read(wanted)
+    compare = COMPARE[operator]
+    ones, others = _side(left, numbers), _side(right, numbers)
+    return any(compare(one, other) for one in ones for other in others)
+
+
+@lru_cache(maxsize=4_096)
+def _read(text: str) -> Any:
+    return json.loads(text)
+
+
+def _side(side: Any, numbers: Sequence[Sequence[float]]) -> Sequence[float]:
+    if isinstance(side, int):
+        return numbers[side]
+    if isinstance(side, float):
+        return (side,)
+    function, *sides = side
+    own = [next(iter(_side(each, numbers)), math.nan) for each in sides]
+    return (-own[0] if len(own) == 1 else CALCULATE[function](*own),)
