@@ -312,8 +312,8 @@ class _Builder:
                 given.append(held)
             elif binding := self._binding_branches(predicate):
                 branches.extend(binding)
-            elif isinstance(predicate, Exists) and any(condition_parameters(predicate)):
-                branches.append(_up_to_data(predicate.path))
+            elif (selecting := _selecting_by_data(predicate)) is not None:
+                branches.append(_up_to_data(selecting))
             else:
                 uncounted.append(strip_variables(predicate))
         # Without positions the order of filters means nothing: one order, one definition.
@@ -377,6 +377,18 @@ class _Builder:
             if step.predicates and not self.wanted.isdisjoint(step.variables()):
                 return True
         return False
+
+
+def _selecting_by_data(condition: Condition) -> Path | None:
+    """Return a path with parameters within that selects a node if a condition holds."""
+    match condition:
+        case Exists(path) if any(condition_parameters(condition)):
+            return path
+        case Comparison(PathValue(path) as value) | StringTest(value=PathValue(path) as value) if (
+            any(condition_parameters(Exists(path)))
+        ):
+            return _push_condition(path, condition, value)
+    return None
 
 
 def _up_to_data(path: Path) -> Exists:
