@@ -148,7 +148,8 @@ EACH = (
     *("[substring-before(t, $x) = 'x']", "[not(concat(t, $x) = concat($x, t))]"),
     *("[(p > $x) != (count(t) > 1)]", "[(p = $x) = e]"),
     "[string(1 div ((count(t) - 1) * $x)) = 'Infinity']",
-    "[string(t = $x) = 'true' and p != 5]",
+    *("[string(t = $x) = 'true' and p != 5]", "[e[concat(t, $x) = 'ab']/p]"),
+    "[e/t[substring(., $x) = 'a']][e[p mod $x = 1]]",
 )
 """Decided for one by one: numbers for what may be a string, and texts that are made with data."""
 
