@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, field, replace
 
 from broker.matching.queries.handedon import HandedOn
 from broker.matching.queries.registration import Assignment, RegisteredQuery
@@ -13,7 +13,18 @@ from templates.clause import Alternative, Clause
 from xscl.query import INFINITE_US, Query, SelectKind
 from xscl.substitution import parameters_in
 
-__all__ = ["Member", "Name", "Shared", "SourceTopics", "fit", "name_of", "retention_of", "several"]
+__all__ = [
+    "Member",
+    "Name",
+    "Shared",
+    "SourceTopics",
+    "fit",
+    "name_of",
+    "retention_of",
+    "several",
+    "typed",
+    "with_numbers",
+]
 
 Name = str | int | bytes
 """What assignments of one query are told apart by."""
@@ -24,7 +35,7 @@ _NO_NAMES: frozenset[str] = frozenset()
 
 @dataclass(slots=True)
 class Shared:
-    """The alternatives of all assignments of one registration point, and the assignments' names."""
+    """The alternatives of all assignments of one point and kind, and the assignments' names."""
 
     alternatives: list[Alternative]
     names: set[Name] = field(default_factory=set)
@@ -46,7 +57,9 @@ class Member:
     assignments in which some of these are (`numeric`; None where that is of no use).
 
     Where documents compete, as under NEXT, it is compiled once for each registration point of
-    assignments (`shared`), or once for each assignment.  `uses`, those of roots (`several`), and
+    assignments, and for what is a number there (`shared`), or once for each assignment: of the
+    numbers that set some `apart`, or all.  `held` are the parameters that must be strings, or must
+    not.  `uses`, those of roots (`several`), and
     `compiled` are by the name of an assignment (`name_of`); what the inner operators of all
     assignments use is `handed_on`.
     `sources` are those compiled for assignments by the name of what they find (`found_by`), which
@@ -62,7 +75,9 @@ class Member:
     number: int
     prepared: list[Alternative] | None = None
     may_share: bool = False
-    shared: dict[int, Shared] = field(default_factory=dict)
+    shared: dict[tuple[int, frozenset[str]], Shared] = field(default_factory=dict)
+    apart: set[frozenset[str]] = field(default_factory=set)
+    held: frozenset[tuple[str, bool]] | None = None
     alternatives: list[Alternative] = field(default_factory=list)
     uses: dict[Name, Use | tuple[Use, ...]] = field(default_factory=dict)
     compiled: dict[Name, list[Alternative]] = field(default_factory=dict)
@@ -151,7 +166,7 @@ class Member:
             point = min(points)
             yield point, self.prepared
             yield from ((point, each) for each in filter(None, self.numeric.values()))
-        for point, shared in self.shared.items():
+        for (point, _), shared in self.shared.items():
             yield point, shared.alternatives
         for name, alternatives in self.compiled.items():
             points = (use.topic.registration_point for use in several(self.uses[name]))
@@ -181,6 +196,16 @@ class Member:
                     return None
                 numbers |= {name}
         return numbers
+
+    def shared_by(self, values: Assignment, point: int) -> tuple[int, frozenset[str]]:
+        """Return what tells those with whom an assignment may share what is decided.
+
+        It is the point from which on documents are seen, and what is a number where it may be a
+        string.
+        """
+        held = self.held or frozenset()
+        numbers = (name for name, is_text in held if is_text and not isinstance(values[name], str))
+        return point, frozenset(numbers)
 
     def points(self, values: Assignment) -> set[int]:
         """Return the registration point of an assignment; the empty set if it is not there."""
@@ -266,6 +291,14 @@ def typed(alternatives: Sequence[Alternative]) -> frozenset[tuple[str, bool]]:
         for test in clause.box
         for typed in test.typed()
     )
+
+
+def with_numbers(query: Query, numbers: Set[str]) -> Query:
+    """Return a query whose parameters are numbers where they might be strings."""
+    if not numbers:
+        return query
+    kinds = tuple([(n, "number" if n in numbers else kind) for n, kind in query.parameters])
+    return replace(query, parameters=kinds)
 
 
 def matching_parameters(query: Query) -> frozenset[str]:

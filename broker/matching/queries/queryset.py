@@ -26,6 +26,8 @@ from broker.matching.queries.member import (
     name_of,
     retention_of,
     several,
+    typed,
+    with_numbers,
 )
 from broker.matching.queries.members import Members
 from broker.matching.queries.registration import (
@@ -285,8 +287,7 @@ class QuerySet(Members):
         numbers = member.numbers_in(values)
         if numbers and numbers not in member.numeric:
             query = member.query
-            kinds = tuple([(n, "number" if n in numbers else k) for n, k in query.parameters])
-            given = replace(query, parameters=kinds)
+            given = with_numbers(query, numbers)
             alternatives = self._compiled(member, given, member.registration_point)
             if not (is_prepared(alternatives) and fit(alternatives, values)):
                 self._release(member, alternatives)
@@ -314,18 +315,33 @@ class QuerySet(Members):
         """
         if not member.may_share:
             return None
-        shared = member.shared.get(point)
-        if shared is None:
-            alternatives = self._compiled(member, member.query, point)
-            if not (is_prepared(alternatives) and fit(alternatives, values)):
-                member.may_share = is_prepared(alternatives)
-                self._release(member, alternatives)
-                return None
-            shared = member.shared[point] = Shared(alternatives)
-        elif not fit(shared.alternatives, values):
+        if member.held is None:
+            self._share(member, values, (point, frozenset()))
+        key = member.shared_by(values, point)
+        shared = member.shared.get(key) or self._share(member, values, key)
+        if shared is None or not fit(shared.alternatives, values):
             return None
         shared.names.add(name_of(values))
         return shared.alternatives
+
+    def _share(
+        self, member: Member, values: Assignment, key: tuple[int, frozenset[str]]
+    ) -> Shared | None:
+        """Compile a query for all assignments of one kind and point; None if they do not fit."""
+        point, numbers = key
+        if not member.may_share or numbers in member.apart:
+            return None
+        alternatives = self._compiled(member, with_numbers(member.query, numbers), point)
+        if not numbers:
+            member.held = typed(alternatives)
+            member.may_share = is_prepared(alternatives)
+        if is_prepared(alternatives) and fit(alternatives, values):
+            shared = member.shared[key] = Shared(alternatives)
+            return shared
+        if numbers:
+            member.apart.add(numbers)
+        self._release(member, alternatives)
+        return None
 
     def _unassign(self, member: Member, name: Name) -> None:
         self._undo(member, several(member.uses.pop(name)), member.compiled.pop(name, []))
@@ -336,7 +352,8 @@ class QuerySet(Members):
             return
         given = uses[0].topic
         member.ask_no_more(given)
-        shared = None if compiled else member.shared.get(given.registration_point)
+        key = member.shared_by(given.parameters, given.registration_point)
+        shared = None if compiled else member.shared.get(key)
         prepared = member.prepared_for(given.parameters) or []
         alternatives = compiled or (shared.alternatives if shared else prepared)
         for alternative in alternatives:
@@ -351,7 +368,7 @@ class QuerySet(Members):
         elif shared is not None:
             shared.names.remove(name_of(given.parameters))
             if not shared.names:
-                del member.shared[given.registration_point]
+                del member.shared[key]
                 self._release(member, shared.alternatives)
 
     def _leave(self) -> None:
