@@ -150,7 +150,8 @@ class PlainNodes:
         disjuncts = self.all_of(
             self.binding.predicate(operator.disjuncts), left.conditions, right.conditions, (own,)
         )
-        disjuncts = tuple(map(tested_joins, disjuncts))
+        if self.query.parameters:
+            disjuncts = tuple(map(tested_joins, disjuncts))
         window = operator.window
         if window == Window(INFINITE_US) and around.within is not None:
             window = around.within

@@ -125,8 +125,9 @@ def given_position(step: Step) -> Comparison | None:
     what it has left.
     """
     first, *others = step.predicates
-    siblings = _siblings(step)
-    if siblings is None or not _is_given(first) or any(map(counts_positions, others)):
+    if not _is_given(first) or any(map(counts_positions, others)):  # as mostly
+        return None
+    if (siblings := _siblings(step)) is None:
         return None
     assert isinstance(first, Position)
     number = XPathValue(Path(()), f"count(preceding-sibling::{siblings}) + 1")
