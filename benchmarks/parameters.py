@@ -174,6 +174,14 @@ WORKLOADS = {
         INNER % "b/price > a/price * $x", lambda i: {"x": i + 3}
     ),
     "b/author != $x, inner": Workload(INNER % "b/author != $x", _name),
+    "time(b) > time(a) + $w, inner": Workload(
+        INNER % "time(b) > time(a) + $w", lambda i: {"w": f"{i + 2} s"}
+    ),
+    "exists(b/title[. = $x])": Workload(PAIR % (" AND exists(b/title[. = $x])", "1 h"), _name),
+    "b/title[$x] = 'a'": Workload(PAIR % (" AND b/title[$x] = 'a'", "1 h"), lambda i: {"x": i + 2}),
+    "concat(b/title, $x) = 'a'": Workload(  # asked of each tuple and row
+        PAIR % (" AND concat(b/title, $x) = 'a'", "1 h"), _name, most=1_000
+    ),
     "contains(b/title, $x), inner": Workload(INNER % "contains(b/title, $x)", _name),
     "[author = $x], first of three": Workload(three("[author = $x]"), _name),
     "[author = $x], middle of three": Workload(three(middle="[author = $x]"), _name),
