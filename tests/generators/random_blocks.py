@@ -77,8 +77,8 @@ CONDITIONS: Sequence[tuple[str, Sequence[str]]] = (
     ("string({}) = 'x'", ("x", "y")),
     ("starts-with(concat({}, c), 'x')", ("xy", "yx")),
     ("{} = 'x' and p > 1 or c = 'y'", ("x", "y")),
-    ("not({} = 'x' and c) or {} > 2", ("x", "3")),
-    ("not(.//c = 'x') and {} or {} > p * 2", ("1", "x", "4")),
+    ("not({0} = 'x' and c) or {0} > 2", ("x", "3")),
+    ("not(.//c = 'x') and {0} or {0} > p * 2", ("1", "x", "4")),
 )
 """Conditions of a path, each with values for which it holds and others for which it does not."""
 
