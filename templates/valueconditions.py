@@ -9,6 +9,7 @@ from functools import partial, reduce
 from templates.comparisons import both
 from xscl.comparison import XPATH_FRAME, XPATH_NUMBER
 from xscl.constants import tested_parameter
+from xscl.disjunctions import Disjunction
 from xscl.hoisting import hoist
 from xscl.path import (
     And,
@@ -57,7 +58,9 @@ def asked_of_values(condition: Condition, texts: Set[str]) -> Ask | None:
     if not any(condition_parameters(condition)) or _binds(condition):
         return None
     condition = strip_variables(condition)
-    if tested_parameter(condition, texts) is not None:
+    given = tested_parameter(condition, texts)
+    # Where each would be asked, it is better asked of tuples that pass all else.
+    if given is not None and not (isinstance(given[1], Disjunction) and not given[1].is_found):
         return None
     match condition:
         case Opaque(calculated=(left, operator, right)) if not (

@@ -14,15 +14,26 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from xscl.arithmetic import CALCULATE, COMPARE
-from xscl.path import FunctionValue, Literal, Parameter, Value, XPathValue
+from xscl.path import (
+    FunctionValue,
+    Literal,
+    Parameter,
+    PathValue,
+    Value,
+    XPathFrame,
+    XPathValue,
+)
+from xscl.xpath1calls import call_xpath, given_value
 from xscl.xpath1numbers import as_number
 
 __all__ = [
     "ALL_NUMBERS",
     "CALCULATED",
     "Calculation",
+    "Framed",
     "Side",
     "calculation",
+    "framed_by",
     "passes_calculated",
     "read_calculation",
 ]
@@ -54,8 +65,44 @@ class Calculation(NamedTuple):
         return json.dumps([_given(self.left, values), self.operator, _given(self.right, values)])
 
 
+class Framed(NamedTuple):
+    """What XPath 1.0 asks of parameters and of operands: of their places, nodes or not."""
+
+    expression: str
+    arguments: tuple[Parameter | tuple[int, bool], ...]
+
+    def parameters(self) -> Iterator[Parameter]:
+        """Yield its parameters."""
+        return (each for each in self.arguments if isinstance(each, Parameter))
+
+    def text(self, values: Mapping[str, Any]) -> str:
+        """Return it with the values of parameters."""
+        given = (
+            given_value(values[e.name]) if isinstance(e, Parameter) else e for e in self.arguments
+        )
+        return json.dumps([self.expression, [*given]])
+
+
+def framed_by(frame: XPathFrame) -> tuple[FunctionValue, Framed]:
+    """Return a frame around values, and the operand that has those of a node for it."""
+    operands = tuple(dict.fromkeys(e for e in frame.arguments if not isinstance(e, Parameter)))
+    arguments = tuple(
+        each if isinstance(each, Parameter) else (operands.index(each), isinstance(each, PathValue))
+        for each in frame.arguments
+    )
+    return FunctionValue(ALL_NUMBERS, operands), Framed(frame.expression, arguments)
+
+
+def _passes_framed(values: Sequence[Sequence[Any]], expression: str, arguments: list[Any]) -> bool:
+    own = [
+        (values[each[0]] if each[1] else values[each[0]][0]) if isinstance(each, list) else each
+        for each in arguments
+    ]
+    return call_xpath(f"number(boolean({expression}))", own) == 1.0
+
+
 def read_calculation(text: str) -> Calculation:
-    """Return a comparison that was written as a text."""
+    """Return a comparison without parameters that was written as a text."""
     left, operator, right = _read(text)
     return Calculation(_of_tuples(left), operator, _of_tuples(right))
 
@@ -108,7 +155,10 @@ def passes_calculated(text: str, wanted: str) -> bool:
 
     XPath 1.0 compares each node of a path with a number.
     """
-    numbers, (left, operator, right) = _read(text), _read(wanted)
+    numbers, compared = _read(text), _read(wanted)
+    if len(compared) == 2:
+        return _passes_framed(numbers, *compared)
+    left, operator, right = compared
     compare = COMPARE[operator]
     ones, others = _side(left, numbers), _side(right, numbers)
     return any(compare(one, other) for one in ones for other in others)

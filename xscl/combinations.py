@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from itertools import product
 
-from xscl.calculations import CALCULATED, Calculation, calculation
+from xscl.calculations import CALCULATED, Calculation, Framed, calculation, framed_by
 from xscl.disjunctions import OTHER_NUMBER, DataForm, Disjunction, OperandTest, Together
 from xscl.functions import spell
 from xscl.path import (
@@ -54,7 +54,9 @@ ALTERNATIVES_MAX = 32
 Chained = tuple[Prefilter, Parameter | float]
 """A comparison to be solved for its datum, and that."""
 
-_Asked = tuple[Value, str, str | float | Parameter | XPathFrame | Calculation, DataForm]
+_Data = str | float | Parameter | XPathFrame | Calculation | Framed
+
+_Asked = tuple[Value, str, _Data, DataForm]
 """An operand, and what is asked of it."""
 
 _Together = tuple[tuple[_Asked, bool], ...]
@@ -194,6 +196,9 @@ def _asked(condition: Condition, texts: Collection[str]) -> _Asked | None:
         case Opaque(is_positional=False, calculated=(left, operator, right)):
             of_node, compared = calculation(left, operator, right)
             return of_node, CALCULATED, compared, form
+        case Opaque(is_positional=False, frame=XPathFrame() as frame, parameters=(_, *_)):
+            of_values, asked = framed_by(frame)
+            return of_values, CALCULATED, asked, form
     return None if any(condition_parameters(condition)) else _truth(condition)
 
 

@@ -143,7 +143,7 @@ def _given(predicate: Condition, texts: Collection[str]) -> Given | None:
             if chained is not None and isinstance(chained[1], Parameter):
                 return chained[0], chained[1]
             return combined(predicate, texts)
-        case Or() | Not():
+        case Or() | Not() | Opaque(frame=XPathFrame()):
             return combined(predicate, texts)
     return None
 

@@ -15,7 +15,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from xscl.arithmetic import COMPARE
-from xscl.calculations import CALCULATED, Calculation, passes_calculated
+from xscl.calculations import CALCULATED, Calculation, Framed, passes_calculated
 from xscl.functions import holds, spell, to_double
 from xscl.path import Parameter, XPathFrame
 from xscl.texttests import IN_NO_TEXT, TEXT_TESTS
@@ -72,7 +72,7 @@ class OperandTest(NamedTuple):
 
     place: int
     operator: str
-    data: str | float | Parameter | XPathFrame | Calculation
+    data: str | float | Parameter | XPathFrame | Calculation | Framed
     form: DataForm = DataForm.PLAIN
 
     @property
@@ -84,14 +84,14 @@ class OperandTest(NamedTuple):
     @property
     def is_constant(self) -> bool:
         """Whether its data are written out."""
-        if isinstance(self.data, Calculation):
+        if isinstance(self.data, (Calculation, Framed)):
             return not any(self.data.parameters())
         return isinstance(self.data, (str, float))
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Its parameters, but for those that a text is made of."""
-        if isinstance(self.data, Calculation):
+        if isinstance(self.data, (Calculation, Framed)):
             return tuple(self.data.parameters())
         return (self.data,) if isinstance(self.data, Parameter) else ()
 
@@ -99,7 +99,7 @@ class OperandTest(NamedTuple):
         """Return the test with the value that its parameter has, as JSON."""
         place, operator, data, form = self
         given: Any = data
-        if isinstance(data, Calculation):
+        if isinstance(data, (Calculation, Framed)):
             given = data.text(values)
         elif isinstance(data, Parameter):
             given = values[data.name]
@@ -138,6 +138,11 @@ class Disjunction:
     def is_constant(self) -> bool:
         """Whether all data are written out."""
         return all(test.is_constant for each in self.tests for test in _each(each))
+
+    @property
+    def is_found(self) -> bool:
+        """Whether an index finds who looks for it; else each is asked."""
+        return not any(_each(each)[0].operator == CALCULATED for each in self.tests)
 
     def parameters(self) -> Iterator[tuple[Parameter, OperandTest]]:
         """Yield the parameters, each with the test that it is in."""

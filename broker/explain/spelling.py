@@ -12,7 +12,7 @@ from broker.explain.quantities import (
     quantity_of_both,
     spell_duration,
 )
-from xscl.calculations import ALL_NUMBERS, Calculation, Side
+from xscl.calculations import ALL_NUMBERS, Calculation, Framed, Side
 from xscl.canonical import render_number, render_string
 from xscl.comparison import XPATH_FRAME, XPATH_NUMBER
 from xscl.disjunctions import OTHER_NUMBER
@@ -72,6 +72,7 @@ __all__ = [
     "spell_derivation",
     "spell_disjunct",
     "spell_filters",
+    "spell_frame",
     "spell_operand",
     "spell_operator",
     "spell_path",
@@ -385,6 +386,19 @@ def spell_calculation(asked: Calculation, operand: Value) -> str:
     assert isinstance(operand, FunctionValue)
     sides = (_spell_calculated(side, operand.arguments) for side in (asked.left, asked.right))
     return f" {asked.operator} ".join(sides)
+
+
+def spell_frame(asked: Framed, operand: Value) -> str:
+    """Return what XPath 1.0 asks of values and of what is given."""
+    assert isinstance(operand, FunctionValue)
+    text = asked.expression
+    for i, each in reversed([*enumerate(asked.arguments, 1)]):
+        if isinstance(each, Parameter):
+            own = f"${each.name}"
+        else:
+            own = _spell_number(operand.arguments[each[0]])
+        text = text.replace(f"$v{i}", own)
+    return text
 
 
 def _spell_calculated(side: Side, operands: Sequence[Value]) -> str:

@@ -23,6 +23,7 @@ from broker.explain.spelling import (
     spell_condition,
     spell_constant,
     spell_derivation,
+    spell_frame,
     spell_operand,
     spell_operator,
     spell_prefilter,
@@ -33,7 +34,7 @@ from templates.box import is_of_document
 from templates.clause import Alternative, Clause
 from templates.ordered import blocks_of, operators_of
 from xpath_eval.catalog import PatternCatalog
-from xscl.calculations import CALCULATED, Calculation, read_calculation
+from xscl.calculations import CALCULATED, Calculation, Framed, read_calculation
 from xscl.disjunctions import Disjunction, OperandTest, Together, read_disjunction
 from xscl.durations import render_duration
 from xscl.path import Parameter, Value, XPathFrame
@@ -334,10 +335,12 @@ def _spell_part(part: OperandTest | Together, operands: Sequence[Value]) -> str:
 
 def _spell_operand_test(test: OperandTest, operands: Sequence[Value]) -> str:
     if test.operator == CALCULATED:
+        if isinstance(test.data, Framed):
+            return spell_frame(test.data, operands[max(test.place, 0)])
         own = test.data if isinstance(test.data, Calculation) else read_calculation(str(test.data))
         return spell_calculation(own, operands[max(test.place, 0)])
     of_operand = f"{spell_value(operands[test.place])} " if test.place >= 0 else ""
-    assert not isinstance(test.data, Calculation), "it is of numbers"
+    assert not isinstance(test.data, (Calculation, Framed)), "it is of numbers"
     given = test.data if isinstance(test.data, float) else _constant(test.data)
     return f"{of_operand}{spell_operator(test.operator)} {spell_constant(given)}"
 
