@@ -246,7 +246,7 @@ def _substring(value: Atom, start: Atom, length: Atom = math.inf) -> tuple[Atom,
 
 
 def _round(number: float) -> float:
-    return math.floor(number + 0.5) if math.isfinite(number) else number
+    return float(math.floor(number + 0.5)) if math.isfinite(number) else number
 
 
 def _substring_before(value: Atom, mark: Atom) -> tuple[Atom, ...]:

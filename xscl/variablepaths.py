@@ -110,8 +110,9 @@ class VariablePathBuilder:
             asked = strip_variables(Exists(Path(tuple(steps))))
             assert isinstance(asked, Exists)
             return PathFrom(base, asked.path)
-        label = self._label(render_expression(syntax))
-        name = self._name(label)
+        text = render_expression(syntax)
+        label = self._label(text)
+        name = self._name(text, label)
         steps[-1] = steps[-1].named(name)
         self.names.blocks[name] = blocks
         self.fresh.append((base, name, label, blocks, Path(tuple(steps))))
@@ -138,10 +139,14 @@ class VariablePathBuilder:
             return None
         return steps
 
-    def _name(self, label: str) -> str:
-        """Return a name that no constant is in: statements that differ in these have the same."""
-        name = label if "/" in label else f"{label}/."  # no author's variable has a slash
-        return self._label(_CONSTANT.sub("?", name)) if "[" in label else name
+    def _name(self, text: str, label: str) -> str:
+        """Return a name that no constant is in: statements that differ in these have the same.
+
+        It has a number of its own, which labels do not count.
+        """
+        if "[" in text:
+            return self._label(f"{_CONSTANT.sub('?', text)}/.")
+        return label if "/" in label else f"{label}/."  # no author's variable has a slash
 
     def _label(self, text: str) -> str:
         count = self.labels[text] = self.labels.get(text, 0) + 1

@@ -144,6 +144,14 @@ def test_each_occurrence_is_a_fresh_variable_of_its_own() -> None:
     assert len({v.name for v in found.variables}) == 6
 
 
+@pytest.mark.parametrize("asked", ["d", "d = 'a'", "d = $w"])
+def test_occurrences_with_conditions_are_counted_as_others_are(asked: str) -> None:
+    path = f"x/e[{asked}]/c"
+    found = query(f"S//a->x JOIN {{{path} = y/c AND {path} != y/d AND y/c = {path}, 1 h}} T->y")
+    labels = [v.label for v in found.variables if v.block == 0]
+    assert labels == ["x", path, f"{path}#2", f"{path}#3"]
+
+
 def test_an_occurrence_that_the_disjunctive_form_repeats_stays_one() -> None:
     found = query("S//a->x JOIN {x/c = y/c AND (x/d = y/d OR x/e = y/e), 1 h} T//b->y")
     assert [v.label for v in found.variables if v.label.startswith("x/c")] == ["x/c"]
