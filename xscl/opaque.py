@@ -153,7 +153,8 @@ def _rewrite(expression: Expression, names: Namespaces, used: dict[str, str]) ->
 
     match expression:
         case StringLiteral(value=value):
-            return _string(expression) if "'" in value and '"' in value else expression
+            known = replace(expression, value=in_xml(value))
+            return _string(known) if "'" in value and '"' in value else known
         case FunctionCall(arguments=arguments):
             return replace(expression, arguments=[inner(a) for a in arguments])
         case Junction(terms=terms):

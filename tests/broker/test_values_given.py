@@ -246,14 +246,18 @@ def test_who_is_given_words_is_paused_for_pairs_as_who_has_them_written(
         ("[t = concat($x, 'b')]", 0),
         ("[concat(t, $x) != 'ab']", 1),
         ("[string(t) = $x]", 0),
+        ("[t[2][concat(., $x) = 'a']]", 0),
+        ("[not(concat(t, $x) = 'a')]", 1),
     ],
 )
 def test_what_xml_has_no_way_to_write_is_in_no_text(asked: str, count: int) -> None:
     documents = stream(["<t>a</t>"])
-    (query,) = parse(f"S//i{asked}->a", id="q")
-    engine = Engine([RegisteredQuery(query, 0, ({"x": "\x01"},))], lateness_us=0)
-    step = engine.process(engine.evaluate(documents), lambda _: {1: documents[0].xml})
-    assert len(step.matches) == count
+    written = asked.replace("$x", "'\x01'")
+    for condition, assignments in ((asked, ({"x": "\x01"},)), (written, ())):
+        (query,) = parse(f"S//i{condition}->a", id="q")
+        engine = Engine([RegisteredQuery(query, 0, assignments)], lateness_us=0)
+        step = engine.process(engine.evaluate(documents), lambda _: {1: documents[0].xml})
+        assert len(step.matches) == count
 
 
 BRACES = "S//i->a FOLLOWED BY {{a/l = b/l AND {}, 1 h}} S//i->b"
