@@ -17,7 +17,7 @@ from support.runners import lines, run_engine, run_oracle
 
 from broker.matching.boxes.solutions import are_moderate, solve
 from templates.box import ArithmeticStep
-from xscl.evaluation import _ARITHMETIC
+from xscl.arithmetic import CALCULATE
 from xscl.path import Literal
 
 COMPARE = {
@@ -38,7 +38,7 @@ STEPS = st.tuples(st.sampled_from(["+", "-", "*", "div"]), st.booleans(), NUMBER
 def calculate(steps: Sequence[tuple[ArithmeticStep, float]], number: float) -> float:
     for step, operand in steps:
         pair = (operand, number) if step.is_turned else (number, operand)
-        number = _ARITHMETIC[step.operator](*pair)
+        number = CALCULATE[step.operator](*pair)
     return number
 
 

@@ -63,7 +63,7 @@ async def test_nothing_is_found_on_any_page(house: House, browser: Browser, sche
         await page.goto(url + path)
         if path.startswith("/register"):
             said = page.locator("#trial-said")
-            await expect(said).to_contain_text("Matched", timeout=30_000)
+            await expect(said).to_contain_text("Matched")
         await page.evaluate(
             "document.querySelectorAll('details').forEach((each) => each.open = true)"
         )

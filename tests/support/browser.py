@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 if TYPE_CHECKING:
     from support.api_house import House
 
 __all__ = ["entered", "launched", "log_in", "open_page"]
+
+expect.set_options(timeout=30_000)  # a busy machine takes its time
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
