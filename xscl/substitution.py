@@ -11,7 +11,7 @@ from xscl.path import Literal, Opaque, Parameter, Position, Span, XPathFrame
 from xscl.query import Absence, Delay, From, Limit, Operator, Query, Repetition, Rows, Window
 from xscl.xpath1calls import given_text
 
-__all__ = ["parameters_in", "substitute"]
+__all__ = ["parameters_in", "substitute", "with_values"]
 
 T = TypeVar("T")
 
@@ -51,6 +51,11 @@ def parameters_in(value: object) -> Iterator[str]:
             yield from parameters_in(getattr(value, field.name))
 
 
+def with_values(value: T, values: Mapping[str, str | float | int]) -> T:
+    """Return a part of a query with the canonical values of all parameters in it."""
+    return _put(value, values, True)
+
+
 def _put(value: T, values: Mapping[str, Any], into_opaque: bool) -> T:
     result: Any = value
     if isinstance(value, Span):
@@ -66,7 +71,8 @@ def _put(value: T, values: Mapping[str, Any], into_opaque: bool) -> T:
     elif isinstance(value, XPathFrame):
         result = Literal(given_text(value, values))
     elif isinstance(value, tuple):
-        result = tuple(_put(each, values, into_opaque) for each in value)
+        parts: Any = [_put(each, values, into_opaque) for each in value]
+        result = value._make(parts) if hasattr(value, "_make") else tuple(parts)
     elif is_dataclass(value) and not isinstance(value, type):
         changes = {f.name: _put(getattr(value, f.name), values, into_opaque) for f in fields(value)}
         if isinstance(value, (Operator, Absence)) and isinstance(value.window, Parameter):

@@ -45,7 +45,7 @@ from broker.explain.model import (
     Survey,
 )
 from broker.explain.spelling import ParameterText
-from broker.explain.survey import survey_with_plan
+from broker.explain.survey import stand_ins, survey_with_plan
 from broker.matching.costs.budget import DEFAULT_BUDGET, Budget
 from broker.matching.lateness import Lateness
 from broker.matching.queries.registration import RegisteredQuery, SetChange
@@ -54,9 +54,11 @@ from broker.whynot.attempts import Attempts
 from broker.whynot.cells import without_tables
 from templates.ordered import choices
 from templates.plain import plain_statements
+from xpath_eval.catalog import EvaluationPlan
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Operator, Query
 from xscl.sequence import documents_of
+from xscl.substitution import with_values
 
 __all__ = ["estimate"]
 
@@ -80,12 +82,19 @@ def estimate(
     # What tables say is of all statements together: at most it lets every match pass.
     open_queries = [without_tables(query) for query in queries]
     found, plan = survey_with_plan(open_queries, lateness_us=lateness_us)
-    sample = take_sample(plan, documents)
+    sample = take_sample(_evaluated(plan, open_queries), documents)
     streams = {document.stream for document in documents}
     return [
         _with_tables(query, _Estimator(found, sample, streams, budget, own, view).estimate())
         for query, own, view in zip(queries, open_queries, found.queries, strict=True)
     ]
+
+
+def _evaluated(plan: EvaluationPlan, queries: Sequence[Query]) -> EvaluationPlan:
+    """Return a plan in whose conditions of XPath 1.0 something stands for each parameter."""
+    values = {name: each for query in queries for name, each in stand_ins(query).items()}
+    definitions = with_values(plan.definitions, values) if values else plan.definitions
+    return replace(plan, definitions=definitions, definitions_digest=None)
 
 
 def _with_tables(query: Query, found: QueryEstimate) -> QueryEstimate:

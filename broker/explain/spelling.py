@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Protocol
@@ -16,6 +17,7 @@ from xscl.calculations import ALL_NUMBERS, Calculation, Framed, Side
 from xscl.canonical import render_number, render_string
 from xscl.comparison import XPATH_FRAME, XPATH_NUMBER
 from xscl.disjunctions import OTHER_NUMBER
+from xscl.functions import spell
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.path import (
     ANY,
@@ -238,7 +240,9 @@ def spell_constant(value: str | float) -> str:
         return str(value)
     if isinstance(value, ParameterNumber):
         return f"${value.name}"
-    return render_string(value) if isinstance(value, str) else render_number(value)
+    if isinstance(value, str) or not math.isfinite(value):
+        return render_string(spell(value))
+    return render_number(value)
 
 
 def _spell_literal(constant: Literal | Parameter) -> str:

@@ -48,7 +48,7 @@ from xpath_eval.catalog import EvaluationPlan, PatternCatalog
 from xscl.query import Query, SelectAll, SelectNodes
 from xscl.substitution import substitute
 
-__all__ = ["LATENESS_US", "survey", "survey_with_plan"]
+__all__ = ["LATENESS_US", "stand_ins", "survey", "survey_with_plan"]
 
 LATENESS_US = 86_400_000_000
 """The allowed lateness where none is named (semantics, section 1.1)."""
@@ -70,7 +70,7 @@ def survey_with_plan(
     return builder.finish([(query, compiled[id(query)]) for query in queries]), plan
 
 
-def _stand_ins(query: Query) -> dict[str, str | float | int]:
+def stand_ins(query: Query) -> dict[str, str | float | int]:
     """Return a value for each parameter that keeps the form of the query."""
     values: dict[str, str | float | int] = {}
     for i, (name, kind) in enumerate(query.parameters):
@@ -108,7 +108,7 @@ class _Surveyor:
         """
         plain = query
         if query.parameters and not self._is_prepared(query):
-            plain = substitute(query, _stand_ins(query), into_opaque=False)
+            plain = substitute(query, stand_ins(query), into_opaque=False)
         alternatives = compile_query(plain, 0, self.catalog, self.streams, self.lateness_us)
         # Each variant of a query with LOSS has decisions of its own.
         every = (d for each in alternatives for d in decisions_of([each]).values())

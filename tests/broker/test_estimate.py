@@ -59,6 +59,14 @@ def counted(documents: Sequence[Document], timing: Timing) -> int:
     return sample.pairs(equal_values(own, own), timing).total()
 
 
+@pytest.mark.parametrize(
+    "asked", ["exists(b[string(k) = $x])", "b[2][k * 2 > $n]/k = a/k", "b[3][k > m * $n]/k = a/k"]
+)
+def test_conditions_of_xpath_with_parameters_are_estimated_before_a_decision(asked: str) -> None:
+    text = f"S//item->a NEXT {{a/k = b/k AND {asked}, 9 h}} S//item->b"
+    assert of(text, items(["1", "2"] * 20)).operators
+
+
 def test_matches_of_a_block_with_conditions_are_counted_by_these() -> None:
     documents = items([str(n % 4) for n in range(40)])
     known = [found.matches_per_day for found in (of("S//item->a WHERE a/k > 2", documents),)]

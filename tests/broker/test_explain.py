@@ -332,3 +332,9 @@ def test_notes_say_which_expressions_of_select_are_xpath_2() -> None:
     text = "SELECT <o a='{x/@id}'>{x/t}{count(x/t)}{dur()}</o> FROM S//i->x"
     (query,) = survey(xscl.parse(text, id="q")).queries
     assert ["count(x/t)" in note.text for note in query.notes if note.code == "xpath-2"] == [True]
+
+
+@pytest.mark.parametrize("number", ["'INF'", "'NaN'"])
+def test_what_is_compared_with_no_finite_number_is_explained(number: str) -> None:
+    found = survey(xscl.parse(f"S//i[w = 'a' or p > {number}]->a", id="q"))
+    assert f"p > {number}" in render_query(found, found.queries[0], ["patterns"])
