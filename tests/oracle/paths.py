@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from itertools import product
 
 from oracle.tree import Node
@@ -208,6 +209,9 @@ def _place(node: Node, variables: dict[str, object]) -> str:
     return f"${element}/text()[{texts.index(node) + 1}]"
 
 
+_IN_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
 def _with_variables(text: str, parameters: Parameters) -> tuple[str, dict[str, object]]:
     """Return a condition with XPath variables for its parameters, whose names may have primes."""
     variables: dict[str, object] = {}
@@ -215,8 +219,12 @@ def _with_variables(text: str, parameters: Parameters) -> tuple[str, dict[str, o
     def variable(found: re.Match[str]) -> str:
         if found[1] is None:
             return found[0]
+        value = parameters[found[1]]
+        if not isinstance(value, str):
+            # XPath 1.0 reads the digits, as of a number that is written.
+            return f"({Decimal(repr(float(value))):f})"
         name = f"parameter{len(variables)}"
-        variables[name] = parameters[found[1]]
+        variables[name] = _IN_NO_XML.sub("\U0010fffd", value)
         return f"${name}"
 
     pattern = r"'[^']*'|\"[^\"]*\"|\$([^\W\d][\w.\u00b7-]*'*)"
