@@ -67,6 +67,14 @@ def _name(i: int) -> dict[str, Any]:
     return {"x": f"nobody {i}"}
 
 
+def _neither(i: int) -> dict[str, Any]:
+    return {"x": f"nobody {i}", "y": f"nothing {i}"}
+
+
+def _high(i: int) -> dict[str, Any]:
+    return {"x": i + 1e6}
+
+
 def _low(i: int) -> dict[str, Any]:
     return {"x": i / 1e7}
 
@@ -140,7 +148,7 @@ WORKLOADS = {
     ),
     "[author = $x or title = $y]": Workload(
         f"S//i[author = $x or title = $y]->a FOLLOWED BY {LINKED} S//i->b",
-        lambda i: {"x": f"nobody {i}", "y": f"nothing {i}"},
+        _neither,
     ),
     "[price < $x or price > $y]": Workload(
         f"S//i[price < $x or price > $y]->a FOLLOWED BY {LINKED} S//i->b",
@@ -148,27 +156,27 @@ WORKLOADS = {
     ),
     "[price > string-length(title) * $x]": Workload(
         f"S//i[price > string-length(title) * $x]->a FOLLOWED BY {LINKED} S//i->b",
-        lambda i: {"x": i + 1e6},
+        _high,
     ),
     "[author = $x and price < 5 or title = $y]": Workload(
         f"S//i[author = $x and price < 5 or title = $y]->a FOLLOWED BY {LINKED} S//i->b",
-        lambda i: {"x": f"nobody {i}", "y": f"nothing {i}"},
+        _neither,
     ),
     "[not(author = $x and price)], with a word": Workload(
         f"S//i[not(author = $x and price)][title = $y]->a FOLLOWED BY {LINKED} S//i->b",
-        lambda i: {"x": f"nobody {i}", "y": f"nothing {i}"},
+        _neither,
     ),
     "[price > string-length(title) * $x], before NEXT": Workload(
         f"S//i[price > string-length(title) * $x]->a NEXT {LINKED} S//i->b",
-        lambda i: {"x": i + 1e6},
+        _high,
     ),
     "[author = $x and price < 5 or title = $y], before NEXT": Workload(
         f"S//i[author = $x and price < 5 or title = $y]->a NEXT {LINKED} S//i->b",
-        lambda i: {"x": f"nobody {i}", "y": f"nothing {i}"},
+        _neither,
     ),
     "[author = $x or title = $y], first of three": Workload(
         three("[author = $x or title = $y]"),
-        lambda i: {"x": f"nobody {i}", "y": f"nothing {i}"},
+        _neither,
     ),
     "b/price > a/price * $x, inner": Workload(
         INNER % "b/price > a/price * $x", lambda i: {"x": i + 3}

@@ -15,9 +15,9 @@ from xscl.comparison import (
     operands_below,
 )
 from xscl.path import Literal
+from xscl.syntax import ARITHMETIC
 
 __all__ = [
-    "ARITHMETIC",
     "ChainOperand",
     "TextOf",
     "constants_in",
@@ -26,9 +26,6 @@ __all__ = [
     "is_of_first",
     "may_be_text",
 ]
-
-ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
-"""The functions of two numbers."""
 
 
 @dataclass(frozen=True, slots=True)

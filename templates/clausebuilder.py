@@ -9,7 +9,7 @@ from templates.box import DURATION, Data, Instant, Place, Test, place_at
 from templates.clause import Clause
 from templates.clausesides import Side, template_of_sides
 from templates.comparisons import compared
-from templates.computed import ARITHMETIC, NO_NUMBERS, Numbered, number_tests, numbered, reads_only
+from templates.computed import NO_NUMBERS, Numbered, number_tests, numbered, reads_only
 from templates.datatests import data_test, duration_test, word_test
 from templates.derived import as_derived
 from templates.heldonce import held_once
@@ -32,6 +32,7 @@ from xscl.query import (
     operand_terms,
     term,
 )
+from xscl.syntax import ARITHMETIC
 
 __all__ = ["ClauseBuilder"]
 

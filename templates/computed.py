@@ -40,11 +40,9 @@ from xscl.query import (
     term,
 )
 from xscl.solving import LARGEST_SOLVED, STEPS_MAX
-from xscl.syntax import TURNED
+from xscl.syntax import ARITHMETIC, TURNED
 
-__all__ = ["ARITHMETIC", "NO_NUMBERS", "Numbered", "number_tests", "numbered", "reads_only"]
-
-ARITHMETIC = ("+", "-", "*", "div", "mod")
+__all__ = ["NO_NUMBERS", "Numbered", "number_tests", "numbered", "reads_only"]
 
 PlaceOf = Callable[[str], Place | Instant]
 """Says where a term is."""

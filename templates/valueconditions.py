@@ -31,6 +31,7 @@ from xscl.path import (
     XPathValue,
     binding_paths,
     condition_parameters,
+    value_parameters,
 )
 from xscl.prefilters import Values, ValuesKind
 from xscl.query import (
@@ -42,7 +43,7 @@ from xscl.query import (
     ValuesFrom,
 )
 from xscl.rewriting import strip_variables
-from xscl.xpath1numbers import as_number
+from xscl.xpath1numbers import as_number, number_of_truth
 
 __all__ = ["Ask", "asked_of_node", "asked_of_values"]
 
@@ -97,10 +98,8 @@ def _is_asked_of_values(condition: Condition) -> bool:
             return _is_asked_of_values(inner)
         case Position():
             return False
-        case Comparison():
-            return not any(condition_parameters(replace(condition, right=Literal(""))))
-        case StringTest():
-            return not any(condition_parameters(replace(condition, argument=Literal(""))))
+        case Comparison(left=value) | StringTest(value=value):
+            return not any(value_parameters(value))
         case Opaque(is_positional=True):
             return False
         case Opaque(compared=compared, calculated=calculated, frame=frame) if (
@@ -145,7 +144,7 @@ def _asked(condition: Condition, variable: str) -> Disjunct:
             framed = Call(XPATH_FRAME, (Literal(expression), *own))
             return _compared("=", framed, Literal(1.0))
         case Opaque(expression, namespaces):
-            truth = XPathValue(Path(()), f"number(boolean({expression}))", namespaces)
+            truth = XPathValue(Path(()), number_of_truth(expression), namespaces)
             return _compared("=", _all(truth, variable), Literal(1.0))
     raise AssertionError(condition)
 

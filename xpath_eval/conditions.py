@@ -222,7 +222,7 @@ class Conditions:
             case FunctionValue(solving.BESIDE, (*operands, other)):
                 firsts = (next(iter(self.values(each, node)), math.nan) for each in operands)
                 return [*firsts, *self.values(other, node)]
-            case FunctionValue(calculations.ALL_NUMBERS, operands):
+            case FunctionValue(calculations.ALL_VALUES, operands):
                 return (json.dumps([[*self.values(each, node)] for each in operands]),)
             case FunctionValue(function, arguments):
                 return functions.apply(function, [self._values(a, node) for a in arguments])

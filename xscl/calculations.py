@@ -1,7 +1,7 @@
-"""Comparisons of numbers of XPath 1.0 with data within that are not solved for their data.
+"""Comparisons of numbers, and frames, of XPath 1.0 that are not solved for the data within.
 
 `price > vat mod $x` and `price != vat * $x` are no chain of steps (`xscl.solving`), and of what
-`and`, `or` and `not` combine each is one test of several.  So a node has all its numbers in one
+`and`, `or` and `not` combine each is one test of several.  So a node has all its values in one
 text, and who looks for a comparison has that as a text, with its data.
 """
 
@@ -24,10 +24,10 @@ from xscl.path import (
     XPathValue,
 )
 from xscl.xpath1calls import call_xpath, given_value
-from xscl.xpath1numbers import as_number
+from xscl.xpath1numbers import as_number, number_of_truth
 
 __all__ = [
-    "ALL_NUMBERS",
+    "ALL_VALUES",
     "CALCULATED",
     "Calculation",
     "Framed",
@@ -38,11 +38,11 @@ __all__ = [
     "read_calculation",
 ]
 
-ALL_NUMBERS = "all numbers"
-"""The function whose value is one text: of each operand, all numbers that a node has."""
+ALL_VALUES = "all values"
+"""The function whose value is one text: of each operand, all numbers, or texts, of a node."""
 
 CALCULATED = "calculated"
-"""The operator of a text of numbers that passes a comparison."""
+"""The operator of a text of values that passes a comparison, or a frame."""
 
 Side = int | float | Parameter | tuple[Any, ...]
 """An operand by its place, a number, a parameter, or a function with its sides."""
@@ -90,7 +90,7 @@ def framed_by(frame: XPathFrame) -> tuple[FunctionValue, Framed]:
         each if isinstance(each, Parameter) else (operands.index(each), isinstance(each, PathValue))
         for each in frame.arguments
     )
-    return FunctionValue(ALL_NUMBERS, operands), Framed(frame.expression, arguments)
+    return FunctionValue(ALL_VALUES, operands), Framed(frame.expression, arguments)
 
 
 def _passes_framed(values: Sequence[Sequence[Any]], expression: str, arguments: list[Any]) -> bool:
@@ -98,7 +98,7 @@ def _passes_framed(values: Sequence[Sequence[Any]], expression: str, arguments: 
         (values[each[0]] if each[1] else values[each[0]][0]) if isinstance(each, list) else each
         for each in arguments
     ]
-    return call_xpath(f"number(boolean({expression}))", own) == 1.0
+    return call_xpath(number_of_truth(expression), own) == 1.0
 
 
 def read_calculation(text: str) -> Calculation:
@@ -129,7 +129,7 @@ def calculation(left: Value, operator: str, right: Value) -> tuple[FunctionValue
         return operands.index(value)
 
     compared = Calculation(side(left), operator, side(right))
-    return FunctionValue(ALL_NUMBERS, tuple(operands)), compared
+    return FunctionValue(ALL_VALUES, tuple(operands)), compared
 
 
 def _parameters(side: Side) -> Iterator[Parameter]:

@@ -7,7 +7,7 @@ front that says whose it is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from itertools import product
 
 from xscl.calculations import CALCULATED, Calculation, Framed, calculation, framed_by
@@ -31,12 +31,14 @@ from xscl.path import (
     XPathFrame,
     XPathValue,
     condition_parameters,
+    value_parameters,
 )
 from xscl.pattern import INEQUALITIES
 from xscl.prefilters import CHAINED, OPERANDS_MAX, Prefilter
 from xscl.solving import BESIDE, LARGEST_SOLVED, STEPS_MAX, Chain
 from xscl.syntax import TURNED
 from xscl.texttests import EITHER, text_test
+from xscl.xpath1numbers import number_of_truth
 
 __all__ = [
     "Chained",
@@ -44,7 +46,6 @@ __all__ = [
     "combined",
     "compared_as",
     "compares_data",
-    "has_parameters",
     "is_number",
 ]
 
@@ -151,11 +152,6 @@ def _all_of(parts: Sequence[list[_Together]]) -> list[_Together] | None:
     return made
 
 
-def has_parameters(value: Value) -> bool:
-    """Return whether a value has parameters within."""
-    return any(condition_parameters(Comparison(value, "=", Literal(""))))
-
-
 def compared_as(
     operand: XPathValue, operator: str, given: Parameter | XPathFrame, texts: Collection[str]
 ) -> XPathValue:
@@ -173,7 +169,7 @@ def _asked(condition: Condition, texts: Collection[str]) -> _Asked | None:
     """Return the operand of a condition, and what is asked of it; None if it is no test."""
     form = DataForm.PLAIN
     match condition:
-        case Comparison(left=value) | StringTest(value=value) if has_parameters(value):
+        case Comparison(left=value) | StringTest(value=value) if any(value_parameters(value)):
             return None
         case Comparison(XPathValue() as operand, operator, (Parameter() | XPathFrame()) as data):
             operand = compared_as(operand, operator, data, texts)
@@ -209,7 +205,7 @@ def _truth(condition: Condition) -> _Asked | None:
             length = FunctionValue("string-length", (PathValue(path),))
             return length, ">=", 0.0, DataForm.PLAIN
         case Opaque(expression, namespaces, is_positional=False):
-            truth = XPathValue(Path(()), f"number(boolean({expression}))", namespaces)
+            truth = XPathValue(Path(()), number_of_truth(expression), namespaces)
             return truth, "equals", "1", DataForm.PLAIN
     return None
 
@@ -225,12 +221,12 @@ def chain_of(
 
 
 def _chained(side: Value, operator: str, other: Value) -> Chained | None:
-    parameters = [*_parameters(side), *_parameters(other)]
+    parameters = [*value_parameters(side), *value_parameters(other)]
     if len(parameters) > 1 or operator == "!=" or not isinstance(other, (XPathValue, Literal)):
         return None
 
     def has_data(value: Value) -> bool:
-        return any(_parameters(value)) if parameters else not isinstance(value, XPathValue)
+        return any(value_parameters(value)) if parameters else not isinstance(value, XPathValue)
 
     steps: list[tuple[str, bool]] = []
     operands: list[Value] = []
@@ -262,12 +258,3 @@ def _chained(side: Value, operator: str, other: Value) -> Chained | None:
     chain = Chain(tuple(reversed(steps)), operator)
     beside = FunctionValue(BESIDE, (*reversed(operands), other))
     return Prefilter((beside,), CHAINED, chain=chain), data
-
-
-def _parameters(value: Value) -> Iterator[Parameter]:
-    match value:
-        case Parameter():
-            yield value
-        case FunctionValue(arguments=arguments):
-            for each in arguments:
-                yield from _parameters(each)

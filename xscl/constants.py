@@ -10,7 +10,6 @@ from xscl.combinations import (
     combined,
     compared_as,
     compares_data,
-    has_parameters,
     is_number,
 )
 from xscl.disjunctions import Disjunction, OperandTest
@@ -31,6 +30,7 @@ from xscl.path import (
     XPathValue,
     condition_parameters,
     conjuncts,
+    value_parameters,
 )
 from xscl.prefilters import Admitted, Prefilter
 from xscl.texttests import IN_NO_TEXT, TEXT_TESTS, text_test
@@ -114,7 +114,7 @@ def _given(predicate: Condition, texts: Collection[str]) -> Given | None:
         return None
     asked = predicate.condition if isinstance(predicate, Not) else predicate
     match asked:
-        case Comparison(left=value) | StringTest(value=value) if has_parameters(value):
+        case Comparison(left=value) | StringTest(value=value) if any(value_parameters(value)):
             return None
     match predicate:
         case Comparison(XPathValue() as operand, operator, (Parameter() | XPathFrame()) as given):

@@ -202,7 +202,7 @@ def _is_passed(test: OperandTest, texts: Mapping[int, Sequence[str]]) -> bool:
                 return data in values
             case "!=":
                 return any(value != data for value in values)
-            case "calculated":
+            case _ if operator == CALCULATED:
                 return any(passes_calculated(value, data) for value in values)
         function, _, flags = operator.partition("/")
         return any(holds(function, value, data, flags) for value in values)

@@ -45,6 +45,7 @@ from xscl.path import Literal, Parameter, XPathValue
 from xscl.runvalues import RunAtHand, RunElement, RunReading, UnboundError, aggregate, read_run
 from xscl.signatures import MEASURES
 from xscl.xpath1calls import XPathArgument, call_xpath, given_value
+from xscl.xpath1numbers import number_of_truth
 
 __all__ = [
     "Condition",
@@ -178,8 +179,8 @@ def compile_test(test: Call) -> Condition:
     return _left_out(passes, *test.arguments)
 
 
-def _framed(expression: str | float, operands: Sequence[Operand]) -> _Reader:
-    truth = f"number(boolean({expression}))"
+def _framed(expression: str, operands: Sequence[Operand]) -> _Reader:
+    truth = number_of_truth(expression)
     arguments = list(map(_xpath_argument, operands))
     return lambda reading: (call_xpath(truth, [each(reading) for each in arguments]),)
 
@@ -236,7 +237,7 @@ def compile_operand(operand: Operand) -> _Reader:
         case Call(function, (Parameter(name),)) if function == XPATH_NUMBER:
             read = DataForm.XPATH_NUMBER.read
             return lambda reading: (read(reading.parameters[name], "<"),)
-        case Call(function, (Literal(expression), *operands)) if function == XPATH_FRAME:
+        case Call(function, (Literal(str() as expression), *operands)) if function == XPATH_FRAME:
             return _framed(expression, operands)
         case Row():
             return _rows(operand)

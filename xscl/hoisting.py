@@ -124,8 +124,10 @@ def given_position(step: Step) -> Comparison | None:
     It is the number of the step's node.  None where another position is counted behind it, among
     what it has left.
     """
+    if not (step.predicates and _is_given(step.predicates[0])):  # as mostly
+        return None
     first, *others = step.predicates
-    if not _is_given(first) or any(map(counts_positions, others)):  # as mostly
+    if any(map(counts_positions, others)):
         return None
     if (siblings := _siblings(step)) is None:
         return None

@@ -43,6 +43,7 @@ __all__ = [
     "conjuncts",
     "counts_positions",
     "node_test",
+    "value_parameters",
     "value_paths",
 ]
 
@@ -349,13 +350,13 @@ def condition_parameters(condition: Condition) -> Iterator[Parameter]:
     """Yield the parameters of a condition, in the order of the text."""
     match condition:
         case Exists(path):
-            yield from _value_parameters(PathValue(path))
+            yield from value_parameters(PathValue(path))
         case Comparison(left=left, right=right):
-            yield from _value_parameters(left)
-            yield from _value_parameters(right)
+            yield from value_parameters(left)
+            yield from value_parameters(right)
         case StringTest(value=value, argument=argument):
-            yield from _value_parameters(value)
-            yield from _value_parameters(argument)
+            yield from value_parameters(value)
+            yield from value_parameters(argument)
         case Position(number=Parameter() as number):
             yield number
         case And(conditions) | Or(conditions):
@@ -367,7 +368,8 @@ def condition_parameters(condition: Condition) -> Iterator[Parameter]:
             yield from parameters
 
 
-def _value_parameters(value: Value) -> Iterator[Parameter]:
+def value_parameters(value: Value) -> Iterator[Parameter]:
+    """Yield the parameters of a value, those within its paths too."""
     match value:
         case Parameter():
             yield value
@@ -376,4 +378,4 @@ def _value_parameters(value: Value) -> Iterator[Parameter]:
                 yield from condition_parameters(predicate)
         case FunctionValue(arguments=arguments) | XPathFrame(arguments=arguments):
             for each in arguments:
-                yield from _value_parameters(each)
+                yield from value_parameters(each)

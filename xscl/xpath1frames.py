@@ -41,7 +41,7 @@ from xscl.syntax import (
 )
 from xscl.xpath1 import is_numeric
 from xscl.xpath1calls import given_text
-from xscl.xpath1numbers import TEXT_OF_NODE
+from xscl.xpath1numbers import TEXT_OF_NODE, number_of_truth
 
 __all__ = ["PathOf", "TextOf", "framed", "held_against_data"]
 
@@ -218,7 +218,7 @@ class _Frame:
             return self._variable(expression, XPathValue(Path(()), text, namespaces))
         if found is _Type.TEXT or (found, wanted) == (_Type.NODES, _Type.TEXT):
             return self._variable(expression, _text(expression, self._text_of))
-        truth = XPathValue(Path(()), f"number(boolean({text}))", namespaces)
+        truth = XPathValue(Path(()), number_of_truth(text), namespaces)
         one = NumberLiteral(1.0, expression.span)
         return Binary("=", self._variable(expression, truth), one, expression.span)
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from xscl.canonical import render_number
 
-__all__ = ["NUMBER_OF_TEXT", "TEXT_OF_NODE", "as_number", "number_of_text"]
+__all__ = ["NUMBER_OF_TEXT", "TEXT_OF_NODE", "as_number", "number_of_text", "number_of_truth"]
 
 
 _EXACT_BELOW = 1e15
@@ -31,6 +31,12 @@ NUMBER_OF_TEXT = "number(.)"
 
 TEXT_OF_NODE = "string(.)"
 """The expression that is the text of a node."""
+
+
+def number_of_truth(expression: str) -> str:
+    """Return the expression that is 1 where another one holds, and 0 where it does not."""
+    return f"number(boolean({expression}))"
+
 
 _DIGITS = 15
 """Of so many digits a number is exact."""

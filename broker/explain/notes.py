@@ -64,7 +64,7 @@ def _notes(
     names = {name for name, _ in query.parameters}
     for block in query.blocks:
         for step in _steps(block.path):
-            is_number = bool(step.predicates) and given_position(step) is not None
+            is_number = given_position(step) is not None
             for predicate in step.predicates[is_number:]:
                 if query.is_plain and asked_of_values(predicate, names):
                     yield SharingNote(

@@ -13,7 +13,7 @@ from broker.explain.quantities import (
     quantity_of_both,
     spell_duration,
 )
-from xscl.calculations import ALL_NUMBERS, Calculation, Framed, Side
+from xscl.calculations import ALL_VALUES, Calculation, Framed, Side
 from xscl.canonical import render_number, render_string
 from xscl.comparison import XPATH_FRAME, XPATH_NUMBER
 from xscl.disjunctions import OTHER_NUMBER
@@ -61,6 +61,7 @@ from xscl.query import (
 )
 from xscl.query import Call as DerivedCall
 from xscl.solving import Chain
+from xscl.syntax import ARITHMETIC
 from xscl.texttests import TEXT_TESTS
 from xscl.xpath1numbers import NUMBER_OF_TEXT, TEXT_OF_NODE
 
@@ -87,7 +88,6 @@ __all__ = [
 
 _ROW_VALUE = re.compile(rf"\${re.escape(ROW_VALUE)}(\d+)")
 
-_ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
 _PREFIXES = {uri: prefix for prefix, uri in KNOWN_PREFIXES.items()}
 
 
@@ -208,7 +208,7 @@ def spell_value(value: Value) -> str:
     match value:
         case PathValue(path):
             return spell_path(path)
-        case FunctionValue(function, arguments) if function == ALL_NUMBERS:
+        case FunctionValue(function, arguments) if function == ALL_VALUES:
             return f"numbers({', '.join(map(_spell_number, arguments))})"
         case FunctionValue(function, arguments):
             return f"{function}({', '.join(map(spell_value, arguments))})"
@@ -266,7 +266,7 @@ def spell_operand(operand: Operand | Derived, labels: dict[str, str] | None = No
             return f"{(labels or {}).get(variable, variable)}/{spell_path(path)}".replace(
                 "/.//", "//"
             )
-        case DerivedCall(function, arguments) if function in _ARITHMETIC:
+        case DerivedCall(function, arguments) if function in ARITHMETIC:
             sides = _spell_sides(function, arguments, labels)
             return f" {function} ".join(sides) if len(sides) > 1 else f"{function}{sides[0]}"
         case DerivedCall(
@@ -314,7 +314,7 @@ def _spell_sides(
 def _spell_side(operand: Operand, labels: dict[str, str] | None) -> str:
     text = spell_operand(operand, labels)
     is_composed = isinstance(operand, Conditional) or (
-        isinstance(operand, DerivedCall) and operand.function in _ARITHMETIC
+        isinstance(operand, DerivedCall) and operand.function in ARITHMETIC
     )
     return f"({text})" if is_composed else text
 

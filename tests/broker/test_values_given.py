@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
+from functools import partial
 
 import pytest
+from support import given_items
 from support.assigned import Stay, given_by_engine, given_by_oracle
 from support.budget_runs import stream
 from support.budgets import UNLIMITED
@@ -145,24 +146,7 @@ EACH = ("[not(p * 2 <= $x)]",)
 """Decided for one by one: strings for what must be a number."""
 
 
-def case_of(text: str, values: tuple[object, ...], seed: int) -> str:
-    """Return a case with an assignment for each value, over items with several texts and prices."""
-    chance = random.Random(seed)
-
-    def some(name: str, texts: tuple[str, ...]) -> str:
-        chosen = chance.choices(texts, k=chance.choice((0, 1, 1, 2)))
-        return "".join(f"<{name}>{each}</{name}>" for each in chosen)
-
-    lines = ["lateness 5 s", "query q", f"    {text}"]
-    spelled = (f'"{each}"' if isinstance(each, str) else f"{each!r}" for each in values)
-    lines += [f'parameters q {{"x": {each}}}' for each in spelled]
-    for number in range(1, 9):
-        own = some("p", ("5", "5.0", "7", "x", "", "NaN")) + some("t", ("a", "A", "a b", "xA", ""))
-        own += some("e", ("<t>a</t>", "<t>A</t><p>5</p>", "<p>7</p>", "<t>a</t><t>a b</t><p>4</p>"))
-        lines.append(
-            f"document {number} S 00:00:1{number}  <i>{own}<l>{chance.randrange(2)}</l></i>"
-        )
-    return "\n".join([*lines, "----", ""])
+case_of = partial(given_items.case_of, documents=8, prices=("5", "5.0", "7", "x", "", "NaN"))
 
 
 @pytest.mark.parametrize("asked", ASKED)
