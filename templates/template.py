@@ -8,9 +8,9 @@ and equivalent queries have equal rows.
 
 The canonical form is found by colour refinement with individualisation: nodes get colours from
 what surrounds them until nothing changes; where equal colours remain, each of the equal nodes
-is tried first and the smallest result wins.  The work is bounded by `TRIED_NODES_MAX`; beyond it
-the first of equal nodes is taken, in the order of their variables, which can at worst give one
-template two forms: less sharing, never another result.  What was found for a form is kept: queries
+is tried first and the smallest result wins.  The work is bounded by `REFINED_NODES_MAX`; beyond it
+equal nodes stand in the order of their variables, which can at worst give one template two forms:
+less sharing, never another result.  What was found for a form is kept: queries
 that differ in variables only are not searched again.
 """
 
@@ -28,9 +28,9 @@ from templates.joingraph import LEFT, GraphNode, JoinGraph, NodeRef, ResidualEdg
 
 __all__ = ["Template", "TemplateRow", "reduced_template", "template_of"]
 
-TRIED_NODES_MAX = 20_000
-"""Nodes in all trials of one form together: six interchangeable value joins make 720 trials of 14
-nodes.  It is some half a second of work."""
+REFINED_NODES_MAX = 50_000
+"""Nodes that are given a colour in one search, all trials together: six interchangeable value joins
+make 720 trials, in which 34,622 are.  It is some half a second of work."""
 
 _FORMS_KEPT = 1_000
 
@@ -206,11 +206,50 @@ def _canonical_form(
     return _CanonicalForm(best, orders, places)
 
 
+class _Surroundings:
+    """What a node is refined by: the node above it, those below, and those it is joined with."""
+
+    __slots__ = ("above", "below", "joined", "residuals")
+
+    def __init__(self) -> None:
+        self.above: NodeRef | None = None
+        self.below: list[NodeRef] = []
+        self.joined: list[NodeRef] = []
+        self.residuals: list[tuple[str, NodeRef]] = []
+
+    def signature(self, node: NodeRef, colours: Mapping[NodeRef, int]) -> tuple[Any, ...]:
+        """Return the colours of the node and of its surroundings, in an order of their own."""
+        return (
+            colours[node],
+            -1 if self.above is None else colours[self.above],
+            tuple(sorted([colours[n] for n in self.below])),
+            tuple(sorted([colours[n] for n in self.joined])),
+            tuple(sorted([(operator, colours[n]) for operator, n in self.residuals])),
+        )
+
+
+def _surroundings(graph: JoinGraph, nodes: Sequence[NodeRef]) -> dict[NodeRef, _Surroundings]:
+    around = {node: _Surroundings() for node in nodes}
+    for side, index in nodes:
+        parent = graph.sides[side][index].parent
+        if parent >= 0:
+            around[side, index].above = (side, parent)
+            around[side, parent].below.append((side, index))
+    for left, right in graph.value_joins:
+        around[0, left].joined.append((1, right))
+        around[1, right].joined.append((0, left))
+    for edge in graph.residuals:
+        around[edge.left].residuals.append((edge.operator, edge.right))
+        around[edge.right].residuals.append((edge.operator, edge.left))
+    return around
+
+
 class _Search:
     def __init__(self, graph: JoinGraph) -> None:
         self._graph = graph
         self._nodes = [(s, i) for s, side in enumerate(graph.sides) for i in range(len(side))]
-        self._trials = 0
+        self._around = _surroundings(graph, self._nodes)
+        self._refined = 0
 
     def results(self) -> Iterator[tuple[Template, TemplateRow, list[NodeRef]]]:
         for colours in self._discrete(self._refine(self._initial())):
@@ -218,8 +257,8 @@ class _Search:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether there are more trials than are made."""
-        return self._trials * len(self._nodes) > TRIED_NODES_MAX
+        """Whether there is more to refine than is refined."""
+        return self._refined > REFINED_NODES_MAX
 
     def _initial(self) -> dict[NodeRef, int]:
         """Colour nodes by side and depth, so that any order by colour puts parents first."""
@@ -231,45 +270,33 @@ class _Search:
 
     def _refine(self, colours: dict[NodeRef, int]) -> dict[NodeRef, int]:
         while True:
-            signatures = {n: (colours[n], *self._surroundings(n, colours)) for n in self._nodes}
+            signatures = {n: around.signature(n, colours) for n, around in self._around.items()}
             refined = _rank(signatures)
+            self._refined += len(self._nodes)
             if len(set(refined.values())) == len(set(colours.values())):
                 return refined
             colours = refined
-
-    def _surroundings(self, node: NodeRef, colours: dict[NodeRef, int]) -> tuple[Any, ...]:
-        side, index = node
-        nodes = self._graph.sides[side]
-        parent = nodes[index].parent
-        below = sorted(colours[side, i] for i, n in enumerate(nodes) if n.parent == index)
-        joins = sorted(
-            colours[1 - side, pair[1 - side]]
-            for pair in self._graph.value_joins
-            if pair[side] == index
-        )
-        residuals = sorted(
-            (edge.operator, colours[other])
-            for edge in self._graph.residuals
-            for end, other in ((edge.left, edge.right), (edge.right, edge.left))
-            if end == node
-        )
-        above = -1 if parent < 0 else colours[side, parent]
-        return (above, tuple(below), tuple(joins), tuple(residuals))
 
     def _discrete(self, colours: dict[NodeRef, int]) -> Iterator[dict[NodeRef, int]]:
         counts = Counter(colours.values())
         tied = min((c for c, n in counts.items() if n > 1), default=None)
         if tied is None:
-            self._trials += 1
             yield colours
             return
+        if self.is_bounded:
+            yield _rank({n: (c, self._variable(n), n) for n, c in colours.items()})
+            return
         cell = [n for n in self._nodes if colours[n] == tied]
-        cell.sort(key=lambda n: (self._graph.sides[n[0]][n[1]].variable, n))
+        cell.sort(key=lambda n: (self._variable(n), n))
         for chosen in cell:
             split = {n: 2 * c + (c == tied and n != chosen) for n, c in colours.items()}
             yield from self._discrete(self._refine(split))
             if self.is_bounded:
                 return
+
+    def _variable(self, node: NodeRef) -> int:
+        side, index = node
+        return self._graph.sides[side][index].variable
 
     def result(self, order: list[NodeRef]) -> tuple[Template, TemplateRow, list[NodeRef]]:
         """Return the template and the row that an order of the nodes gives, and the order."""

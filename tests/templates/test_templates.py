@@ -45,6 +45,17 @@ def test_the_graph_of_twelve_equal_joins_is_canonical_within_the_bound() -> None
     assert first[:2] == second[:2]
 
 
+def test_a_nest_of_conditions_that_are_all_alike_is_registered_in_a_moment() -> None:
+    # To set its 256 leaves apart one after another, each time from all nodes, would take minutes.
+    nest = (-1, *[(i - 1) // 2 for i in range(1, 511)])
+    leaves = tuple((i, i) for i in range(255, 511))
+    graph = JoinGraph((side(nest), side(nest, 1000)), leaves)
+    template, row, place = template_of(graph)
+    assert all(parent < node for node, parent in enumerate(template.parents))
+    variables = {place[s, i]: (1, 1000)[s] + i for s in (0, 1) for i in range(511)}
+    assert dict(enumerate(row.variables)) == variables
+
+
 @pytest.mark.parametrize("joins", [5, 8])
 def test_alike_nodes_stand_in_the_order_of_their_variables_within_the_bound_and_beyond(
     joins: int,
