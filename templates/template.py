@@ -198,7 +198,7 @@ def _canonical_form(
     sides = tuple(tuple(GraphNode(0, parent) for parent in side) for side in parents)
     search = _Search(JoinGraph(sides, value_joins, residuals))
     results = list(search.results())
-    if search.is_bounded:
+    if search.is_bounded():
         return None
     best = min((template for template, _, _ in results), key=repr)
     orders = tuple(order for template, _, order in results if template == best)
@@ -255,7 +255,6 @@ class _Search:
         for colours in self._discrete(self._refine(self._initial())):
             yield self.result(sorted(self._nodes, key=colours.__getitem__))
 
-    @property
     def is_bounded(self) -> bool:
         """Whether there is more to refine than is refined."""
         return self._refined > REFINED_NODES_MAX
@@ -283,7 +282,7 @@ class _Search:
         if tied is None:
             yield colours
             return
-        if self.is_bounded:
+        if self.is_bounded():
             yield _rank({n: (c, self._variable(n), n) for n, c in colours.items()})
             return
         cell = [n for n in self._nodes if colours[n] == tied]
@@ -291,7 +290,7 @@ class _Search:
         for chosen in cell:
             split = {n: 2 * c + (c == tied and n != chosen) for n, c in colours.items()}
             yield from self._discrete(self._refine(split))
-            if self.is_bounded:
+            if self.is_bounded():
                 return
 
     def _variable(self, node: NodeRef) -> int:
