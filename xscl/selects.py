@@ -23,7 +23,6 @@ from xscl.path import Span
 from xscl.query import ROW_VALUE, Constructor, Select, SelectAll, SelectNodes
 from xscl.report import Report
 from xscl.scopes import Names, Scope
-from xscl.signatures import arity
 from xscl.spelling import did_you_mean
 from xscl.statement import SelectSyntax
 from xscl.syntax import Expression, ParameterRef, PathExpression
@@ -223,7 +222,6 @@ class _Checker:
     ) -> list[str]:
         """Check an aggregate, and return the variables that it mentions."""
         errors = self.report.errors
-        self.check_arity(call, offset, whole)
         mentioned: list[str] = []
         for argument, start in call.arguments:
             found = self.translation(argument, offset + start, whole, scope, is_aggregated=True)
@@ -235,7 +233,7 @@ class _Checker:
     def of_row(self, text: str) -> str:
         """Return an expression, which is right, with variables for the values of a row."""
         keys = self.selectable.keys
-        if keys is None:
+        if keys is None or self.report.errors:
             return text
         rest, calls = take_aggregates(text)
         for call in reversed(calls):
@@ -243,17 +241,6 @@ class _Checker:
             end = call.offset + len(call.text)
             rest = rest[: call.offset] + variable + rest[end:]
         return with_keys(rest, keys, ROW_VALUE)
-
-    def check_arity(self, call: AggregateCall, offset: int, whole: Span | None) -> None:
-        """Report an aggregate with too few or too many arguments."""
-        least, most = arity(call.name)
-        if not least <= len(call.arguments) <= most:
-            start = offset + call.offset
-            self.report.error(
-                "XS302",
-                whole or Span(start, start + len(call.name)),
-                f"`{call.name}` takes {most} argument{'s' * (most > 1)}, not {len(call.arguments)}",
-            )
 
     def translation(
         self,

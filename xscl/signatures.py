@@ -20,7 +20,6 @@ __all__ = [
     "STRING_TESTS",
     "TERM_FUNCTIONS",
     "VALUE_FUNCTIONS",
-    "arity",
     "check_arity",
     "check_pattern",
     "check_sequence_arity",
@@ -195,11 +194,6 @@ def check_arity(call: FunctionCall, report: Report) -> None:
 def check_sequence_arity(call: FunctionCall, report: Report) -> None:
     """Report a call with too few or too many arguments, in an operator's predicate or a clause."""
     _check_count(call, _SEQUENCE_ARITIES.get(call.name) or _ARITIES[call.name], report)
-
-
-def arity(aggregate: str) -> tuple[int, int]:
-    """Return the least and the greatest argument count of an aggregate."""
-    return _SEQUENCE_ARITIES[aggregate]
 
 
 def _check_count(call: FunctionCall, allowed: tuple[int, int], report: Report) -> None:

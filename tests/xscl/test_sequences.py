@@ -506,6 +506,15 @@ def test_a_broken_rule_has_its_code(text: str, code: str) -> None:
     assert codes(text)[:1] == [code]
 
 
+def test_each_wrong_aggregate_is_told_once_where_it_stands() -> None:
+    select = '<r n="{count(a, a)}">{argmax(a)}, {max(a)}</r>'
+    _, found = xscl.check(f"SELECT {select} FROM {A} WINDOW 1 h GRACE 1 h")
+    assert [(each.code, each.span.start, each.hint) for each in found] == [
+        ("XS302", 14, "as in `count()`"),
+        ("XS302", 29, "as in `argmax(x, y)`"),
+    ]
+
+
 def many(count: int, text: str, separator: str) -> str:
     return separator.join(text.format(index) for index in range(count))
 
