@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from broker.explain.model import AbsenceView, DecisionView, RepeatedView
 from broker.explain.runways import chain_parts, how_found
-from broker.explain.spelling import spell_disjunct, spell_operand
+from broker.explain.spelling import spell_disjunct, spell_length, spell_operand
 from templates.chaindecision import ChainDecision
 from templates.clause import Alternative, Clause
 from templates.decision import Decision, DecisionKind
@@ -20,7 +20,6 @@ from templates.plain import plain_statements
 from templates.plainnodes import decided_nodes
 from templates.rundecision import RunDecision
 from xscl.counting import counted_form
-from xscl.durations import render_duration
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Disjunct, Query
 from xscl.sequence import (
@@ -340,11 +339,8 @@ def _around(root: Node, node: Node) -> list[From]:
 
 
 def _spell_window(window: Window | Parameter | None) -> str:
-    if isinstance(window, Parameter):
-        return f"${window.name}"
-    if window is None or window.length_us >= INFINITE_US:
-        return ""
-    return render_duration(window.length_us)
+    is_unbounded = isinstance(window, Window) and window.length_us >= INFINITE_US
+    return "" if window is None or is_unbounded else spell_length(window)
 
 
 def _is_looked_up(disjunct: Disjunct) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from broker.explain.spelling import spell_disjunct, spell_operand
+from broker.explain.spelling import spell_disjunct, spell_length, spell_operand
 from broker.explain.variants import asked_line
 from xscl.comparison import Operand
-from xscl.durations import render_duration
 from xscl.path import Parameter
-from xscl.query import Query, SelectKind, Window
+from xscl.query import Query, SelectKind
 
 __all__ = ["given_lines"]
 
@@ -27,7 +26,7 @@ def given_lines(query: Query) -> Iterator[str]:
         yield asked_line(query.confidence)
     if rows is not None:
         yield (
-            f"rows over the matches of the last {_length(rows.length)}{behind(rows.keys)}:"
+            f"rows over the matches of the last {spell_length(rows.length)}{behind(rows.keys)}:"
             " one for each time at which a match ends"
         )
         if rows.having is not None:
@@ -37,12 +36,6 @@ def given_lines(query: Query) -> Iterator[str]:
         yield "matches whose intervals do not meet, the first that is decided"
     if limit is not None:
         count = f"${limit.count.name}" if isinstance(limit.count, Parameter) else int(limit.count)
-        yield f"at most {count} within {_length(limit.length)}{behind(limit.keys)}"
+        yield f"at most {count} within {spell_length(limit.length)}{behind(limit.keys)}"
     if limit is not None or query.kind is SelectKind.DISJOINT:
         yield "what was given is remembered with its matches, also by a restart"
-
-
-def _length(length: Window | Parameter) -> str:
-    if isinstance(length, Parameter):
-        return f"${length.name}"
-    return render_duration(length.length_us)

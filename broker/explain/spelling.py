@@ -17,6 +17,7 @@ from xscl.calculations import ALL_VALUES, Calculation, Framed, Side
 from xscl.canonical import render_number, render_string
 from xscl.comparison import XPATH_FRAME, XPATH_NUMBER
 from xscl.disjunctions import OTHER_NUMBER
+from xscl.durations import render_duration
 from xscl.functions import spell
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.path import (
@@ -58,6 +59,7 @@ from xscl.query import (
     ValueJoin,
     ValuesFrom,
     VariableValue,
+    Window,
 )
 from xscl.query import Call as DerivedCall
 from xscl.solving import Chain
@@ -66,6 +68,7 @@ from xscl.texttests import TEXT_TESTS
 from xscl.xpath1numbers import NUMBER_OF_TEXT, TEXT_OF_NODE
 
 __all__ = [
+    "ParameterLength",
     "ParameterNumber",
     "ParameterText",
     "spell_calculation",
@@ -76,6 +79,7 @@ __all__ = [
     "spell_disjunct",
     "spell_filters",
     "spell_frame",
+    "spell_length",
     "spell_operand",
     "spell_operator",
     "spell_path",
@@ -103,6 +107,18 @@ class ParameterNumber(float):
         number = super().__new__(cls, value)
         number.name = name
         return number
+
+    name: str
+
+
+class ParameterLength(int):
+    """A length of time that stands in the place of a parameter, and is spelled as that."""
+
+    def __new__(cls, name: str) -> ParameterLength:
+        """Return no time, spelled `$name`."""
+        length = super().__new__(cls, 0)
+        length.name = name
+        return length
 
     name: str
 
@@ -234,11 +250,20 @@ def _spell_frame(expression: str, arguments: Sequence[str]) -> str:
     return _STRING_OR_ARGUMENT.sub(argument, expression)
 
 
+def spell_length(length: Window | Parameter) -> str:
+    """Return how long a window is; a parameter, and what stands for one, as that."""
+    if isinstance(length, Parameter):
+        return f"${length.name}"
+    if isinstance(length.length_us, ParameterLength):
+        return f"${length.length_us.name}"
+    return render_duration(length.length_us)
+
+
 def spell_constant(value: str | float) -> str:
     """Return a string or a number as it is written; what stands for a parameter, as that."""
     if isinstance(value, ParameterText):
         return str(value)
-    if isinstance(value, ParameterNumber):
+    if isinstance(value, ParameterNumber | ParameterLength):
         return f"${value.name}"
     if isinstance(value, str) or not math.isfinite(value):
         return render_string(spell(value))

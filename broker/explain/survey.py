@@ -29,7 +29,7 @@ from broker.explain.model import (
 )
 from broker.explain.names import name_variables
 from broker.explain.notes import note_on_apart, notes_on
-from broker.explain.spelling import ParameterNumber, ParameterText, spell_selected
+from broker.explain.spelling import ParameterLength, ParameterNumber, ParameterText, spell_selected
 from broker.explain.surveyed import SurveyedDecisions, SurveyedQuery, given_window_us
 from broker.explain.tablelines import table_lines
 from broker.explain.variants import factor_lines, unasked_lines, variant_title
@@ -75,7 +75,7 @@ def stand_ins(query: Query) -> dict[str, str | float | int]:
     values: dict[str, str | float | int] = {}
     for i, (name, kind) in enumerate(query.parameters):
         if kind == "duration":
-            values[name] = 0
+            values[name] = ParameterLength(name)
         elif kind == "number":
             values[name] = ParameterNumber(name, 1e9 + i)
         else:

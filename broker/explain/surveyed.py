@@ -24,6 +24,7 @@ from broker.explain.spelling import (
     spell_constant,
     spell_derivation,
     spell_frame,
+    spell_length,
     spell_operand,
     spell_operator,
     spell_prefilter,
@@ -36,7 +37,6 @@ from templates.ordered import blocks_of, operators_of
 from xpath_eval.catalog import PatternCatalog
 from xscl.calculations import CALCULATED, Calculation, Framed, read_calculation
 from xscl.disjunctions import Disjunction, OperandTest, Together, read_disjunction
-from xscl.durations import render_duration
 from xscl.path import Parameter, Value, XPathFrame
 from xscl.pattern import DataTest, PatternNode, TreePattern, Values
 from xscl.query import (
@@ -46,7 +46,6 @@ from xscl.query import (
     Query,
     Residual,
     ValueJoin,
-    Window,
     operand_terms,
     term,
 )
@@ -123,7 +122,7 @@ class SurveyedQuery:
         if operator is None:
             return ""
         index = self.operators.index(operator)
-        return _spell_window(list(self.query.operators())[index].window)
+        return spell_length(list(self.query.operators())[index].window)
 
     def _side(self, clause: Clause, index: int) -> SideView:
         source = clause.sources[index]
@@ -275,7 +274,7 @@ class SurveyedDecisions(SurveyedQuery):
             operator=index,
             kind=node.kind.value if node is not None else "block",
             window_us=given_window_us(clause),
-            window="" if window is None else _spell_window(window),
+            window="" if window is None else spell_length(window),
             sides=sides,
             comparisons=tuple(self._comparisons(clause, disjunct, sides)),
             class_number=self.use(clause, member),
@@ -299,12 +298,6 @@ class SurveyedDecisions(SurveyedQuery):
             pattern for pattern in self.of_block[block] if kept.issubset(self.catalog.add(pattern))
         ]
         return min(found, key=lambda pattern: len(pattern.nodes))
-
-
-def _spell_window(window: Window | Parameter) -> str:
-    if isinstance(window, Parameter):
-        return f"${window.name}"
-    return render_duration(window.length_us)
 
 
 def given_window_us(clause: Clause) -> int:

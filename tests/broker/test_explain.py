@@ -338,3 +338,14 @@ def test_notes_say_which_expressions_of_select_are_xpath_2() -> None:
 def test_what_is_compared_with_no_finite_number_is_explained(number: str) -> None:
     found = survey(xscl.parse(f"S//i[w = 'a' or p > {number}]->a", id="q"))
     assert f"p > {number}" in render_query(found, found.queries[0], ["patterns"])
+
+
+def test_lengths_that_are_given_are_shown_as_parameters_also_where_each_value_is_compiled() -> None:
+    braces = "{a/k = b/k AND time(b) > time(a) + $d, $w}"
+    text = f"S//i[count(k[. = $x]) = 1]->a FOLLOWED BY {braces} S//i->b LIMIT 1 PER $l"
+    found = survey(xscl.parse(text, id="q"))
+    shown = render_query(found, found.queries[0], [*SECTIONS])
+    assert "time(b) > time(a) + $d" in shown
+    assert "its own window: $w" in shown
+    assert "at most 1 within $l" in shown
+    assert "0 seconds" not in shown
