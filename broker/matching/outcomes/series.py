@@ -180,7 +180,7 @@ class Series:
     def forget(self, before_us: int) -> None:
         """Forget matches that end before a time, once they are most."""
         gone = self.first_from(before_us)
-        if 2 * gone >= len(self) > 0:
+        if 2 * gone >= len(self):
             del self._entries[:gone], self.ends[:gone]
             self._columns.clear()
             self._counts = None if self._counts is None else [0]
