@@ -138,6 +138,24 @@ def test_rows_over_runs_that_are_counted_are_not_set_aside() -> None:
     assert own < more
 
 
+def test_what_was_set_aside_has_a_row_with_runs_that_are_counted() -> None:
+    # A run with a key that is empty is a match as others are; the rest are only counted.
+    runs = "FROM S//i SAME (//k) MATCH STRICT WINDOW 20 s HAVING count() %s GRACE 2 s"
+    texts = [f"SELECT <n>{{count()}}</n> {runs % having}" for having in (">= 2", "< 2")]
+    queries = [xscl.parse(text, id=f"q{number}")[0] for number, text in enumerate(texts)]
+    both = [RegisteredQuery(query) for query in queries]
+    keys = ["<k/><k>x</k>", "<k>x</k>", "<k>x</k>", "", "<k/><k>y</k>", "<k>y</k>", "<k>y</k>"]
+    found = []
+    for number, own in enumerate(keys, 1):
+        times_us = [9 * SECOND_US * each for each in (number, number, number, number - 1)]
+        xml = f"<i>{own}</i>".encode()
+        found.append(Document(number, "S", str(number), *times_us, xml))
+    alone = sorted(line for each in both for line in lines([each], found, 40))
+    assert {line.partition('"query": "')[2][:2] for line in alone} == {"q0", "q1"}
+    for batch in (1, 3):
+        assert lines(both, found, batch) == alone
+
+
 def test_entries_come_back_in_their_order_and_what_is_old_is_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -84,6 +84,8 @@ class RowSource:
         Conditions read rows `beside` tables, where some are given.  Of what is `aside` matches are
         made where a key has enough of them.  `ends` are matches too.
         """
+        if aside is None and len(self._aside):
+            aside = AsideMatches()  # what was set aside before may be of a key of these
         if len(ends) == 1 and not matches and aside is None and beside is None:
             [piece] = ends
             if self._is_in_order(piece, asking):
