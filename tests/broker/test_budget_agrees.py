@@ -229,6 +229,29 @@ def test_a_query_that_explodes_is_paused_before_shards_list_its_pairs(
     assert listening.tuples == len(found.lines) == 55, "those of documents 1 to 11"
 
 
+def test_pairs_that_only_who_is_over_the_budget_has_are_not_listed_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = documents(1)[0]
+    stream = [
+        replace(one, docid=n, stream="S", key=str(n), start_us=n, end_us=n, xml=xml.encode())
+        for n in range(1, 101)
+        for xml in [f"<i><lang>en</lang><t>{1 + (n % 40 == 0)}</t></i>"]
+    ]
+    # One class, in which each has documents of its own.
+    texts = {
+        name: f"S//i[t > {least}]->a FOLLOWED BY {{a/lang = b/lang, 1 d}} S//i->b"
+        for name, least in (("bomb", 0), ("rare", 1))
+    }
+    listening = Listening(monkeypatch)
+    budget = replace(UNLIMITED, pairs_per_document=10)
+    found = Running(texts, budget, Way(shards=2)).feed(stream, 100)
+    assert {query: docid for query, (docid, _) in paused(found).items()} == {"bomb": 12}
+    assert len(found.of("bomb")) == 55
+    assert len(found.of("rare")) == 60 + 20
+    assert listening.tuples == len(found.lines)
+
+
 KINDS: dict[str, str | dict[str, str]] = {
     "block": "S//i[t->t][c->c] WHERE t > 3",
     "join": "S//i[t->t]->a JOIN {a/lang = b/lang, 8 m} R//i[c->c]->b",
