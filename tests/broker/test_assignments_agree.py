@@ -81,3 +81,14 @@ def test_those_that_come_together_with_one_string_differ_in_their_windows(cuts: 
     expected = given_by_oracle(case, stays)
     assert expected
     assert given_by_engine(case, stays, cuts, [], 1) == expected
+
+
+def test_all_of_one_string_go_while_one_of_another_asks_for_more() -> None:
+    case = parse_case(ALIKE_IN_STRINGS.replace('"v": "6 s", "w": "1 s"', '"v": "1 s", "w": "9 s"'))
+    points = [(0, 1), (0, 1), (0, 1), (1, 6), (0, 6), (0, 6)]
+    stays = [
+        Stay("q", values, *each) for values, each in zip(case.assignments["q"], points, strict=True)
+    ]
+    expected = given_by_oracle(case, stays)
+    assert expected
+    assert given_by_engine(case, stays, [1], [], 1) == expected

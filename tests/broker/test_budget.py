@@ -17,7 +17,8 @@ from support.examples import some
 from support.runners import SOME_ENGINES
 
 from broker.cli import main
-from broker.matching.costs.budget import Budget
+from broker.matching.costs.blocks import Account
+from broker.matching.costs.budget import Budget, Spent, Tally
 from joins.engines import EngineName
 
 BOMB = "S//i->a FOLLOWED BY {a/lang = b/lang, 1 d} S//i->b"
@@ -186,6 +187,17 @@ def test_pairs_of_inner_operators_have_budgets() -> None:
         budget = replace(UNLIMITED, pairs_per_document=most)
         found = [run(texts, budget, stream, batch).pauses for batch in (1, 3, 10, 40)]
         assert all([p.docid for p in each] == [p.docid for p in found[0]] for each in found)
+
+
+def test_what_stands_where_a_query_stops_is_counted_once() -> None:
+    budget = Budget(matches_per_1000_documents=10, output_bytes_per_1000_documents=100)
+    tally = Tally("q", 1, budget, ())
+    tally.find(Account(1, 1), tuples=6, nbytes=0, matches=6)
+    tally.find(Account(2, 2), tuples=3, nbytes=0, matches=3)
+    tally.pay(Account(2, 2), 101, 101)
+    assert tally.limit == 2
+    assert "have more than 100 bytes of output" in tally.reason(), "and nine matches are not many"
+    assert tally.spent_in(0) == [Spent("q", 1, 0, 0, 6, 0)]
 
 
 def test_what_is_absorbed_pauses_a_query_at_the_next_document() -> None:

@@ -435,7 +435,7 @@ def test_queries_with_words_of_their_own_have_one_class_for_each_operator() -> N
     assert len(classes.by_number) == 2
 
 
-@pytest.mark.parametrize("excluding", [4, 40])
+@pytest.mark.parametrize("excluding", [4, 40, 1 << 40])
 @pytest.mark.parametrize("telling", [(), (0,), (1,), (0, 2), (0, 1, 2)], ids=str)
 def test_sums_of_all_uses_are_those_of_each(telling: tuple[int, ...], excluding: int) -> None:
     chance = np.random.default_rng(len(telling))
