@@ -90,6 +90,7 @@ async def test_matches_and_near_misses_are_told_with_what_they_fail(tried: TestC
     }
     (histogram,) = last["histograms"]
     assert sum(histogram["counts"]) == 5
+    assert histogram["most"] == 3 * histogram["bound"], "as far as is looked"
 
 
 @pytest.mark.parametrize("written", [TEXT, WHERE])

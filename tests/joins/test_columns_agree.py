@@ -200,6 +200,14 @@ def test_texts_that_are_compared_are_those_that_the_oracle_compares(text: str) -
     assert found
 
 
+def test_a_choice_behind_a_number_is_calculated_as_the_oracle_does() -> None:
+    """A program has nothing on its stack where it chooses: this one is evaluated one by one."""
+    added = "{count() < 3 + (if (x = '2') then 1 else -1)}"
+    text = f"S//a[p->x]+ {added} FOLLOWED BY S//b WITHIN 9 s MATCH STRICT"
+    case = case_of_texts(text, random.Random(text))
+    assert lines(run_engine(case)) == lines(run_oracle(case)) != []
+
+
 def case_of_texts(text: str, chance: random.Random) -> Case:
     """Return a case of a statement over documents whose texts are few, and some of them empty."""
     documents = [

@@ -70,7 +70,11 @@ class StorePlace(NamedTuple):
 
     @classmethod
     def at(cls, address: str) -> StorePlace:
-        """Return the folder that an address leads to."""
+        """Return the folder that an address leads to.
+
+        >>> StorePlace.at("s3://bucket/state/?region=eu")
+        StorePlace(address='s3://bucket?region=eu', folder='state')
+        """
         rest, mark, options = address.partition("?")
         parent, _, name = rest.rstrip("/").rpartition("/")
         return cls(parent + mark + options, name)
