@@ -12,6 +12,8 @@ from oracle.lines import render
 from standardwebhooks import Webhook
 from support.subscribers import IMPATIENT, Broker, broker_in, found, receiving, until
 
+from broker.delivery.attempt import OutcomeKind
+from broker.delivery.webhook import judge
 from broker.delivery.worker import DeliveryEventKind as Event
 from broker.registry.file import RegistryError
 from broker.registry.subscription import PayloadFormat, SubscriptionState
@@ -85,6 +87,12 @@ async def test_a_disabled_subscription_gets_what_it_missed_when_it_is_resumed(
         broker.registry.subscriptions.set_state(subscription.id, SubscriptionState.ACTIVE)
         received = await receiver.wait_for(3)
         assert {each.data["documents"][0]["docid"] for each in received} == {1, 2}
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_an_endpoint_that_is_overloaded_is_not_blamed(status: int) -> None:
+    assert judge(status, None, "", 0).kind is OutcomeKind.THROTTLED
+    assert judge(500, None, "", 0).kind is OutcomeKind.FAILED
 
 
 async def test_retry_after_is_honoured(broker: Broker) -> None:

@@ -10,12 +10,17 @@ from support.counted_runs import SOURCES, asked, stream
 from support.examples import examples, some
 from support.runners import lines, run_engine
 
+import xscl
 from broker.matching.limits import MatchingLimits
 from joins import RunLimits
 from joins.sequences.counting.plain import PlainLane
 from joins.sequences.counting.plainruns import PlainRuns
 from joins.sequences.counting.spread import PlainElement
 from joins.sequences.counting.sums import SumByKey, asked_of
+from templates.compiler import compile_query
+from templates.neighbours import compile_neighbours
+from templates.rundecision import DecidedRuns
+from xpath_eval.catalog import PatternCatalog
 
 ROWS = ["WINDOW 0 s", "WINDOW 3 s HAVING count() > 3"]
 
@@ -35,6 +40,18 @@ def test_runs_are_counted_as_they_are_drawn(source: str, monkeypatch: pytest.Mon
                 drawn.setattr(PlainRuns, "of", lambda *_: None)
                 assert counted == lines(run_engine(case, batch_size=20)), seed
     assert min(found[rows] for rows in ROWS)
+
+
+@pytest.mark.parametrize(
+    ("source", "have_lanes"),
+    [("S//a[v->v]+ {v > prev(v), 9 s}", True), ("S//b NEXT {, 9 s} S//a+", False)],
+)
+def test_runs_before_which_nothing_stands_have_lanes(source: str, have_lanes: bool) -> None:
+    [query] = xscl.parse(f"SELECT <n>{{count()}}</n> FROM {source} WINDOW 0 s", id="q")
+    [alternative] = compile_query(query, 0, PatternCatalog(), {}, 1)
+    [decided] = [each.query_class.decided for each in alternative.clauses if each.deciding]
+    assert isinstance(decided, DecidedRuns)
+    assert (compile_neighbours(decided.decision.begins[0]) is not None) == have_lanes
 
 
 @pytest.mark.parametrize("source", [SOURCES[0], SOURCES[8]])
