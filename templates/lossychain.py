@@ -121,6 +121,16 @@ class LossyChain:
                 known.append(comparison)
         return asked
 
+    def stands_at(self, lost: Sequence[int], absence: Absence) -> int:
+        """Return the place of the operator at which an absence stands without some units.
+
+        It is -1 at the first operand.
+        """
+        before = self.before(min(self.place_of[each] for each in blocks_below(absence.absent)))
+        return (
+            before if before < 0 else self._behind(before, {self.place_of[each] for each in lost})
+        )
+
     def _behind(self, place: int, gone: set[int]) -> int:
         """Return the first operator from a place on whose right unit is left."""
         return next(

@@ -231,8 +231,11 @@ class _WithoutUnits:
     def _absence(
         self, absence: Absence, lost: Sequence[int], classes: Sequence[set[EqualTerm]]
     ) -> Absence:
-        """Return an absence that compares what is left where it compares what is lost."""
-        place = max(self._chain.place_of[each] for each in blocks_below(absence.absent))
+        """Return an absence that compares what is left where it compares what is lost.
+
+        It may compare what the unit behind a lost one has: it stands there.
+        """
+        last = self._chain.stands_at(lost, absence)
 
         def equal(term: Operand) -> Operand:
             known = as_derived(term)
@@ -245,7 +248,7 @@ class _WithoutUnits:
                         for each in members
                         if not isinstance(each, Literal)
                         and self._chain.block(each) not in lost
-                        and self._chain.place_of[self._chain.block(each)] < place
+                        and self._chain.place_of[self._chain.block(each)] <= last
                     ]
                     return min(left, key=repr, default=term)
             return term
