@@ -122,14 +122,14 @@ class LossyChain:
         return asked
 
     def stands_at(self, lost: Sequence[int], absence: Absence) -> int:
-        """Return the place of the operator at which an absence stands without some units.
+        """Return the place of the operator behind which an absence stands when units are lost.
 
-        It is -1 at the first operand.
+        It is -1 for an absence of the first operand, which is never lost.
         """
         before = self.before(min(self.place_of[each] for each in blocks_below(absence.absent)))
-        return (
-            before if before < 0 else self._behind(before, {self.place_of[each] for each in lost})
-        )
+        if before < 0:
+            return before
+        return self._behind(before, {self.place_of[block] for block in lost})
 
     def _behind(self, place: int, gone: set[int]) -> int:
         """Return the first operator from a place on whose right unit is left."""

@@ -207,7 +207,7 @@ def _canonical_form(
 
 
 class _Surroundings:
-    """What a node is refined by: the node above it, those below, and those it is joined with."""
+    """The nodes whose colours refine that of one: above and below it, and joined with it."""
 
     __slots__ = ("above", "below", "joined", "residuals")
 
@@ -218,7 +218,7 @@ class _Surroundings:
         self.residuals: list[tuple[str, NodeRef]] = []
 
     def signature(self, node: NodeRef, colours: Mapping[NodeRef, int]) -> tuple[Any, ...]:
-        """Return the colours of the node and of its surroundings, in an order of their own."""
+        """Return the colour of the node, and sorted the colours of each kind of node around it."""
         return (
             colours[node],
             -1 if self.above is None else colours[self.above],

@@ -231,9 +231,9 @@ class _WithoutUnits:
     def _absence(
         self, absence: Absence, lost: Sequence[int], classes: Sequence[set[EqualTerm]]
     ) -> Absence:
-        """Return an absence that compares what is left where it compares what is lost.
+        """Return an absence that compares terms that are left, equal to those that are lost.
 
-        It may compare what the unit behind a lost one has: it stands there.
+        An absence beside a lost unit stands behind the next one that is left, and may compare its.
         """
         last = self._chain.stands_at(lost, absence)
 

@@ -231,7 +231,7 @@ class _Checker:
         return mentioned
 
     def of_row(self, text: str) -> str:
-        """Return an expression, which is right, with variables for the values of a row."""
+        """Return an expression with variables for the values of a row; as it is behind errors."""
         keys = self.selectable.keys
         if keys is None or self.report.errors:
             return text

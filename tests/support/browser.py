@@ -23,7 +23,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 @contextlib.asynccontextmanager
 async def launched() -> AsyncIterator[Browser]:
     if not CHROMIUM:
-        pytest.skip("the page is tested in a browser, and there is none: apt install chromium")
+        pytest.skip("no browser for the page: apt install chromium, or put it on the PATH")
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser

@@ -85,7 +85,8 @@ class RowSource:
         made where a key has enough of them.  `ends` are matches too.
         """
         if aside is None and len(self._aside):
-            aside = AsideMatches()  # what was set aside before may be of a key of these
+            # Matches that are not set aside may be of keys of which some were, in earlier batches.
+            aside = AsideMatches()
         if len(ends) == 1 and not matches and aside is None and beside is None:
             [piece] = ends
             if self._is_in_order(piece, asking):
