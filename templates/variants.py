@@ -233,7 +233,7 @@ class _WithoutUnits:
     ) -> Absence:
         """Return an absence that compares terms that are left, equal to those that are lost.
 
-        An absence beside a lost unit stands behind the next one that is left, and may compare its.
+        One beside a lost unit stands behind the next that is left, whose terms it may compare.
         """
         last = self._chain.stands_at(lost, absence)
 
