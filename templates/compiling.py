@@ -45,10 +45,25 @@ def compiled(loop: Loop) -> Loop:
     except RuntimeError:
         # No directory for its cache can be written to.
         return cast("Loop", numba.njit(nogil=True)(loop))
-    # Numba looks at the file alone in which the function stands.
-    kernel._cache._cache_file._source_stamp = _stamp(loop)
+    _stamp_by_code(kernel)
     _drop_unreadable(kernel)
     return cast("Loop", kernel)
+
+
+def _stamp_by_code(kernel: Any) -> None:
+    """Have compiled code be that of a function as it is whenever a file is read or written.
+
+    Numba looks at the file alone in which the function stands.  What is called may stand further
+    down in it, and is not there before the module is.
+    """
+    kept = kernel._cache._cache_file
+    read = kept._load_index
+
+    def read_own() -> Any:
+        kept._source_stamp = _stamp(kernel.py_func)
+        return read()
+
+    kept._load_index = read_own
 
 
 def _stamp(loop: Any) -> str:

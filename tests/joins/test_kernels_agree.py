@@ -176,7 +176,7 @@ def test_numba_is_not_imported_before_it_is_of_use() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_what_another_version_has_compiled_is_dropped(tmp_path: Path) -> None:
+def test_what_another_version_has_compiled_with_other_types_is_dropped(tmp_path: Path) -> None:
     source = """
 from typing import NamedTuple
 from templates.compiling import compiled
@@ -190,10 +190,34 @@ def one(of: {name}) -> int:
 
 print(one({name}(7)))
 """
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
     for name in ("Before", "Afterwards"):
-        (tmp_path / "versioned.py").write_text(source.format(name=name))
-        command = [sys.executable, "-c", "import versioned"]
-        ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert ran.stdout == "7\n", ran.stderr
-    assert list((tmp_path / "__pycache__").glob("*.nbi"))
+        assert printed(tmp_path, source.format(name=name)) == "7\n"
+
+
+def test_what_is_compiled_is_of_a_called_function_as_it_is_further_down(tmp_path: Path) -> None:
+    source = """
+from templates.compiling import compiled
+
+@compiled
+def one(number: int) -> int:
+    return more(number)
+
+@compiled
+def more(number: int) -> int:
+    return number + {added}
+
+print(one(7))
+"""
+    for added in (1, 10, 1):
+        assert printed(tmp_path, source.format(added=added)) == f"{7 + added}\n"
+
+
+def printed(directory: Path, source: str) -> str:
+    """Return what a module prints that is imported, after others of its name."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{directory}"}
+    (directory / "versioned.py").write_text(source)
+    command = [sys.executable, "-c", "import versioned"]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert list((directory / "__pycache__").glob("*.nbi"))
+    return ran.stdout
