@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+import pytest
+
 from joins.memory.limits import MemoryLimits
 from joins.memory.shapes import Shapes
+from joins.signature import assignments
+from joins.signature.assignments import ShapeEdges
 
 ONE = [(1, 2, 0, 1), (1, 3, 0, 1)]
 TWO = [(4, 4, 0, 0)]
@@ -52,3 +56,15 @@ def test_shapes_in_use_are_looked_for_when_there_are_twice_as_many() -> None:
         if shapes.are_many:
             shapes.keep({number, number - 1, number - 2})
     assert [number for number, is_due in enumerate(due) if is_due] == [2, 6, 10]
+
+
+def test_edges_of_so_many_shapes_are_kept_as_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assignments, "_SHAPES", 2)
+    shapes = Shapes()
+    shapes.add({"one": ONE, "two": TWO, "three": TWO})
+    edges = ShapeEdges(shapes)
+    first, second = edges.of(0), edges.of(1)
+    assert edges.of(0) is first
+    assert edges.of(1) is second
+    assert edges.of(2).of((4, 4), -1, -1) == [(0, 0)]
+    assert edges.of(0) is not first
