@@ -26,7 +26,7 @@ many it decides which matches there are, with those of sections 12 to 18 where a
 tables there is none.  That takes many runs of the oracle, so it looks at every twentieth case
 (`--coverage 1` at each, `--coverage 0` at none), at none that is longer, and in each process at a
 clause until it has decided three.  Behind the table stand those that have decided none; with
-`--every-clause` they are a fault.
+`--every-clause` they are a fault.  A run that is interrupted tells of the cases that it has tried.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ import argparse
 import contextlib
 import difflib
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -274,13 +275,14 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         outcomes: Iterator[Outcome] = map(run, seeds)
         if options.processes > 1:
-            pool = stack.enter_context(get_context("spawn").Pool(options.processes))
-            outcomes = pool.imap(run, seeds)
+            pool = get_context("spawn").Pool(options.processes, _ignore_interrupts)
+            outcomes = stack.enter_context(pool).imap(run, seeds)
+        stack.enter_context(contextlib.suppress(KeyboardInterrupt))
         for outcome in outcomes:
             whole.add(outcome)
             if outcome.counts["cases"] and whole.counts["cases"] % 500 == 0:
                 told = f"{whole.counts['cases']} cases, {whole.counts['different']} different"
-                print(told, file=sys.stderr)
+                print(told, file=sys.stderr, flush=True)
             if outcome.difference:
                 print(f"{outcome.difference}\n", flush=True)
                 if options.keep:
@@ -289,7 +291,15 @@ def main() -> None:
     idle = _print_table(run, whole) if run.coverage_every and kinds != ("rules",) else []
     seconds = time.monotonic() - started
     print(", ".join(f"{n} {name}" for name, n in whole.counts.items()) + f", {seconds:.0f} s")
-    sys.exit(1 if whole.counts["different"] or (options.every_clause and idle) else 0)
+    is_cut = whole.counts["cases"] + whole.counts[LEFT_OUT] < options.cases
+    if is_cut:
+        print(f"interrupted: not all of {options.cases} cases were tried")
+    sys.exit(1 if is_cut or whole.counts["different"] or (options.every_clause and idle) else 0)
+
+
+def _ignore_interrupts() -> None:
+    """Leave an interrupt, which a terminal sends to all processes, to the one that counts."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _print_table(run: Run, whole: Outcome) -> list[str]:
