@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence, Set
 
 from templates.datatests import data_test, word_test
-from templates.derived import as_derived
 from xscl.path import Literal, Parameter
 from xscl.query import (
     Call,
-    Derived,
     Disjunct,
     Operand,
     Residual,
     SimilarityJoin,
     ValueJoin,
+    VariableValue,
     operand_variables,
 )
 
@@ -31,8 +30,8 @@ __all__ = [
 
 Comparison = ValueJoin | Residual | SimilarityJoin | Call
 
-EqualTerm = Derived | Literal
-"""What can be a member of a class of equal terms."""
+EqualTerm = VariableValue | Call | Literal
+"""What an equality speaks of: a literal, a variable, or a function of one."""
 
 
 def comparisons_of(disjunct: Disjunct) -> list[Comparison]:
@@ -75,13 +74,17 @@ def equality(comparison: Comparison) -> tuple[EqualTerm, EqualTerm] | None:
     if isinstance(comparison, ValueJoin) or (
         isinstance(comparison, Residual) and comparison.operator == "="
     ):
-        left, right = (
-            each if isinstance(each, Literal) else as_derived(each)
-            for each in (comparison.left, comparison.right)
-        )
+        left, right = map(_equal_term, (comparison.left, comparison.right))
         if left is not None and right is not None:
             return left, right
     return None
+
+
+def _equal_term(operand: Operand) -> EqualTerm | None:
+    if isinstance(operand, Literal):
+        return operand
+    is_of_one = isinstance(operand, (VariableValue, Call)) and len(operand_variables(operand)) == 1
+    return operand if is_of_one else None  # type: ignore[return-value]
 
 
 def held_against_data(

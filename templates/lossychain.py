@@ -17,6 +17,7 @@ from templates.comparisons import (
     comparisons_of,
     equality,
 )
+from templates.derived import as_derived, is_of_strings
 from xscl.comparison import operands_below
 from xscl.delays import exact
 from xscl.path import Literal
@@ -145,32 +146,56 @@ class LossyChain:
         """Yield what follows from the equalities through lost units, each with its place."""
         for members in self.classes(lost, choice):
             terms = sorted((each for each in members if not isinstance(each, Literal)), key=repr)
-            left = sorted(
-                (each for each in terms if self.block(each) not in lost),
-                key=lambda each: self.place_of[self.block(each)],
-            )
+            left = sorted((each for each in terms if self.block(each) not in lost), key=self._place)
             if len(left) == len(terms) or not left:
                 continue
-            for earlier, later in pairwise(left):
-                places = [self.place_of[self.block(each)] for each in (earlier, later)]
-                if places[0] == places[1]:
-                    yield places[1], Residual(earlier, "=", later)
-                else:
-                    yield places[1], ValueJoin(earlier, later)
+            texts = [each for each in left if _is_text(each)]
+            numbers = [each for each in left if each not in texts]
+            pairs = [
+                *pairwise(texts),
+                *([(texts[0], n) for n in numbers] if texts else pairwise(numbers)),
+            ]
+            for pair in pairs:
+                earlier, later = sorted(pair, key=self._place)
+                yield self._place(later), self._equal(earlier, later)
+            first = (texts or numbers)[0]
             for literal in (each for each in members if isinstance(each, Literal)):
-                yield self.place_of[self.block(left[0])], Residual(left[0], "=", literal)
+                yield self._place(first), Residual(first, "=", literal)
+
+    def _equal(self, earlier: Derived, later: Derived) -> ValueJoin | Residual:
+        """Return the equality of two terms, one that is looked up where it can be."""
+        one, other = as_derived(earlier), as_derived(later)
+        if one is None or other is None or self._place(earlier) == self._place(later):
+            return Residual(earlier, "=", later)
+        return ValueJoin(one, other)
+
+    def _place(self, term: Derived) -> int:
+        return self.place_of[self.block(term)]
 
     def classes(self, lost: Sequence[int], choice: Choice) -> list[set[EqualTerm]]:
-        """Return the classes of terms that a choice of disjuncts makes equal."""
+        """Return the classes of terms that a choice of disjuncts makes equal.
+
+        A number is in the class of each text that it is equal to, and joins no two of them: they
+        may be `1` and `1.0`.
+        """
+        pairs = [
+            pair
+            for disjunct in choice.values()
+            for pair in map(equality, comparisons_of(disjunct))
+            if pair is not None and not any(self._has_several(each, lost) for each in pair)
+        ]
         classes: list[set[EqualTerm]] = []
-        for disjunct in choice.values():
-            for comparison in comparisons_of(disjunct):
-                pair = equality(comparison)
-                if pair is None or any(self._has_several(each, lost) for each in pair):
-                    continue
-                joined = [each for each in classes if not each.isdisjoint(pair)]
-                classes = [each for each in classes if each.isdisjoint(pair)]
-                classes.append(set(pair).union(*joined))
+        numbers: list[tuple[EqualTerm, EqualTerm]] = []
+        for pair in pairs:
+            texts = [each for each in pair if _is_text(each)]
+            if len(texts) == 1:
+                numbers.append(pair if texts[0] == pair[1] else (pair[1], pair[0]))
+            if texts:
+                joined = [each for each in classes if not each.isdisjoint(texts)]
+                classes = [each for each in classes if each.isdisjoint(texts)]
+                classes.append(set(texts).union(*joined))
+        for number, text in numbers:
+            next(each for each in classes if text in each).add(number)
         return classes
 
     def _has_several(self, term: EqualTerm, lost: Sequence[int]) -> bool:
@@ -178,8 +203,15 @@ class LossyChain:
         if isinstance(term, Literal) or self.block(term) not in lost:
             return False
         called = (o.function for o in operands_below(term) if isinstance(o, Call))
-        return "tokenize" in called
+        return "tokenize" in called or not _is_text(term)
 
     def block(self, term: Derived) -> int:
         """Return the block of a term."""
         return self.block_of[operand_variables(term)[0]]
+
+
+def _is_text(term: EqualTerm) -> bool:
+    """Return whether a term is compared as a text with a text; a number is not."""
+    if isinstance(term, Literal):
+        return isinstance(term.value, str)
+    return is_of_strings(term)

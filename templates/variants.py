@@ -24,7 +24,7 @@ from templates.comparisons import (
     conjunction,
     equality,
 )
-from templates.derived import as_derived
+from templates.derived import is_of_strings
 from templates.factor import Factor
 from templates.lossychain import Choice, LossyChain
 from templates.ordered import length_us
@@ -238,11 +238,10 @@ class _WithoutUnits:
         last = self._chain.stands_at(lost, absence)
 
         def equal(term: Operand) -> Operand:
-            known = as_derived(term)
-            if known is None or self._chain.block(known) not in lost:
+            if not isinstance(term, (VariableValue, Call)) or self._chain.block(term) not in lost:
                 return term
             for members in classes:
-                if known in members:
+                if term in members:
                     left = [
                         each
                         for each in members
@@ -250,7 +249,8 @@ class _WithoutUnits:
                         and self._chain.block(each) not in lost
                         and self._chain.place_of[self._chain.block(each)] <= last
                     ]
-                    return min(left, key=repr, default=term)
+                    # A text says more than a number that it is equal to.
+                    return min(left, key=lambda e: (not is_of_strings(e), repr(e)), default=term)
             return term
 
         disjuncts = tuple(

@@ -9,7 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from xscl.comparison import Call, Disjunct, Operand, operand_variables, operands_below
+from xscl.comparison import (
+    Call,
+    Disjunct,
+    Operand,
+    VariableValue,
+    operand_variables,
+    operands_below,
+)
 from xscl.delays import exact, lost, unseen
 from xscl.path import Literal, Parameter, Span
 from xscl.query import Loss, Query
@@ -176,7 +183,11 @@ def _joined(disjunct: Disjunct, own: set[str]) -> Iterator[Operand]:
         ):
             variables = operand_variables(one)
             is_own = bool(variables) and own.issuperset(variables)
-            if residual.operator == "=" and is_own and isinstance(other, Literal):
+            is_joined = isinstance(one, VariableValue) and isinstance(other, (VariableValue, Call))
+            is_known = isinstance(other, Literal) or (
+                is_joined and len(operand_variables(other)) == 1
+            )
+            if residual.operator == "=" and is_own and is_known:
                 yield one
 
 

@@ -37,6 +37,7 @@ from xscl.query import (
     operand_variables,
 )
 from xscl.sequence import blocks_below, units_of
+from xscl.signatures import DERIVING_FUNCTIONS
 
 __all__ = ["Reading", "known", "least_of", "readings", "sureness"]
 
@@ -228,9 +229,9 @@ class _Chain:
                 steps = [self.step_of[self.of(each)] for each in (term, other)]
                 if self.first_present(max(steps), lost) != end:
                     continue
-                if steps[0] < steps[1]:
+                if steps[0] < steps[1] and _is_text(term) and _is_text(other):
                     found.append(ValueJoin(term, other))  # type: ignore[arg-type]
-                elif steps[0] == steps[1]:
+                elif steps[0] <= steps[1]:
                     found.append(Residual(term, "=", other))
         return _conjunction(found)
 
@@ -276,7 +277,8 @@ class _Chain:
             for other in edges.get(waiting.pop(), []):
                 if other not in reached:
                     reached.add(other)
-                    waiting.append(other)
+                    # Two texts that are equal to one number may differ.
+                    waiting += [other] if _is_text(other) else []
         if not any(not isinstance(each, Literal) and self.of(each) in lost for each in reached):
             return []
         return [
@@ -287,7 +289,7 @@ class _Chain:
 
     def has_several(self, term: Operand, lost: Collection[int]) -> bool:
         is_lost = not isinstance(term, Literal) and self.of(term) in lost
-        return is_lost and "tokenize" in repr(term)
+        return is_lost and ("tokenize" in repr(term) or not _is_text(term))
 
     def about_others(
         self, disjunct: Disjunct, lost: Collection[int], choice: Sequence[Disjunct]
@@ -315,7 +317,7 @@ class _Chain:
             for each in self.reached(term, lost, choice)
             if not isinstance(each, Literal) and self.step_of[self.of(each)] <= end
         ]
-        return others[0] if others else term
+        return min(others, key=lambda each: not _is_text(each)) if others else term
 
     def of(self, term: Operand) -> int:
         return self.block_of[operand_variables(term)[0]]
@@ -332,6 +334,16 @@ class _Chain:
 
 def _is_of_one(operand: Operand) -> bool:
     return len(operand_variables(operand)) == 1 and isinstance(operand, (VariableValue, Call))
+
+
+def _is_text(term: Operand) -> bool:
+    if isinstance(term, Call):
+        return term.function in DERIVING_FUNCTIONS and all(
+            isinstance(each, Literal) or _is_text(each) for each in term.arguments
+        )
+    if isinstance(term, Literal):
+        return isinstance(term.value, str)
+    return isinstance(term, (VariableValue, Parameter))
 
 
 def _comparisons(disjunct: Disjunct) -> list[Comparison]:
