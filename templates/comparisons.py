@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence, Set
+from typing import TypeGuard
 
 from templates.datatests import data_test, word_test
+from xscl.comparison import is_of_one
 from xscl.path import Literal, Parameter
 from xscl.query import (
     Call,
+    Derived,
     Disjunct,
     Operand,
     Residual,
     SimilarityJoin,
     ValueJoin,
-    VariableValue,
     operand_variables,
 )
 
@@ -30,7 +32,7 @@ __all__ = [
 
 Comparison = ValueJoin | Residual | SimilarityJoin | Call
 
-EqualTerm = VariableValue | Call | Literal
+EqualTerm = Derived | Literal
 """What an equality speaks of: a literal, a variable, or a function of one."""
 
 
@@ -74,17 +76,14 @@ def equality(comparison: Comparison) -> tuple[EqualTerm, EqualTerm] | None:
     if isinstance(comparison, ValueJoin) or (
         isinstance(comparison, Residual) and comparison.operator == "="
     ):
-        left, right = map(_equal_term, (comparison.left, comparison.right))
-        if left is not None and right is not None:
+        left, right = comparison.left, comparison.right
+        if _is_equal_term(left) and _is_equal_term(right):
             return left, right
     return None
 
 
-def _equal_term(operand: Operand) -> EqualTerm | None:
-    if isinstance(operand, Literal):
-        return operand
-    is_of_one = isinstance(operand, (VariableValue, Call)) and len(operand_variables(operand)) == 1
-    return operand if is_of_one else None  # type: ignore[return-value]
+def _is_equal_term(operand: Operand) -> TypeGuard[EqualTerm]:
+    return isinstance(operand, Literal) or is_of_one(operand)
 
 
 def held_against_data(

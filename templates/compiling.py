@@ -51,10 +51,11 @@ def compiled(loop: Loop) -> Loop:
 
 
 def _stamp_by_code(kernel: Any) -> None:
-    """Have compiled code be that of a function as it is whenever a file is read or written.
+    """Stamp the compiled code that is kept of a kernel by what is compiled.
 
-    Numba looks at the file alone in which the function stands.  What is called may stand further
-    down in it, and is not there before the module is.
+    Numba stamps it by the file in which the function stands.  The stamp is made when an index is
+    read, as it is before anything is written, too: what stands further down in the module is not
+    there yet when the function is decorated.
     """
     kept = kernel._cache._cache_file
     read = kept._load_index

@@ -151,11 +151,9 @@ class LossyChain:
                 continue
             texts = [each for each in left if _is_text(each)]
             numbers = [each for each in left if each not in texts]
-            pairs = [
-                *pairwise(texts),
-                *([(texts[0], n) for n in numbers] if texts else pairwise(numbers)),
-            ]
-            for pair in pairs:
+            # As each kind is in the order of the chain, its first terms tie both as soon as may be.
+            tied = zip(texts[:1], numbers[:1], strict=False)
+            for pair in [*pairwise(texts), *pairwise(numbers), *tied]:
                 earlier, later = sorted(pair, key=self._place)
                 yield self._place(later), self._equal(earlier, later)
             first = (texts or numbers)[0]
@@ -185,17 +183,16 @@ class LossyChain:
             if pair is not None and not any(self._has_several(each, lost) for each in pair)
         ]
         classes: list[set[EqualTerm]] = []
-        numbers: list[tuple[EqualTerm, EqualTerm]] = []
         for pair in pairs:
-            texts = [each for each in pair if _is_text(each)]
-            if len(texts) == 1:
-                numbers.append(pair if texts[0] == pair[1] else (pair[1], pair[0]))
+            texts = {each for each in pair if _is_text(each)}
             if texts:
                 joined = [each for each in classes if not each.isdisjoint(texts)]
                 classes = [each for each in classes if each.isdisjoint(texts)]
-                classes.append(set(texts).union(*joined))
-        for number, text in numbers:
-            next(each for each in classes if text in each).add(number)
+                classes.append(texts.union(*joined))
+        for pair in pairs:
+            for members in classes:
+                if any(_is_text(each) and each in members for each in pair):
+                    members.update(pair)
         return classes
 
     def _has_several(self, term: EqualTerm, lost: Sequence[int]) -> bool:

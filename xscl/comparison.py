@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from xscl.path import (
     ComparisonOperator,
@@ -47,6 +47,7 @@ __all__ = [
     "ValueJoin",
     "ValuesFrom",
     "VariableValue",
+    "is_of_one",
     "operand_parameters",
     "operand_terms",
     "operand_variables",
@@ -219,6 +220,11 @@ def operand_variables(operand: Operand) -> tuple[str, ...]:
     named = (VariableValue, PathFrom, ValuesFrom)
     mentioned = (o.variable for o in below if isinstance(o, named))
     return tuple(dict.fromkeys(mentioned))
+
+
+def is_of_one(operand: Operand) -> TypeGuard[Derived]:
+    """Return whether an operand is a variable or a function of one, a number perhaps."""
+    return isinstance(operand, (VariableValue, Call)) and len(operand_variables(operand)) == 1
 
 
 def operand_parameters(operand: Operand) -> tuple[Parameter, ...]:

@@ -14,6 +14,7 @@ from xscl.comparison import (
     Disjunct,
     Operand,
     VariableValue,
+    is_of_one,
     operand_variables,
     operands_below,
 )
@@ -183,9 +184,8 @@ def _joined(disjunct: Disjunct, own: set[str]) -> Iterator[Operand]:
         ):
             variables = operand_variables(one)
             is_own = bool(variables) and own.issuperset(variables)
-            is_joined = isinstance(one, VariableValue) and isinstance(other, (VariableValue, Call))
             is_known = isinstance(other, Literal) or (
-                is_joined and len(operand_variables(other)) == 1
+                isinstance(one, VariableValue) and is_of_one(other)
             )
             if residual.operator == "=" and is_own and is_known:
                 yield one
