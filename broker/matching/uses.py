@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
-from broker.matching.boxes.form import box_of
+from broker.matching.boxes.boxreader import box_of
 from broker.matching.boxes.index import Box
 from joins import UseKind
 from templates.box import Test

@@ -5,23 +5,16 @@ Boxes of one form differ in data alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from broker.matching.boxes.index import LOOSE, Box
-from templates.box import NONE_OF, OTHER_NUMBER, Formula, Number, Place, Solution, Test
+from broker.matching.boxes.index import Box
+from templates.box import NONE_OF, OTHER_NUMBER, Number, Place, Test
 from templates.clause import Clause
-from xscl.disjunctions import DataForm, Disjunction
-from xscl.functions import to_double
-from xscl.path import Parameter, XPathFrame
 from xscl.pattern import INEQUALITIES
-from xscl.prefilters import spell_number
-from xscl.solving import LARGEST_SOLVED
 from xscl.texttests import NEGATED, TEXT_TESTS
-from xscl.xpath1calls import given_text
 
-__all__ = ["BoundPlace", "Form", "box_of", "of_value"]
+__all__ = ["BoundPlace", "Form", "of_value"]
 
 Asked = tuple[Place | Number, str, bool]
 """A test without its data."""
@@ -110,47 +103,3 @@ def of_value(place: Place | Number) -> Place:
     """Return a place that has a value of its own, as those of strings do."""
     assert isinstance(place, Place)
     return place
-
-
-def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int) -> Box:
-    """Return the box of a clause under an assignment.
-
-    Its words stand behind what must be equal, unwanted ones behind what must not be taken.
-    """
-    equal: list[str] = []
-    bounds: list[float] = []
-    words: list[str] = []
-    excluded: list[str] = []
-    taken: list[str] = []
-    unwanted: list[str] = []
-    for test in clause.box:
-        operator, data = test.operator, test.data
-        given: Any = data
-        if isinstance(data, Parameter):
-            given = test.form.read(values[data.name], operator)
-        elif isinstance(data, Formula):
-            given = data.number(values)
-        elif isinstance(data, Disjunction):
-            given = data.text(values)
-        elif isinstance(data, XPathFrame):
-            given = given_text(data, values)
-        if operator in INEQUALITIES:
-            bound = to_double(given) if isinstance(given, str) else float(given)
-            bound = -bound if operator[0] == ">" else bound
-            is_beyond = isinstance(test.place, Solution) and abs(bound) > LARGEST_SOLVED
-            bounds.append(LOOSE if is_beyond else bound)
-        elif operator == "=" and test.is_of_several:
-            words.append(spell_number(given))
-        elif operator == "=":
-            equal.append(str(given))
-        elif operator == "!=":
-            is_number = test.form is DataForm.SPELLED and not isinstance(given, str)
-            excluded.append(spell_number(given) if is_number else str(given))
-        elif operator == OTHER_NUMBER:
-            excluded.append(spell_number(to_double(given)))
-        elif operator.startswith(NEGATED):
-            unwanted.append(str(given))
-        else:
-            (taken if operator == NONE_OF else words).append(str(given))
-    sets = (*taken, *unwanted)
-    return Box((*equal, *words), tuple(excluded), tuple(bounds), window_us, point, sets)

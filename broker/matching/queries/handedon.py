@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any, Protocol
 
+from broker.matching.boxes.boxreader import box_of
 from broker.matching.boxes.exclusions import loosest_excluded
-from broker.matching.boxes.form import box_of
 from broker.matching.boxes.index import Box
 from broker.matching.uses import Strings, Topic, Use
 from joins import Largest

@@ -1,0 +1,141 @@
+"""Boxes of assignments, read of their values by what the tests of a clause ask.
+
+Of a clause with parameters a million boxes are made, so its tests are looked at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from operator import itemgetter
+from typing import Any
+
+from broker.matching.boxes.index import LOOSE, Box
+from templates.box import NONE_OF, Formula, Solution, Test
+from templates.clause import Clause
+from xscl.disjunctions import OTHER_NUMBER, DataForm, Disjunction
+from xscl.functions import to_double
+from xscl.path import Parameter, XPathFrame
+from xscl.pattern import INEQUALITIES
+from xscl.prefilters import spell_number
+from xscl.solving import LARGEST_SOLVED
+from xscl.texttests import NEGATED
+from xscl.xpath1calls import given_text
+
+__all__ = ["box_of"]
+
+_Values = Mapping[str, Any]
+_Read = Callable[[_Values], Any]
+
+
+def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int) -> Box:
+    """Return the box of a clause under an assignment."""
+    if not clause.box:  # as mostly where statements differ
+        return Box((), (), (), window_us, point)
+    return _reader_of(clause).box(values, window_us, point)
+
+
+class _BoxReader:
+    """The tests of a clause, in the order of the columns of a box.
+
+    Words stand behind what must be equal, unwanted ones behind what must not be taken.
+    """
+
+    __slots__ = ("_bounds", "_equal", "_excluded", "_taken")
+
+    def __init__(self, tests: Sequence[Test]) -> None:
+        equal: list[Test] = []
+        words: list[Test] = []
+        excluded: list[Test] = []
+        bounds: list[Test] = []
+        taken: list[Test] = []
+        unwanted: list[Test] = []
+        for test in tests:
+            if test.operator in INEQUALITIES:
+                bounds.append(test)
+            elif test.excludes:
+                excluded.append(test)
+            elif test.operator == NONE_OF:
+                taken.append(test)
+            elif test.operator.startswith(NEGATED):
+                unwanted.append(test)
+            else:
+                (words if test.looks_in_texts else equal).append(test)
+        self._equal = _row([*equal, *words])
+        self._excluded = _row(excluded)
+        self._bounds = _row(bounds)
+        self._taken = _row([*taken, *unwanted])
+
+    def box(self, values: _Values, window_us: int, point: int) -> Box:
+        """Return the box of an assignment."""
+        equal, excluded, bounds = self._equal(values), self._excluded(values), self._bounds(values)
+        return Box(equal, excluded, bounds, window_us, point, self._taken(values))
+
+
+_reader_of: Callable[[Clause], _BoxReader] = lru_cache(maxsize=256)(
+    lambda clause: _BoxReader(clause.box)
+)
+
+
+def _row(tests: Sequence[Test]) -> Callable[[_Values], tuple[Any, ...]]:
+    """Return what reads the data of some tests."""
+    reads = [_read(test) for test in tests]
+    if not any(test.is_given for test in tests):
+        row = tuple([read({}) for read in reads])
+        return lambda _: row
+    if len(reads) == 1:
+        [only] = reads
+        return lambda values: (only(values),)
+    return lambda values: tuple([read(values) for read in reads])
+
+
+def _read(test: Test) -> _Read:
+    """Return what reads the datum of a test as boxes have it."""
+    given, spell = _given(test), _spelling(test)
+    return lambda values: spell(given(values))
+
+
+def _given(test: Test) -> _Read:
+    """Return what reads the datum of a test as it is given."""
+    data = test.data
+    if isinstance(data, Parameter):
+        name, form, operator = data.name, test.form, test.operator
+        if form in (DataForm.PLAIN, DataForm.SPELLED):
+            return itemgetter(name)
+        return lambda values: form.read(values[name], operator)
+    if isinstance(data, Formula):
+        return data.number
+    if isinstance(data, Disjunction):
+        return data.text
+    if isinstance(data, XPathFrame):
+        return partial(given_text, data)
+    return lambda _: data
+
+
+def _spelling(test: Test) -> Callable[[Any], str | float]:
+    """Return what makes of a datum that is given what boxes have of it."""
+    operator = test.operator
+    if operator in INEQUALITIES:
+        bound = _negated if operator[0] == ">" else to_double
+        return _within_solved(bound) if isinstance(test.place, Solution) else bound
+    if operator == OTHER_NUMBER:
+        return lambda given: spell_number(to_double(given))
+    if operator == "=" and test.is_of_several:
+        return spell_number
+    if operator == "!=" and test.form is DataForm.SPELLED:
+        return lambda given: given if isinstance(given, str) else spell_number(given)
+    return str
+
+
+def _negated(given: str | float) -> float:
+    return -to_double(given)
+
+
+def _within_solved(bound: Callable[[Any], float]) -> Callable[[Any], float]:
+    """Return what leaves bounds out that are beyond all numbers for which steps are solved."""
+
+    def within(given: str | float) -> float:
+        found = bound(given)
+        return LOOSE if abs(found) > LARGEST_SOLVED else found
+
+    return within
