@@ -18,7 +18,8 @@ followed eight steps or so, and a million words take half a second.
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from collections.abc import Mapping
+from typing import Generic, NamedTuple, TypeVar
 
 from ahocorasick_rs import AhoCorasick
 
@@ -68,8 +69,7 @@ class WordIndex(Generic[T]):
     def __init__(self, fresh_min: int = 256) -> None:
         self._fresh_min = fresh_min
         self._words: dict[str, _Word[T]] = {}
-        self._built: list[dict[str, _Word[T]]] = []
-        self._automata: list[tuple[AhoCorasick, list[_Word[T]]]] = []
+        self._built: list[_Built[T]] = []
         self._fresh: dict[str, _Word[T]] = {}
         self._dead = 0
 
@@ -103,7 +103,7 @@ class WordIndex(Generic[T]):
             if not text:
                 found.update(empty.as_whole or ())
         size = len(text)
-        for automaton, words in self._automata:
+        for _, words, automaton in self._built:
             for i, start, end in automaton.find_matches_as_indexes(text, overlapping=True):
                 word = words[i]
                 if word.anywhere:
@@ -117,21 +117,30 @@ class WordIndex(Generic[T]):
 
     def _build(self) -> None:
         if self._dead > len(self._words):
-            self._built, self._automata, self._dead = [], [], 0
+            self._built, self._dead = [], 0
             self._fresh = dict(self._words)
         if not self._fresh:
             return
         # Sizes at least double from one automaton to the one before it.
         words = self._fresh
-        while self._built and len(self._built[-1]) < max(2 * len(words), self._fresh_min):
-            words = {**self._built.pop(), **words}
-            self._automata.pop()
-        self._built.append(words)
-        self._automata.append(_automaton(words))
+        while self._built and len(self._built[-1].words) < max(2 * len(words), self._fresh_min):
+            earlier = self._built.pop()
+            words = {**dict(zip(earlier.words, earlier.entries, strict=True)), **words}
+        self._built.append(_Built.of(words))
         self._fresh = {}
 
 
-def _automaton(words: dict[str, _Word[T]]) -> tuple[AhoCorasick, list[_Word[T]]]:
-    alive = {word: entry for word, entry in words.items() if word and entry}
-    in_front = _IN_NO_TEXT * (1 + len(alive) // _WORDS_A_STATE)
-    return AhoCorasick([in_front, *alive]), [_Word(), *alive.values()]
+class _Built(NamedTuple, Generic[T]):
+    """An automaton with its words, each with who looks for it."""
+
+    words: list[str]
+    entries: list[_Word[T]]
+    automaton: AhoCorasick
+
+    @classmethod
+    def of(cls, words: Mapping[str, _Word[T]]) -> _Built[T]:
+        """Return an automaton for words that somebody looks for."""
+        alive = {word: entry for word, entry in words.items() if word and entry}
+        in_front = _IN_NO_TEXT * (1 + len(alive) // _WORDS_A_STATE)
+        own = [in_front, *alive]
+        return cls(own, [_Word(), *alive.values()], AhoCorasick(own))

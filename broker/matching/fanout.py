@@ -123,6 +123,9 @@ class FanOut:
         if (listener := self._listener()) is not None:
             listener.came(uses)
         clause = uses[0].clause
+        if not clause.stream and not uses[0].topic.source:  # the others have none, either
+            self._add_alone(uses)
+            return
         alone: list[Use] = []
         for use in uses:
             if clause.stream and (key := group_key(use)) is not None:

@@ -159,7 +159,7 @@ class BoxIndex:
         numbers += range(first, self._next)
         self._alive += count
         for number, box in zip(numbers, boxes, strict=True):
-            if not any(map(isnan, box.bounds)):
+            if not (box.bounds and any(map(isnan, box.bounds))):
                 self._waiting[number] = form, box
         if len(self._waiting) >= self._waiting_max:
             self._write_waiting()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from typing import Protocol
 
@@ -112,7 +113,8 @@ class ClassUses:
             return
         entering, self._entering = self._entering, {}
         for clause, uses in entering.items():
-            for alike in self._alike(uses):
+            several = [*self._alike(uses)]
+            for alike in several:
                 first = alike[0]
                 query_class = unshared(clause.query_class, first, self._without)
                 number = self._classes.add(query_class, *_given(first), len(alike))
@@ -120,13 +122,15 @@ class ClassUses:
                     self._classes.retain(number, first.kept_us, len(alike))
                 for use in alike:
                     use.query_class = number
-            for retention_us, times in _retentions(uses):
+            for retention_us, times in _retentions(several):
                 self._retentions.add(retention_us, times)
-            for member, kept_us, times in _kept(uses):
+            for member, kept_us, times in _kept(several):
                 _durations(self._kept, member).add(kept_us, times)
             for member, length_us, times in _lengths(uses):
                 _durations(self._lengths, member).add(length_us, times)
-            for alike in _together(uses, attrgetter("query_class")):
+            # Only where rules are left out, uses of one clause have several classes.
+            of_class = attrgetter("query_class")
+            for alike in _together(uses, of_class) if self._without else (uses,):
                 self._fan_out.add(alike)
 
     def leave(self, uses: Sequence[Use]) -> None:
@@ -137,14 +141,15 @@ class ClassUses:
         for use in uses:
             by_clause.setdefault(use.clause, []).append(use)
         for own in by_clause.values():
-            for retention_us, times in _retentions(own):
+            several = [*self._alike(own)]
+            for retention_us, times in _retentions(several):
                 self._retentions.remove(retention_us, times)
-            for asked, given in ((self._kept, _kept(own)), (self._lengths, _lengths(own))):
+            for asked, given in ((self._kept, _kept(several)), (self._lengths, _lengths(own))):
                 for member, time_us, times in given:
                     asked[member].remove(time_us, times)
                     if not asked[member]:
                         del asked[member]
-            for alike in self._alike(own):
+            for alike in several:
                 first = alike[0]
                 number = first.query_class
                 if first.kept_us != first.window_us:
@@ -180,13 +185,16 @@ def _given(use: Use) -> tuple[int, int, Sequence[float], int]:
     return use.window_us, use.topic.registration_point, use.least, holder
 
 
-def _kept(uses: Sequence[Use]) -> Iterator[tuple[int, int, int]]:
-    """Yield members, for how long documents are kept for uses of one clause, and how many ask."""
-    if not uses[0].is_join:
+def _kept(several: Sequence[Sequence[Use]]) -> Iterator[tuple[int, int, int]]:
+    """Yield members, for how long documents are kept for uses of one clause, and how many ask.
+
+    The uses are those in which the join sees no difference, together.
+    """
+    if not several[0][0].is_join:
         return
     # A graph has matches that end as far behind another as that reaches back.
-    factor = 2 if uses[0].topic.query.kind is SelectKind.COMPRESSED else 1
-    for alike in _together(uses, attrgetter("holder", "kept_us")):
+    factor = 2 if several[0][0].topic.query.kind is SelectKind.COMPRESSED else 1
+    for alike in several:
         kept_us = alike[0].kept_us
         # The product would be a number of its own, which is kept.
         yield alike[0].holder, kept_us if factor == 1 else factor * kept_us, len(alike)
@@ -204,11 +212,14 @@ def _lengths(uses: Sequence[Use]) -> Iterator[tuple[int, int, int]]:
         yield use.holder, length_under(rows.length, use.topic.parameters), 1
 
 
-def _retentions(uses: Sequence[Use]) -> Iterator[tuple[int, int]]:
-    """Yield how far back matches of uses of one clause reach, and how many of them so far.
+def _retentions(several: Sequence[Sequence[Use]]) -> Iterable[tuple[int, int]]:
+    """Return how far back matches of uses of one clause reach, and how many of them so far.
 
-    What inner operators hand on is no match.
+    The uses are as for `_kept`; what inner operators hand on is no match.
     """
-    if uses[0].box is None:
-        for alike in _together(uses, retention_of):
-            yield retention_of(alike[0]), len(alike)
+    first = several[0][0]
+    if first.box is not None:
+        return ()
+    if first.clause.reach.always is None or first.topic.has_outcome:
+        return Counter(map(retention_of, chain.from_iterable(several))).items()
+    return ((retention_of(alike[0]), len(alike)) for alike in several)

@@ -112,10 +112,9 @@ class Member:
 
     def ask(self, topic: Topic) -> None:
         """Have a topic ask for what is made of its source."""
-        if topic.source:
-            asking = self.askers.setdefault(topic.source, SourceTopics())
-            asking.topics[name_of(topic.parameters)] = topic
-            asking.changes += 1
+        asking = self.askers.setdefault(topic.source, SourceTopics())
+        asking.topics[name_of(topic.parameters)] = topic
+        asking.changes += 1
 
     def ask_no_more(self, topic: Topic) -> None:
         """Undo one `ask`, unless another topic with these values has asked since."""

@@ -219,7 +219,8 @@ class QuerySet(Members):
             return
         uses: list[Use] = []
         topic = Topic(member.query, values, point, source, len(alternatives))
-        member.ask(topic)
+        if source:
+            member.ask(topic)
         enter, number = self.uses.enter, member.number
         for alternative in alternatives:
             for clause, above in alternative.above:
@@ -285,7 +286,9 @@ class QuerySet(Members):
         Where what may be a string is a number, they are compiled with the first such assignment.
         """
         numbers = member.numbers_in(values)
-        if numbers and numbers not in member.numeric:
+        if not numbers:
+            return member.prepared if numbers is not None else None
+        if numbers not in member.numeric:
             query = member.query
             given = with_numbers(query, numbers)
             alternatives = self._compiled(member, given, member.registration_point)
@@ -293,7 +296,7 @@ class QuerySet(Members):
                 self._release(member, alternatives)
                 alternatives = []
             member.numeric[numbers] = alternatives or None
-        return member.prepared_for(values)
+        return member.numeric[numbers]
 
     def _compiled(self, member: Member, query: Query, point: int) -> list[Alternative]:
         """Compile a member's query, with values in the place of parameters or as it is."""
