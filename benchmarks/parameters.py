@@ -174,6 +174,13 @@ WORKLOADS = {
         f"S//i[author = $x and price < 5 or title = $y]->a NEXT {LINKED} S//i->b",
         _neither,
     ),
+    "[contains(title, $x)], right of NEXT": Workload(
+        f"S//i->a NEXT {LINKED} S//i[contains(title, $x)]->b", _name
+    ),
+    "[author = $x][contains(title, $y)], absent": Workload(
+        f"S//i[author = $x]->a NOT FOLLOWED BY {LINKED} S//i[author = $x][contains(title, $y)]->b",
+        _neither,
+    ),
     "[author = $x or title = $y], first of three": Workload(
         three("[author = $x or title = $y]"),
         _neither,

@@ -7,7 +7,9 @@ of the root has the tests of all of them, and one stream of inner tuples serves 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -34,6 +36,7 @@ __all__ = [
     "Data",
     "Excluded",
     "Formula",
+    "Found",
     "Instant",
     "Measured",
     "Number",
@@ -41,6 +44,7 @@ __all__ = [
     "Solution",
     "Terms",
     "Test",
+    "Together",
     "is_of_document",
     "place_at",
     "terms_tested",
@@ -82,6 +86,20 @@ TAKEN = Place(-4, -1)
 
 DURATION = Place(-5, -1)
 """How long the interval of a tuple is, in microseconds."""
+
+
+class Found(NamedTuple):
+    """What a tuple was found by: some of the strings that a box asks for, by their numbers.
+
+    Behind those that values must equal stand those that tests look for in texts.
+    """
+
+    numbers: tuple[int, ...]
+
+    def text(self, asked: Sequence[str]) -> str:
+        """Return one string as it is, several as one text."""
+        found = [asked[number] for number in self.numbers]
+        return found[0] if len(found) == 1 else json.dumps(found)
 
 
 class Excluded(IntEnum):
@@ -175,7 +193,14 @@ class Formula(NamedTuple):
         return float(calculate(self.operand, lambda read: to_double(values[term(read)[1:]])))
 
 
-Data = Constant | float | Formula | Disjunction | XPathFrame
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The data of several tests that each hold a value equal to them, as one datum."""
+
+    tests: tuple[Test, ...]
+
+
+Data = Constant | float | Formula | Disjunction | XPathFrame | Together
 """What is held against a tuple, whatever the tuple is."""
 
 Number = Measured | Computed | Solution
@@ -197,9 +222,19 @@ class Test(NamedTuple):
         return self.operator in TEXT_TESTS or (self.operator == "=" and self.is_of_several)
 
     @property
+    def finds(self) -> bool:
+        """Whether it tells by which data of assignments a tuple is found."""
+        return self.looks_in_texts and self.is_given
+
+    def of_found(self, place: Place) -> Test:
+        """Return the test of what a tuple was found by, which is handed on at a place."""
+        is_number = self.operator == "=" and self.form is DataForm.PLAIN
+        return Test(place, "=", self.data, form=DataForm.SPELLED if is_number else self.form)
+
+    @property
     def is_given(self) -> bool:
         """Whether its data are those of an assignment."""
-        return isinstance(self.data, (Parameter, Formula, Disjunction, XPathFrame))
+        return not isinstance(self.data, (str, float, int))
 
     @property
     def excludes(self) -> bool:
@@ -213,9 +248,22 @@ class Test(NamedTuple):
             return Excluded.NUMBER
         return Excluded.ONE_OF_SEVERAL if self.is_of_several else Excluded.STRING
 
+    @property
+    def datum(self) -> str | None:
+        """What its data are called where one value is equal to them; None where none is.
+
+        Equal names are of equal texts under an assignment.
+        """
+        if not self.is_given or self.operator != "=" or self.is_of_several:
+            return None
+        name = self.data.name if isinstance(self.data, Parameter) else repr(self.data)
+        return name if self.form is DataForm.PLAIN else f"{name} ({self.form.value})"
+
     def typed(self) -> Iterator[tuple[str, bool]]:
         """Yield the parameters that must be given a string, and those that must not be."""
-        if isinstance(self.data, Disjunction):
+        if isinstance(self.data, Together):
+            yield from (each for test in self.data.tests for each in test.typed())
+        elif isinstance(self.data, Disjunction):
             given = self.data.parameters()
             yield from ((each.name, True) for each, test in given if test.is_of_strings)
         elif isinstance(self.data, Parameter) and (self.is_of_strings or self.is_of_numbers):
@@ -235,6 +283,6 @@ class Test(NamedTuple):
         return self.place == BAR or self.form is DataForm.XPATH_NUMBER_ONLY
 
 
-def terms_tested(tested: Sequence[Place | Number]) -> tuple[str, ...]:
+def terms_tested(tested: Sequence[Place | Number | Found]) -> tuple[str, ...]:
     """Return what the values at tested places are called in tuples; no block has such a name."""
     return tuple([f"${i}" for i in range(len(tested))])

@@ -24,7 +24,13 @@ from templates.conjunctions import compared_in
 from templates.elements import RepeatedUnit, of_elements, operand_with_elements
 from templates.optionalpaths import fresh_paths
 from templates.ordered import Chained
-from templates.runcompiler import asked_anywhere, compile_elements, handed_on, tested_behind
+from templates.runcompiler import (
+    asked_anywhere,
+    compile_elements,
+    given_keys,
+    handed_on,
+    tested_behind,
+)
 from templates.rundecision import (
     AbsentElement,
     CountedKey,
@@ -214,6 +220,9 @@ def chain_clause(
     carried = tuple(sorted(carried_by_runs.union(*(each.carried for each in below))))
     if tested:
         box = tuple(tested_below(replace(below[0], carried=carried), 0))
+    first = node.steps[0]
+    own = first.keys[first.unit.blocks.index(first.block)]
+    box += given_keys(decisions, carried, first.run_keys if first.is_repeated else own)
     chains = DecidedChains(decision, tuple(steps), "", carried, tested, ())
     compared = frozenset(own_keys | (built.compared & decisions.chosen(blocks))).union(
         *(compared_in(each) for each in (where, *begins)), *(each.compared for each in below)

@@ -20,7 +20,6 @@ from xscl.query import (
     INFINITE_US,
     Absence,
     Disjunct,
-    Elements,
     Fold,
     From,
     Key,
@@ -199,10 +198,7 @@ class ChainReading:
         self, disjuncts: Iterable[Disjunct], unit: RepeatedUnit, keys: Sequence[Key]
     ) -> Disjuncts:
         """Return what is asked of a unit, with what SAME asks beside that keys are the same."""
-        literals = tuple(
-            replace(each, left=Elements(None, "candidate", each.left))
-            for each in self.same.literals(keys, *unit.blocks)
-        )
+        literals = self.same.literals_of_elements(keys, unit)
         return tuple(replace(one, residuals=(*one.residuals, *literals)) for one in disjuncts)
 
     def _compared(self, disjuncts: Iterable[Disjunct], unit: RepeatedUnit) -> frozenset[str]:

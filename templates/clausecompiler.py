@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import ClassVar, Protocol
 
-from templates.box import SPAN, Number, Place, terms_tested
+from templates.box import SPAN, Found, Number, Place, terms_tested
 from templates.clause import Alternative, Clause, ClauseSource, Published, source_of_block
 from templates.clausebuilder import ClauseBuilder
 from templates.clausesides import Side
@@ -21,7 +21,7 @@ from templates.derived import as_derived
 from templates.ordered import PlainNode, blocks_of
 from templates.queryclass import QueryClass
 from templates.readterms import ReadTerms, variables_apart
-from templates.tuplestreams import may_be_common, places_tested, stream_name
+from templates.tuplestreams import ByData, may_be_common, places_tested, stream_name
 from xscl.comparison import INSTANTS, REVISION
 from xscl.constants import breadth_of_constants
 from xscl.path import Parameter
@@ -243,12 +243,17 @@ class Compiler:
         """Return the terms that a conjunction reads."""
         return self.read(disjunct).terms
 
-    def tuples(self, node: PlainNode, needed: frozenset[str]) -> Clause:
-        """Compile a node whose tuples are handed on with the terms that are needed of it."""
+    def tuples(
+        self, node: PlainNode, needed: frozenset[str], by_data: ByData = ByData.NO
+    ) -> Clause:
+        """Compile a node whose tuples are handed on with the terms that are needed of it.
+
+        It is handed on `by_data` where what is decided depends on the data that find it.
+        """
         blocks, block_of = {*blocks_of(node)}, self.block_of_term
         needed_here = frozenset([t for t in needed if block_of[t] in blocks])
         below = self.clause(node, needed_here)
-        self._give_stream(node, below)
+        self._give_stream(node, below, by_data)
         return below
 
     def has_words(self, node: PlainNode) -> bool:
@@ -369,12 +374,12 @@ class Compiler:
             if are_blocks[i >= template.left_size]
         ]
 
-    def _give_stream(self, node: PlainNode, clause: Clause) -> None:
+    def _give_stream(self, node: PlainNode, clause: Clause, by_data: ByData) -> None:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
-        tested: tuple[Place | Number, ...] = ()
+        tested: tuple[Place | Number | Found, ...] = ()
         is_common = self.is_common(clause)
         if is_common or self.query.parameters or self.has_choices:
-            tested = tuple(dict.fromkeys([*places_tested(clause), SPAN]))
+            tested = tuple(dict.fromkeys([*places_tested(clause, by_data), SPAN]))
         owner = self._owner_of_all() if is_common else self._owner(node)
         has_data = not ((self.is_open or is_common) and tested)
         stream = stream_name(clause, tested, owner, has_data=has_data)

@@ -7,10 +7,11 @@ of its own, which bind also what is asked above (`docs/decided.md`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, cast
 
+from templates.box import SPAN, Place, Test
 from templates.built import Built, once
 from templates.chaincompiler import build_chain, chain_clause
 from templates.clause import Alternative, Clause, Published
@@ -37,8 +38,8 @@ from templates.ordered import (
 )
 from templates.paircompiler import build_pairs, pairs_clause
 from templates.runcompiler import build_runs, runs_clause
+from templates.tuplestreams import tested_below, together_below
 from xscl.constants import breadth_of_constants, exclude_constants
-from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES, term_variable
 from xscl.query import (
     Disjunct,
@@ -176,7 +177,11 @@ class Decisions:
 
     def held(self, clause: Clause) -> TupleStream:
         """Return the tuples of an absent unit, with what is held against data as a term."""
-        threshold = _threshold(clause, (*INEQUALITIES, "="))
+        together = together_below(clause)
+        if together is None:
+            threshold = _threshold(clause, (*INEQUALITIES, "="))
+        else:
+            threshold = Threshold(clause.tested_terms[clause.tested.index(together)], "=")
         if threshold is None:
             return self._alone(clause)
         return replace(self.tested(clause), threshold=threshold, equal=tuple(_equal(clause)))
@@ -324,20 +329,24 @@ class DecisionCompiler(Compiler):
 
 
 def _equal(clause: Clause) -> list[tuple[str, str]]:
-    """Return the parameters that values of a clause's tuples must equal, each with the term."""
-    names = dict(zip(clause.tested, clause.tested_terms, strict=True))
-    return sorted(
-        (test.data.name, names[test.place])
-        for test in clause.box
-        if test.operator == "=" and isinstance(test.data, Parameter)
-    )
+    """Return the data that values of a clause's tuples are equal to, each with the term."""
+    given = ((test.datum, name) for test, name in _handed_on(clause))
+    return sorted((datum, name) for datum, name in given if datum is not None)
 
 
 def _threshold(clause: Clause, operators: Sequence[str]) -> Threshold | None:
-    """Return the value of a clause's tuples that is held against a parameter, if it is one.
+    """Return the value of a clause's tuples that is held against data, if it is one.
 
     With several of them it is not decided for all data together (`prepared`).
     """
-    names = dict(zip(clause.tested, clause.tested_terms, strict=True))
-    tests = [t for t in clause.box if t.operator in operators and isinstance(t.data, Parameter)]
-    return Threshold(names[tests[0].place], tests[0].operator) if len(tests) == 1 else None
+    tests = [(test, name) for test, name in _handed_on(clause) if test.operator in operators]
+    given = [(name, test.operator) for test, name in tests if test.is_given]
+    return Threshold(*given[0]) if len(given) == 1 else None
+
+
+def _handed_on(clause: Clause) -> Iterator[tuple[Test, str]]:
+    """Yield what a clause's tuples are held against above, each with the term of the value."""
+    first = 1 + len(clause.carried)
+    for test in tested_below(clause, 0):
+        if isinstance(test.place, Place) and clause.tested[test.place.position - first] != SPAN:
+            yield test, clause.tested_terms[test.place.position - first]

@@ -8,7 +8,17 @@ from dataclasses import replace
 from templates.elements import RepeatedUnit
 from xscl.counting import is_counted
 from xscl.path import Literal, Parameter, Path
-from xscl.query import Block, From, Key, Query, Residual, ValueJoin, Variable, VariableValue
+from xscl.query import (
+    Block,
+    Elements,
+    From,
+    Key,
+    Query,
+    Residual,
+    ValueJoin,
+    Variable,
+    VariableValue,
+)
 from xscl.sequence import nodes_below, units_of
 
 __all__ = ["SameKeys", "present"]
@@ -17,8 +27,8 @@ __all__ = ["SameKeys", "present"]
 class SameKeys:
     """The keys of a query with repeated units.
 
-    Where runs are counted, a key that has the value of a parameter is asked behind them: all have
-    one, and what is counted under each is a number of its own.
+    That a key has the value of a parameter is asked behind runs: all elements have the same.  Where
+    runs are counted it is asked of nothing else: what is counted under each is a number of its own.
     """
 
     def __init__(self, query: Query, units: tuple[RepeatedUnit, ...]) -> None:
@@ -36,6 +46,22 @@ class SameKeys:
             if key.literal is not None and not self._is_asked_behind(key):
                 for block in blocks:
                     yield Residual(VariableValue(key.variable(block)), "=", key.literal)
+
+    def literals_of_elements(self, keys: Iterable[Key], unit: RepeatedUnit) -> list[Residual]:
+        """Return which values keys have in elements of runs, where they are written out."""
+        written = (key for key in keys if not isinstance(key.literal, Parameter))
+        of_candidates = self.literals(written, *unit.blocks)
+        return [replace(e, left=Elements(None, "candidate", e.left)) for e in of_candidates]
+
+    def given(self) -> dict[str, Parameter]:
+        """Return the variables of keys, also of those that runs carry, that have a given value."""
+        found: dict[str, Parameter] = {}
+        for key, number in self._numbers.items():
+            if isinstance(key.literal, Parameter):
+                names = [name for _, name in key.variables]
+                names += [unit.key(number) for unit in self._units]
+                found |= dict.fromkeys(names, key.literal)
+        return found
 
     def asked_behind(self) -> Iterator[tuple[int, Parameter]]:
         """Yield the places of keys that are asked of what is counted, each with what it must be."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from templates.box import BAR, NONE_OF, TAKEN, WINDOW, Place, Test
+from templates.box import BAR, NONE_OF, TAKEN, WINDOW, Place, Test, Together
 from templates.built import Built
 from templates.clause import Clause, ClauseSource
 from templates.comparisons import held_against_data
@@ -32,7 +32,7 @@ from templates.ordered import (
 from templates.queryclass import QueryClass
 from templates.similarterms import at_zero, scored
 from templates.template import template_of
-from templates.tuplestreams import tested_below
+from templates.tuplestreams import ByData, held_equal, tested_below
 from xscl.evaluation import compile_condition
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES
@@ -68,7 +68,7 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
             fit = choice[id(node)]
             asked = [fit, *absent]
             needed = decisions.chosen(blocks).union(*map(compiler.terms, asked))
-            own = [compiler.tuples(operand, needed) for operand in node.operands]
+            own = _operands(compiler, node, needed)
             deciding += own
             streams = [decisions.stream(own[0])]
             streams += [decisions.stream(each, node.kind) for each in own[1:]]
@@ -121,8 +121,18 @@ def _absent(
             compiler = decisions.compiler(alone, {id(node): own})
             # A key leads from the document, so that the block itself must be asked for.
             needed = compiler.terms(rest) | {decisions.query.blocks[block].root}
-            clause = compiler.tuples(node if own != Disjunct() else block, needed)
+            absent = node if own != Disjunct() else block
+            clause = compiler.tuples(absent, needed, ByData.TOGETHER)
             yield compiler, clause, rest
+
+
+def _operands(compiler: DecisionCompiler, node: Ordered, needed: frozenset[str]) -> list[Clause]:
+    """Compile the operands of a decision; rights of NEXT compete by the data that find them."""
+    is_next = node.kind is DecisionKind.NEXT
+    return [
+        compiler.tuples(operand, needed, ByData.EACH if is_next and side else ByData.NO)
+        for side, operand in enumerate(node.operands)
+    ]
 
 
 def pairs_clause(
@@ -134,7 +144,7 @@ def pairs_clause(
     assert isinstance(decision, Decision)
     blocks = tuple(blocks_of(node))
     needed = needed_above | compiler.terms(where) | compiler.terms(fit) | decisions.chosen(blocks)
-    below = [compiler.tuples(operand, needed) for operand in node.operands]
+    below = _operands(compiler, node, needed)
     streams = [decisions.stream(below[0])]
     streams += [decisions.stream(each, node.kind) for each in below[1:]]
     if len(streams) > 1:
@@ -222,12 +232,15 @@ def _steps(decision: Decision, below: Sequence[Clause]) -> Iterator[Test]:
 def _taking(decision: Decision, deciding: Sequence[Clause]) -> Iterator[Test]:
     """Yield what says for which data a tuple is not taken away."""
     absent = {case.stream.name for each in decision.absences for case in each.cases}
-    tests = [test for each in deciding if each.stream in absent for test in each.box]
-    for operator, data in dict.fromkeys(test[1:3] for test in tests):
-        if isinstance(data, Parameter) and operator == "=":
-            yield Test(TAKEN, NONE_OF, data)
-        elif isinstance(data, Parameter) and operator in INEQUALITIES:
+    read = [each for each in deciding if each.stream in absent]
+    for operator, data in dict.fromkeys(test[1:3] for each in read for test in each.box):
+        if isinstance(data, Parameter) and operator in INEQUALITIES:
             yield Test(BAR, _BARRED[operator], data)
+    for own in dict.fromkeys(tuple(held_equal(each)) for each in read):
+        if len(own) == 1:
+            yield own[0]._replace(operator=NONE_OF)
+        elif own:
+            yield Test(TAKEN, NONE_OF, Together(own))
     for window_us in dict.fromkeys(each.window_us for each in decision.absences):
         if isinstance(window_us, Parameter):
             yield Test(BAR, ">", window_us)

@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain
 
-from templates.box import Measured
+from templates.box import Measured, Test
 from templates.chaindecision import DecidedChains
 from templates.clause import Alternative, Clause
 from templates.decision import Conjunction, Decided, Decision, DecisionKind
 from templates.rundecision import DecidedRuns
+from templates.tuplestreams import tested_below
 from xscl.counting import counts_chain, is_counted
-from xscl.disjunctions import Disjunction
-from xscl.path import Parameter, XPathFrame, condition_parameters
+from xscl.path import Parameter, condition_parameters
 from xscl.pattern import INEQUALITIES, PatternNode, TreePattern, Values
 from xscl.query import (
     INFINITE_US,
@@ -280,9 +280,9 @@ def _takes_in_one_way(
 
     `has_bar` says that a tuple's bar has another use, so that absences may not raise it.
     """
-    ways = {way for each in taking for way in each}
+    ways = {tuple(each) for each in taking if each}
     is_of_windows = any(isinstance(each, Parameter) for each in windows)
-    if any(len(each) > 1 for each in taking) or len(ways) + is_of_windows > 1:
+    if len(ways) + is_of_windows > 1:
         return False
     if is_of_windows:
         # One behind another would have to be kept for the longer one of both.
@@ -290,8 +290,11 @@ def _takes_in_one_way(
         return is_alone and not has_bar and sum(isinstance(w, Parameter) for w in windows) == 1
     if decision.is_graded or decision.is_nearing:
         return not ways
-    raises = {how for _, how in ways if how != "="}
-    return raises.issubset(INEQUALITIES) and not (raises and has_bar)
+    hows = {how for way in ways for _, how in way}
+    if hows <= {"="}:
+        return True
+    is_one = all(len(way) == 1 for way in ways)
+    return is_one and hows.issubset(INEQUALITIES) and not has_bar
 
 
 def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]) -> bool:
@@ -307,11 +310,14 @@ def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]
 
 
 def _data(clause: Clause) -> list[tuple[str, str]]:
-    """Return the parameters that the tuples of a clause are held against, each with how."""
-    tests = ((t.data, "some " * t.is_of_several + t.operator) for t in clause.box)
-    given = [(data.name, how) for data, how in tests if isinstance(data, Parameter)]
-    several = (t for t in clause.box if isinstance(t.data, (Disjunction, XPathFrame)))
-    return sorted([*given, *((repr(each.data), each.operator) for each in several)])
+    """Return the data that the tuples of a clause are held against above, each with how."""
+    tests = [test for test in tested_below(clause, 0) if test.is_given]
+    return sorted((each.datum or repr(each.data), _how(each)) for each in tests)
+
+
+def _how(test: Test) -> str:
+    """Return how a value is held against data: it is `=` where one is equal to them."""
+    return "=" if test.datum else "some " * test.is_of_several + test.operator
 
 
 def _are_steps(asked: Sequence[list[tuple[str, str]]], most: int) -> bool:

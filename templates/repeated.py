@@ -6,7 +6,7 @@ In the conditions of the repetition its variables are those of elements (`templa
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from templates.elements import RepeatedUnit, operand_with_elements, with_elements
 from templates.keys import SameKeys
@@ -16,7 +16,6 @@ from xscl.path import Parameter
 from xscl.query import (
     INFINITE_US,
     Disjunct,
-    Elements,
     Fold,
     Key,
     Operand,
@@ -73,10 +72,7 @@ class RepetitionReading:
         """
         unit = self.unit_of(node)
         within_us, innermost = within
-        literals = tuple(
-            replace(each, left=Elements(None, "candidate", each.left))
-            for each in self.same.literals(keys, *unit.blocks)
-        )
+        literals = tuple(self.same.literals_of_elements(keys, unit))
         each = all_of(self._of_step(node.disjuncts, unit), (Disjunct(residuals=literals),))
         begin: Disjuncts = (Disjunct(),)
         window_us = INFINITE_US

@@ -6,7 +6,7 @@ run is found once, whatever is asked of it above.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -58,6 +58,7 @@ __all__ = [
     "asked_anywhere",
     "build_runs",
     "compile_elements",
+    "given_keys",
     "handed_on",
     "runs_clause",
     "tested_behind",
@@ -152,6 +153,18 @@ def tested_behind(
     return terms_tested([test.place for test in tests]), tuple(tests)
 
 
+def given_keys(
+    decisions: Decisions, carried: Sequence[str], keys: Iterable[str]
+) -> tuple[Test, ...]:
+    """Return that keys which tuples carry have the values of parameters."""
+    given = decisions.same.given()
+    return tuple(
+        Test(place_at(0, -1, 1 + carried.index(key)), "=", given[key])
+        for key in keys
+        if key in given
+    )
+
+
 def asked_anywhere(decisions: Decisions) -> list[Operand]:
     """Return what is asked of elements, also where alternatives differ behind the repetition."""
     operands: list[Operand] = []
@@ -209,6 +222,8 @@ def runs_clause(
     tested = below[0].tested_terms if below else ()
     # What is tested of the left operand stands behind the terms of the run.
     box = tuple(t for each in below for t in tested_below(replace(each, carried=carried), 0))
+    if not below:
+        box = given_keys(decisions, carried, node.run_keys)
     if decision.counting is not None:
         carried = (unit.run,)
         tested, box = tested_behind(decisions, carried)

@@ -10,7 +10,18 @@ from broker.matching.boxes.columns import Ints
 from broker.matching.boxes.form import BoundPlace, of_value
 from broker.matching.boxes.lists import GrowingLists
 from broker.matching.rendering.form import MatchForm, MatchForms
-from templates.box import BAR, SPAN, TAKEN, WINDOW, Instant, Number, Place, Test, place_at
+from templates.box import (
+    BAR,
+    SPAN,
+    TAKEN,
+    WINDOW,
+    Found,
+    Instant,
+    Number,
+    Place,
+    Test,
+    place_at,
+)
 from templates.clause import Clause
 from templates.factor import Factor
 from xscl.pattern import INEQUALITIES
@@ -138,8 +149,8 @@ class ClauseFacts(NamedTuple):
     """Some clauses in columns: which of the streams of their table each hands on, if it does.
 
     Further columns are how many terms have a node, how many are times, and, 0 or 1, whether
-    something is asked that neither the join tests nor a box, and whether a box has solved something
-    that may have to be asked.
+    something is asked that neither the join tests nor a box, whether a box has solved something
+    that may have to be asked, and whether tuples are handed on by data.
     """
 
     streams: Ints
@@ -148,6 +159,7 @@ class ClauseFacts(NamedTuple):
     instants: Ints
     are_open: Ints
     are_solved: Ints
+    are_by_data: Ints
 
 
 class TermTable:
@@ -173,8 +185,8 @@ class TermTable:
         self.carried, self.excluded = GrowingLists(2), GrowingLists(4)
         self.valued = GrowingLists(1)
         self._facts = GrowingLists(len(ClauseFacts._fields))
-        self._kinds: dict[Place | Number, int] = {}
-        self.made: list[Place | Number] = []
+        self._kinds: dict[Place | Number | Found, int] = {}
+        self.made: list[Place | Number | Found] = []
 
     def __getitem__(self, number: int) -> ClauseTerms:
         return self._terms[number]
@@ -209,9 +221,10 @@ class TermTable:
         self.carried.append([(each, are_valued[each]) for each in terms.carried])
         is_open = bool(clause.residuals[clause.solved :] or clause.tests)
         sizes = len(terms.places), len(terms.instants)
-        self._facts.append([(stream, bool(clause.stream), *sizes, is_open, clause.solved > 0)])
+        are = is_open, clause.solved > 0, clause.is_by_data
+        self._facts.append([(stream, bool(clause.stream), *sizes, *are)])
 
-    def _kind(self, place: Place | Number) -> int:
+    def _kind(self, place: Place | Number | Found) -> int:
         """Return which of `made` a place is, `NODE` where it is of a node."""
         if isinstance(place, Place) and place not in _MADE:
             return NODE
@@ -256,6 +269,6 @@ def _is_span(clause: Clause, place: Place) -> bool:
     return tested == SPAN or (isinstance(tested, Place) and _is_span(below, tested))
 
 
-def _read(place: Place | Number) -> Place:
+def _read(place: Place | Number | Found) -> Place:
     """Return the place whose value is read; of a number that is made, some place."""
     return place if isinstance(place, Place) else SPAN

@@ -23,9 +23,9 @@ from broker.matching.boxes.points import Points
 from broker.matching.clauseterms import NODE, ClauseFacts, ClauseTerms, TermTable
 from broker.matching.heldvalues import bounds_of, excluded_of
 from broker.matching.likenesses import spell_likenesses
-from broker.matching.uses import Use
+from broker.matching.uses import Strings, Use
 from joins import ranges
-from templates.box import TAKEN, WINDOW, Number, Place, Solution
+from templates.box import TAKEN, WINDOW, Found, Number, Place, Solution
 from xscl.functions import spell, to_double
 from xscl.path import Parameter
 from xscl.solving import LARGEST_SOLVED
@@ -78,12 +78,16 @@ class Hits:
 
     @property
     def are_blocks(self) -> Flags:
-        """Which tuples are documents as a block has them, which a decision reads."""
+        """Which tuples are documents as a block has them, which a decision reads.
+
+        What is handed on by data is as many tuples as there are data that find it.
+        """
         points = self.points
         are_blocks: Flags = points.tuples.right[self.rows] == 0
         are_blocks &= points.operands.are_documents[points.left[self.rows]]
         if points.tuples.decided is not None:
             are_blocks &= points.tuples.decided[self.rows, 0] == 0
+        are_blocks &= self._facts.are_by_data == 0
         return are_blocks
 
     @cached_property
@@ -106,6 +110,19 @@ class Hits:
     def streams(self) -> Ints:
         """Which of the streams of the table each hit is handed on as."""
         return self._facts.streams
+
+    @cached_property
+    def found_by(self) -> tuple[Ints, Sequence[Strings]]:
+        """What hits are found by, where they are handed on by that: which of these, in order."""
+        if not self._facts.are_by_data.any():
+            return np.zeros(len(self), np.int64), [()]
+        of_use = [
+            use.equal if each.clause.is_by_data else ()
+            for use, each in zip(self.uses, self.terms, strict=True)
+        ]
+        numbers: dict[Strings, int] = {}
+        codes = [numbers.setdefault(data, len(numbers)) for data in of_use]
+        return np.array(codes, np.int64)[self.which], [*numbers]
 
     @property
     def are_inner(self) -> Flags:
@@ -152,9 +169,7 @@ class Hits:
         own, k, at = self._places(self.table.equal)
         are_true = np.ones(len(self), np.bool_)
         if len(own):
-            asked = [
-                use.strings(each.equal) for use, each in zip(self.uses, self.terms, strict=True)
-            ]
+            asked = [use.equal for use in self.uses]
             wanted = zip(self.which[own].tolist(), k.tolist(), strict=True)
             texts = self.points.operands.texts(at)
             spans = self.points.spans[self.rows[own]].tolist()
@@ -267,18 +282,20 @@ class Hits:
 
     def _made(self, kinds: Ints, hits: Ints) -> CodedTexts:
         """Return what the tuples of some hits have at places that are no nodes."""
-        rows = self.rows[hits]
         codes, texts = np.empty(len(kinds), np.int64), list[str]()
         for kind in np.unique(kinds).tolist():
             some = np.flatnonzero(kinds == kind)
-            values = self._values_of(self.table.made[kind], rows[some])
+            values = self._values_of(self.table.made[kind], hits[some])
             codes[some] = values.codes_behind(texts)
             texts += values.texts
         return CodedTexts(codes, texts)
 
-    def _values_of(self, place: Place | Number, rows: Ints) -> CodedTexts:
-        """Return what some tuples have at a place that is no node."""
-        points = self.points
+    def _values_of(self, place: Place | Number | Found, hits: Ints) -> CodedTexts:
+        """Return what the tuples of some hits have at a place that is no node."""
+        points, rows = self.points, self.rows[hits]
+        if isinstance(place, Found):
+            codes, data = self.found_by
+            return CodedTexts(codes[hits], [place.text(each) if each else "" for each in data])
         if is_made(place):
             numbers, inverse = np.unique(numbers_of(points, place, rows), return_inverse=True)
             return CodedTexts(inverse, [_spelled(number) for number in numbers.tolist()])

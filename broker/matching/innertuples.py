@@ -88,8 +88,11 @@ class InnerTuples:
 
     def _number(self, hits: Hits) -> Ints:
         """Return the number of the tuple of each hit; what is new gets a row."""
-        # Many uses may have found one tuple; clauses with one stream read it alike.
-        read_alike = hits.rows * len(hits.table.streams) + hits.streams
+        # Many uses may have found one tuple; clauses with one stream read it alike, where they are
+        # handed on by data those with the same.
+        found_by, data = hits.found_by
+        of_data = hits.streams * len(data) + found_by
+        read_alike = hits.rows * (len(hits.table.streams) * len(data)) + of_data
         _, first, inverse = np.unique(read_alike, return_index=True, return_inverse=True)
         rows = self._read(hits.take(first))
         self._streams = hits.table.streams

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
 from typing import Any
 
 from broker.matching.boxes.boxreader import box_of
 from broker.matching.boxes.index import Box
 from joins import UseKind
-from templates.box import Test
 from templates.clause import Clause
 from templates.measured import is_scored, thresholds
 from xscl.path import Parameter
@@ -102,15 +101,6 @@ class Use:
         """The strings that it asks for, and behind them those that texts must not have."""
         box = self.box
         return (*box.equal, *box.taken) if isinstance(box, Box) and box.taken else self.equal
-
-    def strings(self, tests: Sequence[Test]) -> list[Any]:
-        """Return what it asks for in tests of its box against strings: all of them, in order."""
-        if self.box is not None:
-            return list(self.equal[: len(tests)])
-        given = self.topic.parameters
-        data = [test.data for test in tests]
-        found = [given[each.name] if isinstance(each, Parameter) else each for each in data]
-        return [*map(str, found)]
 
     @property
     def kind(self) -> UseKind:

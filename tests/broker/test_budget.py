@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.budget_runs import Running, Way, documents, run
+from support.budget_runs import Running, Way, documents, run, stream
 from support.budgets import UNLIMITED
 from support.examples import some
 from support.runners import SOME_ENGINES
@@ -179,6 +179,18 @@ def test_tuples_of_inner_operators_count_in_a_block(most: int) -> None:
             f"documents 1 to {expected} have more than {most} matches, those of inner operators"
         )
         assert found.of("nested") == free.of("nested", before=expected)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 20])
+def test_each_datum_that_finds_what_competes_counts_in_a_block(batch: int) -> None:
+    text = "S//i->a NEXT {, 1 s} S//i[contains(k, $x)]->b"
+    words = [{"x": word} for word in ("w", "wo", "wor", "none")]
+    running = Running(
+        {"words": text}, replace(UNLIMITED, matches_per_1000_documents=30), given={"words": words}
+    )
+    [pause] = running.feed(stream(["<k>word</k>"] * 20), batch).pauses
+    assert pause.docid == 11
+    assert "those of inner operators" in pause.reason
 
 
 def test_pairs_of_inner_operators_have_budgets() -> None:

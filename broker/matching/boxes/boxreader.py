@@ -5,13 +5,14 @@ Of a clause with parameters a million boxes are made, so its tests are looked at
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Any
 
 from broker.matching.boxes.index import LOOSE, Box
-from templates.box import NONE_OF, Formula, Solution, Test
+from templates.box import NONE_OF, Formula, Solution, Test, Together
 from templates.clause import Clause
 from xscl.disjunctions import OTHER_NUMBER, DataForm, Disjunction
 from xscl.functions import to_double
@@ -109,6 +110,9 @@ def _given(test: Test) -> _Read:
         return data.text
     if isinstance(data, XPathFrame):
         return partial(given_text, data)
+    if isinstance(data, Together):
+        reads = [_read(each) for each in data.tests]
+        return lambda values: json.dumps([read(values) for read in reads])
     return lambda _: data
 
 
@@ -122,7 +126,7 @@ def _spelling(test: Test) -> Callable[[Any], str | float]:
         return lambda given: spell_number(to_double(given))
     if operator == "=" and test.is_of_several:
         return spell_number
-    if operator == "!=" and test.form is DataForm.SPELLED:
+    if test.form is DataForm.SPELLED:
         return lambda given: given if isinstance(given, str) else spell_number(given)
     return str
 

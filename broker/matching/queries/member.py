@@ -151,9 +151,12 @@ class Member:
         return any(len(alternative.clauses) > 1 for alternative in self.alternatives)
 
     def has_inner(self) -> bool:
-        """Return whether an operator of the query reads tuples of others, and not blocks alone."""
+        """Return whether an operator of the query reads tuples of others, and not blocks alone.
+
+        A block that is handed on by data is as many tuples as there are data that find it.
+        """
         return any(
-            len(clause.sources) > 1 or clause.deciding
+            len(clause.sources) > 1 or clause.deciding or clause.is_by_data
             for alternative in self.alternatives
             for clause in alternative.clauses[:-1]
         )
