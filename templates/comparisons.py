@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence, Set
 from typing import TypeGuard
 
 from templates.datatests import data_test, word_test
-from xscl.comparison import is_of_one
+from xscl.comparison import is_datum, is_of_one
 from xscl.path import Literal, Parameter
 from xscl.query import (
     Call,
@@ -32,8 +32,8 @@ __all__ = [
 
 Comparison = ValueJoin | Residual | SimilarityJoin | Call
 
-EqualTerm = Derived | Literal
-"""What an equality speaks of: a literal, a variable, or a function of one."""
+EqualTerm = Derived | Literal | Parameter
+"""What an equality speaks of: data, a variable, or a function of one."""
 
 
 def comparisons_of(disjunct: Disjunct) -> list[Comparison]:
@@ -83,7 +83,7 @@ def equality(comparison: Comparison) -> tuple[EqualTerm, EqualTerm] | None:
 
 
 def _is_equal_term(operand: Operand) -> TypeGuard[EqualTerm]:
-    return isinstance(operand, Literal) or is_of_one(operand)
+    return is_datum(operand) or is_of_one(operand)
 
 
 def held_against_data(

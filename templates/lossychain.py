@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 
 from templates.comparisons import (
     Comparison,
@@ -18,13 +18,12 @@ from templates.comparisons import (
     equality,
 )
 from templates.derived import as_derived, is_of_strings
-from xscl.comparison import operands_below
+from xscl.comparison import is_datum, operands_below
 from xscl.delays import exact
-from xscl.path import Literal
+from xscl.path import Literal, Parameter
 from xscl.query import (
     Absence,
     Call,
-    Derived,
     Disjunct,
     From,
     Operator,
@@ -65,6 +64,8 @@ class LossyChain:
         positive = {block for unit in units_of(query.root) for block in unit}
         self.lossy = sorted(positive & self.losses.keys())
         self.block_of = {variable.name: variable.block for variable in query.variables}
+        # One whose type is left open is a text here: a query says of which a number is given.
+        self._texts = {n for n, kind in query.parameters if kind not in ("number", "duration")}
         self.blocks = tuple(replace(block, loss=None) for block in query.blocks)
 
     def can_be(self, lost: Sequence[int], least: Fraction) -> bool:
@@ -85,7 +86,7 @@ class LossyChain:
                 place in gone
                 or self.before(place) in gone
                 or any(
-                    self._mentions(each, lost) for d in step.disjuncts for each in comparisons_of(d)
+                    self.mentions(each, lost) for d in step.disjuncts for each in comparisons_of(d)
                 )
             )
         ]
@@ -98,7 +99,8 @@ class LossyChain:
         before = (i for i in range(place - 1, -1, -1) if isinstance(self.steps[i], Operator))
         return next(before, -1)
 
-    def _mentions(self, comparison: Comparison, lost: Iterable[int]) -> bool:
+    def mentions(self, comparison: Comparison, lost: Iterable[int]) -> bool:
+        """Return whether a comparison speaks of a lost unit."""
         return not set(lost).isdisjoint(self._blocks(comparison))
 
     def _blocks(self, comparison: Comparison) -> set[int]:
@@ -114,7 +116,7 @@ class LossyChain:
         asked: dict[int, list[Comparison]] = {}
         for place, disjunct in choice.items():
             for comparison in comparisons_of(disjunct):
-                if not self._mentions(comparison, lost):
+                if not self.mentions(comparison, lost):
                     asked.setdefault(self._behind(place, gone), []).append(comparison)
         for latest, comparison in self._closure(lost, choice):
             known = asked.setdefault(self._behind(latest, gone), [])
@@ -145,70 +147,81 @@ class LossyChain:
     ) -> Iterator[tuple[int, ValueJoin | Residual]]:
         """Yield what follows from the equalities through lost units, each with its place."""
         for members in self.classes(lost, choice):
-            terms = sorted((each for each in members if not isinstance(each, Literal)), key=repr)
-            left = sorted((each for each in terms if self.block(each) not in lost), key=self._place)
-            if len(left) == len(terms) or not left:
+            data = sorted(filter(is_datum, members), key=repr)
+            terms = sorted(members.difference(data), key=repr)
+            gone = [each for each in terms if self.is_lost(each, lost)]
+            left = sorted((each for each in terms if each not in gone), key=self._place)
+            if not gone:
                 continue
-            texts = [each for each in left if _is_text(each)]
-            numbers = [each for each in left if each not in texts]
+            texts = [each for each in left if self.is_text(each)]
+            several = [each for each in left if _has_several(each)]
+            numbers = [each for each in left if each not in texts and each not in several]
             # As each kind is in the order of the chain, its first terms tie both as soon as may be.
-            tied = zip(texts[:1], numbers[:1], strict=False)
+            others = [*numbers[:1], *several]
+            tied = product(texts[:1], others) if texts else combinations(others, 2)
             for pair in [*pairwise(texts), *pairwise(numbers), *tied]:
                 earlier, later = sorted(pair, key=self._place)
-                yield self._place(later), self._equal(earlier, later)
-            first = (texts or numbers)[0]
-            for literal in (each for each in members if isinstance(each, Literal)):
-                yield self._place(first), Residual(first, "=", literal)
+                yield self._place(later), self.equal(earlier, later)
+            for term, datum in product(texts[:1] or others, data):
+                yield self._place(term), self.equal(term, datum)
+            # Nothing is left that is equal to data which no lost document has at once.
+            for term, (datum, other) in product([] if left else gone, combinations(data, 2)):
+                yield self._place(term), Residual(datum, "=", other)
 
-    def _equal(self, earlier: Derived, later: Derived) -> ValueJoin | Residual:
+    def equal(self, earlier: EqualTerm, later: EqualTerm) -> ValueJoin | Residual:
         """Return the equality of two terms, one that is looked up where it can be."""
         one, other = as_derived(earlier), as_derived(later)
-        if one is None or other is None or self._place(earlier) == self._place(later):
+        if one is None or other is None or self._place(one) == self._place(other):
             return Residual(earlier, "=", later)
         return ValueJoin(one, other)
 
-    def _place(self, term: Derived) -> int:
+    def _place(self, term: EqualTerm) -> int:
         return self.place_of[self.block(term)]
 
     def classes(self, lost: Sequence[int], choice: Choice) -> list[set[EqualTerm]]:
         """Return the classes of terms that a choice of disjuncts makes equal.
 
         A number is in the class of each text that it is equal to, and joins no two of them: they
-        may be `1` and `1.0`.
+        may be `1` and `1.0`.  Nor does what has several values, of which each text may be another.
         """
         pairs = [
             pair
             for disjunct in choice.values()
             for pair in map(equality, comparisons_of(disjunct))
-            if pair is not None and not any(self._has_several(each, lost) for each in pair)
+            if pair is not None
+            and all(self.is_text(each) or not self.is_lost(each, lost) for each in pair)
         ]
         classes: list[set[EqualTerm]] = []
         for pair in pairs:
-            texts = {each for each in pair if _is_text(each)}
+            texts = {each for each in pair if self.is_text(each)}
             if texts:
                 joined = [each for each in classes if not each.isdisjoint(texts)]
                 classes = [each for each in classes if each.isdisjoint(texts)]
                 classes.append(texts.union(*joined))
         for pair in pairs:
             for members in classes:
-                if any(_is_text(each) and each in members for each in pair):
+                if any(self.is_text(each) and each in members for each in pair):
                     members.update(pair)
         return classes
 
-    def _has_several(self, term: EqualTerm, lost: Sequence[int]) -> bool:
-        """Whether two equalities with a term of a lost unit may speak of different values."""
-        if isinstance(term, Literal) or self.block(term) not in lost:
-            return False
-        called = (o.function for o in operands_below(term) if isinstance(o, Call))
-        return "tokenize" in called or not _is_text(term)
+    def is_lost(self, term: EqualTerm, lost: Sequence[int]) -> bool:
+        """Return whether a term is of a lost unit."""
+        return not is_datum(term) and self.block(term) in lost
 
-    def block(self, term: Derived) -> int:
-        """Return the block of a term."""
+    def is_text(self, term: EqualTerm) -> bool:
+        """Return whether a term is one text: then all that are equal to it are equal."""
+        match term:
+            case Literal(value):
+                return isinstance(value, str)
+            case Parameter(name):
+                return name in self._texts
+        return is_of_strings(term) and not _has_several(term)
+
+    def block(self, term: EqualTerm) -> int:
+        """Return the block of a term that is no datum."""
         return self.block_of[operand_variables(term)[0]]
 
 
-def _is_text(term: EqualTerm) -> bool:
-    """Return whether a term is compared as a text with a text; a number is not."""
-    if isinstance(term, Literal):
-        return isinstance(term.value, str)
-    return is_of_strings(term)
+def _has_several(term: EqualTerm) -> bool:
+    """Return whether a term has several values."""
+    return any(isinstance(o, Call) and o.function == "tokenize" for o in operands_below(term))

@@ -28,6 +28,7 @@ from templates.derived import is_of_strings
 from templates.factor import Factor
 from templates.lossychain import Choice, LossyChain
 from templates.ordered import length_us
+from xscl.comparison import is_datum
 from xscl.delays import exact
 from xscl.path import Literal, Parameter
 from xscl.query import (
@@ -38,7 +39,6 @@ from xscl.query import (
     Disjunct,
     From,
     Node,
-    Operand,
     Operator,
     Query,
     Residual,
@@ -231,37 +231,42 @@ class _WithoutUnits:
     def _absence(
         self, absence: Absence, lost: Sequence[int], classes: Sequence[set[EqualTerm]]
     ) -> Absence:
-        """Return an absence that compares terms that are left, equal to those that are lost.
+        """Return an absence that compares what is left, equal to terms that are lost.
 
         One beside a lost unit stands behind the next that is left, whose terms it may compare.
         """
         last = self._chain.stands_at(lost, absence)
 
-        def equal(term: Operand) -> Operand:
-            if not isinstance(term, (VariableValue, Call)) or self._chain.block(term) not in lost:
+        def is_left(term: EqualTerm) -> bool:
+            if is_datum(term) or self._chain.is_lost(term, lost):
+                return is_datum(term)
+            return self._chain.place_of[self._chain.block(term)] <= last
+
+        def rank(term: EqualTerm) -> tuple[bool, bool, bool, str]:
+            """A text says more than a number that it is equal to, or than one of several."""
+            return (
+                not self._chain.is_text(term),
+                is_datum(term),
+                not is_of_strings(term),
+                repr(term),
+            )
+
+        def equal(term: EqualTerm) -> EqualTerm:
+            if not self._chain.is_lost(term, lost):
                 return term
-            for members in classes:
-                if term in members:
-                    left = [
-                        each
-                        for each in members
-                        if not isinstance(each, Literal)
-                        and self._chain.block(each) not in lost
-                        and self._chain.place_of[self._chain.block(each)] <= last
-                    ]
-                    # A text says more than a number that it is equal to.
-                    return min(left, key=lambda e: (not is_of_strings(e), repr(e)), default=term)
-            return term
+            members = next((each for each in classes if term in each), set[EqualTerm]())
+            return min(filter(is_left, members), key=rank, default=term)
+
+        def about_left(comparison: Comparison) -> Comparison:
+            pair = equality(comparison)
+            if pair is None or not self._chain.mentions(comparison, lost):
+                return comparison
+            one, other = sorted(map(equal, pair), key=is_datum)
+            is_looked_up = isinstance(comparison, ValueJoin)
+            return self._chain.equal(one, other) if is_looked_up else Residual(one, "=", other)
 
         disjuncts = tuple(
-            conjunction(
-                [
-                    replace(each, left=equal(each.left), right=equal(each.right))  # type: ignore[arg-type]
-                    if isinstance(each, (ValueJoin, Residual)) and equality(each) is not None
-                    else each
-                    for each in comparisons_of(disjunct)
-                ]
-            )
+            conjunction([about_left(each) for each in comparisons_of(disjunct)])
             for disjunct in absence.disjuncts
         )
         return replace(absence, disjuncts=disjuncts)

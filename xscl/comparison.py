@@ -47,6 +47,7 @@ __all__ = [
     "ValueJoin",
     "ValuesFrom",
     "VariableValue",
+    "is_datum",
     "is_of_one",
     "operand_parameters",
     "operand_terms",
@@ -225,6 +226,14 @@ def operand_variables(operand: Operand) -> tuple[str, ...]:
 def is_of_one(operand: Operand) -> TypeGuard[Derived]:
     """Return whether an operand is a variable or a function of one, a number perhaps."""
     return isinstance(operand, (VariableValue, Call)) and len(operand_variables(operand)) == 1
+
+
+def is_datum(operand: Operand) -> TypeGuard[Literal | Parameter | Call]:
+    """Return whether an operand is the same for all tuples: written, given, or made of such."""
+    match operand:
+        case Call(_, (_, *_) as arguments):
+            return all(map(is_datum, arguments))
+    return isinstance(operand, (Literal, Parameter))
 
 
 def operand_parameters(operand: Operand) -> tuple[Parameter, ...]:

@@ -14,12 +14,13 @@ from xscl.comparison import (
     Disjunct,
     Operand,
     VariableValue,
+    is_datum,
     is_of_one,
     operand_variables,
     operands_below,
 )
 from xscl.delays import exact, lost, unseen
-from xscl.path import Literal, Parameter, Span
+from xscl.path import Parameter, Span
 from xscl.query import Loss, Query
 from xscl.report import Report
 from xscl.sequence import (
@@ -184,9 +185,7 @@ def _joined(disjunct: Disjunct, own: set[str]) -> Iterator[Operand]:
         ):
             variables = operand_variables(one)
             is_own = bool(variables) and own.issuperset(variables)
-            is_known = isinstance(other, Literal) or (
-                isinstance(one, VariableValue) and is_of_one(other)
-            )
+            is_known = is_datum(other) or (isinstance(one, VariableValue) and is_of_one(other))
             if residual.operator == "=" and is_own and is_known:
                 yield one
 

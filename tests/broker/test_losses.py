@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from generators.choosers import RandomChooser
-from generators.loss_cases import loss_case
+from generators.loss_cases import given_case, loss_case
 from support.ending_broker import run_broker
 from support.examples import examples, size, some
-from support.kit import CASES, cases, check, parse_case
+from support.kit import CASES, Case, cases, check, parse_case
 from support.runners import DEFAULT_ENGINE, ENGINES, EngineName, lines, run_engine, run_oracle
+
+import xscl
+from broker.matching.match import Match
 
 ALL = dict(cases(CASES / "lossy"))
 
@@ -50,3 +58,33 @@ def test_a_broker_that_ends_now_and_then_infers_what_the_oracle_does(
     case = parse_case(loss_case(RandomChooser(2_000 + seed)))
     found = run_broker(case, tmp_path, random.Random(seed))
     assert found == sorted(lines(run_oracle(case)))
+
+
+@pytest.mark.parametrize("seed", range(size(4, examples(20))))
+def test_an_assignment_finds_what_the_statement_finds_with_its_values_written_out(
+    seed: int,
+) -> None:
+    case = parse_case(given_case(RandomChooser(4_000 + seed)))
+    found = run_engine(case)
+    for values in case.assignments.get("q", []):
+        own = [match for match in found if match.parameters == values]
+        assert told(own) == told(run_engine(with_written_out(case, values)))
+
+
+def with_written_out(case: Case, values: dict[str, Any]) -> Case:
+    """Return a case of a query in which values stand in the place of parameters."""
+    [query] = case.queries
+
+    def written(found: re.Match[str]) -> str:
+        value = values[found[1]]
+        return f"'{value}'" if isinstance(value, str) else f"{value:g}"
+
+    text = re.sub(r"\$(\w+)", written, query.text)
+    return replace(case, queries=xscl.parse(text, id="q"), assignments={})
+
+
+def told(matches: Iterable[Match]) -> list[dict[str, Any]]:
+    """Return what match lines say but for who has asked."""
+    found = [json.loads(line) for line in lines(matches)]
+    told = [{k: v for k, v in each.items() if k not in ("id", "parameters")} for each in found]
+    return sorted(told, key=json.dumps)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 
 import xscl
 from generators.choosers import Chooser
 from generators.ordered_cases import Statements, Unit, assignments, case_with_reader
 
-__all__ = ["loss_case"]
+__all__ = ["given_case", "loss_case"]
 
 DELAYS = (
     "uniform(0 s, 6 s)",
@@ -39,6 +40,8 @@ READERS = (
     "P//c[k->x] WINDOW 5 s BY x HAVING count() >= 1",
     "P//c[k->x] FOLLOWED BY {x = y, 5 s} S//d[k->y] LIMIT 2 PER 4 s BY x",
 )
+DATA = ("$p", "$p", "$p", "$q", "$q", "'1'", "1", "concat($t, '')", "$n + 0")
+TERMS = ("{}", "{}", "{}", "{}", "lower-case({})", "{} + 0")
 
 
 class _Lossy(Statements):
@@ -156,6 +159,42 @@ def learned_case(chooser: Chooser) -> str:
     return "\n".join([*lines, *_in_turns(chooser, "abecabcd")]) + "\n----\n"
 
 
+def given_case(chooser: Chooser) -> str:
+    """Return the text of a case in which keys equal one another, and what assignments give."""
+    last = chooser.choice([2, 2, 3])
+    text, keys = "S//a[k->k0]", ["k0"]
+    for number in range(1, last + 1):
+        text += f" FOLLOWED BY {{{_equal(chooser, keys, f'k{number}', keys)}, 8 s}}"
+        keys.append(f"k{number}")
+        text += f" S//{'abcd'[number]}[k->k{number}]"
+        if number < last:
+            text += " LOSS 0.5 DELAY uniform(0 s, 6 s)"
+        if chooser.integer(0, 3) == 0:
+            text += f" UNLESS {{{_equal(chooser, keys, f'n{number}', [])}}} S//e[k->n{number}]"
+    lines = [f"query q\n    {text} GRACE 3 s"]
+    for _ in range(3 if "$" in text else 0):
+        values = {
+            "p": chooser.choice(["1", "1", "1.0", 1, 2]),
+            "q": chooser.choice(["1", "2", 1]),
+            "t": chooser.choice(["1", "1.0"]),
+            "n": chooser.choice([1, 2]),
+        }
+        used = {name: value for name, value in values.items() if f"${name}" in text}
+        lines.append(f"parameters q {json.dumps(used)}")
+    return "\n".join([*lines, *_in_turns(chooser, "abcdeacd", ["1", "1", "1.0", "2"])]) + "\n----\n"
+
+
+def _equal(chooser: Chooser, keys: Sequence[str], key: str, others: Sequence[str]) -> str:
+    """Return a predicate of one or two equalities with keys and data, of a key or of others."""
+    found: list[str] = []
+    for _ in range(chooser.choice([1, 2, 2])):
+        term = chooser.choice(TERMS).format(chooser.choice([key, key, *others]))
+        # What a number is compared with must be given as one.
+        data = ("1", "$n", "$n + 0") if "+" in term else DATA
+        found.append(f"{term} = {chooser.choice([*keys, *keys, *data])}")
+    return chooser.choice([" AND ", " AND ", " OR "]).join(found)
+
+
 def published_case(chooser: Chooser) -> str:
     """Return the text of a case in which what is not certain is published, and read."""
     loss = f"LOSS {chooser.choice(['0.1', '0.5', '0.5'])} DELAY {chooser.choice(UNCERTAIN)}"
@@ -184,13 +223,13 @@ def _asked(chooser: Chooser, text: str, stream: str) -> str:
     return f"{text.replace('P//', f'{stream}//')}{confidence}{grace}"
 
 
-def _in_turns(chooser: Chooser, kinds: str) -> Iterator[str]:
+def _in_turns(chooser: Chooser, kinds: str, keys: Sequence[str] = "xxxy") -> Iterator[str]:
     """Yield documents whose kinds come in turns, mostly, and a tick."""
     count = chooser.integer(12, 26)
     times = [10 + number // 2 + chooser.integer(0, 2) for number in range(count)]
     for number, second in enumerate(times, 1):
         kind = kinds[(number + chooser.choice([0, 0, 0, 1, 5])) % 8]
-        xml = f"<{kind}><k>{chooser.choice('xxxy')}</k></{kind}>"
+        xml = f"<{kind}><k>{chooser.choice(keys)}</k></{kind}>"
         yield f"document {number} S 00:00:{second:02} arrival=01:00  {xml}"
     if chooser.integer(0, 4):
         yield f"tick {count + 1} 00:10:00"
@@ -202,6 +241,8 @@ def loss_case(chooser: Chooser) -> str:
         return learned_case(chooser)
     if chooser.integer(0, 2) == 0:
         return published_case(chooser)
+    if chooser.integer(0, 3) == 0:
+        return given_case(chooser)
     first = _Lossy(chooser).lossy()
     while any(each.is_error for each in xscl.check(first)[1]):
         first = _Lossy(chooser).lossy()  # it cannot reach its confidence, say

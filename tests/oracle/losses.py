@@ -1,6 +1,7 @@
 """Statements with LOSS (section 20): what is asked where units are lost, and how sure it is.
 
-A statement is taken apart once for each choice of lost units and of one disjunct at each operator.
+A statement is taken apart once for each choice of lost units and of one disjunct at each operator,
+with the values of parameters written out in what these compare.
 What follows from equalities is asked of every pair of terms between which a path of equalities
 leads.  Distributions are sums of even pieces and of single points, as fractions.
 """
@@ -66,6 +67,7 @@ def readings(query: Query, rules: Rules) -> list[Reading]:
     """Return a query as it reads for each choice of lost units."""
     outer = query.root if isinstance(query.root, From) else From(query.root)
     first, steps = _taken_apart(outer.node)
+    steps = [_written_out(step, rules) for step in steps]
     there = [block for unit in units_of(query.root) for block in unit]
     lossy = [block for block in there if query.blocks[block].loss is not None]
     found: list[Reading] = []
@@ -101,6 +103,31 @@ def _taken_apart(node: Node) -> tuple[Node, list[_Step]]:
         return node, []
     first, steps = _taken_apart(below.left)
     return first, [*steps, _Step(below, below.right, tuple(absences))]
+
+
+def _written_out(step: _Step, rules: Rules) -> _Step:
+    def disjuncts(node: Operator | Absence) -> tuple[Disjunct, ...]:
+        return tuple(_with_values(each, rules) for each in node.disjuncts)
+
+    operator = replace(step.operator, disjuncts=disjuncts(step.operator))
+    absences = tuple(replace(each, disjuncts=disjuncts(each)) for each in step.absences)
+    return _Step(operator, step.unit, absences)
+
+
+def _with_values(disjunct: Disjunct, rules: Rules) -> Disjunct:
+    def written(operand: Operand) -> Operand:
+        if isinstance(operand, Parameter):
+            given = rules.parameters[operand.name]
+            return Literal(given if isinstance(given, str) else float(given))
+        if isinstance(operand, Call):
+            return Call(operand.function, tuple(map(written, operand.arguments)))
+        return operand
+
+    residuals = [
+        replace(each, left=written(each.left), right=written(each.right))
+        for each in disjunct.residuals
+    ]
+    return replace(disjunct, residuals=tuple(residuals))
 
 
 class _Chain:
@@ -214,13 +241,13 @@ class _Chain:
         here = [
             term
             for term in terms
-            if not isinstance(term, Literal)
+            if not _is_datum(term)
             and self.of(term) not in lost
             and self.step_of[self.of(term)] <= end
         ]
         for term in here:
             for other in self.reached(term, lost, heard):
-                if isinstance(other, Literal):
+                if _is_datum(other):
                     if self.first_present(self.step_of[self.of(term)], lost) == end:
                         found.append(Residual(term, "=", other))
                     continue
@@ -229,10 +256,17 @@ class _Chain:
                 steps = [self.step_of[self.of(each)] for each in (term, other)]
                 if self.first_present(max(steps), lost) != end:
                     continue
-                if steps[0] < steps[1] and _is_text(term) and _is_text(other):
+                if steps[0] < steps[1] and _is_of_strings(term) and _is_of_strings(other):
                     found.append(ValueJoin(term, other))  # type: ignore[arg-type]
                 elif steps[0] <= steps[1]:
                     found.append(Residual(term, "=", other))
+        for term in terms:
+            if (
+                self.is_lost(term, lost)
+                and self.first_present(self.step_of[self.of(term)], lost) == end
+            ):
+                data = [each for each in self.reached(term, lost, heard) if _is_datum(each)]
+                found += [Residual(one, "=", other) for one, other in combinations(data, 2)]
         return _conjunction(found)
 
     def first_present(self, step: int, lost: Collection[int]) -> int:
@@ -257,7 +291,7 @@ class _Chain:
         if isinstance(comparison, Residual) and comparison.operator != "=":
             return False
         sides = (comparison.left, comparison.right)
-        return all(isinstance(each, Literal) or _is_of_one(each) for each in sides)
+        return all(_is_datum(each) or _is_of_one(each) for each in sides)
 
     def reached(
         self, term: Operand, lost: Collection[int], choice: Sequence[Disjunct]
@@ -268,7 +302,7 @@ class _Chain:
             for comparison in _comparisons(disjunct):
                 if self.is_equality(comparison):
                     left, right = comparison.left, comparison.right  # type: ignore[union-attr]
-                    if any(self.has_several(each, lost) for each in (left, right)):
+                    if any(self.is_open(each, lost) for each in (left, right)):
                         continue
                     edges.setdefault(left, []).append(right)
                     edges.setdefault(right, []).append(left)
@@ -277,19 +311,16 @@ class _Chain:
             for other in edges.get(waiting.pop(), []):
                 if other not in reached:
                     reached.add(other)
-                    # Two texts that are equal to one number may differ.
+                    # Two texts that are equal to one number may differ, or to one of several.
                     waiting += [other] if _is_text(other) else []
-        if not any(not isinstance(each, Literal) and self.of(each) in lost for each in reached):
-            return []
-        return [
-            each
-            for each in sorted(reached, key=repr)
-            if isinstance(each, Literal) or self.of(each) not in lost
-        ]
+        left_over = [each for each in sorted(reached, key=repr) if not self.is_lost(each, lost)]
+        return left_over if len(left_over) < len(reached) else []
 
-    def has_several(self, term: Operand, lost: Collection[int]) -> bool:
-        is_lost = not isinstance(term, Literal) and self.of(term) in lost
-        return is_lost and ("tokenize" in repr(term) or not _is_text(term))
+    def is_open(self, term: Operand, lost: Collection[int]) -> bool:
+        return self.is_lost(term, lost) and not _is_text(term)
+
+    def is_lost(self, term: Operand, lost: Collection[int]) -> bool:
+        return not _is_datum(term) and self.of(term) in lost
 
     def about_others(
         self, disjunct: Disjunct, lost: Collection[int], choice: Sequence[Disjunct]
@@ -302,22 +333,30 @@ class _Chain:
                     self.other_than_lost(each, lost, choice)
                     for each in (comparison.left, comparison.right)  # type: ignore[union-attr]
                 ]
-                comparison = replace(comparison, left=sides[0], right=sides[1])  # type: ignore[arg-type]
+                is_joined = all(_is_of_strings(e) and not _is_datum(e) for e in sides)
+                if is_joined and isinstance(comparison, ValueJoin):
+                    comparison = ValueJoin(sides[0], sides[1])  # type: ignore[arg-type]
+                else:
+                    comparison = Residual(sides[0], "=", sides[1])
             found.append(comparison)
         return _conjunction(found)
 
     def other_than_lost(
         self, term: Operand, lost: Collection[int], choice: Sequence[Disjunct]
     ) -> Operand:
-        if isinstance(term, Literal) or self.of(term) not in lost:
+        if not self.is_lost(term, lost):
             return term
         end = self.first_present(self.step_of[self.of(term)], lost)
         others = [
             each
             for each in self.reached(term, lost, choice)
-            if not isinstance(each, Literal) and self.step_of[self.of(each)] <= end
+            if _is_datum(each) or self.step_of[self.of(each)] <= end
         ]
-        return min(others, key=lambda each: not _is_text(each)) if others else term
+        return min(
+            others,
+            key=lambda each: (not _is_text(each), _is_datum(each), not _is_of_strings(each)),
+            default=term,
+        )
 
     def of(self, term: Operand) -> int:
         return self.block_of[operand_variables(term)[0]]
@@ -336,14 +375,23 @@ def _is_of_one(operand: Operand) -> bool:
     return len(operand_variables(operand)) == 1 and isinstance(operand, (VariableValue, Call))
 
 
+def _is_datum(operand: Operand) -> bool:
+    if isinstance(operand, Call) and operand.arguments:
+        return all(map(_is_datum, operand.arguments))
+    return isinstance(operand, Literal)
+
+
 def _is_text(term: Operand) -> bool:
-    if isinstance(term, Call):
-        return term.function in DERIVING_FUNCTIONS and all(
-            isinstance(each, Literal) or _is_text(each) for each in term.arguments
-        )
+    """Whether a term is one text: a number may be that of several, `tokenize` has several."""
     if isinstance(term, Literal):
         return isinstance(term.value, str)
-    return isinstance(term, (VariableValue, Parameter))
+    return _is_of_strings(term) and "tokenize" not in repr(term)
+
+
+def _is_of_strings(term: Operand) -> bool:
+    if isinstance(term, Call):
+        return term.function in DERIVING_FUNCTIONS and all(map(_is_of_strings, term.arguments))
+    return isinstance(term, (VariableValue, Literal))
 
 
 def _comparisons(disjunct: Disjunct) -> list[Comparison]:

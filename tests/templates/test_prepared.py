@@ -37,6 +37,9 @@ def prepared(text: str) -> bool:
         "(S//a NEXT {, 1 h} S//b[n->y] WHERE y > $n) NEXT {, 1 h} S//c",
         "(S//a NEXT {, 1 h} S//b) JOIN {, $within} S//c[k = $k]",
         "S//a FOLLOWED BY {, 1 h} S//b[k = $k] UNLESS S//c",
+        # Also what follows of a unit that is left, where another one is lost.
+        "S//a FOLLOWED BY {y = $k, 1 h} S//b[k->y] LOSS 0.1 DELAY exp(1 h)"
+        " FOLLOWED BY {y = z, 1 h} S//c[k->z]",
         "S//a NEXT {, 1 h} S//b[k = $k]",
         "S//a NEXT {, 1 h} (S//b[k = $k][m = $m] | S//c[k = $k][m = $m])",
         "S//a NEXT {, 1 h} (S//b[k = $k] NEXT {, 1 h} S//c)",

@@ -207,6 +207,12 @@ def test_a_reader_can_reach_every_confidence_as_what_it_reads_may_be_certain(lea
         xscl.parse(f"{A} CONFIDENCE 1.5")
 
 
+@pytest.mark.parametrize("known", ["a", "'x'", "$x", "concat($x, 's')", "$x + 1"])
+def test_what_a_lossy_unit_must_equal_is_asked_of_what_is_left(known: str) -> None:
+    _, found = xscl.check(LOSSY.replace("a = b", f"b = {known}"))
+    assert "XS509" not in [each.code for each in found]
+
+
 def test_files_with_what_is_not_run_are_not_loaded(tmp_path: Path) -> None:
     path = tmp_path / "q.xscl"
     path.write_text(NOT_RUN["confidence"], encoding="utf-8")
