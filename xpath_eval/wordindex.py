@@ -32,32 +32,79 @@ _IN_NO_TEXT = "\0"
 
 _WORDS_A_STATE = 8
 
+_NO_FUNCTION = ""
 
-class _Word(Generic[T]):
-    """Who looks for one word: anywhere, at the start, at the end, as the whole text."""
+
+class _Several(Generic[T]):
+    """All who look for one word: anywhere, at the start, at the end, as the whole text."""
 
     __slots__ = ("anywhere", "as_whole", "at_end", "at_start")
 
     def __init__(self) -> None:
-        self.anywhere: list[T] | None = None
-        self.as_whole: list[T] | None = None
-        self.at_start: list[T] | None = None
-        self.at_end: list[T] | None = None
+        self.anywhere: list[T] = []
+        self.as_whole: list[T] = []
+        self.at_start: list[T] = []
+        self.at_end: list[T] = []
 
     def of(self, function: str) -> list[T]:
         """Return who looks for it by an operator of `xscl.texttests`."""
         if function == "contains":
-            found = self.anywhere = self.anywhere or []
-        elif function == "starts-with":
-            found = self.at_start = self.at_start or []
-        elif function == "equals":
-            found = self.as_whole = self.as_whole or []
-        else:
-            found = self.at_end = self.at_end or []
-        return found
+            return self.anywhere
+        if function == "starts-with":
+            return self.at_start
+        return self.as_whole if function == "equals" else self.at_end
 
     def __bool__(self) -> bool:
         return bool(self.anywhere or self.at_start or self.at_end or self.as_whole)
+
+
+class _Word(Generic[T]):
+    """Who looks for one word: as mostly but one, by a function, who needs no lists; or several."""
+
+    __slots__ = ("function", "several", "who")
+
+    def __init__(self, function: str, who: T) -> None:
+        self.function = function
+        self.who = who
+        self.several: _Several[T] | None = None
+
+    def add(self, function: str, who: T) -> None:
+        """Let somebody else look for it."""
+        if self.several is None:
+            self.several = _Several()
+            self.several.of(self.function).append(self.who)
+        self.several.of(function).append(who)
+
+    def remove(self, function: str, who: T) -> None:
+        """Let somebody look for it no more."""
+        if self.several is None:
+            self.function = _NO_FUNCTION
+        else:
+            self.several.of(function).remove(who)
+
+    def __bool__(self) -> bool:
+        return self.function != _NO_FUNCTION if self.several is None else bool(self.several)
+
+    def find(self, start: int, end: int, size: int, found: set[T]) -> None:
+        """Add who looks for it where it stands, in a text of a size."""
+        several = self.several
+        if several is None:
+            function = self.function
+            if (
+                function == "contains"
+                or (function == "starts-with" and start == 0)
+                or (function == "ends-with" and end == size)
+                or (function == "equals" and end - start == size)
+            ):
+                found.add(self.who)
+            return
+        found.update(several.anywhere)
+        if start == 0:
+            found.update(several.at_start)
+        if end == size:
+            found.update(several.at_end)
+        if end - start == size:
+            found.update(several.as_whole)
 
 
 class WordIndex(Generic[T]):
@@ -80,13 +127,14 @@ class WordIndex(Generic[T]):
         """Let somebody look for a word by `contains`, `starts-with`, `ends-with` or `equals`."""
         entry = self._words.get(word)
         if entry is None:
-            entry = self._words[word] = self._fresh[word] = _Word()
-        entry.of(function).append(who)
+            self._words[word] = self._fresh[word] = _Word(function, who)
+        else:
+            entry.add(function, who)
 
     def remove(self, function: str, word: str, who: T) -> None:
         """Undo `add`."""
         entry = self._words[word]
-        entry.of(function).remove(who)
+        entry.remove(function, who)
         if not entry:
             del self._words[word]
             if self._fresh.pop(word, None) is None:
@@ -96,24 +144,14 @@ class WordIndex(Generic[T]):
         """Add all who look for a word that the text has, where they look for it."""
         if self._fresh or self._dead > len(self._words):
             self._build()
-        if "" in self._words:
-            empty = self._words[""]
-            for some in (empty.anywhere, empty.at_start, empty.at_end):
-                found.update(some or ())
-            if not text:
-                found.update(empty.as_whole or ())
         size = len(text)
-        for _, words, automaton in self._built:
+        if (empty := self._words.get("")) is not None:
+            for at in (0, size):
+                empty.find(at, at, size, found)
+        for _, entries, automaton in self._built:
             for i, start, end in automaton.find_matches_as_indexes(text, overlapping=True):
-                word = words[i]
-                if word.anywhere:
-                    found.update(word.anywhere)
-                if word.at_start and start == 0:
-                    found.update(word.at_start)
-                if word.at_end and end == size:
-                    found.update(word.at_end)
-                if word.as_whole and end - start == size:
-                    found.update(word.as_whole)
+                if i:  # not what stands in front
+                    entries[i - 1].find(start, end, size, found)
 
     def _build(self) -> None:
         if self._dead > len(self._words):
@@ -131,7 +169,7 @@ class WordIndex(Generic[T]):
 
 
 class _Built(NamedTuple, Generic[T]):
-    """An automaton with its words, each with who looks for it."""
+    """An automaton with its words behind the one in front, and who looks for each."""
 
     words: list[str]
     entries: list[_Word[T]]
@@ -142,5 +180,4 @@ class _Built(NamedTuple, Generic[T]):
         """Return an automaton for words that somebody looks for."""
         alive = {word: entry for word, entry in words.items() if word and entry}
         in_front = _IN_NO_TEXT * (1 + len(alive) // _WORDS_A_STATE)
-        own = [in_front, *alive]
-        return cls(own, [_Word(), *alive.values()], AhoCorasick(own))
+        return cls([*alive], [*alive.values()], AhoCorasick([in_front, *alive]))
