@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -163,6 +164,8 @@ class Layouts:
 _CHANGES_MAX = 64
 """Changes of what is compared that a shape is held against: behind so many it gets a new layout."""
 
+_VARIABLE_BITS = 32
+
 _UNWRITTEN_PARTS = 8
 """Arrays are made anew where one layout in so many is not in them yet."""
 
@@ -189,19 +192,26 @@ class _Arrays:
     @classmethod
     def of(cls, layouts: Sequence[Layout]) -> _Arrays:
         """Return the arrays of layouts by number."""
-        slots = np.array([len(layout.nodes) for layout in layouts], np.int64)
-        bindings = np.array([len(layout.bindings) for layout in layouts], np.int64)
+        slots, nodes = _flat([layout.nodes for layout in layouts])
+        bindings, both = _flat([[*chain(*layout.bindings)] for layout in layouts])
+        bindings //= 2
+        binding_slots, variables = both.reshape(-1, 2).T.copy()
+        # As `_most_of_one`, which would take longer for each of them than all the rest.
+        of_layout = np.repeat(np.arange(len(layouts)), bindings)
+        found, times = np.unique(of_layout << _VARIABLE_BITS | variables, return_counts=True)
+        most = np.zeros_like(bindings)
+        np.maximum.at(most, found >> _VARIABLE_BITS, times)
         return cls(
-            int(slots.sum()),
-            int(bindings.sum()),
+            len(nodes),
+            len(variables),
             np.cumsum(slots) - slots,
             slots,
-            np.array([n for layout in layouts for n in layout.nodes], np.int64),
+            nodes,
             np.cumsum(bindings) - bindings,
             bindings,
-            np.array([slot for layout in layouts for slot, _ in layout.bindings], np.int64),
-            np.array([variable for layout in layouts for _, variable in layout.bindings], np.int64),
-            np.array([_most_of_one(layout) for layout in layouts], np.int64),
+            binding_slots,
+            variables,
+            most,
         )
 
     def put(self, number: int, layout: Layout) -> None:
@@ -218,6 +228,12 @@ class _Arrays:
         self.of_one_variable = _written(self.of_one_variable, number, [_most_of_one(layout)])
         self.slots += len(layout.nodes)
         self.bindings += len(slots)
+
+
+def _flat(rows: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
+    """Return how long each row is, and all of them one behind the other."""
+    sizes = np.array([*map(len, rows)], np.int64)
+    return sizes, np.fromiter(chain.from_iterable(rows), np.int64, int(sizes.sum()))
 
 
 def _most_of_one(layout: Layout) -> int:
