@@ -167,7 +167,7 @@ class Decisions:
         return replace(
             self.tested(clause),
             keys=tuple(name for _, name in equal),
-            threshold=_threshold(clause, INEQUALITIES),
+            threshold=_threshold(clause),
             equal=equal,
         )
 
@@ -177,14 +177,18 @@ class Decisions:
 
     def held(self, clause: Clause) -> TupleStream:
         """Return the tuples of an absent unit, with what is held against data as a term."""
+        equal = tuple(_equal(clause))
         together = together_below(clause)
-        if together is None:
-            threshold = _threshold(clause, (*INEQUALITIES, "="))
+        if together is not None:
+            term = clause.tested_terms[clause.tested.index(together)]
+            threshold: Threshold | None = Threshold(term, "=")
+        elif equal:  # one datum, that of all of these
+            threshold = Threshold(equal[0][1], "=")
         else:
-            threshold = Threshold(clause.tested_terms[clause.tested.index(together)], "=")
+            threshold = _threshold(clause)
         if threshold is None:
             return self._alone(clause)
-        return replace(self.tested(clause), threshold=threshold, equal=tuple(_equal(clause)))
+        return replace(self.tested(clause), threshold=threshold, equal=equal)
 
     def tested(self, clause: Clause) -> TupleStream:
         """Return the tuples of a clause as a stream, with what is held against data as terms."""
@@ -329,19 +333,19 @@ class DecisionCompiler(Compiler):
 
 
 def _equal(clause: Clause) -> list[tuple[str, str]]:
-    """Return the data that values of a clause's tuples are equal to, each with the term."""
-    given = ((test.datum, name) for test, name in _handed_on(clause))
-    return sorted((datum, name) for datum, name in given if datum is not None)
+    """Return the data that values of a clause's tuples are equal to, each once with a term."""
+    given = {test.datum: name for test, name in _handed_on(clause) if test.datum is not None}
+    return sorted(given.items())
 
 
-def _threshold(clause: Clause, operators: Sequence[str]) -> Threshold | None:
-    """Return the value of a clause's tuples that is held against data, if it is one.
+def _threshold(clause: Clause) -> Threshold | None:
+    """Return the value of a clause's tuples that is held against a bound, if it is one.
 
     With several of them it is not decided for all data together (`prepared`).
     """
-    tests = [(test, name) for test, name in _handed_on(clause) if test.operator in operators]
-    given = [(name, test.operator) for test, name in tests if test.is_given]
-    return Threshold(*given[0]) if len(given) == 1 else None
+    tests = ((test, name) for test, name in _handed_on(clause) if test.operator in INEQUALITIES)
+    given = [Threshold(name, test.operator) for test, name in tests if test.is_given]
+    return given[0] if len(given) == 1 else None
 
 
 def _handed_on(clause: Clause) -> Iterator[tuple[Test, str]]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain
 
-from templates.box import Measured, Test
+from templates.box import Measured
 from templates.chaindecision import DecidedChains
 from templates.clause import Alternative, Clause
 from templates.decision import Conjunction, Decided, Decision, DecisionKind
@@ -310,14 +310,15 @@ def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]
 
 
 def _data(clause: Clause) -> list[tuple[str, str]]:
-    """Return the data that the tuples of a clause are held against above, each with how."""
+    """Return the data that the tuples of a clause are held against above, each with how.
+
+    It is `=` where a value is equal to a datum; of several such values the datum stands once.
+    """
     tests = [test for test in tested_below(clause, 0) if test.is_given]
-    return sorted((each.datum or repr(each.data), _how(each)) for each in tests)
-
-
-def _how(test: Test) -> str:
-    """Return how a value is held against data: it is `=` where one is equal to them."""
-    return "=" if test.datum else "some " * test.is_of_several + test.operator
+    equal = {test.datum for test in tests if test.datum is not None}
+    others = [test for test in tests if test.datum is None]
+    hows = ((repr(test.data), "some " * test.is_of_several + test.operator) for test in others)
+    return sorted([*((datum, "=") for datum in equal), *hows])
 
 
 def _are_steps(asked: Sequence[list[tuple[str, str]]], most: int) -> bool:

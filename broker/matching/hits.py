@@ -295,7 +295,8 @@ class Hits:
         points, rows = self.points, self.rows[hits]
         if isinstance(place, Found):
             codes, data = self.found_by
-            return CodedTexts(codes[hits], [place.text(each) if each else "" for each in data])
+            which, inverse = np.unique(codes[hits], return_inverse=True)
+            return CodedTexts(inverse, [place.text(data[code]) for code in which.tolist()])
         if is_made(place):
             numbers, inverse = np.unique(numbers_of(points, place, rows), return_inverse=True)
             return CodedTexts(inverse, [_spelled(number) for number in numbers.tolist()])

@@ -110,6 +110,9 @@ STATEMENTS = (
     "S//a->v NOT JOIN {, W} *//b[p = $least]",
     "(S//a->v NOT FOLLOWED BY {, W} *//b[k = $key or p < $least]) NEXT {v/k = u/k, W} S//c->u",
     "S//a->v NOT FOLLOWED BY {, W} *//b[k = $key][p = $text]",
+    "S//a->v NOT FOLLOWED BY {, W} *//b[k = $key][contains(k, $key)]",
+    "S//a NEXT {, W} (S//b[contains(k, $key)][p = $least] | *//c[k = $key][p = $least])",
+    "S//a NEXT {, W} S//b[contains(k, $key)] UNLESS S//c[starts-with(k, $key)][p = $text]",
     "*//a[k = $key] NOT FOLLOWED BY {, W} *//b[k = $key][contains(p, $text)]",
     "S//a[k->x] NEXT {x = y, W} S//b[k->y] UNLESS {u/k = $key AND u/p = $least} *//c->u",
     "(S//a->v NOT JOIN {, W} (S//b[k = $key][p = $text] | *//c[k = $key][p = $text])) NEXT {, W}"

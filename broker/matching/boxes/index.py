@@ -332,6 +332,10 @@ class BoxIndex:
         return held
 
 
+_NO_HASH = 2**64 - 1
+"""Stands for the hash of a string that a box does not have: that of the empty one is 0."""
+
+
 def _write_strings(
     columns: list[tuple[GrowingColumn, GrowingColumn]],
     numbers: Ints,
@@ -339,12 +343,12 @@ def _write_strings(
 ) -> None:
     """Write both hashes of the strings of some boxes, each in columns of its own."""
     while len(columns) < max(map(len, strings), default=0):
-        columns.append((GrowingColumn(np.uint64), GrowingColumn(np.uint64)))
+        columns.append((GrowingColumn(np.uint64, _NO_HASH), GrowingColumn(np.uint64, _NO_HASH)))
     for j, pair in enumerate(columns):
         own = [i for i, each in enumerate(strings) if len(each) > j]
         if len(own) < len(numbers):
             for column in pair:  # A number may have been that of a box which had one.
-                column.write(numbers, np.uint64(0))
+                column.write(numbers, _NO_HASH)
         for column, values in zip(pair, _hash([strings[i][j] for i in own]), strict=True):
             column.write(numbers[own], values)
 
