@@ -40,8 +40,8 @@ READERS = (
     "P//c[k->x] WINDOW 5 s BY x HAVING count() >= 1",
     "P//c[k->x] FOLLOWED BY {x = y, 5 s} S//d[k->y] LIMIT 2 PER 4 s BY x",
 )
-DATA = ("$p", "$p", "$p", "$q", "$q", "'1'", "1", "concat($t, '')", "$n + 0")
-TERMS = ("{}", "{}", "{}", "{}", "lower-case({})", "{} + 0")
+DATA = (*["$p"] * 6, "$q", "$q", "'1'", "1", "concat($t, '')", "$n + 0")
+TERMS = (*["{}"] * 6, "lower-case({})", "{} + 0")
 
 
 class _Lossy(Statements):
@@ -174,25 +174,25 @@ def given_case(chooser: Chooser) -> str:
     lines = [f"query q\n    {text} GRACE 3 s"]
     for _ in range(3 if "$" in text else 0):
         values = {
-            "p": chooser.choice(["1", "1", "1.0", 1, 2]),
+            "p": chooser.choice(["1", "1", "2", 1, 2]),
             "q": chooser.choice(["1", "2", 1]),
             "t": chooser.choice(["1", "1.0"]),
             "n": chooser.choice([1, 2]),
         }
         used = {name: value for name, value in values.items() if f"${name}" in text}
         lines.append(f"parameters q {json.dumps(used)}")
-    return "\n".join([*lines, *_in_turns(chooser, "abcdeacd", ["1", "1", "1.0", "2"])]) + "\n----\n"
+    return "\n".join([*lines, *_in_turns(chooser, "abcdeacd", ["1", "1.0", "2"])]) + "\n----\n"
 
 
 def _equal(chooser: Chooser, keys: Sequence[str], key: str, others: Sequence[str]) -> str:
-    """Return a predicate of one or two equalities with keys and data, of a key or of others."""
-    found: list[str] = []
-    for _ in range(chooser.choice([1, 2, 2])):
+    """Return a predicate of equalities with keys and data, of a key or of others."""
+    found = [f"{keys[-1]} = {key}"] if chooser.integer(0, 2) else []
+    for _ in range(chooser.choice([0, 1, 1, 2]) or not found):
         term = chooser.choice(TERMS).format(chooser.choice([key, key, *others]))
         # What a number is compared with must be given as one.
         data = ("1", "$n", "$n + 0") if "+" in term else DATA
-        found.append(f"{term} = {chooser.choice([*keys, *keys, *data])}")
-    return chooser.choice([" AND ", " AND ", " OR "]).join(found)
+        found.append(f"{term} = {chooser.choice(data if chooser.integer(0, 2) else keys)}")
+    return chooser.choice([*[" AND "] * 5, " OR "]).join(found)
 
 
 def published_case(chooser: Chooser) -> str:
