@@ -19,7 +19,8 @@ documents (see `tests/histories/history.py`), and happens to a broker in such a 
 histories of joins, of what is decided (`--ordered`), of runs (`--repeated`) and of similarity.
 
 A query that finds so much that it is paused is compared up to that document.  A case in which the
-oracle's nested loops would look at millions of pairs is left out, and counted.
+oracle's nested loops would look at millions of pairs, or find 100,000 tuples, is left out, and
+counted.
 
 At the end comes a table of the clauses of the language: how many cases each stands in, and in how
 many it decides which matches there are, with those of sections 12 to 18 where a kind is named; of

@@ -38,3 +38,11 @@ def test_elements_that_a_run_could_take_are_counted() -> None:
         assert len(run_oracle(case)) == 7
     with pytest.raises(TooLargeError), bounded(looks_max=23):
         run_oracle(case)
+
+
+def test_tuples_of_operators_are_counted() -> None:
+    case = parse_case(CASE)
+    with bounded(tuples_max=4):
+        assert run_oracle(case)
+    with pytest.raises(TooLargeError), bounded(tuples_max=3):
+        run_oracle(case)

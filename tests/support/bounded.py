@@ -30,13 +30,19 @@ LOOKS_MAX = 1_000_000
 """Elements that are tried behind runs in a case: some 30 s."""
 
 
+TUPLES_MAX = 100_000
+"""Tuples of operators in a case: minutes of an engine that does everything in pieces of one."""
+
+
 @contextmanager
-def bounded(pairs_max: int = PAIRS_MAX, looks_max: int = LOOKS_MAX) -> Iterator[None]:
+def bounded(
+    pairs_max: int = PAIRS_MAX, looks_max: int = LOOKS_MAX, tuples_max: int = TUPLES_MAX
+) -> Iterator[None]:
     """Let the oracle raise `TooLargeError` where it looks at more than so many pairs, or elements.
 
-    Pairs are those of operators; elements are those that a run could take next.
+    Pairs and tuples are those of operators; elements are those that a run could take next.
     """
-    pairs = looks = 0
+    pairs = looks = tuples = 0
     # As they are now: mutants of the rules may stand in for them.
     join, extended = sequences.join, Runs.extended
 
@@ -47,11 +53,15 @@ def bounded(pairs_max: int = PAIRS_MAX, looks_max: int = LOOKS_MAX) -> Iterator[
         rights: Sequence[Tuple],
         rules: Rules,
     ) -> Iterator[Tuple]:
-        nonlocal pairs
+        nonlocal pairs, tuples
         pairs += len(lefts) * len(rights)
         if pairs > pairs_max:
             raise TooLargeError
-        return join(operator, disjunct, lefts, rights, rules)
+        for each in join(operator, disjunct, lefts, rights, rules):
+            tuples += 1
+            if tuples > tuples_max:
+                raise TooLargeError
+            yield each
 
     def looked(self: Runs, *arguments: Any) -> Any:
         nonlocal looks
