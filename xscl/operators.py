@@ -22,6 +22,7 @@ from xscl.comparison import (
     ValueJoin,
     VariableValue,
     operand_variables,
+    operands_below,
 )
 from xscl.conditions import PatternBuilder
 from xscl.expectations import check_comparison
@@ -66,6 +67,7 @@ class PredicateBuilder(SideBuilder):
     def __init__(self, patterns: PatternBuilder, names: Names) -> None:
         super().__init__(patterns, names)
         self.alternatives = 1
+        self._of_several: set[Call] = set()
         self._has_reported_witness = False
 
     def disjuncts(self, predicate: Expression | None, scope: Scope) -> tuple[Disjunct, ...]:
@@ -189,7 +191,35 @@ class PredicateBuilder(SideBuilder):
         ):
             self.use_parameter(own, side, kind_in_comparison(syntax.operator, other))
         check_comparison(syntax, self.report)
+        if not scope.is_optional:
+            left, right = self._for_itself(left), self._for_itself(right)
         return _Compared(left, syntax.operator, right, syntax.span)
+
+    def _for_itself(self, side: Operand) -> Operand:
+        """Return a side of a comparison that may hold of another of its values than others do.
+
+        A tuple has one piece of each `tokenize`, so where it stands again it is that of another
+        variable, which has the same node.
+        """
+        if not isinstance(side, Call) or self._derived_of_one(side) is None:
+            return side
+        if all(getattr(each, "function", "") != "tokenize" for each in operands_below(side)):
+            return side
+        if side in self._of_several:
+            [variable] = set(operand_variables(side))
+            return _of_variable(side, self.again(variable))
+        self._of_several.add(side)
+        return side
+
+
+def _of_variable(operand: Operand, variable: VariableValue) -> Operand:
+    """Return a function of one variable as that of another one."""
+    match operand:
+        case VariableValue():
+            return variable
+        case Call(function, arguments):
+            return Call(function, tuple(_of_variable(each, variable) for each in arguments))
+    return operand
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,14 @@ class VariablePathBuilder:
             return None
         return self._value(syntax, test.name, rest, blocks, scope)
 
+    def again(self, base: str) -> VariableValue:
+        """Return a fresh variable that has the node of another one."""
+        label = self._label(f"{base}/.")
+        step = Step(Axis.SELF, NodeTest(ANY, ANY)).named(label)
+        self.names.blocks[label] = self.names.blocks[base]
+        self.fresh.append((base, label, label, self.names.blocks[base], Path((step,))))
+        return VariableValue(label)
+
     def key(self, text: str, block: int) -> str:
         """Return the name of the variable that the path of a key binds in a block."""
         name = self._label(text)
