@@ -80,14 +80,20 @@ _reader_of: Callable[[Clause], _BoxReader] = lru_cache(maxsize=256)(
 
 def _row(tests: Sequence[Test]) -> Callable[[_Values], tuple[Any, ...]]:
     """Return what reads the data of some tests."""
-    reads = [_read(test) for test in tests]
+    if not tests:
+        return _nothing
     if not any(test.is_given for test in tests):
-        row = tuple([read({}) for read in reads])
+        row = tuple([_spelling(test)(test.data) for test in tests])
         return lambda _: row
+    reads = [_read(test) for test in tests]
     if len(reads) == 1:
         [only] = reads
         return lambda values: (only(values),)
     return lambda values: tuple([read(values) for read in reads])
+
+
+def _nothing(_: _Values) -> tuple[()]:
+    return ()
 
 
 def _read(test: Test) -> _Read:
