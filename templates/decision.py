@@ -8,7 +8,8 @@ the nodes of the `chosen` terms are one contender.  `docs/decided.md` has the th
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from xscl.path import Parameter
@@ -71,9 +72,9 @@ class Threshold(NamedTuple):
 class TupleStream:
     """A stream of tuples: the terms of its nodes in order, of which `chosen` make a contender.
 
-    The values of `keys`, of the right operand of NEXT, are held against data: contenders have one
-    value of each, and compete with tuples that have the same.  So is that of `threshold`, of an
-    absent unit too.  `equal` are the parameters that values must equal, each with such a term.
+    The values of `keys` are held against data: contenders have one value of each, and those of the
+    right operand of NEXT compete with tuples that have the same.  So is that of `threshold`, of an
+    absent unit too.  `equal` are the data that values must equal, each with such a term.
     """
 
     name: str
@@ -83,6 +84,17 @@ class TupleStream:
     keys: tuple[str, ...] = ()
     threshold: Threshold | None = None
     equal: tuple[tuple[str, str], ...] = ()
+
+    def by(self, data: Sequence[str]) -> TupleStream:
+        """Return the stream with contenders that have one value of each of some data."""
+        if self.keys or not data:
+            return self
+        terms = dict(self.equal)
+        return replace(self, keys=tuple([terms[datum] for datum in data]))
+
+    def has_all(self, data: Collection[str]) -> bool:
+        """Whether its values are equal to some data, if there are any."""
+        return bool(data) and set(data) <= dict(self.equal).keys()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +160,9 @@ class Decision:
     that of two operands, and a tuple needs it to be so long.
     `within_us` is the shortest WITHIN around it.  Where it `is_whole` the window is that of WITHIN
     itself, which is a parameter.
+    `held` are data that values of an operand, on the `held_side`, are equal to, and values of what
+    is absent: whoever has a tuple has its values, and only rows with the same take it away.  They
+    are keys of that operand, as what takes a tuple away does so for all.
     """
 
     kind: DecisionKind
@@ -158,6 +173,8 @@ class Decision:
     within_us: int
     grace_us: int
     is_whole: bool = False
+    held: tuple[str, ...] = ()
+    held_side: int = 0
 
     @property
     def is_graded(self) -> bool:
@@ -193,22 +210,6 @@ class Decision:
         NOT JOIN looks as far back from its operand as it waits behind it.
         """
         return 2 if self.kind is DecisionKind.AROUND else 1
-
-    @property
-    def asked_on_both(self) -> tuple[str, int] | None:
-        """The parameter that is asked of what is absent and of an operand, and which operand it is.
-
-        All values of the operand that are held against it are known then: nothing else that is
-        absent takes a tuple away for whoever has the tuple.
-        """
-        streams = [case.stream for absent in self.absences for case in absent.cases]
-        taking = {name for each in streams if each.threshold for name, _ in each.equal}
-        sides = [[fit.left for fit in self.fits], [fit.right for fit in self.fits]]
-        for side, operand in enumerate([[*self.lefts, *sides[0]], sides[1]]):
-            for name in taking:
-                if operand and all(name in dict(each.equal) for each in operand):
-                    return name, side
-        return None
 
     @property
     def is_scored(self) -> bool:

@@ -7,11 +7,10 @@ of its own, which bind also what is asked above (`docs/decided.md`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, cast
 
-from templates.box import SPAN, Place, Test
 from templates.built import Built, once
 from templates.chaincompiler import build_chain, chain_clause
 from templates.clause import Alternative, Clause, Published
@@ -38,7 +37,7 @@ from templates.ordered import (
 )
 from templates.paircompiler import build_pairs, pairs_clause
 from templates.runcompiler import build_runs, runs_clause
-from templates.tuplestreams import tested_below, together_below
+from templates.tuplestreams import equal_terms, terms_tested_above, together_below
 from xscl.constants import breadth_of_constants, exclude_constants
 from xscl.pattern import INEQUALITIES, term_variable
 from xscl.query import (
@@ -161,7 +160,7 @@ class Decisions:
 
         `behind` is what is decided where it is the right operand.
         """
-        equal = tuple(_equal(clause))
+        equal = tuple(equal_terms(clause))
         if behind is not DecisionKind.NEXT:
             return replace(self.tested(clause), equal=equal) if equal else self._alone(clause)
         return replace(
@@ -175,18 +174,20 @@ class Decisions:
         chosen = self.chosen(clause.blocks) & set(clause.carried)
         return TupleStream(clause.stream, clause.blocks, clause.carried, tuple(sorted(chosen)))
 
-    def held(self, clause: Clause) -> TupleStream:
-        """Return the tuples of an absent unit, with what is held against data as a term."""
-        equal = tuple(_equal(clause))
-        together = together_below(clause)
-        if together is not None:
-            term = clause.tested_terms[clause.tested.index(together)]
-            threshold: Threshold | None = Threshold(term, "=")
-        elif equal:  # one datum, that of all of these
-            threshold = Threshold(equal[0][1], "=")
-        else:
+    def absent(self, clause: Clause, held: Collection[str]) -> TupleStream:
+        """Return the tuples of an absent unit, with what is held against data as a term.
+
+        Data that are `held` are equal to values of the tuples that are taken away, too.
+        """
+        equal = tuple(equal_terms(clause))
+        if not equal or {datum for datum, _ in equal} <= set(held):
             threshold = _threshold(clause)
-        if threshold is None:
+        elif (together := together_below(clause)) is not None:
+            term = clause.tested_terms[clause.tested.index(together)]
+            threshold = Threshold(term, "=")
+        else:
+            threshold = Threshold(equal[0][1], "=")
+        if threshold is None and not equal:
             return self._alone(clause)
         return replace(self.tested(clause), threshold=threshold, equal=equal)
 
@@ -332,25 +333,11 @@ class DecisionCompiler(Compiler):
         return built
 
 
-def _equal(clause: Clause) -> list[tuple[str, str]]:
-    """Return the data that values of a clause's tuples are equal to, each once with a term."""
-    given = {test.datum: name for test, name in _handed_on(clause) if test.datum is not None}
-    return sorted(given.items())
-
-
 def _threshold(clause: Clause) -> Threshold | None:
     """Return the value of a clause's tuples that is held against a bound, if it is one.
 
     With several of them it is not decided for all data together (`prepared`).
     """
-    tests = ((test, name) for test, name in _handed_on(clause) if test.operator in INEQUALITIES)
-    given = [Threshold(name, test.operator) for test, name in tests if test.is_given]
+    above = [(test, name) for test, name in terms_tested_above(clause) if test.is_given]
+    given = [Threshold(name, t.operator) for t, name in above if t.operator in INEQUALITIES]
     return given[0] if len(given) == 1 else None
-
-
-def _handed_on(clause: Clause) -> Iterator[tuple[Test, str]]:
-    """Yield what a clause's tuples are held against above, each with the term of the value."""
-    first = 1 + len(clause.carried)
-    for test in tested_below(clause, 0):
-        if isinstance(test.place, Place) and clause.tested[test.place.position - first] != SPAN:
-            yield test, clause.tested_terms[test.place.position - first]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from templates.box import BAR, NONE_OF, TAKEN, WINDOW, Place, Test, Together
 from templates.built import Built
@@ -32,7 +32,7 @@ from templates.ordered import (
 from templates.queryclass import QueryClass
 from templates.similarterms import at_zero, scored
 from templates.template import template_of
-from templates.tuplestreams import ByData, held_equal, tested_below
+from templates.tuplestreams import ByData, equal_terms, held_equal, tested_below
 from xscl.evaluation import compile_condition
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES
@@ -58,6 +58,7 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
     absences: dict[int, list[AbsentCase]] = {}
     deciding: list[Clause] = []
     compared: set[str] = set()
+    taking: list[_Taking] = []
     for statement, node in nodes:
         blocks = tuple(blocks_of(node))
         absent = [d for unit in node.absences for _, own in unit.blocks for d in own]
@@ -79,16 +80,25 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
                 fits.append(Fit(left, right, conjunction_of(rest), at_zero(join)))
             else:
                 lefts += streams
+        own_names = tuple(sorted(beside))
         for number, unit in enumerate(node.absences):
-            cases = absences.setdefault(number, [])
             for compiler, clause, disjunct in _absent(decisions, statement, blocks, unit):
                 compilers.append(compiler)
                 deciding.append(clause)
-                rest, join = scored(disjunct)
-                held, condition = decisions.held(clause), conjunction_of(rest)
-                own_names = tuple(sorted(beside))
-                cases.append(AbsentCase(blocks, held, condition, own_names, at_zero(join)))
+                taking.append(_Taking(number, blocks, clause, disjunct, own_names))
                 compared |= decisions.chosen(blocks) & compared_in(disjunct)
+    operands = [[*lefts, *(fit.left for fit in fits)], [fit.right for fit in fits]]
+    held, held_side = _held(operands, [each.clause for each in taking])
+    if held_side == 0:
+        lefts = [left.by(held) for left in lefts]
+        fits = [replace(fit, left=fit.left.by(held)) for fit in fits]
+    else:
+        fits = [replace(fit, right=fit.right.by(held)) for fit in fits]
+    for each in taking:
+        rest, join = scored(each.asked)
+        stream, condition = decisions.absent(each.clause, held), conjunction_of(rest)
+        case = AbsentCase(each.blocks, stream, condition, each.beside, at_zero(join))
+        absences.setdefault(each.unit, []).append(case)
     decision = Decision(
         node.kind,
         tuple(dict.fromkeys(lefts)),
@@ -101,10 +111,40 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
         node.within_us,
         decisions.grace_us,
         node.is_whole,
+        held,
+        held_side,
     )
     built = Built.of(decision, decisions.catalog, compilers, deciding, compared)
     bars = dict.fromkeys(_bars((node for _, node in nodes), node.kind))
     return replace(built, bars=tuple(bars))
+
+
+class _Taking(NamedTuple):
+    """A stream of an absent unit, which has a number, and what is asked of its tuples."""
+
+    unit: int
+    blocks: tuple[int, ...]
+    clause: Clause
+    asked: Disjunct
+    beside: tuple[str, ...]
+
+
+def _held(
+    operands: Sequence[Sequence[TupleStream]], absent: Sequence[Clause]
+) -> tuple[tuple[str, ...], int]:
+    """Return the data that values of an operand and of what is absent are equal to, and which.
+
+    Of what is absent all have them that have any; the operand is the one with more of them.
+    """
+    found: list[set[str]] = []
+    for streams in operands:
+        known = [{datum for datum, _ in each.equal} for each in streams]
+        of_operand = set.intersection(*known) if known else set()
+        of_absent = [of_operand & dict(equal_terms(each)).keys() for each in absent]
+        having = [each for each in of_absent if each]
+        found.append(set.intersection(*having) if having else set())
+    side = max(range(len(found)), key=lambda i: len(found[i]))
+    return tuple(sorted(found[side])), side
 
 
 def _absent(
@@ -147,6 +187,7 @@ def pairs_clause(
     below = _operands(compiler, node, needed)
     streams = [decisions.stream(below[0])]
     streams += [decisions.stream(each, node.kind) for each in below[1:]]
+    streams[decision.held_side] = streams[decision.held_side].by(decision.held)
     if len(streams) > 1:
         decided = Decided(decision, streams[0], streams[1], conjunction_of(scored(fit)[0]))
     else:
@@ -237,10 +278,13 @@ def _taking(decision: Decision, deciding: Sequence[Clause]) -> Iterator[Test]:
         if isinstance(data, Parameter) and operator in INEQUALITIES:
             yield Test(BAR, _BARRED[operator], data)
     for own in dict.fromkeys(tuple(held_equal(each)) for each in read):
-        if len(own) == 1:
-            yield own[0]._replace(operator=NONE_OF)
-        elif own:
-            yield Test(TAKEN, NONE_OF, Together(own))
+        if {test.datum for test in own} <= set(decision.held):
+            continue
+        yield (
+            own[0]._replace(operator=NONE_OF)
+            if len(own) == 1
+            else Test(TAKEN, NONE_OF, Together(own))
+        )
     for window_us in dict.fromkeys(each.window_us for each in decision.absences):
         if isinstance(window_us, Parameter):
             yield Test(BAR, ">", window_us)

@@ -12,8 +12,9 @@ with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from itertools import chain
+from typing import Any
 
 from templates.box import Measured
 from templates.chaindecision import DecidedChains
@@ -280,7 +281,7 @@ def _takes_in_one_way(
 
     `has_bar` says that a tuple's bar has another use, so that absences may not raise it.
     """
-    ways = {tuple(each) for each in taking if each}
+    ways = {way for each in taking if (way := _way(each, decision.held))}
     is_of_windows = any(isinstance(each, Parameter) for each in windows)
     if len(ways) + is_of_windows > 1:
         return False
@@ -295,6 +296,13 @@ def _takes_in_one_way(
         return True
     is_one = all(len(way) == 1 for way in ways)
     return is_one and hows.issubset(INEQUALITIES) and not has_bar
+
+
+def _way(held_against: Sequence[tuple[str, str]], held: Collection[str]) -> tuple[Any, ...]:
+    """Return how rows are held against data, but for what is `held` of whom they take away, too."""
+    if {name for name, how in held_against if how == "="} <= set(held):
+        return tuple(each for each in held_against if each[1] != "=")
+    return tuple(held_against)
 
 
 def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]) -> bool:

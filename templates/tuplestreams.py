@@ -28,10 +28,12 @@ from xscl.texttests import TEXT_TESTS
 
 __all__ = [
     "ByData",
+    "equal_terms",
     "held_equal",
     "may_be_common",
     "places_tested",
     "stream_name",
+    "terms_tested_above",
     "tested_below",
     "together_below",
 ]
@@ -137,6 +139,20 @@ def together_below(below: Clause) -> Found | None:
     numbers = {_alone(test): number for test, number in _numbers(below).items()}
     in_order = _by_datum(numbers)
     return Found(tuple([numbers[test] for test in in_order])) if len(in_order) > 1 else None
+
+
+def terms_tested_above(below: Clause) -> Iterator[tuple[Test, str]]:
+    """Yield what a clause's tuples are held against above, each with the term of the value."""
+    first = 1 + len(below.carried)
+    for test in tested_below(below, 0):
+        if isinstance(test.place, Place) and below.tested[test.place.position - first] != SPAN:
+            yield test, below.tested_terms[test.place.position - first]
+
+
+def equal_terms(below: Clause) -> list[tuple[str, str]]:
+    """Return the data that values of a clause's tuples are equal to, each once with a term."""
+    above = terms_tested_above(below)
+    return sorted({test.datum: name for test, name in above if test.datum is not None}.items())
 
 
 def held_equal(below: Clause) -> list[Test]:

@@ -7,7 +7,7 @@ in the join, and by their numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,14 +57,19 @@ class RuleConditions:
         return self._with_words(rules, sides, half, rows, keys)
 
     def _with_held(self, rules: Ints, sides: Sequence[Ints], half: int, keys: Hashes) -> Hashes:
-        """Return keys with the values mixed in that are held against data on both sides."""
+        """Return keys with the values mixed in that are equal to data on both sides."""
         held_on = self._plan.asked.held_on(rules)
         for side, rows in enumerate(sides):
             own = np.flatnonzero(held_on >= 0 if half else held_on == side)
-            places = self._plan.seats["held"][self._contenders["seat"][rows[own]]]
-            slots = self._contenders["slot"][rows[own]] + places
-            keys[own] = mixed(keys[own], self._contenders.hashes[0][slots])
+            for some, slots in self._held_slots(rows[own]):
+                at = own[some]
+                keys[at] = mixed(keys[at], self._contenders.hashes[0][slots])
         return keys
+
+    def _held_slots(self, rows: Ints) -> Iterator[tuple[Ints, Ints]]:
+        """Yield the slots of values that are equal to data, one of each row: which rows, and it."""
+        for some, places in self._plan.seats.held_of(self._contenders["seat"][rows]):
+            yield some, self._contenders["slot"][rows[some]] + places
 
     def _with_lists(
         self, rules: Ints, sides: Sequence[Ints], half: int, rows: Ints, keys: Hashes
@@ -136,9 +141,20 @@ class RuleConditions:
             x, y = self._contenders.numbers(a), self._contenders.numbers(b)
             outcomes = [are_equal, ~are_equal, x < y, x <= y, x > y, x >= y]
             holds[own] &= np.choose(operators, outcomes)
+        self._compare_held(rules, sides, holds)
         self._compare_words(rules, sides, holds)
         self._test(rules, sides, (start_us, end_us), holds)
         return holds
+
+    def _compare_held(self, rules: Ints, sides: Sequence[Ints], holds: Flags) -> None:
+        """Leave out rows whose values are not equal to the data that those of the others equal."""
+        held_on = self._plan.asked.held_on(rules)
+        for side, rows in enumerate(sides[:-1]):
+            own = np.flatnonzero(held_on == side)
+            both = self._held_slots(rows[own]), self._held_slots(sides[-1][own])
+            for (some, a), (_, b) in zip(*both, strict=True):
+                for hashes in self._contenders.hashes:
+                    holds[own[some]] &= hashes[a] == hashes[b]
 
     def _compare_words(self, rules: Ints, sides: Sequence[Ints], holds: Flags) -> None:
         """Leave out rows whose texts share too few words; nearly all that are left are similar."""

@@ -117,6 +117,12 @@ STATEMENTS = (
     "S//a[k->x] NEXT {x = y, W} S//b[k->y] UNLESS {u/k = $key AND u/p = $least} *//c->u",
     "(S//a->v NOT JOIN {, W} (S//b[k = $key][p = $text] | *//c[k = $key][p = $text])) NEXT {, W}"
     " S//c",
+    "*//a[k = $key] NOT FOLLOWED BY {, $within} *//b[k = $key]",
+    "S//a[k = $key] NOT FOLLOWED BY {, W} *//b[k = $key][p > $least]",
+    "S//a[k = $key][p = $text]->v NOT JOIN {, $within} (*//b[k = $key][contains(p, $text)] | T//c)",
+    "S//a[k = $key] NEXT {, $within} *//b UNLESS {, W} *//c[k = $key]",
+    "S//a[k->x] NEXT {x = y, W} *//b[k->y][contains(p, $text)] UNLESS {, $within} *//c[p = $text]",
+    "(S//a[k = $key] UNLESS {, W} *//b[starts-with(k, $key)][p < $least]) NEXT {, W} S//c",
     "S//a[k = $key]->v FOLLOWED BY {, W} S//b->u+ {u/k = v/k} MATCH NEXT",
     "S//a[k->x][p >= $least] FOLLOWED BY {, W} S//b->u+ FOLLOWED BY {, W} S//c[k->z] MATCH NEXT",
     "S//a[k = $key] FOLLOWED BY {, W} S//b->u+ FOLLOWED BY {, W} S//a[k->z] MATCH STRICT",

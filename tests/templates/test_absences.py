@@ -55,16 +55,23 @@ def test_the_values_of_such_a_path_are_read_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("text", "asked"),
     [
-        ("S//a[k = $k] NOT FOLLOWED BY {, 1 h} S//b[k = $k]", ("k", 0)),
-        ("S//a NEXT {, 1 h} S//b[k = $k] UNLESS S//c[k = $k] UNLESS S//d", ("k", 1)),
-        ("(S//a[k = $k] | S//b[k = $k]) FOLLOWED BY {, 1 h} S//c UNLESS S//d[k = $k]", ("k", 0)),
+        ("S//a[k = $k] NOT FOLLOWED BY {, 1 h} S//b[k = $k]", (("k",), 0)),
+        ("S//a NEXT {, 1 h} S//b[k = $k] UNLESS S//c[k = $k] UNLESS S//d", (("k",), 1)),
+        ("(S//a[k = $k] | S//b[k = $k]) FOLLOWED BY {, 1 h} S//c UNLESS S//d[k = $k]", (("k",), 0)),
+        ("S//a[k = $k][m = $m] UNLESS {, 1 h} S//b[contains(m, $m)][k = $k]", (("k", "m"), 0)),
+        (
+            "S//a[k = $k] NEXT {, 1 h} S//b[k = $k][m = $m] UNLESS S//c[k = $k][m = $m]",
+            (("k", "m"), 1),
+        ),
+        ("S//a[k = $k][m = $m] UNLESS {, 1 h} (S//b[k = $k] | S//c[k = $k][m = $m])", (("k",), 0)),
         # All that an operand may be must have the value.
-        ("(S//a[k = $k] | S//b) FOLLOWED BY {, 1 h} S//c UNLESS S//d[k = $k]", None),
-        ("S//a[k = $k] NOT FOLLOWED BY {, 1 h} S//b[k = $m]", None),
-        ("S//a[n > $n] NOT FOLLOWED BY {, 1 h} S//b[n > $n]", None),
+        ("(S//a[k = $k] | S//b) FOLLOWED BY {, 1 h} S//c UNLESS S//d[k = $k]", ((), 0)),
+        ("S//a[k = $k] NOT FOLLOWED BY {, 1 h} S//b[k = $m]", ((), 0)),
+        ("S//a[n > $n] NOT FOLLOWED BY {, 1 h} S//b[n > $n]", ((), 0)),
     ],
 )
 def test_a_parameter_that_is_asked_on_both_sides_is_looked_up(
-    text: str, asked: tuple[str, int] | None
+    text: str, asked: tuple[tuple[str, ...], int]
 ) -> None:
-    assert decision_of(text).asked_on_both == asked
+    decision = decision_of(text)
+    assert (decision.held, decision.held_side) == asked

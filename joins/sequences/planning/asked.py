@@ -50,8 +50,8 @@ class AskedRules:
     def add(self, rule: Rule, held_on: int = -1) -> int:
         """Take a rule; return its number.
 
-        `held_on` is the side on which a value is held against what that of an absent row is, if
-        there is one.
+        `held_on` is the side on which values are equal to data that those of an absent row equal,
+        if there is one.
         """
         number = len(self._rules)
         if rule.score is not None:

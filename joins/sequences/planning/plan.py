@@ -25,7 +25,7 @@ from joins.memory.durations import UNBOUNDED
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 from joins.sequences.columns import Columns
-from joins.sequences.planning.ascents import Ascent, TakingKind, ascent_of, bars_of, taking_of
+from joins.sequences.planning.ascents import Ascent, ascent_of, bars_of, taking_of
 from joins.sequences.planning.asked import AskedRules
 from joins.sequences.planning.outputs import ClassOutput
 from joins.sequences.planning.readers import SeatReaders
@@ -54,12 +54,12 @@ class Read(NamedTuple):
 class _Operands:
     """The operands of one decision, and its seats by operand and stream.
 
-    `held` is the parameter that is asked of an operand and of what is absent.
+    `held` are the data that values of an operand and of what is absent are equal to.
     """
 
     left: int
     right: int
-    held: str
+    held: tuple[str, ...]
     seats: dict[tuple[int, TupleStream], int] = field(default_factory=dict)
 
 
@@ -195,8 +195,7 @@ class Plan:
             has_numbers=bars_of(decision) in (Ascent.RISING, Ascent.FALLING),
             has_texts=False,
         )
-        held, held_on = decision.asked_on_both or ("", -1)
-        own = self._operands[number] = _Operands(self._operand(), self._operand(), held)
+        own = self._operands[number] = _Operands(self._operand(), self._operand(), decision.held)
         fits: dict[tuple[int, TupleStream], list[int]] = {}
         for stream in decision.lefts:
             fits.setdefault((own.left, stream), [])
@@ -213,7 +212,8 @@ class Plan:
             streams = map(self.seats.stream_of, case.beside)
             beside = np.array([each for each in streams if each is not None], np.int64)
             asked = rule_of_case(case, math.inf)
-            rule = self._rule(number, asked, held_on if taking == TakingKind.EQUAL else -1)
+            is_held = case.stream.has_all(decision.held)
+            rule = self._rule(number, asked, decision.held_side if is_held else -1)
             if case.score is not None:
                 self._scored[number].append((rule, partial(rule_of_case, case)))
             self.cases.append(
