@@ -65,6 +65,13 @@ class ChainDecision:
     grace_us: int
     counting: Counting | None = None
 
+    def read(self) -> Iterator[ElementStream]:
+        """Yield the elements, and what must be absent."""
+        for link in self.links:
+            yield from link.elements
+        for absent in self.absences:
+            yield from absent.elements
+
     @property
     def is_contiguous(self) -> bool:
         """Whether a run goes from one document to the next."""

@@ -312,8 +312,12 @@ def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]
     """
     is_counted = runs.decision.counting is not None
     begins = set() if is_counted else {stream.name for stream in runs.begins()}
+    # What a run carries as its key is asked behind it.
+    given = {e.stream.name: {(datum, "=") for datum in e.given} for e in runs.decision.read()}
     return any(_have_parameters(each.operands()) for each in runs.conditions()) or any(
-        _data(each) for each in read if each.stream not in begins
+        not set(_data(each)) <= given.get(each.stream, set())
+        for each in read
+        if each.stream not in begins
     )
 
 

@@ -39,8 +39,10 @@ from xscl.evaluation import compile_condition
 from xscl.pattern import TuplePattern
 from xscl.query import (
     Disjunct,
+    From,
     Operand,
     Query,
+    Residual,
     SelectKind,
     SimilarityJoin,
     VariableValue,
@@ -189,17 +191,22 @@ def compile_elements(
     """
     own = tuple(v for v in statement.variables if v.block == block and v.name[0] != "+")
     names = {v.name for v in own}
-    compiler = decisions.compiler(replace(statement, variables=own), {})
+    named = {} if is_counted(decisions.query) else decisions.same.given()
+    given = {key: named[key] for key in keys if key in named}
+    equal = Disjunct(residuals=tuple(Residual(VariableValue(k), "=", p) for k, p in given.items()))
+    node = From(block, where=(equal,)) if given else block
+    compiler = decisions.compiler(replace(statement, variables=own), {id(node): equal})
     asked = [each for each in operands if names.issuperset(operand_variables(each))]
     values = [VariableValue(name) for each in asked for name in operand_variables(each)]
     compiler.look_at([*asked, *values, *map(VariableValue, keys)])
     terms = {term(each) for operand in asked for each in operand_terms(operand)}
     needed = terms | decisions.chosen_of_elements(block) | {decisions.query.blocks[block].root}
-    clause = compiler.tuples(block, frozenset(needed))
+    clause = compiler.tuples(node, frozenset(needed))
     chosen = decisions.chosen_of_elements(block) & set(clause.carried)
     found = decisions.tested(clause) if are_tested else decisions.stream(clause)
     stream = replace(found, chosen=tuple(sorted(chosen)))
-    return compiler, clause, ElementStream(block, stream, tuple(keys))
+    data = tuple(parameter.name for parameter in given.values())
+    return compiler, clause, ElementStream(block, stream, tuple(keys), data)
 
 
 def runs_clause(

@@ -85,11 +85,15 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class ElementStream:
-    """The tuples of a block of the unit; `keys` are their terms that all have in common (SAME)."""
+    """The tuples of a block of the unit; `keys` are their terms that all have in common (SAME).
+
+    Some keys are equal to `given` data: tuples that nobody gave theirs are none.
+    """
 
     block: int
     stream: TupleStream
     keys: tuple[str, ...]
+    given: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,12 @@ class RunDecision:
     run: str = ""
     absences: tuple[AbsentElement, ...] = ()
     counting: Counting | None = None
+
+    def read(self) -> Iterator[ElementStream]:
+        """Yield the elements, and what must be absent."""
+        yield from self.elements
+        for absent in self.absences:
+            yield from absent.elements
 
     @property
     def retained_us(self) -> int:
