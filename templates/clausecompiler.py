@@ -18,10 +18,11 @@ from templates.clausebuilder import ClauseBuilder
 from templates.clausesides import Side
 from templates.datatests import without_implied
 from templates.derived import as_derived
+from templates.founddata import ByData
 from templates.ordered import PlainNode, blocks_of
 from templates.queryclass import QueryClass
 from templates.readterms import ReadTerms, variables_apart
-from templates.tuplestreams import ByData, may_be_common, places_tested, stream_name
+from templates.tuplestreams import may_be_common, places_tested, stream_name
 from xscl.comparison import INSTANTS, REVISION
 from xscl.constants import breadth_of_constants
 from xscl.path import Parameter

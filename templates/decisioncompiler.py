@@ -23,6 +23,8 @@ from templates.decision import (
 )
 from templates.elements import repeated_units
 from templates.factor import Factor
+from templates.founddata import found_together
+from templates.helddata import equal_terms, threshold_of
 from templates.keys import SameKeys
 from templates.ordered import (
     Chained,
@@ -37,9 +39,8 @@ from templates.ordered import (
 )
 from templates.paircompiler import build_pairs, pairs_clause
 from templates.runcompiler import build_runs, runs_clause
-from templates.tuplestreams import equal_terms, terms_tested_above, together_below
 from xscl.constants import breadth_of_constants, exclude_constants
-from xscl.pattern import INEQUALITIES, term_variable
+from xscl.pattern import term_variable
 from xscl.query import (
     Disjunct,
     From,
@@ -166,7 +167,7 @@ class Decisions:
         return replace(
             self.tested(clause),
             keys=tuple(name for _, name in equal),
-            threshold=_threshold(clause),
+            threshold=threshold_of(clause),
             equal=equal,
         )
 
@@ -181,8 +182,8 @@ class Decisions:
         """
         equal = tuple(equal_terms(clause))
         if not equal or {datum for datum, _ in equal} <= set(held):
-            threshold = _threshold(clause)
-        elif (together := together_below(clause)) is not None:
+            threshold = threshold_of(clause)
+        elif (together := found_together(clause)) is not None:
             term = clause.tested_terms[clause.tested.index(together)]
             threshold = Threshold(term, "=")
         else:
@@ -331,13 +332,3 @@ class DecisionCompiler(Compiler):
             self.valued += built.valued
             self.admitted += built.admitted
         return built
-
-
-def _threshold(clause: Clause) -> Threshold | None:
-    """Return the value of a clause's tuples that is held against a bound, if it is one.
-
-    With several of them it is not decided for all data together (`prepared`).
-    """
-    above = [(test, name) for test, name in terms_tested_above(clause) if test.is_given]
-    given = [Threshold(name, t.operator) for t, name in above if t.operator in INEQUALITIES]
-    return given[0] if len(given) == 1 else None

@@ -21,6 +21,8 @@ from templates.decision import (
     Fit,
     TupleStream,
 )
+from templates.founddata import ByData
+from templates.helddata import equal_terms, held_equal
 from templates.joingraph import GraphNode, JoinGraph
 from templates.measured import in_text, test_of
 from templates.ordered import (
@@ -32,7 +34,7 @@ from templates.ordered import (
 from templates.queryclass import QueryClass
 from templates.similarterms import at_zero, scored
 from templates.template import template_of
-from templates.tuplestreams import ByData, equal_terms, held_equal, tested_below
+from templates.tuplestreams import tested_below
 from xscl.evaluation import compile_condition
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES

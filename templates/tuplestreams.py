@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from enum import Enum
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from hashlib import blake2b
 
 from templates.box import (
     SPAN,
-    TAKEN,
     Computed,
     Found,
     Measured,
@@ -21,33 +19,18 @@ from templates.box import (
     place_at,
 )
 from templates.clause import Clause
+from templates.founddata import ByData, found_by, found_together
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES
 from xscl.query import INFINITE_US, operand_terms, term
 from xscl.texttests import TEXT_TESTS
 
 __all__ = [
-    "ByData",
-    "equal_terms",
-    "held_equal",
     "may_be_common",
     "places_tested",
     "stream_name",
-    "terms_tested_above",
     "tested_below",
-    "together_below",
 ]
-
-
-class ByData(Enum):
-    """Whether tuples are handed on once for each of the data that find them, and with which.
-
-    With each by itself, or with all of them as one as well.
-    """
-
-    NO = 0
-    EACH = 1
-    TOGETHER = 2
 
 
 def stream_name(
@@ -113,61 +96,12 @@ def places_tested(clause: Clause, asked: ByData) -> Iterator[Place | Number | Fo
     What is solved of nodes is solved again there, of those that are carried.  What is handed on by
     data says by which, and not where they were found.
     """
-    found = {} if asked is ByData.NO else _found(clause)
+    found = {} if asked is ByData.NO else found_by(clause)
     for test in clause.box:
         if not _is_solved_again(test):
             yield found.get(test, test.place)
-    if asked is ByData.TOGETHER and (together := together_below(clause)):
+    if asked is ByData.TOGETHER and (together := found_together(clause)):
         yield together
-
-
-def _found(clause: Clause) -> dict[Test, Found]:
-    """Return the tests of a clause's box that find tuples, each with what it finds them by."""
-    numbers = _numbers(clause)
-    return {test: Found((numbers[test],)) for test in numbers if test.looks_in_texts}
-
-
-def _numbers(clause: Clause) -> dict[Test, int]:
-    """Return what is given of the strings that a clause's box asks for, with their numbers."""
-    equal = [test for test in clause.box if test.operator == "=" and not test.is_of_several]
-    looking = [test for test in clause.box if test.looks_in_texts]
-    return {test: n for n, test in enumerate([*equal, *looking]) if test.is_given}
-
-
-def together_below(below: Clause) -> Found | None:
-    """Return what a clause's tuples are found by, where it is more than one datum."""
-    numbers = {_alone(test): number for test, number in _numbers(below).items()}
-    in_order = _by_datum(numbers)
-    return Found(tuple([numbers[test] for test in in_order])) if len(in_order) > 1 else None
-
-
-def terms_tested_above(below: Clause) -> Iterator[tuple[Test, str]]:
-    """Yield what a clause's tuples are held against above, each with the term of the value."""
-    first = 1 + len(below.carried)
-    for test in tested_below(below, 0):
-        if isinstance(test.place, Place) and below.tested[test.place.position - first] != SPAN:
-            yield test, below.tested_terms[test.place.position - first]
-
-
-def equal_terms(below: Clause) -> list[tuple[str, str]]:
-    """Return the data that values of a clause's tuples are equal to, each once with a term."""
-    above = terms_tested_above(below)
-    return sorted({test.datum: name for test, name in above if test.datum is not None}.items())
-
-
-def held_equal(below: Clause) -> list[Test]:
-    """Return how values of a clause's tuples are held equal to data, wherever they are."""
-    tests = (test for test in tested_below(below, 0) if test.datum is not None)
-    return _by_datum({_alone(test) for test in tests})
-
-
-def _alone(test: Test) -> Test:
-    """Return a test as one of the data that tuples are found by, wherever that is."""
-    return test.of_found(TAKEN) if test.looks_in_texts else test._replace(place=TAKEN)
-
-
-def _by_datum(tests: Iterable[Test]) -> list[Test]:
-    return sorted(tests, key=lambda test: test.datum or "")
 
 
 def _is_solved_again(test: Test) -> bool:
@@ -213,7 +147,7 @@ def tested_below(below: Clause | None, side: int) -> Iterator[Test]:
         return
     first = 1 + len(below.carried)
     position = {place: first + i for i, place in enumerate(below.tested)}
-    found = _found(below)
+    found = found_by(below)
     for test in below.box:
         if test in found and found[test] in position:
             yield test.of_found(place_at(side, -1, position[found[test]]))
