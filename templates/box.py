@@ -36,15 +36,16 @@ __all__ = [
     "Data",
     "Excluded",
     "Formula",
-    "Found",
+    "FoundBy",
     "Instant",
+    "JointData",
     "Measured",
     "Number",
     "Place",
     "Solution",
     "Terms",
     "Test",
-    "Together",
+    "TestedPlace",
     "is_of_document",
     "place_at",
     "terms_tested",
@@ -88,7 +89,7 @@ DURATION = Place(-5, -1)
 """How long the interval of a tuple is, in microseconds."""
 
 
-class Found(NamedTuple):
+class FoundBy(NamedTuple):
     """What a tuple was found by: some of the strings that a box asks for, by their numbers.
 
     Behind those that values must equal stand those that tests look for in texts.
@@ -194,17 +195,20 @@ class Formula(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class JointData:
     """The data of several tests that each hold a value equal to them, as one datum."""
 
     tests: tuple[Test, ...]
 
 
-Data = Constant | float | Formula | Disjunction | XPathFrame | Together
+Data = Constant | float | Formula | Disjunction | XPathFrame | JointData
 """What is held against a tuple, whatever the tuple is."""
 
 Number = Measured | Computed | Solution
 """A number that is no value of a node, and made of a tuple where it is asked for."""
+
+TestedPlace = Place | Number | FoundBy
+"""What an operator hands on for boxes above."""
 
 
 class Test(NamedTuple):
@@ -261,7 +265,7 @@ class Test(NamedTuple):
 
     def typed(self) -> Iterator[tuple[str, bool]]:
         """Yield the parameters that must be given a string, and those that must not be."""
-        if isinstance(self.data, Together):
+        if isinstance(self.data, JointData):
             yield from (each for test in self.data.tests for each in test.typed())
         elif isinstance(self.data, Disjunction):
             given = self.data.parameters()
@@ -283,6 +287,6 @@ class Test(NamedTuple):
         return self.place == BAR or self.form is DataForm.XPATH_NUMBER_ONLY
 
 
-def terms_tested(tested: Sequence[Place | Number | Found]) -> tuple[str, ...]:
+def terms_tested(tested: Sequence[TestedPlace]) -> tuple[str, ...]:
     """Return what the values at tested places are called in tuples; no block has such a name."""
     return tuple([f"${i}" for i in range(len(tested))])

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any
 
-from templates.box import Found, Number, Place, Test, terms_tested
+from templates.box import FoundBy, Test, TestedPlace, terms_tested
 from templates.decision import Decided
 from templates.factor import Factor
 from templates.lengths import NO_LENGTH, LongestSum
@@ -134,7 +134,7 @@ class Clause:
     condition: Condition
     compared: tuple[str, ...]
     carried: tuple[str, ...]
-    tested: tuple[Place | Number | Found, ...] = ()
+    tested: tuple[TestedPlace, ...] = ()
     stream: str = ""
     is_common: bool = False
     has_several_words: bool = False
@@ -176,7 +176,7 @@ class Clause:
     @property
     def is_by_data(self) -> bool:
         """Whether its tuples are handed on once for each of the data that find them."""
-        return any(isinstance(place, Found) for place in self.tested)
+        return any(isinstance(place, FoundBy) for place in self.tested)
 
     def plus_lookback(self, length: LongestSum) -> LongestSum:
         """Return a length, and added to it how far behind a tuple's end lies what decides it."""
@@ -206,7 +206,7 @@ class Clause:
         self,
         stream: str,
         variables: tuple[int, ...],
-        tested: tuple[Place | Number | Found, ...],
+        tested: tuple[TestedPlace, ...],
         *,
         is_common: bool,
         has_several_words: bool,

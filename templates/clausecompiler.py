@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import ClassVar, Protocol
 
-from templates.box import SPAN, Found, Number, Place, terms_tested
+from templates.box import SPAN, TestedPlace, terms_tested
 from templates.clause import Alternative, Clause, ClauseSource, Published, source_of_block
 from templates.clausebuilder import ClauseBuilder
 from templates.clausesides import Side
@@ -377,7 +377,7 @@ class Compiler:
 
     def _give_stream(self, node: PlainNode, clause: Clause, by_data: ByData) -> None:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
-        tested: tuple[Place | Number | Found, ...] = ()
+        tested: tuple[TestedPlace, ...] = ()
         is_common = self.is_common(clause)
         if is_common or self.query.parameters or self.has_choices:
             tested = tuple(dict.fromkeys([*places_tested(clause, by_data), SPAN]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from templates.box import TAKEN, Found, Test
+from templates.box import TAKEN, FoundBy, Test
 from templates.clause import Clause
 
 __all__ = ["ByData", "as_datum", "by_datum", "found_by", "found_together"]
@@ -26,10 +26,10 @@ class ByData(Enum):
     TOGETHER = 2
 
 
-def found_by(clause: Clause) -> dict[Test, Found]:
+def found_by(clause: Clause) -> dict[Test, FoundBy]:
     """Return the tests of a clause's box that find tuples, each with what it finds them by."""
     numbers = _numbers(clause)
-    return {test: Found((numbers[test],)) for test in numbers if test.looks_in_texts}
+    return {test: FoundBy((numbers[test],)) for test in numbers if test.looks_in_texts}
 
 
 def _numbers(clause: Clause) -> dict[Test, int]:
@@ -39,11 +39,11 @@ def _numbers(clause: Clause) -> dict[Test, int]:
     return {test: n for n, test in enumerate([*equal, *looking]) if test.is_given}
 
 
-def found_together(clause: Clause) -> Found | None:
+def found_together(clause: Clause) -> FoundBy | None:
     """Return what a clause's tuples are found by, where it is more than one datum."""
     numbers = {as_datum(test): number for test, number in _numbers(clause).items()}
     in_order = by_datum(numbers)
-    return Found(tuple([numbers[test] for test in in_order])) if len(in_order) > 1 else None
+    return FoundBy(tuple([numbers[test] for test in in_order])) if len(in_order) > 1 else None
 
 
 def as_datum(test: Test) -> Test:

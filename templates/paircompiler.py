@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from templates.box import BAR, NONE_OF, TAKEN, WINDOW, Place, Test, Together
+from templates.box import BAR, NONE_OF, TAKEN, WINDOW, JointData, Place, Test
 from templates.built import Built
 from templates.clause import Clause, ClauseSource
 from templates.comparisons import held_against_data
@@ -285,7 +285,7 @@ def _taking(decision: Decision, deciding: Sequence[Clause]) -> Iterator[Test]:
         yield (
             own[0]._replace(operator=NONE_OF)
             if len(own) == 1
-            else Test(TAKEN, NONE_OF, Together(own))
+            else Test(TAKEN, NONE_OF, JointData(own))
         )
     for window_us in dict.fromkeys(each.window_us for each in decision.absences):
         if isinstance(window_us, Parameter):

@@ -9,12 +9,12 @@ from hashlib import blake2b
 from templates.box import (
     SPAN,
     Computed,
-    Found,
     Measured,
     Number,
     Place,
     Solution,
     Test,
+    TestedPlace,
     is_of_document,
     place_at,
 )
@@ -35,7 +35,7 @@ __all__ = [
 
 def stream_name(
     clause: Clause,
-    tested: tuple[Place | Number | Found, ...],
+    tested: tuple[TestedPlace, ...],
     owner: object | None,
     *,
     has_data: bool,
@@ -90,7 +90,7 @@ def may_be_common(clause: Clause) -> bool:
     return all(_is_of_nodes(test, carried) for test in others)
 
 
-def places_tested(clause: Clause, asked: ByData) -> Iterator[Place | Number | Found]:
+def places_tested(clause: Clause, asked: ByData) -> Iterator[TestedPlace]:
     """Yield the places in a clause's box whose values are handed on for the clauses above.
 
     What is solved of nodes is solved again there, of those that are carried.  What is handed on by

@@ -15,11 +15,11 @@ from templates.box import (
     SPAN,
     TAKEN,
     WINDOW,
-    Found,
     Instant,
     Number,
     Place,
     Test,
+    TestedPlace,
     place_at,
 )
 from templates.clause import Clause
@@ -185,8 +185,8 @@ class TermTable:
         self.carried, self.excluded = GrowingLists(2), GrowingLists(4)
         self.valued = GrowingLists(1)
         self._facts = GrowingLists(len(ClauseFacts._fields))
-        self._kinds: dict[Place | Number | Found, int] = {}
-        self.made: list[Place | Number | Found] = []
+        self._kinds: dict[TestedPlace, int] = {}
+        self.made: list[TestedPlace] = []
 
     def __getitem__(self, number: int) -> ClauseTerms:
         return self._terms[number]
@@ -224,7 +224,7 @@ class TermTable:
         are = is_open, clause.solved > 0, clause.is_by_data
         self._facts.append([(stream, bool(clause.stream), *sizes, *are)])
 
-    def _kind(self, place: Place | Number | Found) -> int:
+    def _kind(self, place: TestedPlace) -> int:
         """Return which of `made` a place is, `NODE` where it is of a node."""
         if isinstance(place, Place) and place not in _MADE:
             return NODE
@@ -269,6 +269,6 @@ def _is_span(clause: Clause, place: Place) -> bool:
     return tested == SPAN or (isinstance(tested, Place) and _is_span(below, tested))
 
 
-def _read(place: Place | Number | Found) -> Place:
+def _read(place: TestedPlace) -> Place:
     """Return the place whose value is read; of a number that is made, some place."""
     return place if isinstance(place, Place) else SPAN

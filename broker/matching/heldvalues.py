@@ -16,7 +16,7 @@ from broker.matching.boxes.lists import GrowingLists
 from broker.matching.boxes.numbers import ends_of, numbers_of
 from broker.matching.boxes.points import Points
 from broker.matching.clauseterms import NODE, SPANNED
-from templates.box import Found, Number, Place, Solution
+from templates.box import Solution, TestedPlace
 
 __all__ = ["bounds_of", "excluded_of"]
 
@@ -25,7 +25,7 @@ def bounds_of(
     points: Points,
     rows: Ints,
     places: GrowingLists,
-    made: Sequence[Place | Number | Found],
+    made: Sequence[TestedPlace],
     clauses: Ints,
 ) -> Ints:
     """Return the spans of tuples, their smallest docids, negated, and the keys of numbers.

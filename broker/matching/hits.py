@@ -25,7 +25,7 @@ from broker.matching.heldvalues import bounds_of, excluded_of
 from broker.matching.likenesses import spell_likenesses
 from broker.matching.uses import Strings, Use
 from joins import ranges
-from templates.box import TAKEN, WINDOW, Found, Number, Place, Solution
+from templates.box import TAKEN, WINDOW, FoundBy, Solution, TestedPlace
 from xscl.functions import spell, to_double
 from xscl.path import Parameter
 from xscl.solving import LARGEST_SOLVED
@@ -290,10 +290,10 @@ class Hits:
             texts += values.texts
         return CodedTexts(codes, texts)
 
-    def _values_of(self, place: Place | Number | Found, hits: Ints) -> CodedTexts:
+    def _values_of(self, place: TestedPlace, hits: Ints) -> CodedTexts:
         """Return what the tuples of some hits have at a place that is no node."""
         points, rows = self.points, self.rows[hits]
-        if isinstance(place, Found):
+        if isinstance(place, FoundBy):
             codes, data = self.found_by
             which, inverse = np.unique(codes[hits], return_inverse=True)
             return CodedTexts(inverse, [place.text(data[code]) for code in which.tolist()])

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from broker.matching.boxes.index import LOOSE, Box
-from templates.box import NONE_OF, Formula, Solution, Test, Together
+from templates.box import NONE_OF, Formula, JointData, Solution, Test
 from templates.clause import Clause
 from xscl.disjunctions import OTHER_NUMBER, DataForm, Disjunction
 from xscl.functions import to_double
@@ -116,7 +116,7 @@ def _given(test: Test) -> _Read:
         return data.text
     if isinstance(data, XPathFrame):
         return partial(given_text, data)
-    if isinstance(data, Together):
+    if isinstance(data, JointData):
         reads = [_read(each) for each in data.tests]
         return lambda values: json.dumps([read(values) for read in reads])
     return lambda _: data
