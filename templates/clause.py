@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any
 
-from templates.box import FoundBy, Test, TestedPlace, terms_tested
+from templates.box import FoundBy, Place, Test, TestedPlace, terms_tested
 from templates.decision import Decided
 from templates.factor import Factor
 from templates.lengths import NO_LENGTH, LongestSum
@@ -177,6 +177,17 @@ class Clause:
     def is_by_data(self) -> bool:
         """Whether its tuples are handed on once for each of the data that find them."""
         return any(isinstance(place, FoundBy) for place in self.tested)
+
+    def first_tested(self, place: Place) -> tuple[Clause, Place]:
+        """Return where what is at a place is tested first: the clause, and its place there."""
+        below = self.sources[place.side].below if place.side >= 0 else None
+        if below is None:
+            return self, place
+        # What is tested stands behind what is carried; what stands there in what is decided, the
+        # decision says.
+        k = place.position - 1 - len(below.carried)
+        tested = below.tested[k] if 0 <= k < len(below.tested) else None
+        return below.first_tested(tested) if isinstance(tested, Place) else (self, place)
 
     def plus_lookback(self, length: LongestSum) -> LongestSum:
         """Return a length, and added to it how far behind a tuple's end lies what decides it."""

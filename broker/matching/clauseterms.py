@@ -262,11 +262,7 @@ def _bounds(clause: Clause) -> list[Test]:
 
 def _is_span(clause: Clause, place: Place) -> bool:
     """Return whether what an operator below has handed on at a place is a span."""
-    below = clause.sources[place.side].below if place.side >= 0 else None
-    if below is None or (k := place.position - 1 - len(below.carried)) < 0:
-        return False
-    tested = below.tested[k]
-    return tested == SPAN or (isinstance(tested, Place) and _is_span(below, tested))
+    return place != SPAN and clause.first_tested(place)[1] == SPAN
 
 
 def _read(place: TestedPlace) -> Place:

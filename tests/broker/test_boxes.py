@@ -12,9 +12,13 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 
+import xscl
+from broker.matching.boxes.forms import Forms
 from broker.matching.boxes.index import Asks, Box, BoxIndex, mixed
 from broker.matching.boxes.soughtwords import SoughtWords
 from joins import hash_values
+from templates.compiler import compile_query
+from xpath_eval.catalog import PatternCatalog
 from xscl.evaluation import optional_values
 
 STRINGS = st.sampled_from(["", "a", "b"])
@@ -194,3 +198,23 @@ def test_an_expression_is_looked_for_in_each_of_several_values() -> None:
         expressions.add(each)
     assert expressions.found(optional_values(["a", "bY"])) == ["^B", "x|y"]
     assert expressions.found(optional_values(["3"])) == ["[0-9]"]
+
+
+def test_operators_of_a_query_look_for_words_once_at_what_is_one_value() -> None:
+    [query] = xscl.parse(
+        "(S//i[contains(t, $x)][contains(t, $y)]->a FOLLOWED BY {, 1 h} S//i->b)"
+        " FOLLOWED BY {, 1 h} S//i[contains(t, $x)]->c"
+    )
+    [alternative] = compile_query(query, 0, PatternCatalog(), {})
+    inner, root = alternative.clauses
+    of_inner, of_root = (Box(words, (), (), 1, 0) for words in (("x", "y"), ("x", "y", "x")))
+    forms = Forms()
+    forms.add(1, inner, [of_inner])
+    forms.add(2, root, [of_root, of_root])
+    (x, y), (*of_first, of_last) = forms.sought(1, inner), forms.sought(2, root)
+    assert of_first == [x, y]
+    assert len({x, y, of_last}) == 3
+    forms.remove(1, inner, 1, lambda: [of_inner])
+    assert x.found("x y") == ["x"]
+    forms.remove(2, root, 2, lambda: [of_root, of_root])
+    assert x.found("x y") == []

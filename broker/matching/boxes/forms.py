@@ -6,8 +6,9 @@ What a tuple asks is worked out once for each form of its class, however many bo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -18,12 +19,17 @@ from broker.matching.boxes.index import Asks, Box
 from broker.matching.boxes.points import Points
 from broker.matching.boxes.soughtwords import SoughtWords
 from joins import ranges
+from templates.box import Place
 from templates.clause import Clause
 
 __all__ = ["Forms"]
 
 _NOT_BARE = -1
 """Stands for the only form of a class that has several, or one that tests something."""
+
+
+_Sought = tuple[str, Place, str, bool, int]
+"""What is looked for: in which stream, and there where, how, and behind how many others."""
 
 
 @dataclass(slots=True)
@@ -44,6 +50,8 @@ class Forms:
         self._clauses: Counter[int] = Counter()
         self._of_class: dict[int, tuple[int, ...]] = {}
         self._words: dict[int, list[SoughtWords]] = {}
+        # An operator hands on what it tests, and those above look for the same words there.
+        self._of_streams: WeakValueDictionary[_Sought, SoughtWords] = WeakValueDictionary()
         self._free: list[int] = []
         # By class the number of its only form, where that tests nothing.
         self._bare = GrowingColumn(np.int32, _NOT_BARE)
@@ -71,14 +79,25 @@ class Forms:
             self._forms[number] = form
             self._of_class[query_class] = (*self._of_class.get(query_class, ()), number)
             if form.sought:
-                self._words[number] = [
-                    SoughtWords(operator, is_of_several=place in form.of_several)
-                    for place, operator in form.sought
-                ]
+                self._words[number] = list(self._words_of(form, clause))
             self._changed.add(query_class)
         self._clauses[number] = self._clauses.get(number, 0) + 1
         known = self._known[query_class, clause] = _Known(number, form)
         return known
+
+    def _words_of(self, form: Form, clause: Clause) -> Iterator[SoughtWords]:
+        """Yield the words of a form: those of a query's own stream are the same above it.
+
+        What is found that no box of a form looks for finds none.
+        """
+        for k, (place, operator) in enumerate(form.sought):
+            is_of_several = place in form.of_several
+            own = SoughtWords(operator, is_of_several=is_of_several)
+            first, at = clause.first_tested(place)
+            if first.stream and not first.is_common:
+                key = first.stream, at, operator, is_of_several, k
+                own = self._of_streams.setdefault(key, own)
+            yield own
 
     def remove(
         self, query_class: int, clause: Clause, count: int, boxes: Callable[[], Iterable[Box]]
