@@ -195,7 +195,7 @@ class Evaluation:
             at = np.maximum(clock.settling(times_us[is_over]), contenders["docid"][own])
             tuples = DecidedTuples.alone(grades[is_over], own, until_us[is_over], at)
             left = self._absence.left(tuples, batch.taken)
-            yield left
+            yield left.some(self.plan.decisions["is_used"][left.decision])
             kept = np.bincount(np.searchsorted(rows, left.left), minlength=len(rows))
             is_alone = kept == over
             waits = is_alone & (over < asked)

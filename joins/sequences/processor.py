@@ -133,6 +133,7 @@ class DecidingProcessor:
             windows[window_us] -= times
             if not windows[window_us]:
                 del windows[window_us]
+                self._has_changed = True
             if not windows:
                 gone = self._classes.pop(number)
                 del self._windows[number], self._joined_as[gone]

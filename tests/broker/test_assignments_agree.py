@@ -10,6 +10,7 @@ from generators.choosers import RandomChooser
 from generators.counted_cases import counted_case
 from generators.outcome_cases import outcome_case
 from generators.rule_cases import rule_case
+from generators.shared_cases import shared_case
 from support.assigned import Stay, given_by_engine, given_by_oracle, stays_of
 from support.examples import examples, size
 from support.kit import parse_case
@@ -50,7 +51,24 @@ tick 6 00:10:00
 """
 
 
-@pytest.mark.parametrize("kind", [outcome_case, counted_case, rule_case])
+WAITING = """
+lateness 0 s
+query q
+    S//a OPERATOR *//b
+parameters q {"T": "1 s"}
+parameters q {"T": "8 s"}
+parameters q {"T": "2 s"}
+document 1 S 00:00:11 arrival=01:00  <a/>
+document 2 S 00:00:13 arrival=01:00  <e/>
+document 3 S 00:00:14 arrival=01:00  <e/>
+document 4 S 00:00:16 arrival=01:00  <e/>
+document 5 S 00:00:17 arrival=01:00  <b/>
+tick 6 00:10:00
+----
+"""
+
+
+@pytest.mark.parametrize("kind", [outcome_case, counted_case, rule_case, shared_case])
 def test_they_are_given_what_the_oracle_says(kind: Callable[[RandomChooser], str]) -> None:
     wrong: list[int] = []
     seeds = (seed for seed in range(10_000) if "$" in kind(RandomChooser(seed)))
@@ -81,6 +99,16 @@ def test_those_that_come_together_with_one_string_differ_in_their_windows(cuts: 
     expected = given_by_oracle(case, stays)
     assert expected
     assert given_by_engine(case, stays, cuts, [], 1) == expected
+
+
+@pytest.mark.parametrize("operator", ["NOT FOLLOWED BY", "NOT JOIN", "NEXT"])
+def test_what_waited_for_a_window_that_nobody_asks_for_any_more_is_given_to_nobody(
+    operator: str,
+) -> None:
+    case = parse_case(WAITING.replace("OPERATOR", f"{operator} {{, $T}}"))
+    ends = [6, 2, 5]
+    stays = [Stay("q", v, 0, end) for v, end in zip(case.assignments["q"], ends, strict=True)]
+    assert given_by_engine(case, stays, [1], [], 1) == given_by_oracle(case, stays)
 
 
 def test_all_of_one_string_go_while_one_of_another_asks_for_more() -> None:

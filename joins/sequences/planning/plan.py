@@ -119,13 +119,15 @@ class Plan:
         return has_moved
 
     def _widen(self, decision: Decision, number: int, windows: Iterable[int]) -> None:
-        """Have a decision be made for some windows, where its window is a parameter."""
+        """Have a decision be made for some windows, where its window is a parameter.
+
+        What is decided for others is given to nobody: instances may be gone that they would reach.
+        """
         if decision.is_graded:
             self._grade(number, windows, decision.lookback)
         elif decision.is_nearing:
             for name in ("window_us", "retention_us"):
-                known = int(self.decisions[name][number])
-                self.decisions[name][number] = min(max(known, *windows), UNBOUNDED)
+                self.decisions[name][number] = min(max(windows), UNBOUNDED)
         elif decision.is_reaching:
             known = int(self.decisions["retention_us"][number])
             longest_us = min(max(known, *windows), UNBOUNDED)
@@ -152,11 +154,13 @@ class Plan:
         known = self.decisions["window_us"][first : first + count]
         asked = np.minimum(np.array(sorted(windows), np.int64), UNBOUNDED)
         if not len(np.setdiff1d(asked, known)):
+            self.decisions["is_used"][first : first + count] = np.isin(known, asked)
             return
         every = np.union1d(asked, known)
         own = {name: self.decisions[name][number] for name in self.decisions.names}
         kept = lookback * np.minimum(every, UNBOUNDED // lookback)
         own |= {"window_us": every, "retention_us": kept, "span_us": every, "grade_count": 0}
+        own["is_used"] = np.isin(every, asked)
         self.decisions["grades"][number] = self.decisions.append(len(every), **own)
         self.decisions["grade_count"][number] = len(every)
         self.decisions["window_us"][number] = every[-1]

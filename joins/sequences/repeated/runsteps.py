@@ -31,6 +31,7 @@ class RunSteps:
         """Return whether a run may take an element: in time, remembered, and by the conditions."""
         decision, last = self.decision, head.last
         conditions = self._begins[head.begin]
+        terms = conditions.keys[part.blocks[0]]
         if last is not None:
             if last.end_us >= part.start_us:
                 return False
@@ -39,10 +40,9 @@ class RunSteps:
                 return False
             if not self.meet(first, part):
                 return False
-            terms = conditions.keys[part.blocks[0]]
             if terms and same_of(part, terms) != conditions.same_key(head):
                 return False
-        elif part.end_us - part.start_us > decision.within_us:
+        elif part.end_us - part.start_us > decision.within_us or not all(same_of(part, terms)):
             return False
         if head.left is not None and part.end_us - head.left.end_us > decision.window_us:
             return False
