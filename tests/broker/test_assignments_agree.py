@@ -62,7 +62,7 @@ document 1 S 00:00:11 arrival=01:00  <a/>
 document 2 S 00:00:13 arrival=01:00  <e/>
 document 3 S 00:00:14 arrival=01:00  <e/>
 document 4 S 00:00:16 arrival=01:00  <e/>
-document 5 S 00:00:17 arrival=01:00  <b/>
+document 5 S 00:00:17 arrival=01:00  <e/>
 tick 6 00:10:00
 ----
 """
@@ -101,14 +101,16 @@ def test_those_that_come_together_with_one_string_differ_in_their_windows(cuts: 
     assert given_by_engine(case, stays, cuts, [], 1) == expected
 
 
-@pytest.mark.parametrize("operator", ["NOT FOLLOWED BY", "NOT JOIN", "NEXT"])
+@pytest.mark.parametrize("operator", ["NOT FOLLOWED BY", "NOT JOIN"])
 def test_what_waited_for_a_window_that_nobody_asks_for_any_more_is_given_to_nobody(
     operator: str,
 ) -> None:
     case = parse_case(WAITING.replace("OPERATOR", f"{operator} {{, $T}}"))
     ends = [6, 2, 5]
     stays = [Stay("q", v, 0, end) for v, end in zip(case.assignments["q"], ends, strict=True)]
-    assert given_by_engine(case, stays, [1], [], 1) == given_by_oracle(case, stays)
+    expected = given_by_oracle(case, stays)
+    assert expected
+    assert given_by_engine(case, stays, [1], [], 1) == expected
 
 
 def test_all_of_one_string_go_while_one_of_another_asks_for_more() -> None:
