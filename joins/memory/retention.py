@@ -26,6 +26,9 @@ Variables = frozenset[int]
 _InOrder = tuple[int, ...]
 """Variables in order: they take a quarter of the memory of a set."""
 
+_Asked = dict[int, dict[_InOrder, Durations]]
+"""What a shape must bind, under one of its variables, with the durations of all who ask."""
+
 _VARIABLE_BITS = 32
 
 _MOVED_MAX = 100
@@ -44,12 +47,13 @@ class Retention:
     """
 
     def __init__(self, shapes: Shapes) -> None:
-        # What a shape must bind, under one of its variables, with the durations of all who ask.
-        self._asked: dict[int, dict[_InOrder, Durations]] = defaultdict(dict)
+        self._asked: _Asked = defaultdict(dict)
         self._shapes = shapes
         self._by_shape: dict[int, int] = {}
         self._bound = _Bound()
-        self._changed: set[int] = set()
+        # What is kept for longer since somebody looked, and variables of what is kept for less.
+        self._longer: _Asked = defaultdict(dict)
+        self._shorter: set[int] = set()
         self._watchers: list[Callable[[Set[int]], None]] = []
         # Durations that ask for sides, and for how long they did when somebody last looked.
         self._moved: dict[Durations, tuple[Set[Variables], int | None]] = {}
@@ -106,7 +110,8 @@ class Retention:
                 durations = self._asked[first][variables] = Durations()
             longest_us = durations.any_largest
             if longest_us is None or retention_us > longest_us:
-                self._touch(first)
+                self._longer[first][variables] = durations
+                self._version += 1
             durations.add(retention_us)
 
     def remove(self, sides: Set[Variables], retention_us: int) -> None:
@@ -120,12 +125,9 @@ class Retention:
                 if not self._asked[first]:
                     del self._asked[first]
             if not durations or retention_us > durations.longest:
-                self._touch(first)
+                self._shorter.add(first)
+                self._version += 1
                 self._shortened += 1
-
-    def _touch(self, variable: int) -> None:
-        self._changed.add(variable)
-        self._version += 1
 
     def _forget(self, shapes: Set[int]) -> None:
         for shape in shapes:
@@ -138,32 +140,29 @@ class Retention:
         known = self._by_shape.get(shape)
         if known is None:
             bound = self._shapes[shape].variables
-            known = self._by_shape[shape] = self._widest(bound)
+            known = self._by_shape[shape] = _widest(self._asked, bound)
             self._bound.add(shape, bound)
         return known
 
     def follow(self) -> None:
-        """Forget the retentions that may have changed."""
+        """Forget the retentions that may have become shorter; those that are longer are known."""
         if self._moved:
             self._settle()
-        if not self._changed:
+        if not self._longer and not self._shorter:
             return
-        gone = self._by_shape.keys() & self._bound.shapes(self._changed)
-        for shape in gone:
+        changed = self._by_shape.keys() & self._bound.shapes(self._shorter)
+        for shape in changed:
             del self._by_shape[shape]
+        for shape in self._by_shape.keys() & self._bound.shapes(self._longer):
+            longest_us = _widest(self._longer, self._shapes[shape].variables)
+            if longest_us > self._by_shape[shape]:
+                self._by_shape[shape] = longest_us
+                changed.add(shape)
         self._bound.keep(self._by_shape.keys())
         for forget in self._watchers:
-            forget(gone)
-        self._changed.clear()
-
-    def _widest(self, bound: Variables) -> int:
-        durations = (
-            durations.longest
-            for first in self._asked.keys() & bound
-            for variables, durations in self._asked[first].items()
-            if bound.issuperset(variables)
-        )
-        return max(durations, default=-UNBOUNDED)
+            forget(changed)
+        self._longer.clear()
+        self._shorter.clear()
 
     def retaining(self, shape: int) -> list[frozenset[int]]:
         """Return the sides, as sets of variables, that ask for the whole retention of a shape."""
@@ -186,6 +185,17 @@ class Retention:
     def of_shapes(self) -> dict[int, int]:
         """Return the retentions of all shapes."""
         return {shape: self.of(shape) for shape in self._shapes}
+
+
+def _widest(asked: _Asked, bound: Variables) -> int:
+    """Return the longest duration that is asked for of what a shape binds."""
+    durations = (
+        durations.longest
+        for first in asked.keys() & bound
+        for variables, durations in asked[first].items()
+        if bound.issuperset(variables)
+    )
+    return max(durations, default=-UNBOUNDED)
 
 
 def _in_order(variables: Variables) -> _InOrder:
