@@ -255,7 +255,7 @@ class _View:
             kind=decision.kind.value,
             operands=tuple(map(self._operand, operands)),
             asked=self._spelled(d for each in self._plain for d in each.disjuncts),
-            is_looked_up=all(map(_is_looked_up, self._disjuncts())),
+            is_looked_up=_has_keys(decision) or all(map(_is_looked_up, self._disjuncts())),
             window=_spell_window(window),
             within=self._spell_within(decision.within_us),
             absences=tuple(
@@ -341,6 +341,12 @@ def _around(root: Node, node: Node) -> list[From]:
 def _spell_window(window: Window | Parameter | None) -> str:
     is_unbounded = isinstance(window, Window) and window.length_us >= INFINITE_US
     return "" if window is None or is_unbounded else spell_length(window)
+
+
+def _has_keys(decision: Decision) -> bool:
+    """Return whether what is absent is looked up by data that are given on both sides."""
+    cases = [case for absent in decision.absences for case in absent.cases]
+    return not decision.fits and all(case.stream.has_all(decision.held) for case in cases)
 
 
 def _is_looked_up(disjunct: Disjunct) -> bool:

@@ -316,6 +316,8 @@ LOST = (
         ("S//i->a NEXT {a/n < b/n + $x, 1 h} S//i->b", {"decided-parameters", "no-value-join"}),
         ("S//i->a NEXT {similar(a/t, b/t) >= 0.5 OR a/n < b/n, 1 h} S//i->b", {"no-value-join"}),
         ("S//i->a NOT FOLLOWED BY {similar(a/t, b/t) >= 0.5, 1 h} S//i->b", set()),
+        ("S//i[k = $x] NOT FOLLOWED BY {, $t} S//i[k = $x]", {"parameters"}),
+        ("S//i[k = $x] UNLESS {, 1 h} (S//i[k = $x] | S//j)", {"no-value-join", "parameters"}),
         (LOST % "uniform(0 s, 1 h)", {"parameters"}),
         (LOST % "learned", {"decided-parameters"}),
     ],
