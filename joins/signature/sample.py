@@ -74,14 +74,15 @@ class InstanceSample:
 class PairCounts:
     """How many pairs of instances in a sample have equal values under two variables.
 
-    The sample is put in the order of its variables once somebody asks for many of them: for one
-    class more, that would take ten times as long as to find the values of its few.
+    Once somebody asks for many variables, the values of all are put in order and counted at once:
+    for one class more, that would take ten times as long as to find the values of its few.
     """
 
     def __init__(self, parts: list[tuple[Ints, Hashes]]) -> None:
         self._variables = np.concatenate([np.zeros(0, np.int64), *(each for each, _ in parts)])
         self._hashes = np.concatenate([np.zeros(0, np.uint64), *(each for _, each in parts)])
-        self._is_sorted = False
+        # How often each value is there, once all are counted.
+        self._times: Ints | None = None
         self._values: dict[int, tuple[Hashes, Ints]] = {}
         self._pairs: dict[ValueJoin, int] = {}
 
@@ -101,22 +102,28 @@ class PairCounts:
 
     def _occurrences(self, variable: int) -> tuple[Hashes, Ints]:
         """Return the values under a variable, in order, and how often each occurs."""
-        if variable not in self._values:
-            if not self._is_sorted and len(self._values) >= _FEW:
-                order = np.argsort(self._variables)
-                self._variables, self._hashes = self._variables[order], self._hashes[order]
-                self._is_sorted = True
-            self._values[variable] = np.unique(self._under(variable), return_counts=True)
-        return self._values[variable]
-
-    def _under(self, variable: int) -> Hashes:
-        """Return the values under a variable."""
-        if self._is_sorted:
-            rows = slice(*np.searchsorted(self._variables, (variable, variable + 1)))
-        else:
-            rows = self._variables == variable
-        found: Hashes = self._hashes[rows]
+        found = self._values.get(variable)
+        if found is None:
+            if self._times is None and len(self._values) >= _FEW:
+                self._count_all()
+            found = self._values[variable] = self._under(variable)
         return found
+
+    def _count_all(self) -> None:
+        order = np.lexsort((self._hashes, self._variables))
+        variables, hashes = self._variables[order], self._hashes[order]
+        is_first = np.ones(len(order), np.bool_)
+        is_first[1:] = (np.diff(variables) != 0) | (hashes[1:] != hashes[:-1])
+        first = np.flatnonzero(is_first)
+        self._variables, self._hashes = variables[first], hashes[first]
+        self._times = np.diff(first, append=len(order))
+
+    def _under(self, variable: int) -> tuple[Hashes, Ints]:
+        if self._times is None:
+            own: Hashes = self._hashes[self._variables == variable]
+            return np.unique(own, return_counts=True)
+        rows = slice(*self._variables.searchsorted((variable, variable + 1)))
+        return self._hashes[rows], self._times[rows]
 
 
 def rarest(
