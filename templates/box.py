@@ -225,11 +225,6 @@ class Test(NamedTuple):
         """Whether it holds of a text that has its data in it: a word, or one of several numbers."""
         return self.operator in TEXT_TESTS or (self.operator == "=" and self.is_of_several)
 
-    @property
-    def finds(self) -> bool:
-        """Whether it tells by which data of assignments a tuple is found."""
-        return self.looks_in_texts and self.is_given
-
     def of_found(self, place: Place) -> Test:
         """Return the test of what a tuple was found by, which is handed on at a place."""
         is_number = self.operator == "=" and self.form is DataForm.PLAIN

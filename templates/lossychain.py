@@ -18,12 +18,11 @@ from templates.comparisons import (
     equality,
 )
 from templates.derived import as_derived, is_of_strings
-from xscl.comparison import is_datum, operands_below
+from xscl.comparison import has_several, is_datum
 from xscl.delays import exact
 from xscl.path import Literal, Parameter
 from xscl.query import (
     Absence,
-    Call,
     Disjunct,
     From,
     Operator,
@@ -154,7 +153,7 @@ class LossyChain:
             if not gone:
                 continue
             texts = [each for each in left if self.is_text(each)]
-            several = [each for each in left if _has_several(each)]
+            several = [each for each in left if has_several(each)]
             numbers = [each for each in left if each not in texts and each not in several]
             # As each kind is in the order of the chain, its first terms tie both as soon as may be.
             others = [*numbers[:1], *several]
@@ -215,13 +214,8 @@ class LossyChain:
                 return isinstance(value, str)
             case Parameter(name):
                 return name in self._texts
-        return is_of_strings(term) and not _has_several(term)
+        return is_of_strings(term) and not has_several(term)
 
     def block(self, term: EqualTerm) -> int:
         """Return the block of a term that is no datum."""
         return self.block_of[operand_variables(term)[0]]
-
-
-def _has_several(term: EqualTerm) -> bool:
-    """Return whether a term has several values."""
-    return any(isinstance(o, Call) and o.function == "tokenize" for o in operands_below(term))

@@ -47,6 +47,7 @@ __all__ = [
     "ValueJoin",
     "ValuesFrom",
     "VariableValue",
+    "has_several",
     "is_datum",
     "is_of_one",
     "operand_parameters",
@@ -226,6 +227,12 @@ def operand_variables(operand: Operand) -> tuple[str, ...]:
 def is_of_one(operand: Operand) -> TypeGuard[Derived]:
     """Return whether an operand is a variable or a function of one, a number perhaps."""
     return isinstance(operand, (VariableValue, Call)) and len(operand_variables(operand)) == 1
+
+
+def has_several(operand: Operand) -> bool:
+    """Return whether an operand may stand for several values of one node."""
+    called = (each for each in operands_below(operand) if isinstance(each, Call))
+    return any(call.function == "tokenize" for call in called)
 
 
 def is_datum(operand: Operand) -> TypeGuard[Literal | Parameter | Call]:

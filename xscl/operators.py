@@ -21,8 +21,8 @@ from xscl.comparison import (
     SimilarityJoin,
     ValueJoin,
     VariableValue,
+    has_several,
     operand_variables,
-    operands_below,
 )
 from xscl.conditions import PatternBuilder
 from xscl.expectations import check_comparison
@@ -196,14 +196,11 @@ class PredicateBuilder(SideBuilder):
         return _Compared(left, syntax.operator, right, syntax.span)
 
     def _for_itself(self, side: Operand) -> Operand:
-        """Return a side of a comparison that may hold of another of its values than others do.
+        """Return a side of a comparison, where it stands again that of a variable of its own.
 
-        A tuple has one piece of each `tokenize`, so where it stands again it is that of another
-        variable, which has the same node.
+        A tuple has one piece of each `tokenize`, and each comparison may hold of another piece.
         """
-        if not isinstance(side, Call) or self._derived_of_one(side) is None:
-            return side
-        if all(getattr(each, "function", "") != "tokenize" for each in operands_below(side)):
+        if not (isinstance(side, Call) and self._derived_of_one(side) and has_several(side)):
             return side
         if side in self._of_several:
             [variable] = set(operand_variables(side))

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from xscl.comparison import (
-    Call,
     Disjunct,
     Operand,
     VariableValue,
+    has_several,
     is_datum,
     is_of_one,
     operand_variables,
-    operands_below,
 )
 from xscl.delays import exact, lost, unseen
 from xscl.path import Parameter, Span
@@ -175,8 +174,7 @@ def _joined(disjunct: Disjunct, own: set[str]) -> Iterator[Operand]:
     """Yield the terms of a unit that a conjunction equates with others, if of one value."""
     for join in disjunct.value_joins:
         for side in (join.left, join.right):
-            called = [o.function for o in operands_below(side) if isinstance(o, Call)]
-            if own.issuperset(operand_variables(side)) and "tokenize" not in called:
+            if own.issuperset(operand_variables(side)) and not has_several(side):
                 yield side
     for residual in disjunct.residuals:
         for one, other in (

@@ -113,7 +113,7 @@ class Hits:
 
     @cached_property
     def found_by(self) -> tuple[Ints, Sequence[Strings]]:
-        """What hits are found by, where they are handed on by that: which of these, in order."""
+        """The strings by which hits are found: which each has, none where it hands on no data."""
         if not self._facts.are_by_data.any():
             return np.zeros(len(self), np.int64), [()]
         of_use = [

@@ -147,7 +147,7 @@ class RuleConditions:
         return holds
 
     def _compare_held(self, rules: Ints, sides: Sequence[Ints], holds: Flags) -> None:
-        """Leave out rows whose values are not equal to the data that those of the others equal."""
+        """Leave out rows of which the operand and what is absent differ in a held value."""
         held_on = self._plan.asked.held_on(rules)
         for side, rows in enumerate(sides[:-1]):
             own = np.flatnonzero(held_on == side)

@@ -50,8 +50,7 @@ class AskedRules:
     def add(self, rule: Rule, held_on: int = -1) -> int:
         """Take a rule; return its number.
 
-        `held_on` is the side on which values are equal to data that those of an absent row equal,
-        if there is one.
+        `held_on` is the side whose held values an absent row must have, -1 where it need not.
         """
         number = len(self._rules)
         if rule.score is not None:

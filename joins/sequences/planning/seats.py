@@ -80,7 +80,8 @@ class Seats:
     ) -> int:
         """Add a seat; return its number.
 
-        `held` are the data that values of an operand of the decision and of what is absent equal.
+        `held` are the data that values of an operand of the decision and of what is absent are
+        equal to.
         """
         equal = dict(stream.equal)
         held_terms = [equal[datum] for datum in held] if stream.has_all(held) else []
