@@ -268,8 +268,9 @@ class Runs:
         if left is None:
             facts = Facts({}, {}, 0, 0, self.decisions.rules.parameters)
         else:
-            (row, *_) = left.rows
-            facts = replace(self.decisions.facts(left), nodes=dict(row.nodes))
+            # Of a chain what was taken may have no row that is handed on.
+            nodes = next((dict(row.nodes) for row in left.rows), {})
+            facts = replace(self.decisions.facts(left), nodes=nodes)
         return {each.name: tuple(values_of(each.first, facts) or ()) for each in node.folds}
 
     # -- what a run is -------------------------------------------------------------------------
