@@ -113,6 +113,10 @@ class Run:
             return self._rules(seed) if KINDS[name] is RULES else self._case(seed, KINDS[name])
         except TooLargeError:
             return Outcome(seed, "", Counter({LEFT_OUT: 1}))
+        except Exception:
+            # What raises in the oracle, too, is a case that differs, and ends no search.
+            raised = f"seed {seed} of {name}\n{traceback.format_exc()}"
+            return Outcome(seed, "", Counter({"cases": 1}), difference=raised)
 
     def _case(self, seed: int, kind: Kind) -> Outcome:
         text = kind.case(seed)
