@@ -1,4 +1,4 @@
-"""The labelled pairs of recorded titles are what the table in docs/performance.md is of."""
+"""The labelled pairs of recorded titles are what the table in docs/similarity.md is of."""
 
 from __future__ import annotations
 
