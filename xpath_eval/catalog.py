@@ -213,13 +213,18 @@ class PatternCatalog:
             variables.append(variable)
             if node.terms and variable not in names:
                 names[variable] = node.terms[0]
-            for prefilter, constant in node.admitted:
-                constants = self._admitted.get((variable, prefilter))
-                if constants is None:
-                    constants = self._admitted[variable, prefilter] = Constants.of(prefilter)
-                if constants.add(constant):
-                    self._plan = None
+            if node.admitted:
+                self._admit(variable, node)
         return tuple(variables)
+
+    def _admit(self, variable: int, node: PatternNode) -> None:
+        """Count the constants of a node with prefilters."""
+        for prefilter, constant in node.admitted:
+            constants = self._admitted.get((variable, prefilter))
+            if constants is None:
+                constants = self._admitted[variable, prefilter] = Constants.of(prefilter)
+            if constants.add(constant):
+                self._plan = None
 
     def _add_tuples(self, pattern: TuplePattern) -> tuple[int, ...]:
         held = self._tuples.get(pattern.stream)

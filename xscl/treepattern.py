@@ -75,10 +75,12 @@ def tree_pattern(
     The block root is always a node.
     """
     derived = tuple(derived)
-    shown = frozenset(needed) | {block.root}
-    wanted = shown.union([term_variable(call) for _, call in derived])
-    builder = _Builder(wanted, shown, frozenset(texts), shares_constants)
-    builder.add_path(DOCUMENT, without_predicates(block.path, frozenset(dropped)))
+    shown = wanted = frozenset((*needed, block.root))
+    if derived:
+        wanted = shown.union([term_variable(call) for _, call in derived])
+    builder = _Builder(wanted, shown, texts, shares_constants)
+    path = without_predicates(block.path, frozenset(dropped)) if dropped else block.path
+    builder.add_path(DOCUMENT, path)
     for name, path in block.keys:
         if name in shown:
             builder.add_path(DOCUMENT, binding(path, name))
@@ -179,6 +181,8 @@ class _Split(NamedTuple):
 
 _NOTHING = _Split()
 
+_NO_TERMS: tuple[str, ...] = ()
+
 
 @dataclass(slots=True)
 class _Builder:
@@ -186,18 +190,18 @@ class _Builder:
 
     wanted: frozenset[str]
     shown: frozenset[str]
-    texts: frozenset[str]
+    texts: Collection[str]
     shares_constants: bool
-    nodes: list[_Node] = field(default_factory=list)
+    nodes: list[_Node | PatternNode] = field(default_factory=list)
     node_by_variable: dict[str, int] = field(default_factory=dict)
 
     def pattern_nodes(self) -> tuple[PatternNode, ...]:
         """Return the nodes as they are now, those of tested values last."""
         nodes = list(self.nodes)
         for i, node in enumerate(self.nodes):
-            if node.admitted or node.given:
+            if isinstance(node, _Node) and (node.admitted or node.given):
                 nodes += node.values(i)
-        return tuple([node.made() for node in nodes])
+        return tuple([node.made() if isinstance(node, _Node) else node for node in nodes])
 
     def add_path(self, parent: int, path: Path) -> int:
         if not self.shares_constants:
@@ -217,8 +221,8 @@ class _Builder:
 
     def add_step(self, parent: int, step: Step, *, shares_constants: bool) -> int:
         """Add a step; constants of its node are data only if a tuple has one such node."""
-        is_split = bool(step.predicates)
-        split = self.split(step, shares_constants=shares_constants) if is_split else _NOTHING
+        are_bare = self._are_bare(step.predicates)
+        split = _NOTHING if are_bare else self.split(step, shares_constants=shares_constants)
         filters = split.filters
         if step.axis is Axis.SELF and not step.is_deep and parent != DOCUMENT:
             index = self._refine(parent, filters)
@@ -227,21 +231,58 @@ class _Builder:
             self.nodes.append(_Node(parent, step.axis, step.test, step.is_deep, filters))
         if step.variable in self.wanted:
             self._bind(index, step.variable)
-        if is_split:
-            self._add_tests(index, split.tests)
-            if split.admitted or split.given:
-                self.nodes[index].admitted += split.admitted
-                self.nodes[index].given += split.given
-            for branch in split.branches:
-                if isinstance(branch, Exists):
-                    self.add_path(index, self._up_to_bound(branch.path))
-                else:
-                    self._add_compared(index, branch)
+        if are_bare:
+            self._add_bare(index, step.predicates)
+            return index
+        self._add_tests(index, split.tests)
+        if split.admitted or split.given:
+            self._own(index).admitted += split.admitted
+            self._own(index).given += split.given
+        for branch in split.branches:
+            if isinstance(branch, Exists):
+                self.add_path(index, self._up_to_bound(branch.path))
+            else:
+                self._add_compared(index, branch)
         return index
+
+    def _are_bare(self, predicates: tuple[Condition, ...]) -> bool:
+        """Return whether all are paths that ask for names alone, and end where one is wanted."""
+        wanted = self.wanted
+        for predicate in predicates:
+            if not isinstance(predicate, Exists):
+                return False
+            steps = predicate.path.steps
+            if not steps or steps[-1].variable not in wanted:
+                return False
+            for step in steps:
+                if step.predicates or step.axis is Axis.SELF:
+                    return False
+        return True
+
+    def _add_bare(self, above: int, branches: tuple[Condition, ...]) -> None:
+        """Add the nodes of paths that ask for names alone, as they will be in the pattern."""
+        nodes, wanted, shown = self.nodes, self.wanted, self.shown
+        for branch in branches:
+            assert isinstance(branch, Exists)
+            parent = above
+            for step in branch.path.steps:
+                variable, terms = step.variable, _NO_TERMS
+                if variable is not None and variable in wanted:
+                    self.node_by_variable[variable] = len(nodes)
+                    if variable in shown:
+                        terms = _alone(variable)
+                nodes.append(_bare_node(parent, step.axis, step.test, step.is_deep, terms))
+                parent = len(nodes) - 1
+
+    def _own(self, index: int) -> _Node:
+        """Return a node that may have more asked of it: no path that asks for names alone has."""
+        node = self.nodes[index]
+        assert isinstance(node, _Node)
+        return node
 
     def _refine(self, index: int, filters: tuple[Condition, ...]) -> int:
         """A self step asks more of the node before it, as filters that follow those it has."""
-        node = self.nodes[index]
+        node = self._own(index)
         if any(map(counts_positions, filters)):
             # It selects one node: positions in it are not those among the nodes of that step.
             alone = Step(Axis.SELF, NodeTest(ANY, ANY), predicates=filters)
@@ -253,12 +294,12 @@ class _Builder:
         assert variable is not None
         self.node_by_variable[variable] = index
         if variable in self.shown:
-            terms = self.nodes[index].terms
-            self.nodes[index].terms = (*terms, variable) if terms else _alone(variable)
+            node = self._own(index)
+            node.terms = (*node.terms, variable) if node.terms else _alone(variable)
 
     def _add_tests(self, index: int, tests: tuple[DataTest, ...]) -> None:
         if tests:
-            node = self.nodes[index]
+            node = self._own(index)
             node.tests = tuple(dict.fromkeys((*node.tests, *tests)))
 
     def _add_compared(self, index: int, branch: Condition) -> None:
