@@ -293,7 +293,7 @@ class ClassRegistry:
 
     def retaining(self, of_use: Mapping[int, int]) -> Retaining:
         """Return the classes that keep the most instances; `of_use` counts instances by shape."""
-        kept: Counter[tuple[frozenset[int], int]] = Counter()
+        kept: Counter[tuple[tuple[int, ...], int]] = Counter()
         for shape, count in of_use.items():
             retention_us = self.retention.of(shape)
             for side in self.retention.retaining(shape):

@@ -98,19 +98,17 @@ class QueryClass:
 
         Without a value join it is all of the side's variables, with or without a value.
         """
-        variables, size = self.row.variables, self.template.left_size
-        if joins := self.template.value_joins:
-            left, right = zip(*joins, strict=True)
-            return frozenset([variables[i] for i in left]), frozenset([variables[i] for i in right])
-        return frozenset(variables[:size]), frozenset(variables[size:])
+        variables, (left, right) = self.row.variables, self.template.asked
+        return frozenset([variables[i] for i in left]), frozenset([variables[i] for i in right])
 
-    def sides(self) -> set[frozenset[int]]:
+    def sides(self) -> set[tuple[int, ...]]:
         """Return the different sides that an instance may fill; a block alone remembers none."""
-        return self.retained() if self.template.has_right else set()
+        return self.retained() if self.template.asked[1] else set()
 
-    def retained(self) -> set[frozenset[int]]:
-        """Return the sides whose instances stay where tuples are handed on."""
-        return {side for side in self.asked() if side}
+    def retained(self) -> set[tuple[int, ...]]:
+        """Return the sides whose instances stay where tuples are handed on, each in order."""
+        variables = self.row.variables
+        return {tuple(sorted({variables[i] for i in side})) for side in self.template.asked if side}
 
     def compared(self) -> set[int]:
         """Return the variables whose values the class joins or tests."""

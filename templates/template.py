@@ -49,7 +49,8 @@ class Template:
     the left side.  `value_joins` and `residuals` name meta-variables by index, from 0.  Templates
     that differ in `apart` alone are kept from being one: their minors are isomorphic.  `edges` are
     the pairs of a meta-variable and the one above it, and of one that stands alone and itself, and
-    `spelled` is its text: many classes have one template.
+    `spelled` is its text: many classes have one template.  `asked` are by side the meta-variables
+    that value joins compare, or all of them where there is none.
     """
 
     parents: tuple[int, ...]
@@ -59,6 +60,7 @@ class Template:
     apart: tuple[int | str, ...] = ()
     edges: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
     spelled: str = field(init=False, repr=False, compare=False)
+    asked: tuple[Sequence[int], Sequence[int]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         above = set(self.parents)
@@ -67,6 +69,11 @@ class Template:
         ]
         object.__setattr__(self, "edges", tuple(found))
         object.__setattr__(self, "spelled", repr(self))
+        left: Sequence[int] = range(self.left_size)
+        right: Sequence[int] = range(self.left_size, self.size)
+        if joins := self.value_joins:
+            left, right = (tuple(dict.fromkeys(ends)) for ends in zip(*joins, strict=True))
+        object.__setattr__(self, "asked", (left, right))
 
     @property
     def size(self) -> int:

@@ -23,10 +23,10 @@ __all__ = ["LayoutRetention", "Retention"]
 
 Variables = frozenset[int]
 
-_InOrder = tuple[int, ...]
+Side = tuple[int, ...]
 """Variables in order: they take a quarter of the memory of a set."""
 
-_Asked = dict[int, dict[_InOrder, Durations]]
+_Asked = dict[int, dict[Side, Durations]]
 """What a shape must bind, under one of its variables, with the durations of all who ask."""
 
 _VARIABLE_BITS = 32
@@ -56,7 +56,7 @@ class Retention:
         self._shorter: set[int] = set()
         self._watchers: list[Callable[[Set[int]], None]] = []
         # Durations that ask for sides, and for how long they did when somebody last looked.
-        self._moved: dict[Durations, tuple[Set[Variables], int | None]] = {}
+        self._moved: dict[Durations, tuple[Set[Side], int | None]] = {}
         self._version = 0
         self._shortened = 0
         shapes.watch(self._forget)
@@ -78,7 +78,7 @@ class Retention:
         return self._shortened
 
     def ask(
-        self, sides: Callable[[], Set[Variables]], durations: Durations, before_us: int | None
+        self, sides: Callable[[], Set[Side]], durations: Durations, before_us: int | None
     ) -> None:
         """Keep what can fill some sides for the longest of some durations, if there are any.
 
@@ -101,9 +101,9 @@ class Retention:
             if before_us is not None:
                 self.remove(sides, before_us)
 
-    def add(self, sides: Set[Variables], retention_us: int) -> None:
+    def add(self, sides: Set[Side], retention_us: int) -> None:
         """Keep instances that can fill one of a class's sides for a duration."""
-        for variables in map(_in_order, sides):
+        for variables in sides:
             first = variables[0]
             durations = self._asked[first].get(variables)
             if durations is None:
@@ -114,9 +114,9 @@ class Retention:
                 self._version += 1
             durations.add(retention_us)
 
-    def remove(self, sides: Set[Variables], retention_us: int) -> None:
+    def remove(self, sides: Set[Side], retention_us: int) -> None:
         """Undo one `add`."""
-        for variables in map(_in_order, sides):
+        for variables in sides:
             first = variables[0]
             durations = self._asked[first][variables]
             durations.remove(retention_us)
@@ -164,11 +164,11 @@ class Retention:
         self._longer.clear()
         self._shorter.clear()
 
-    def retaining(self, shape: int) -> list[frozenset[int]]:
-        """Return the sides, as sets of variables, that ask for the whole retention of a shape."""
+    def retaining(self, shape: int) -> list[Side]:
+        """Return the sides that ask for the whole retention of a shape."""
         bound, retention_us = self._shapes[shape].variables, self.of(shape)
         return [
-            frozenset(variables)
+            variables
             for first in self._asked.keys() & bound
             for variables, durations in self._asked[first].items()
             if bound.issuperset(variables) and durations.longest == retention_us
@@ -196,10 +196,6 @@ def _widest(asked: _Asked, bound: Variables) -> int:
         if bound.issuperset(variables)
     )
     return max(durations, default=-UNBOUNDED)
-
-
-def _in_order(variables: Variables) -> _InOrder:
-    return tuple(variables) if len(variables) == 1 else tuple(sorted(variables))
 
 
 class _Bound:

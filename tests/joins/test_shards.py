@@ -400,7 +400,7 @@ def test_small_pieces_are_few_and_a_row_is_written_a_few_times() -> None:
     shapes = Shapes()
     shapes.add({"one node": [(1, 1, 0, 0)]})
     retention = Retention(shapes)
-    retention.add({frozenset({1})}, 1 << 40)
+    retention.add({(1,)}, 1 << 40)
     pieces, chance, rows, merged_rows = (
         Pieces(MemoryStore(), retention, limits),
         random.Random(1),
