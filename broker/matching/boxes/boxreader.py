@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from broker.matching.boxes.index import LOOSE, Box
-from templates.box import NONE_OF, Formula, JointData, Solution, Test
+from templates.box import NONE_OF, Formula, JointData, Place, Solution, Test
 from templates.clause import Clause
 from xscl.disjunctions import OTHER_NUMBER, DataForm, Disjunction
 from xscl.functions import to_double
@@ -31,9 +31,20 @@ _Read = Callable[[_Values], Any]
 
 def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int) -> Box:
     """Return the box of a clause under an assignment."""
-    if not clause.box:  # as mostly where statements differ
-        return Box((), (), (), window_us, point)
+    # Where statements differ, a box mostly has nothing but windows of operators below.
+    if (bounds := _upper_bounds(clause.box)) is not None:
+        return Box((), (), bounds, window_us, point)
     return _reader_of(clause).box(values, window_us, point)
+
+
+def _upper_bounds(tests: Sequence[Test]) -> tuple[float, ...] | None:
+    """Return the bounds of tests, None unless all are upper ones that are written out."""
+    bounds: list[float] = []
+    for place, operator, data, *_ in tests:
+        if operator != "<=" or not isinstance(data, (float, int)) or not isinstance(place, Place):
+            return None
+        bounds.append(to_double(data))
+    return tuple(bounds)
 
 
 class _BoxReader:
