@@ -36,6 +36,8 @@ from xscl.syntax import ARITHMETIC
 
 __all__ = ["ClauseBuilder"]
 
+_NONE: frozenset[str] = frozenset()
+
 
 class ClauseBuilder:
     """Builds the clause of an operator, or of a block alone, under one conjunction.
@@ -78,9 +80,10 @@ class ClauseBuilder:
         self._split_tests(has_words)
         if self._others or disjunct.similarity_joins:
             self._split_numbers()
-        for s, i in (*[ref for ref, _ in self._tested], *[ref for ref, *_ in self._numbers]):
-            if self._below[s] is None:
-                sides[s].nodes[i] = (sides[s].nodes[i][0], True)
+        if self._tested or self._numbers:
+            for s, i in (*[ref for ref, _ in self._tested], *[ref for ref, *_ in self._numbers]):
+                if self._below[s] is None:
+                    sides[s].nodes[i] = (sides[s].nodes[i][0], True)
         self._place: Mapping[NodeRef, int] = {}
 
     def build(
@@ -104,7 +107,7 @@ class ClauseBuilder:
                 has_formulas=self._is_open,
                 solved_of=self._solved_of(handed_on),
             )
-        solved = (*(r for each in self._below if each for r in each.undecided), *made.solved)
+        solved = (*[r for each in self._below if each for r in each.undecided], *made.solved)
         residuals, tests, left_over = self._asked(made, solved, handed_on)
         box, constants = self._box()
         return Clause(
@@ -170,7 +173,7 @@ class ClauseBuilder:
 
     def _query_class(self, is_symmetric: bool) -> QueryClass:
         disjunct, where = self._disjunct, self._where
-        joins = [(where[term(j.left)], where[term(j.right)]) for j in disjunct.value_joins]
+        joins = [(where[term(j.left)][1], where[term(j.right)][1]) for j in disjunct.value_joins]
         template, row, self._place = template_of_sides(self._sides, joins, self._edges)
         similar: tuple[SimilarPair, ...] = ()
         if disjunct.similarity_joins and not joins:
@@ -179,15 +182,15 @@ class ClauseBuilder:
         stratum = max([side.source.stratum for side in self._sides])
         return QueryClass(template, row, is_symmetric, stratum, similar=similar)
 
-    def _lifted(self) -> set[str]:
+    def _lifted(self) -> frozenset[str]:
         """Return the values of nodes that the root asks for what is not decided here."""
         if self._is_root or not self._is_open:
-            return set()
+            return _NONE
         asked: list[Residual | Call] = [*self._others, *self._tests]
         asked = [each for each in asked if _has_data(each)]
         for below in self._below:
             asked += (*below.undecided, *below.left_over) if below else ()
-        return set(_values_of_nodes(asked))
+        return frozenset(_values_of_nodes(asked)) if asked else _NONE
 
     def _solved_of(self, handed_on: Set[str]) -> Set[str] | None:
         """Return the terms of which a comparison may be solved; None are all."""
@@ -212,8 +215,8 @@ class ClauseBuilder:
             ]
             left_over += compress(here, are_left)
             here = [each for each, is_left in zip(here, are_left, strict=True) if not is_left]
-        residuals = tuple(each for each in here if isinstance(each, Residual))
-        tests = tuple(each for each in here if isinstance(each, Call))
+        residuals = tuple([each for each in here if isinstance(each, Residual)])
+        tests = tuple([each for each in here if isinstance(each, Call)])
         return residuals, tests, tuple(left_over)
 
     def _box(self) -> tuple[list[Test], tuple[Test, ...]]:
@@ -231,10 +234,11 @@ class ClauseBuilder:
 
     def _places(self) -> Mapping[str, int]:
         """Return the meta-variables of terms of blocks."""
+        place, below = self._place, self._below
         return {
-            t: self._place[ref]
+            t: place[ref]
             for t, ref in self._where.items()
-            if ref in self._place and self._sides[ref[0]].source.block is not None
+            if below[ref[0]] is None and ref in place
         }
 
     def _place_of(self, ref: NodeRef) -> Place:

@@ -34,36 +34,40 @@ class Side:
 
 def template_of_sides(
     sides: Sequence[Side],
-    joins: Sequence[tuple[NodeRef, NodeRef]],
+    joins: Sequence[tuple[int, int]],
     residuals: Sequence[ResidualEdge],
 ) -> tuple[Template, TemplateRow, Mapping[NodeRef, int]]:
     """Return the template of some sides, its row, and the meta-variables of nodes of blocks.
 
+    `joins` are pairs of nodes of the two sides.
     Of tuples there is what is read here: they have many more nodes, by which graphs with the same
     minor would differ.
     """
     forms: list[SideForm] = []
     variables: list[int] = []
-    place: dict[NodeRef, NodeRef] = {}
     for s, side in enumerate(sides):
-        below = side.source.below
-        if below is None:
+        if side.source.below is None:
             forms.append(tuple(side.nodes))
             variables += side.variables
             continue
-        ends = [*joins, *[(each.left, each.right) for each in residuals]]
-        read = sorted({end for pair in ends for end in pair if end[0] == s})
-        forms.append(_flat(len(read)))
-        variables += [side.variables[i] for i in (0, *[i for _, i in read])]
-        place |= {ref: (s, at) for at, ref in enumerate(read, 1)}
-    if place:
-        joins = [(place.get(left, left), place.get(right, right)) for left, right in joins]
-        residuals = [
-            ResidualEdge(place.get(e.left, e.left), e.operator, place.get(e.right, e.right))
-            for e in residuals
-        ]
-    joined = tuple([(left[1], right[1]) for left, right in joins])
-    return reduced_template(tuple(forms), variables, joined, tuple(residuals))
+        read = {pair[s] for pair in joins}
+        if residuals:
+            ends = [end for each in residuals for end in (each.left, each.right)]
+            read.update([i for of, i in ends if of == s])
+        in_order = sorted(read)
+        forms.append(_flat(len(in_order)))
+        variables.append(side.variables[0])
+        variables += [side.variables[i] for i in in_order]
+        at = {i: n for n, i in enumerate(in_order, 1)}
+        joins = [(left, at[right]) if s else (at[left], right) for left, right in joins]
+        residuals = [_moved(each, s, at) for each in residuals]
+    return reduced_template(tuple(forms), variables, tuple(joins), tuple(residuals))
+
+
+def _moved(edge: ResidualEdge, side: int, at: Mapping[int, int]) -> ResidualEdge:
+    """Return an edge of nodes that have other numbers on one side."""
+    left, right = [(side, at[i]) if of == side else (of, i) for of, i in (edge.left, edge.right)]
+    return ResidualEdge(left, edge.operator, right)
 
 
 @lru_cache(maxsize=256)

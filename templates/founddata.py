@@ -28,6 +28,8 @@ class ByData(Enum):
 
 def found_by(clause: Clause) -> dict[Test, FoundBy]:
     """Return the tests of a clause's box that find tuples, each with what it finds them by."""
+    if not any(test.looks_in_texts for test in clause.box):  # as mostly
+        return {}
     numbers = _numbers(clause)
     return {test: FoundBy((numbers[test],)) for test in numbers if test.looks_in_texts}
 

@@ -26,8 +26,9 @@ _Conditions = dict[str, tuple[Condition, ...]]
 def with_conditions_of_nodes(query: Query) -> Query:
     """Return a plain query whose tests of paths with conditions are conditions of its blocks."""
     node = cast(PlainNode, query.root)
-    if not any(map(_of_node, (test for each in predicates_of(node) for test in each.tests))):
-        return query  # as mostly
+    asked = [test for each in predicates_of(node) for test in each.tests]
+    if not any(map(_of_node, asked)):  # as mostly
+        return query
     added: _Conditions = defaultdict(tuple)
     root: Any = _without(node, added)
     block_of = {each.name: each.block for each in query.variables}

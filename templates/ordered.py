@@ -204,7 +204,7 @@ def choices(root: PlainNode) -> list[dict[int, Disjunct]]:
 
     A block alone may have conditions: then it stands in a From, which has its disjunct.
     """
-    nodes = list(_plain_nodes(root))
+    nodes = _plain_nodes(root)
     chosen = product(*(_disjuncts(node) for node in nodes))
     return [dict(zip(map(id, nodes), each, strict=True)) for each in chosen]
 
@@ -222,29 +222,31 @@ def _disjuncts(node: PlainNode) -> _Disjuncts:
     raise AssertionError(node)
 
 
-def _plain_nodes(node: PlainNode) -> Iterator[PlainNode]:
-    """Yield the nodes of a plain source that have a predicate, inner ones first."""
-    below: tuple[PlainNode, ...] = ()
-    match node:
-        case Ordered(operands=operands):
-            below = operands
-        case Repeated(operand=operand):
-            below = () if operand is None else (operand,)
-        case Chained(steps=steps):
-            below = steps
-        case Kept(node=inner):
-            below = (inner,)
-        case ChainStep():
-            pass
-        case Operator(left=left, right=right):
-            below = (left, right)
-        case From():
-            pass
-        case _:
-            return
-    for each in below:
-        yield from _plain_nodes(each)
-    yield node
+def _plain_nodes(root: PlainNode) -> list[PlainNode]:
+    """Return the nodes of a plain source that have a predicate, inner ones first."""
+    found: list[PlainNode] = []
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        match node:
+            case int():
+                continue
+            case Operator(left=left, right=right):
+                pending += (left, right)
+            case Ordered(operands=operands):
+                pending += operands
+            case Repeated(operand=operand):
+                pending += () if operand is None else (operand,)
+            case Chained(steps=steps):
+                pending += steps
+            case Kept(node=inner):
+                pending.append(inner)
+            case ChainStep() | From():
+                pass
+            case _:
+                continue
+        found.append(node)
+    return found[::-1]
 
 
 def blocks_of(node: PlainNode) -> Iterator[int]:

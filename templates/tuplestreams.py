@@ -76,7 +76,7 @@ def may_be_common(clause: Clause) -> bool:
     but strings must be the same in all tuples with the same carried nodes.
     """
     below = [source.below for source in clause.sources]
-    if not all(each is None or each.is_common for each in below):
+    if [each for each in below if each is not None and not each.is_common]:
         return False
     own = clause.box[sum(map(_tests_below, below)) :]
     if not own:
@@ -147,7 +147,7 @@ def tested_below(below: Clause | None, side: int) -> Iterator[Test]:
         return
     first = 1 + len(below.carried)
     position = {place: first + i for i, place in enumerate(below.tested)}
-    found = found_by(below)
+    found = found_by(below) if below.box else {}
     for test in below.box:
         if test in found and found[test] in position:
             yield test.of_found(place_at(side, -1, position[found[test]]))

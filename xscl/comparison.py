@@ -362,13 +362,12 @@ class Disjunct:
     similarity_joins: tuple[SimilarityJoin, ...] = ()
     tests: tuple[Call, ...] = ()
 
-    def operands(self) -> Iterator[Operand]:
-        """Yield both sides of each comparison, and each test."""
-        comparisons: tuple[ValueJoin | Residual, ...] = (
-            *self.value_joins,
-            *self.residuals,
-            *(join.residual for join in self.similarity_joins),
-        )
-        for each in comparisons:
-            yield from (each.left, each.right)
-        yield from self.tests
+    def operands(self) -> list[Operand]:
+        """Return both sides of each comparison, and each test."""
+        found: list[Operand] = []
+        for join in self.value_joins:
+            found += (join.left, join.right)
+        for each in (*self.residuals, *[join.residual for join in self.similarity_joins]):
+            found += (each.left, each.right)
+        found += self.tests
+        return found

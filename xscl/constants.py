@@ -154,7 +154,7 @@ def breadth_of_constants(path: Path) -> int:
     A text has few words; half of the bounds hold of a number.  What must not be there comes last:
     it holds nearly always, and statements mostly differ in what else they ask.
     """
-    return max(map(_breadth, _prefilters(path)), default=0)
+    return max(map(_breadth, _prefilters(path)), default=0) if _has_conditions(path) else 0
 
 
 def exclude_constants(path: Path) -> bool:
@@ -162,6 +162,15 @@ def exclude_constants(path: Path) -> bool:
     return any(
         each.is_negated or each.holds_of_none or each.operator == "!=" for each in _prefilters(path)
     )
+
+
+def _has_conditions(path: Path) -> bool:
+    """Return whether a path asks for more than names, which mostly it does not."""
+    for step in path.steps:
+        for each in step.predicates:
+            if not isinstance(each, Exists) or each.path.has_predicates:
+                return True
+    return False
 
 
 def _prefilters(path: Path) -> Iterator[Prefilter]:

@@ -130,9 +130,9 @@ def values_of_optional(text: str) -> Values:
 
 def compile_condition(residuals: Sequence[Residual], tests: Sequence[Call] = ()) -> Condition:
     """Return what tells whether all of these hold for a tuple."""
-    parts = [*map(_comparison, residuals), *map(compile_test, tests)]
-    if not parts:
+    if not residuals and not tests:  # as mostly
         return _always
+    parts = [*map(_comparison, residuals), *map(compile_test, tests)]
     if len(parts) == 1:
         return parts[0]
     return lambda reading: all(part(reading) for part in parts)

@@ -393,7 +393,7 @@ class Query:
 
     def visible(self) -> tuple[str, ...]:
         """Return the visible variables: the block roots, then what a SELECT clause mentions."""
-        return self.visible_in(block for unit in units_of(self.root) for block in unit)
+        return self.visible_in([block for unit in units_of(self.root) for block in unit])
 
     def visible_in(self, blocks: Iterable[int]) -> tuple[str, ...]:
         """Return the visible variables of a tuple of some blocks."""

@@ -240,6 +240,8 @@ def units_of(node: Node) -> Iterator[tuple[int, ...]]:
         each = pending.pop()
         if isinstance(each, int):
             yield (each,)
+        elif isinstance(each, Operator):
+            pending += (each.right, each.left)
         elif isinstance(each, Unit):
             yield each.alternatives
         elif isinstance(each, Absence):
