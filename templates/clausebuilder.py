@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from functools import cached_property
 from itertools import compress
 
 from templates.box import DURATION, Data, Instant, Place, Test, place_at
@@ -68,7 +69,6 @@ class ClauseBuilder:
         self._instants = instants
         self._is_root = is_root
         self._is_open = is_open
-        self._where = {t: (s, i) for s, side in enumerate(sides) for t, i in side.node_of.items()}
         self._tested = [((s, i), test) for s, side in enumerate(sides) for i, test in side.tests]
         self._edges: list[ResidualEdge] = []
         self._others: list[Residual] = []
@@ -85,6 +85,11 @@ class ClauseBuilder:
                 if self._below[s] is None:
                     sides[s].nodes[i] = (sides[s].nodes[i][0], True)
         self._place: Mapping[NodeRef, int] = {}
+
+    @cached_property
+    def _where(self) -> dict[str, NodeRef]:
+        """Where the terms are."""
+        return {t: (s, i) for s, side in enumerate(self._sides) for t, i in side.node_of.items()}
 
     def build(
         self,
@@ -135,8 +140,8 @@ class ClauseBuilder:
 
         Where nothing `is_joined`, no engine looks at values.
         """
-        where = self._where
         for residual in self._disjunct.residuals:
+            where = self._where
             left, right = as_derived(residual.left), as_derived(residual.right)
             operator = residual.operator
             if (found := data_test(residual, self._texts)) is not None:
@@ -172,14 +177,15 @@ class ClauseBuilder:
         self._others = [each for each, own in zip(others, alone, strict=True) if not own]
 
     def _query_class(self, is_symmetric: bool) -> QueryClass:
-        disjunct, where = self._disjunct, self._where
-        joins = [(where[term(j.left)][1], where[term(j.right)][1]) for j in disjunct.value_joins]
-        template, row, self._place = template_of_sides(self._sides, joins, self._edges)
+        disjunct, sides = self._disjunct, self._sides
+        left, right = sides[0].node_of, sides[-1].node_of
+        joins = [(left[term(j.left)], right[term(j.right)]) for j in disjunct.value_joins]
+        template, row, self._place = template_of_sides(sides, joins, self._edges)
         similar: tuple[SimilarPair, ...] = ()
         if disjunct.similarity_joins and not joins:
-            variables = {t: self._sides[s].variables[i] for t, (s, i) in where.items()}
+            variables = {t: sides[s].variables[i] for t, (s, i) in self._where.items()}
             similar = similar_pairs(disjunct, variables)
-        stratum = max([side.source.stratum for side in self._sides])
+        stratum = max(sides[0].source.stratum, sides[-1].source.stratum)
         return QueryClass(template, row, is_symmetric, stratum, similar=similar)
 
     def _lifted(self) -> frozenset[str]:
@@ -205,6 +211,8 @@ class ClauseBuilder:
         """Return the residuals and tests that are asked here, and what is left to the root."""
         left_over = [each for below in self._below if below for each in below.left_over]
         here: list[Residual | Call] = [*made.others, *self._tests]
+        if not (here or left_over or solved):  # as mostly
+            return (), (), ()
         if self._is_root:
             here, left_over = [*solved, *left_over, *here], []
         elif self._is_open:
@@ -234,11 +242,13 @@ class ClauseBuilder:
 
     def _places(self) -> Mapping[str, int]:
         """Return the meta-variables of terms of blocks."""
-        place, below = self._place, self._below
+        place = self._place
         return {
-            t: place[ref]
-            for t, ref in self._where.items()
-            if below[ref[0]] is None and ref in place
+            t: place[s, i]
+            for s, side in enumerate(self._sides)
+            if side.source.below is None
+            for t, i in side.node_of.items()
+            if (s, i) in place
         }
 
     def _place_of(self, ref: NodeRef) -> Place:

@@ -36,7 +36,7 @@ class LongestSum:
         own = max((0, *lengths))
         several = [*sums]
         if not several:
-            return _one_of((((), own),))
+            return _one_of((((), own),)) if own else NO_LENGTH
         if len(several) == 1 and not own:
             return several[0]
         longest: dict[tuple[str, ...], int] = {(): own}
@@ -74,4 +74,4 @@ def _one_of(sums: tuple[tuple[tuple[str, ...], int], ...]) -> LongestSum:
     return LongestSum(sums)
 
 
-NO_LENGTH = LongestSum((((), 0),))
+NO_LENGTH = _one_of((((), 0),))

@@ -65,7 +65,7 @@ class QueryClass:
 
     def __post_init__(self) -> None:
         # Each use of a class looks it up, and it is large.
-        own = (self.template, self.row, self.is_symmetric, self.stratum)
+        own = (self.template, self.row.variables, self.is_symmetric, self.stratum)
         self._hash = hash((own, self.decided, self.similar, self.apart))
 
     def __hash__(self) -> int:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -62,6 +62,8 @@ class Template:
     spelled: str = field(init=False, repr=False, compare=False)
     asked: tuple[Sequence[int], Sequence[int]] = field(init=False, repr=False, compare=False)
 
+    _hash: int = field(init=False, repr=False, compare=False)
+
     def __post_init__(self) -> None:
         above = set(self.parents)
         found = [
@@ -74,6 +76,16 @@ class Template:
         if joins := self.value_joins:
             left, right = (tuple(dict.fromkeys(ends)) for ends in zip(*joins, strict=True))
         object.__setattr__(self, "asked", (left, right))
+        own = self.parents, self.left_size, self.value_joins, self.residuals, self.apart
+        object.__setattr__(self, "_hash", hash(own))
+
+    def __hash__(self) -> int:
+        # There are few of them, and each class is looked up by one.
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Template], tuple[Any, ...]]:
+        # Strings have other hashes in another process.
+        return Template, tuple([getattr(self, each.name) for each in fields(self) if each.init])
 
     @property
     def size(self) -> int:

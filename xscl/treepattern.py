@@ -221,8 +221,15 @@ class _Builder:
 
     def add_step(self, parent: int, step: Step, *, shares_constants: bool) -> int:
         """Add a step; constants of its node are data only if a tuple has one such node."""
-        are_bare = self._are_bare(step.predicates)
-        split = _NOTHING if are_bare else self.split(step, shares_constants=shares_constants)
+        if step.axis is not Axis.SELF and self._are_bare(step.predicates):
+            self._add_bare(parent, (step,))
+            index = len(self.nodes) - 1
+            for predicate in step.predicates:
+                assert isinstance(predicate, Exists)
+                self._add_bare(index, predicate.path.steps)
+            return index
+        is_split = bool(step.predicates)
+        split = self.split(step, shares_constants=shares_constants) if is_split else _NOTHING
         filters = split.filters
         if step.axis is Axis.SELF and not step.is_deep and parent != DOCUMENT:
             index = self._refine(parent, filters)
@@ -231,9 +238,6 @@ class _Builder:
             self.nodes.append(_Node(parent, step.axis, step.test, step.is_deep, filters))
         if step.variable in self.wanted:
             self._bind(index, step.variable)
-        if are_bare:
-            self._add_bare(index, step.predicates)
-            return index
         self._add_tests(index, split.tests)
         if split.admitted or split.given:
             self._own(index).admitted += split.admitted
@@ -259,25 +263,24 @@ class _Builder:
                     return False
         return True
 
-    def _add_bare(self, above: int, branches: tuple[Condition, ...]) -> None:
-        """Add the nodes of paths that ask for names alone, as they will be in the pattern."""
+    def _add_bare(self, parent: int, steps: tuple[Step, ...]) -> None:
+        """Add the nodes of steps of which names are asked, as they are in patterns of others."""
         nodes, wanted, shown = self.nodes, self.wanted, self.shown
-        for branch in branches:
-            assert isinstance(branch, Exists)
-            parent = above
-            for step in branch.path.steps:
-                variable, terms = step.variable, _NO_TERMS
-                if variable is not None and variable in wanted:
-                    self.node_by_variable[variable] = len(nodes)
-                    if variable in shown:
-                        terms = _alone(variable)
-                nodes.append(_bare_node(parent, step.axis, step.test, step.is_deep, terms))
-                parent = len(nodes) - 1
+        for step in steps:
+            variable, terms = step.variable, _NO_TERMS
+            if variable is not None and variable in wanted:
+                self.node_by_variable[variable] = len(nodes)
+                if variable in shown:
+                    terms = _alone(variable)
+            nodes.append(_bare_node(parent, step.axis, step.test, step.is_deep, terms))
+            parent = len(nodes) - 1
 
     def _own(self, index: int) -> _Node:
-        """Return a node that may have more asked of it: no path that asks for names alone has."""
+        """Return a node of which more is asked than its name."""
         node = self.nodes[index]
-        assert isinstance(node, _Node)
+        if isinstance(node, PatternNode):
+            own = _Node(node.parent, node.axis, node.test, node.is_deep, terms=node.terms)
+            node = self.nodes[index] = own
         return node
 
     def _refine(self, index: int, filters: tuple[Condition, ...]) -> int:

@@ -32,7 +32,7 @@ _Read = Callable[[_Values], Any]
 def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int) -> Box:
     """Return the box of a clause under an assignment."""
     # Where statements differ, a box mostly has nothing but windows of operators below.
-    if (bounds := _upper_bounds(clause.box)) is not None:
+    if not values and (bounds := _upper_bounds(clause.box)) is not None:
         return Box((), (), bounds, window_us, point)
     return _reader_of(clause).box(values, window_us, point)
 
