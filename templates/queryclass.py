@@ -98,8 +98,8 @@ class QueryClass:
 
         Without a value join it is all of the side's variables, with or without a value.
         """
-        variables, (left, right) = self.row.variables, self.template.asked
-        return frozenset([variables[i] for i in left]), frozenset([variables[i] for i in right])
+        variable, (left, right) = self.row.variables.__getitem__, self.template.asked
+        return frozenset(map(variable, left)), frozenset(map(variable, right))
 
     def sides(self) -> set[tuple[int, ...]]:
         """Return the different sides that an instance may fill; a block alone remembers none."""
@@ -107,11 +107,9 @@ class QueryClass:
 
     def retained(self) -> set[tuple[int, ...]]:
         """Return the sides whose instances stay where tuples are handed on, each in order."""
-        variables = self.row.variables
-        return {tuple(sorted({variables[i] for i in side})) for side in self.template.asked if side}
+        variable = self.row.variables.__getitem__
+        return {tuple(sorted({*map(variable, side)})) for side in self.template.asked if side}
 
     def compared(self) -> set[int]:
         """Return the variables whose values the class joins or tests."""
-        template, variables = self.template, self.row.variables
-        ends = [*template.value_joins, *[(left, right) for left, _, right in template.residuals]]
-        return {variables[i] for pair in ends for i in pair}
+        return {*map(self.row.variables.__getitem__, self.template.compared)}

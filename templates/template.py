@@ -50,7 +50,8 @@ class Template:
     that differ in `apart` alone are kept from being one: their minors are isomorphic.  `edges` are
     the pairs of a meta-variable and the one above it, and of one that stands alone and itself, and
     `spelled` is its text: many classes have one template.  `asked` are by side the meta-variables
-    that value joins compare, or all of them where there is none.
+    that value joins compare, or all of them where there is none; `compared` are those of value
+    joins and residuals.
     """
 
     parents: tuple[int, ...]
@@ -61,6 +62,7 @@ class Template:
     edges: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
     spelled: str = field(init=False, repr=False, compare=False)
     asked: tuple[Sequence[int], Sequence[int]] = field(init=False, repr=False, compare=False)
+    compared: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     _hash: int = field(init=False, repr=False, compare=False)
 
@@ -76,6 +78,9 @@ class Template:
         if joins := self.value_joins:
             left, right = (tuple(dict.fromkeys(ends)) for ends in zip(*joins, strict=True))
         object.__setattr__(self, "asked", (left, right))
+        ends = [*self.value_joins, *[(left, right) for left, _, right in self.residuals]]
+        compared = tuple(dict.fromkeys([i for pair in ends for i in pair]))
+        object.__setattr__(self, "compared", compared)
         own = self.parents, self.left_size, self.value_joins, self.residuals, self.apart
         object.__setattr__(self, "_hash", hash(own))
 

@@ -102,10 +102,10 @@ def _alone(variable: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16_384)
 def _bare_node(
-    parent: int, axis: Axis, test: NodeTest, is_deep: bool, terms: tuple[str, ...]
+    parent: int, axis: Axis, test: NodeTest, is_deep: bool, term: str | None
 ) -> PatternNode:
     """Return a node of which nothing is asked; equal ones are one object, in many patterns."""
-    return PatternNode(parent, axis, test, is_deep, terms=terms)
+    return PatternNode(parent, axis, test, is_deep, terms=() if term is None else _alone(term))
 
 
 @dataclass(slots=True)
@@ -126,8 +126,8 @@ class _Node:
     def made(self) -> PatternNode:
         """Return the node as it is now."""
         own = self.parent, self.axis, self.test, self.is_deep
-        if not (self.filters or self.tests or self.derivation or self.admitted):
-            return _bare_node(*own, self.terms)
+        if not (self.filters or self.tests or self.derivation or self.admitted or self.terms[1:]):
+            return _bare_node(*own, self.terms[0] if self.terms else None)
         prefilters = {prefilter for prefilter, _ in self.admitted} if self.admitted else ()
         return PatternNode(
             *own,
@@ -180,8 +180,6 @@ class _Split(NamedTuple):
 
 
 _NOTHING = _Split()
-
-_NO_TERMS: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -267,12 +265,12 @@ class _Builder:
         """Add the nodes of steps of which names are asked, as they are in patterns of others."""
         nodes, wanted, shown = self.nodes, self.wanted, self.shown
         for step in steps:
-            variable, terms = step.variable, _NO_TERMS
-            if variable is not None and variable in wanted:
-                self.node_by_variable[variable] = len(nodes)
-                if variable in shown:
-                    terms = _alone(variable)
-            nodes.append(_bare_node(parent, step.axis, step.test, step.is_deep, terms))
+            term = step.variable
+            if term is not None and term in wanted:
+                self.node_by_variable[term] = len(nodes)
+            if term not in shown:
+                term = None
+            nodes.append(_bare_node(parent, step.axis, step.test, step.is_deep, term))
             parent = len(nodes) - 1
 
     def _own(self, index: int) -> _Node:
