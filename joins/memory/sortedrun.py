@@ -131,11 +131,18 @@ class IndexRun:
         keys, offsets = self.keys[kept], self.offsets[kept] - np.uint32(instance - self.first)
         return IndexRun(keys, offsets, instance, self.last, _directory_of(keys, limits))
 
-    def entries(self, are_there: AreThere) -> tuple[Hashes, Ints]:
-        """Return the keys and instances of the entries of instances that are there."""
-        owners = self.offsets.astype(np.int64) + self.first
-        there = are_there(owners)
-        return (self.keys, owners) if there.all() else (self.keys[there], owners[there])
+    def there(self, are_there: AreThere) -> Flags:
+        """Return which entries are of instances that are there."""
+        if self.last - self.first < len(self):
+            # Most instances have several entries, and to look for numbers in order is fast.
+            return are_there(np.arange(self.first, self.last + 1))[self.offsets]
+        return are_there(self.offsets.astype(np.int64) + self.first)
+
+    def entries(self, there: Flags) -> tuple[Hashes, Ints]:
+        """Return the keys and instances of some entries."""
+        if there.all():
+            return self.keys, self.offsets.astype(np.int64) + self.first
+        return self.keys[there], self.offsets[there].astype(np.int64) + self.first
 
     def find(self, needles: Hashes) -> tuple[Ints, Ints, Ints]:
         """Return which of some keys are here, where they start, and how often each occurs."""

@@ -80,9 +80,8 @@ class ValueIndex:
             first -= 1
             entries += len(self._runs[first])
         if first < last:
-            parts = zip(
-                *(run.entries(are_there) for run in self._runs[first : last + 1]), strict=True
-            )
+            runs = self._runs[first : last + 1]
+            parts = zip(*(run.entries(run.there(are_there)) for run in runs), strict=True)
             keys, instances = map(np.concatenate, parts)
             self._runs[first : last + 1] = self._sorted(keys, instances)
 
@@ -105,9 +104,9 @@ class ValueIndex:
         for run in list(self._runs):
             yield
             if run in self._runs:
-                keys, instances = run.entries(are_there)
-                if 2 * len(keys) <= len(run):
-                    self._put(self._runs.index(run), keys, instances, are_there)
+                there = run.there(are_there)
+                if 2 * np.count_nonzero(there) <= len(run):
+                    self._put(self._runs.index(run), *run.entries(there), are_there)
 
     def _put(self, i: int, keys: Hashes, instances: Ints, are_there: AreThere) -> None:
         """Put the rest of a run in its place; merge it with the runs before it."""

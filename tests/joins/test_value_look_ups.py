@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 
 import numpy as np
@@ -199,3 +199,17 @@ def test_an_instance_shares_no_value_with_itself() -> None:
     assert run.shared(asked[1:], np.array([7]), 4).tolist() == [False]
     assert run.shared(asked, np.array([5, 9]), 4).tolist() == [False, True]
     assert run.shared(asked, np.array([8, 9]), 4).tolist() == [True, True]
+
+
+@pytest.mark.parametrize("apart", [1, 20])
+def test_the_entries_of_instances_that_are_there_are_kept(apart: int) -> None:
+    """Whether instances have several entries, or stand far apart."""
+    keys = np.arange(40, dtype=np.uint64) * np.uint64(3)
+    owners = 7 + np.arange(40) * 29 % 10 * apart
+    run = IndexRun.of(keys, owners, DEFAULT_MEMORY_LIMITS)
+    given = [*zip(keys.tolist(), owners.tolist(), strict=True)]
+    for gone in (set[int](), {7}, {7, 7 + 9 * apart}, {*owners.tolist()}):
+        kept = [*{*owners.tolist()} - gone]
+        there = run.there(partial(np.isin, test_elements=kept))
+        found = [*zip(*(each.tolist() for each in run.entries(there)), strict=True)]
+        assert found == [(key, owner) for key, owner in given if owner not in gone]
