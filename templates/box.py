@@ -284,4 +284,9 @@ class Test(NamedTuple):
 
 def terms_tested(tested: Sequence[TestedPlace]) -> tuple[str, ...]:
     """Return what the values at tested places are called in tuples; no block has such a name."""
-    return tuple([f"${i}" for i in range(len(tested))])
+    return _numbered_terms(len(tested))
+
+
+@lru_cache(maxsize=256)
+def _numbered_terms(count: int) -> tuple[str, ...]:
+    return tuple([f"${i}" for i in range(count)])

@@ -115,9 +115,12 @@ class ClauseBuilder:
         solved = (*[r for each in self._below if each for r in each.undecided], *made.solved)
         residuals, tests, left_over = self._asked(made, solved, handed_on)
         box, constants = self._box()
+        blocks = self._sides[0].source.blocks
+        if len(self._sides) > 1:
+            blocks += self._sides[1].source.blocks
         return Clause(
             query_class=query_class,
-            blocks=held_once(tuple([b for side in self._sides for b in side.source.blocks])),
+            blocks=held_once(blocks),
             window_us=window_us,
             sources=tuple([side.source for side in self._sides]),
             places=self._places(),

@@ -309,6 +309,7 @@ class Compiler:
         ids = self.catalog.add(pattern)
         of_term = self.block_of_term
         kept = {t for t in needed if of_term[t] == block}
+        compared = self.compared
         nodes: list[tuple[int, bool]] = []
         node_of: dict[str, int] = {}
         side = Side(self._source(block, kept), ids, nodes, node_of, [])
@@ -317,7 +318,7 @@ class Compiler:
             for name in node.terms:
                 node_of[name] = i
                 is_kept |= name in kept
-                is_compared |= name in self.compared or name in self.derived or name in self.asked
+                is_compared |= name in compared or name in self.derived or name in self.asked
             nodes.append((node.parent, is_kept))
             if is_compared:
                 self.valued.append(variable)

@@ -276,14 +276,14 @@ def operators_of(root: PlainNode) -> Iterator[Operator]:
     return (each for each in _plain_nodes(root) if isinstance(each, Operator))
 
 
-def predicates_of(root: PlainNode) -> Iterator[Disjunct]:
-    """Yield all disjuncts of a plain source, those of absent units too."""
+def predicates_of(root: PlainNode) -> list[Disjunct]:
+    """Return all disjuncts of a plain source, those of absent units too."""
+    found: list[Disjunct] = []
     for node in _plain_nodes(root):
-        yield from node.conditions() if isinstance(node, Repeated) else _disjuncts(node)
+        found += node.conditions() if isinstance(node, Repeated) else _disjuncts(node)
         if isinstance(node, Ordered):
-            for unit in node.absences:
-                for _, disjuncts in unit.blocks:
-                    yield from disjuncts
+            found += [each for unit in node.absences for _, own in unit.blocks for each in own]
+    return found
 
 
 def asked_of_elements(root: PlainNode) -> Iterator[Operand]:

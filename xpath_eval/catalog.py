@@ -199,11 +199,11 @@ class PatternCatalog:
             return self._add_tuples(pattern)
         root = self._use(DOCUMENT, pattern.stream, None)
         variables: list[int] = []
-        ids, uses, names, numbering = self._ids, self._uses, self.names, self.numbering
+        ids, uses, names, by_node = self._ids, self._uses, self.names, self.numbering.by_node
         for node in pattern.nodes:
             parent = root if node.parent == DOCUMENT else variables[node.parent]
-            of_node = numbering.by_node.get(id(node))
-            step = numbering.step(node) if of_node is None else of_node[1]
+            of_node = by_node.get(id(node))
+            step = self.numbering.step(node) if of_node is None else of_node[1]
             known = ids.get((parent, step.number))
             if known is None:
                 variable = self._use(parent, pattern.stream, step)

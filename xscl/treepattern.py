@@ -184,22 +184,26 @@ _NOTHING = _Split()
 
 @dataclass(slots=True)
 class _Builder:
-    """`wanted` are the variables whose nodes must be there, `shown` variables that are terms."""
+    """`wanted` are the variables whose nodes must be there, `shown` variables that are terms.
+
+    Of some nodes more is asked than their name: they are `own` ones of the pattern.
+    """
 
     wanted: frozenset[str]
     shown: frozenset[str]
     texts: Collection[str]
     shares_constants: bool
-    nodes: list[_Node | PatternNode] = field(default_factory=list)
+    nodes: list[PatternNode] = field(default_factory=list)
+    own: dict[int, _Node] = field(default_factory=dict)
     node_by_variable: dict[str, int] = field(default_factory=dict)
 
     def pattern_nodes(self) -> tuple[PatternNode, ...]:
         """Return the nodes as they are now, those of tested values last."""
-        nodes = list(self.nodes)
-        for i, node in enumerate(self.nodes):
-            if isinstance(node, _Node) and (node.admitted or node.given):
-                nodes += node.values(i)
-        return tuple([node.made() if isinstance(node, _Node) else node for node in nodes])
+        for i, own in sorted(self.own.items()):
+            self.nodes[i] = own.made()
+            if own.admitted or own.given:
+                self.nodes += [each.made() for each in own.values(i)]
+        return tuple(self.nodes)
 
     def add_path(self, parent: int, path: Path) -> int:
         if not self.shares_constants:
@@ -233,7 +237,8 @@ class _Builder:
             index = self._refine(parent, filters)
         else:
             index = len(self.nodes)
-            self.nodes.append(_Node(parent, step.axis, step.test, step.is_deep, filters))
+            self.nodes.append(_bare_node(parent, step.axis, step.test, step.is_deep, None))
+            self._own(index).filters = filters
         if step.variable in self.wanted:
             self._bind(index, step.variable)
         self._add_tests(index, split.tests)
@@ -275,11 +280,12 @@ class _Builder:
 
     def _own(self, index: int) -> _Node:
         """Return a node of which more is asked than its name."""
-        node = self.nodes[index]
-        if isinstance(node, PatternNode):
-            own = _Node(node.parent, node.axis, node.test, node.is_deep, terms=node.terms)
-            node = self.nodes[index] = own
-        return node
+        own = self.own.get(index)
+        if own is None:
+            bare = self.nodes[index]
+            own = _Node(bare.parent, bare.axis, bare.test, bare.is_deep, terms=bare.terms)
+            self.own[index] = own
+        return own
 
     def _refine(self, index: int, filters: tuple[Condition, ...]) -> int:
         """A self step asks more of the node before it, as filters that follow those it has."""
@@ -315,7 +321,8 @@ class _Builder:
     def add_derived(self, term: str, call: DerivedCall | PathFrom | ValuesFrom) -> None:
         base = self.node_by_variable[term_variable(call)]
         own = derivation(call)
-        self.nodes.append(_Node(base, Axis.SELF, NodeTest("*"), terms=(term,), derivation=own))
+        node = PatternNode(base, Axis.SELF, NodeTest("*"), terms=(term,), derivation=own)
+        self.nodes.append(node)
 
     def split(self, step: Step, *, shares_constants: bool) -> _Split:
         """Return the parts of a step that has predicates; no data without `shares_constants`."""

@@ -129,8 +129,7 @@ class ClassUses:
             for member, length_us, times in _lengths(uses):
                 _durations(self._lengths, member).add(length_us, times)
             # Only where rules are left out, uses of one clause have several classes.
-            of_class = attrgetter("query_class")
-            for alike in _together(uses, of_class) if self._without else (uses,):
+            for alike in _together(uses, _of_class) if self._without else (uses,):
                 self._fan_out.add(alike)
 
     def leave(self, uses: Sequence[Use]) -> None:
@@ -176,6 +175,7 @@ def _together(uses: Sequence[Use], key: Callable[[Use], object]) -> Iterable[Seq
     return (uses,) if len(uses) == 1 else ([*alike] for _, alike in groupby(uses, key))
 
 
+_of_class = attrgetter("query_class")
 _in_the_join = attrgetter("window_us", "kept_us", "topic.registration_point", "holder")
 
 
