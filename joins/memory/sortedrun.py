@@ -134,8 +134,12 @@ class IndexRun:
     def there(self, are_there: AreThere) -> Flags:
         """Return which entries are of instances that are there."""
         if self.last - self.first < len(self):
-            # Most instances have several entries, and to look for numbers in order is fast.
-            return are_there(np.arange(self.first, self.last + 1))[self.offsets]
+            # Most instances have several entries: each is looked for once, and in order.
+            found = np.zeros(self.last - self.first + 1, np.bool_)
+            found[self.offsets] = True
+            numbers = np.flatnonzero(found)
+            found[numbers] = are_there(numbers + self.first)
+            return found[self.offsets]
         return are_there(self.offsets.astype(np.int64) + self.first)
 
     def entries(self, there: Flags) -> tuple[Hashes, Ints]:
