@@ -108,12 +108,6 @@ class ClauseTerms:
         )
 
     @property
-    def has_words(self) -> bool:
-        """Whether the box looks for words in texts, so that several groups may have a tuple."""
-        box = self.clause.box
-        return any(test.looks_in_texts or test.operator.startswith(NEGATED) for test in box)
-
-    @property
     def factors(self) -> tuple[Factor, ...]:
         """The factors of a root's confidence."""
         return self.clause.factors
@@ -150,7 +144,8 @@ class ClauseFacts(NamedTuple):
 
     Further columns are how many terms have a node, how many are times, and, 0 or 1, whether
     something is asked that neither the join tests nor a box, whether a box has solved something
-    that may have to be asked, and whether tuples are handed on by data.
+    that may have to be asked, whether tuples are handed on by data, and whether the box looks for
+    words in texts, so that several groups may have a tuple.
     """
 
     streams: Ints
@@ -160,6 +155,7 @@ class ClauseFacts(NamedTuple):
     are_open: Ints
     are_solved: Ints
     are_by_data: Ints
+    have_words: Ints
 
 
 class TermTable:
@@ -221,7 +217,8 @@ class TermTable:
         self.carried.append([(each, are_valued[each]) for each in terms.carried])
         is_open = bool(clause.residuals[clause.solved :] or clause.tests)
         sizes = len(terms.places), len(terms.instants)
-        are = is_open, clause.solved > 0, clause.is_by_data
+        has_words = any(t.looks_in_texts or t.operator.startswith(NEGATED) for t in clause.box)
+        are = is_open, clause.solved > 0, clause.is_by_data, has_words
         self._facts.append([(stream, bool(clause.stream), *sizes, *are)])
 
     def _kind(self, place: TestedPlace) -> int:

@@ -130,6 +130,12 @@ class Hits:
         are_inner: Flags = self._facts.are_inner > 0
         return are_inner
 
+    @property
+    def have_words(self) -> Flags:
+        """Which hits are of clauses that look for words in texts: several groups may have them."""
+        have_words: Flags = self._facts.have_words > 0
+        return have_words
+
     @cached_property
     def _clauses(self) -> tuple[list[ClauseTerms], Ints]:
         """The different clauses, and which of them each hit is of."""

@@ -65,7 +65,7 @@ class InnerTuples:
         are_new = np.zeros(len(hits), np.bool_)
         are_new[first[distinct >= known]] = True
         self._of_groups.append(distinct)
-        some = np.flatnonzero(hits.by_clause(terms.has_words for terms in hits.clauses))
+        some = np.flatnonzero(hits.have_words)
         if len(some):
             # Of one text several groups ask for words, and each has the tuple.
             groups = [self._groups.setdefault(group_of(u), len(self._groups)) for u in hits.uses]

@@ -318,7 +318,7 @@ class UseGroup:
         """Whether some query may have tuples by another group, too: by other words in a text."""
         if self._repeating is None:
             self._repeating = [use for use in self._uses() if use.clause.has_several_words]
-        return any(len(use.beside) > 1 for use in self._repeating)
+        return bool(self._repeating) and any(len(use.beside) > 1 for use in self._repeating)
 
     @property
     def first(self) -> Use:
