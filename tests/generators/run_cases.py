@@ -311,9 +311,10 @@ def run_end_case(chooser: Chooser) -> str:
     """Return the text of a case in which nothing is asked of a run but one end of it."""
     of_run, compared = chooser.choice(["first", "last"]), chooser.choice("<>=")
     operator, window = chooser.choice(["NEXT", "FOLLOWED BY"]), chooser.choice(["5 s", "12 s"])
+    element = chooser.choice(["/*", "/*", "//b", "//c"])  # a run is long where all may be in it
     text = (
-        f"*//{chooser.choice('ab')} {operator} {{, {window}}} *//{chooser.choice('bc')}->v1+"
-        f" FOLLOWED BY {{{of_run}(v1/p) {compared} v2/p, 12 s}} *//{chooser.choice('abc')}->v2"
+        f"*//{chooser.choice('ab')} {operator} {{, {window}}} *{element}->v1+"
+        f" FOLLOWED BY {{{of_run}(v1/p) {compared} v2/p, 20 s}} *//{chooser.choice('abc')}->v2"
         f" GRACE {chooser.choice([4, 20])} s"
     )
     return case_with_reader(chooser, text)
