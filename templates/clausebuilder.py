@@ -144,7 +144,7 @@ class ClauseBuilder:
         Where nothing `is_joined`, no engine looks at values.
         """
         for residual in self._disjunct.residuals:
-            where = self._where
+            where = self._where  # made where something is asked, which mostly it is not
             left, right = as_derived(residual.left), as_derived(residual.right)
             operator = residual.operator
             if (found := data_test(residual, self._texts)) is not None:

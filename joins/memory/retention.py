@@ -23,10 +23,10 @@ __all__ = ["LayoutRetention", "Retention"]
 
 Variables = frozenset[int]
 
-Side = tuple[int, ...]
+_Side = tuple[int, ...]
 """Variables in order: they take a quarter of the memory of a set."""
 
-_Asked = dict[int, dict[Side, Durations]]
+_Asked = dict[int, dict[_Side, Durations]]
 """What a shape must bind, under one of its variables, with the durations of all who ask."""
 
 _VARIABLE_BITS = 32
@@ -56,7 +56,7 @@ class Retention:
         self._shorter: set[int] = set()
         self._watchers: list[Callable[[Set[int]], None]] = []
         # Durations that ask for sides, and for how long they did when somebody last looked.
-        self._moved: dict[Durations, tuple[Set[Side], int | None]] = {}
+        self._moved: dict[Durations, tuple[Set[_Side], int | None]] = {}
         self._version = 0
         self._shortened = 0
         shapes.watch(self._forget)
@@ -78,7 +78,7 @@ class Retention:
         return self._shortened
 
     def ask(
-        self, sides: Callable[[], Set[Side]], durations: Durations, before_us: int | None
+        self, sides: Callable[[], Set[_Side]], durations: Durations, before_us: int | None
     ) -> None:
         """Keep what can fill some sides for the longest of some durations, if there are any.
 
@@ -101,7 +101,7 @@ class Retention:
             if before_us is not None:
                 self.remove(sides, before_us)
 
-    def add(self, sides: Set[Side], retention_us: int) -> None:
+    def add(self, sides: Set[_Side], retention_us: int) -> None:
         """Keep instances that can fill one of a class's sides for a duration."""
         for variables in sides:
             first = variables[0]
@@ -114,7 +114,7 @@ class Retention:
                 self._version += 1
             durations.add(retention_us)
 
-    def remove(self, sides: Set[Side], retention_us: int) -> None:
+    def remove(self, sides: Set[_Side], retention_us: int) -> None:
         """Undo one `add`."""
         for variables in sides:
             first = variables[0]
@@ -164,7 +164,7 @@ class Retention:
         self._longer.clear()
         self._shorter.clear()
 
-    def retaining(self, shape: int) -> list[Side]:
+    def retaining(self, shape: int) -> list[_Side]:
         """Return the sides that ask for the whole retention of a shape."""
         bound, retention_us = self._shapes[shape].variables, self.of(shape)
         return [

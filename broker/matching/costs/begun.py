@@ -171,7 +171,7 @@ class Begun:
         return most_matches, most_bytes
 
     def keep(self, block: int) -> None:
-        """Forget all blocks but one, some rows at a time, and at once what is still to go."""
+        """Forget all blocks but one, some rows with each batch; when another begins, the rest."""
         kept = self._blocks.pop(block, {})
         if self._blocks:
             self._gone = [*self._blocks.values()]
