@@ -16,7 +16,8 @@ forget what is too old.  Matches are not written out per subscriber.
     xml     the pairs workload as XML documents and XSCL texts: stage 1 and the join
     remembered
             items of four values (300,000 authors, 300 feeds, links and titles that few share), five
-            queries with infinite windows, with 10,000 and 1,000,000 of them remembered
+            queries with infinite windows, with 10,000 and 1,000,000 of them remembered: the whole
+            engine, and the join alone, without what becomes of its tuples, in turns
     latency news as XML, one document at a time through stage 1 and the join, 100,000 subscriptions
     registration
             queries that come and go while documents flow, beside 1,000 and 25,000 query classes
@@ -221,8 +222,13 @@ def subscribed(count: int, make: Callable[[random.Random], str], *, lateness_us:
 
 def joined(engine: Engine, documents: Sequence[Document]) -> int:
     """Evaluate and join documents; return how many tuples, one for all subscriptions of a class."""
+    return joined_witnesses(engine, engine.evaluate(documents))
+
+
+def joined_witnesses(engine: Engine, witnesses: pa.Table) -> int:
+    """Join what is found in documents; return how many tuples, of which no match is made."""
     engine.processor.begin_batch()
-    engine._absorption.witnesses(engine.evaluate(documents))
+    engine._absorption.witnesses(witnesses)
     probe = engine.processor.probe_columns  # type: ignore[attr-defined]
     tuples = sum(len(columns) for stratum in engine.processor.strata for columns in probe(stratum))
     engine._evict()
@@ -242,26 +248,39 @@ def kept_item(number: int) -> Document:
 
 
 def remembered() -> None:
-    """Print the rate with more and more that is kept for ever: matches are few."""
+    """Print the rate with more and more that is kept for ever, and that of the join alone."""
     texts = [f"S//i->a FOLLOWED BY {{{each}, INF}} S//i->b" for each in KEPT_QUERIES]
     queries = [xscl.parse(text, id=f"q{i}")[0] for i, text in enumerate(texts)]
     engine = Engine([RegisteredQuery(query) for query in queries], lateness_us=0)
+    numbers = itertools.count(1)
 
-    def take(first: int) -> tuple[float, int]:
-        witnesses = engine.evaluate(map(kept_item, range(first, first + 1_000)))
+    def some() -> list[Document]:
+        return [*map(kept_item, itertools.islice(numbers, 1_000))]
+
+    def take(documents: Sequence[Document]) -> tuple[float, int]:
+        witnesses = engine.evaluate(documents)
         began = time.process_time()
         step = engine.process(witnesses, lambda ids: {i: kept_item(i).xml for i in ids})
         return time.process_time() - began, len(step.matches)
 
-    print(f"{'remembered':>12} {'documents/s':>12} {'matches/doc':>12}")
-    there = 1
+    def join(documents: Sequence[Document]) -> tuple[float, int]:
+        witnesses = engine.evaluate(documents)
+        began = time.process_time()
+        tuples = joined_witnesses(engine, witnesses)
+        return time.process_time() - began, tuples
+
+    names = ("remembered", "documents/s", "matches/doc", "the join alone", "tuples/doc")
+    print(" ".join(f"{name:>14}" for name in names))
     for kept in (10_000, 1_000_000):
-        for first in range(there, kept, 1_000):
+        while (first := some())[0].docid < kept:
             take(first)
-        found = [take(kept + 1 + n * 1_000) for n in range(20)]
-        there = kept + 20_001
-        seconds, matches = (sum(each) for each in zip(*found, strict=True))
-        print(f"{kept:>12,} {20_000 / seconds:>12,.0f} {matches / 20_000:>12.3f}", flush=True)
+        # In turns: the machine is not as fast at one time as at another.
+        found = [work(some()) for _ in range(40) for work in (take, join)]
+        figures = [f"{kept:,}"]
+        for own in (found[::2], found[1::2]):
+            seconds, count = (sum(each) for each in zip(*own, strict=True))
+            figures += [f"{40_000 / seconds:,.0f}", f"{count / 40_000:.3f}"]
+        print(" ".join(f"{figure:>14}" for figure in figures), flush=True)
 
 
 def latency(documents: int, subscriptions: int = 100_000, timed: int = 1_000) -> None:

@@ -20,7 +20,7 @@ from joins.memory.remembered import EMPTY, Hashes
 from joins.memory.slots import Ints
 from joins.memory.sortedrun import AreThere, IndexRun
 from joins.memory.times import Flags
-from joins.memory.valuelookup import AskedValues, find_compiled
+from joins.memory.valuelookup import AskedValues, are_large, find_compiled
 
 __all__ = ["ValueIndex"]
 
@@ -135,10 +135,18 @@ class ValueIndex:
         """Return what `shared` does, by a compiled loop."""
         from joins.memory.kernels import share_values
 
+        order: Ints | None = None
+        if are_large(self._runs):
+            order = np.argsort(hashes)
+            hashes, owners = hashes[order], owners[order]
         found = np.zeros(len(hashes), np.bool_)
         for run in reversed(self._runs):
             share_values(hashes, owners, found, run.columns, self._limits.own_entries)
-        return found
+        if order is None:
+            return found
+        as_given = np.empty_like(found)
+        as_given[order] = found
+        return as_given
 
     def find(self, keys: Hashes) -> list[EntryHits]:
         """Return where keys are, run by run, each in the order of `keys`.

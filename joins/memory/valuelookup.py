@@ -153,6 +153,11 @@ class _Listed(NamedTuple):
         return self.which, self.rows, hits
 
 
+def are_large(runs: Sequence[IndexRun]) -> bool:
+    """Return whether it is worth to sort what is looked up: near entries are read together."""
+    return any(len(run) >= _LARGE for run in runs)
+
+
 def find_compiled(
     runs: Sequence[IndexRun], hashes: Hashes, variables: Ints, oldest: Ints, look_ups: LookUps
 ) -> tuple[Ints, Ints, list[EntryHits]]:
@@ -160,7 +165,7 @@ def find_compiled(
     from joins.memory.kernels import values_under
 
     order: Ints | None = None
-    if any(len(run) >= _LARGE for run in runs):
+    if are_large(runs):
         # In the order of the entries, what is looked at next is near by.
         order = np.argsort(hashes)
         hashes, variables, oldest = hashes[order], variables[order], oldest[order]
