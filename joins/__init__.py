@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from joins.memory.durations import UNBOUNDED, Durations, Largest
     from joins.memory.instance import INSTANCE_SCHEMA, Instance, read_instances, rows_in_sub_batches
     from joins.memory.instancetable import hash_values
-    from joins.memory.shapes import tuple_edges
     from joins.memory.slots import ranges
     from joins.memory.tupletable import ClassTuple, TuplePosition, TupleTable, in_tables
     from joins.sequences.processor import DecidingProcessor
@@ -76,7 +75,6 @@ __all__ = [
     "read_instances",
     "rows_in_sub_batches",
     "template_sql",
-    "tuple_edges",
 ]
 
 _HOMES = {
@@ -92,7 +90,6 @@ _HOMES = {
         "rows_in_sub_batches",
     ),
     "joins.memory.instancetable": ("hash_values",),
-    "joins.memory.shapes": ("tuple_edges",),
     "joins.memory.slots": ("ranges",),
     "joins.memory.tupletable": ("ClassTuple", "TuplePosition", "TupleTable", "in_tables"),
     "joins.sequences.processor": ("DecidingProcessor",),

@@ -367,6 +367,10 @@ class Classified(ABC):
         """Learn witness shapes by their edges."""
         self.shapes.add(shapes)
 
+    def tuple_shapes(self, names: Sequence[str], variables: Sequence[tuple[int, ...]]) -> list[int]:
+        """Return the numbers of shapes of tuples by the variables of their nodes."""
+        return self.shapes.of_tuples(names, variables)
+
     def shape_number(self, shape: str) -> int | None:
         """Return the number of a witness shape, or None while it is not known."""
         return self.shapes.number(shape)

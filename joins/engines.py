@@ -91,6 +91,12 @@ class Processor(Protocol):
     def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
         """Learn witness shapes by their edges."""
 
+    def tuple_shapes(self, names: Sequence[str], variables: Sequence[tuple[int, ...]]) -> list[int]:
+        """Return the numbers of shapes of tuples, learnt by name where they are not known.
+
+        The variables of each are those of its nodes, that of the root first.
+        """
+
     def shape_number(self, shape: str) -> int | None:
         """Return the number of a witness shape, or None while it is not known."""
 

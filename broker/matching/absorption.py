@@ -15,8 +15,7 @@ from broker.matching.instances import WATERMARK_MIN_US, of_witnesses
 from broker.matching.limits import MatchingLimits
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.uncertain import Uncertain
-from joins import DecidingProcessor, TupleTable, rows_in_sub_batches, tuple_edges
-from templates.clause import Clause
+from joins import DecidingProcessor, TupleTable, rows_in_sub_batches
 
 __all__ = ["Absorption"]
 
@@ -87,15 +86,6 @@ class Absorption:
         for part in parts:
             self._bulk.note(self._processor.next_instance, part)
             self._processor.absorb(part)
-
-    def tuple_shape(self, clause: Clause) -> int:
-        """Return the shape of a clause's tuples: a root, and a node for each carried term."""
-        number = self._processor.shape_number(clause.stream)
-        if number is None:
-            self._processor.add_shapes({clause.stream: tuple_edges(clause.tuple_variables)})
-            number = self._processor.shape_number(clause.stream)
-            assert number is not None
-        return number
 
     @property
     def is_much(self) -> bool:

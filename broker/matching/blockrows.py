@@ -25,7 +25,7 @@ from broker.matching.boxes.points import Points
 from broker.matching.costs.accounting import Accounting
 from broker.matching.costs.commoncounts import Counted
 from broker.matching.hits import Hits
-from broker.matching.instances import UNNUMBERED
+from broker.matching.instances import UNNUMBERED, TupleShapes
 from broker.matching.usegroups import UseGroup, group_of
 from broker.matching.uses import Use
 from joins import ranges
@@ -204,17 +204,15 @@ class _PlainClass:
 
 
 class BlockRows:
-    """The tuples of plain blocks of one stratum in a batch; `shape_of` is as in `InnerTuples`.
+    """The tuples of plain blocks of one stratum in a batch; `shapes_of` gives their shapes.
 
     Taken are those of classes whose statements have `least` or more at once, and so many for each
     group where boxes tell whose they are: of fewer they cost less together with all others.
     """
 
-    def __init__(
-        self, accounts: Accounting, shape_of: Callable[[Clause], int], *, least: int
-    ) -> None:
+    def __init__(self, accounts: Accounting, shapes_of: TupleShapes, *, least: int) -> None:
         self._accounts = accounts
-        self._shape_of = shape_of
+        self._shapes_of = shapes_of
         self._least = least
         self._found: BlockTuples | None = None
 
@@ -301,7 +299,8 @@ class BlockRows:
         """Yield rows of `UNNUMBERED`; a table has so many characters."""
         if (found := self._found) is None:
             return
-        shapes = np.array([self._shape_of(clause) for clause in found.clauses], np.int64)
+        handed_on = [(each.stream, each.tuple_variables) for each in found.clauses]
+        shapes = np.array(self._shapes_of(*zip(*handed_on, strict=True)), np.int64)
         for part in _in_parts(found.nbytes, characters_max):
             yield found.take(part).table(shapes)
 

@@ -161,6 +161,7 @@ class ClauseFacts(NamedTuple):
 class TermTable:
     """The terms of clauses, which get numbers, and in columns what is read of many clauses at once.
 
+    Of each stream that clauses hand tuples on in there are the name and the variables of its nodes.
     Where statements differ, each tuple that is handed on is of a clause of its own: what is read of
     it is no loop over clauses.  A row of `places` and `equal` is a place, one of `joined` two.
     A row of `tested`, whose values boxes of clauses above test, is a place, and which of `made` it
@@ -176,6 +177,7 @@ class TermTable:
         self._next = 0
         self._streams: dict[str, int] = {}
         self.streams: list[str] = []
+        self.variables: list[tuple[int, ...]] = []
         self.places, self.equal = GrowingLists(3), GrowingLists(3)
         self.joined, self.tested, self.bounds = GrowingLists(6), GrowingLists(4), GrowingLists(6)
         self.carried, self.excluded = GrowingLists(2), GrowingLists(4)
@@ -202,6 +204,8 @@ class TermTable:
         stream = self._streams.setdefault(clause.stream, len(self._streams))
         if stream == len(self.streams):
             self.streams.append(clause.stream)
+            self.variables.append(())
+        self.variables[stream] = clause.tuple_variables
         self.places.append(terms.places)
         self.equal.append([of_value(test.place) for test in terms.equal])
         bounds = map(BoundPlace.of, _bounds(clause))

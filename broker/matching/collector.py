@@ -19,13 +19,13 @@ from broker.matching.fanout import FanOut
 from broker.matching.fewuses import HeldPairs, distinct_rows
 from broker.matching.hits import Hits
 from broker.matching.innertuples import InnerTuples
+from broker.matching.instances import TupleShapes
 from broker.matching.outcomes.countedends import ClassEnds
 from broker.matching.outcomes.gathered import Gathered
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rules.candidates import RuleCandidates
 from broker.matching.usegroups import CommonUse, GroupColumns
-from templates.clause import Clause
 from xscl.query import Query
 
 __all__ = ["Collector"]
@@ -35,8 +35,8 @@ class Collector:
     """Gathers the tuples of one stratum in a batch, as far as the budgets of queries go.
 
     Where the matches of the batch are known, only tuples that other operators read are gathered.
-    `shape_of` gives the shape of a clause's tuples as instances.  What asks tables, or writes them,
-    is gathered in `candidates`, and what has rows or limits in `gathered`; without these there are
+    `shapes_of` gives the shapes of tuples as instances.  What asks tables, or writes them, is
+    gathered in `candidates`, and what has rows or limits in `gathered`; without these there are
     no such queries.
 
     `matches` are those found, `leaves` the documents behind them that
@@ -47,7 +47,7 @@ class Collector:
     def __init__(
         self,
         accounts: Accounting,
-        shape_of: Callable[[Clause], int],
+        shapes_of: TupleShapes,
         candidates: RuleCandidates | None,
         gathered: Gathered | None,
         *,
@@ -59,8 +59,8 @@ class Collector:
         self._candidates = candidates
         self._gathered = gathered
         self._is_known = accounts.is_known
-        self._inner = InnerTuples(shape_of)
-        self._blocks = BlockRows(accounts, shape_of, least=plain_tuples)
+        self._inner = InnerTuples(shapes_of)
+        self._blocks = BlockRows(accounts, shapes_of, least=plain_tuples)
         self._held_pairs = held_pairs
         self.matches = MatchRows(long)
         self.leaves: dict[int, Leaf] = {}

@@ -339,7 +339,7 @@ class Engine:
         accounts, absorption = batch.accounts, self._absorption
         collector = Collector(
             accounts,
-            absorption.tuple_shape,
+            self._processor.tuple_shapes,
             batch.candidates,
             batch.gathered,
             long=self._limits.shared_characters,

@@ -13,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from broker.documents.sub_batches import in_sub_batches
-from broker.matching.boxes.columns import Flags, Ints
+from broker.matching.boxes.columns import Flags, Ints, distinct
 from broker.matching.boxes.operands import CodedTexts
 from broker.matching.hits import Hits
-from broker.matching.instances import UNNUMBERED
+from broker.matching.instances import UNNUMBERED, TupleShapes
 from broker.matching.usegroups import UseGroup, group_of
 from joins import ranges
-from templates.clause import Clause
 
 __all__ = ["InnerTuples"]
 
@@ -39,12 +38,11 @@ _WHOLE = ("docid", "depth", "docid_min", "docid_max", "start_us", "end_us", "wat
 class InnerTuples:
     """The tuples of inner operators in a stratum, and the queries that have found each.
 
-    Of groups it does not know the queries.  `shape_of` gives the shape of a clause's tuples
-    as instances.
+    Of groups it does not know the queries.  `shapes_of` gives their shapes as instances.
     """
 
-    def __init__(self, shape_of: Callable[[Clause], int]) -> None:
-        self._shape_of = shape_of
+    def __init__(self, shapes_of: TupleShapes) -> None:
+        self._shapes_of = shapes_of
         self._numbers: dict[bytes, int] = {}
         self._parts: list[_TupleRows] = []
         self._texts: dict[str, int] = {}
@@ -117,12 +115,20 @@ class InnerTuples:
             starts,
             ends,
             watermarks,
-            hits.by_clause(self._shape_of(terms.clause) for terms in hits.clauses),
+            self._shapes(hits),
         ]
         leaves, leaf_counts = hits.leaves
         is_leaf = np.arange(leaves.shape[1]) < leaf_counts[:, None]
         behind = _Lists(leaves[is_leaf], leaf_counts)
         return _TupleRows(hits.streams, match_ids, np.stack(whole), behind, *self._carried(hits))
+
+    def _shapes(self, hits: Hits) -> Ints:
+        """Return the shape of each tuple, which is that of its stream."""
+        table = hits.table
+        streams, _, which = distinct(hits.streams)
+        names = [table.streams[stream] for stream in streams.tolist()]
+        variables = [table.variables[stream] for stream in streams.tolist()]
+        return np.array(self._shapes_of(names, variables), np.int64)[which]
 
     def _carried(self, hits: Hits) -> tuple[_Lists, _Lists]:
         """Return the nodes and values that each tuple carries, those of its root first."""

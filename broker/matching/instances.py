@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,13 +10,16 @@ import pyarrow.compute as pc
 
 from joins import INSTANCE_SCHEMA
 
-__all__ = ["UNNUMBERED", "WATERMARK_MIN_US", "of_witnesses"]
+__all__ = ["UNNUMBERED", "WATERMARK_MIN_US", "TupleShapes", "of_witnesses"]
 
 WATERMARK_MIN_US = -(1 << 61)
 """The watermark before any document: differences of it and other times fit 64 bits."""
 
 UNNUMBERED = pa.schema(list(INSTANCE_SCHEMA)[1:])
 """An instance before it has a number."""
+
+TupleShapes = Callable[[Sequence[str], Sequence[tuple[int, ...]]], list[int]]
+"""Gives the shapes of tuples as instances, by their streams and the variables of their nodes."""
 
 
 def of_witnesses(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable, Collection, Iterable, Set
 
 import numpy as np
 
@@ -136,13 +136,23 @@ class Retention:
 
     def of(self, shape: int) -> int:
         """Return a shape's retention in microseconds, `-UNBOUNDED` where nobody asks."""
+        [retention_us] = self.of_each([shape])
+        return retention_us
+
+    def of_each(self, shapes: Iterable[int]) -> list[int]:
+        """Return the retention of each of some shapes."""
         self.follow()
-        known = self._by_shape.get(shape)
-        if known is None:
-            bound = self._shapes[shape].variables
-            known = self._by_shape[shape] = _widest(self._asked, bound)
-            self._bound.add(shape, bound)
-        return known
+        known = self._by_shape
+        return [
+            self._learn(shape) if (retention_us := known.get(shape)) is None else retention_us
+            for shape in shapes
+        ]
+
+    def _learn(self, shape: int) -> int:
+        bound = self._shapes[shape].variables
+        retention_us = self._by_shape[shape] = _widest(self._asked, bound)
+        self._bound.add(shape, bound)
+        return retention_us
 
     def follow(self) -> None:
         """Forget the retentions that may have become shorter; those that are longer are known."""
@@ -184,17 +194,18 @@ class Retention:
 
     def of_shapes(self) -> dict[int, int]:
         """Return the retentions of all shapes."""
-        return {shape: self.of(shape) for shape in self._shapes}
+        return dict(zip(self._shapes, self.of_each(self._shapes), strict=True))
 
 
 def _widest(asked: _Asked, bound: Variables) -> int:
     """Return the longest duration that is asked for of what a shape binds."""
-    durations = (
+    durations = [
         durations.longest
-        for first in asked.keys() & bound
-        for variables, durations in asked[first].items()
+        for first in (bound if len(bound) < len(asked) else asked.keys() & bound)
+        if (sides := asked.get(first))
+        for variables, durations in sides.items()
         if bound.issuperset(variables)
-    )
+    ]
     return max(durations, default=-UNBOUNDED)
 
 
@@ -271,11 +282,11 @@ class LayoutRetention:
             self._shape_of = np.append(self._shape_of, np.zeros(more, np.int64))
         unknown = layouts[~self._known[layouts]]
         if len(unknown):
-            self._learn(np.unique(unknown).tolist())
+            self._learn(np.unique(unknown))
         return self._of[layouts]
 
-    def _learn(self, layouts: Collection[int]) -> None:
-        for layout in layouts:
-            self._shape_of[layout] = shape = self._layouts.layouts[layout].shape
-            self._of[layout] = self._retention.of(shape)
-            self._known[layout] = True
+    def _learn(self, layouts: Ints) -> None:
+        shapes = [self._layouts.layouts[layout].shape for layout in layouts.tolist()]
+        self._shape_of[layouts] = shapes
+        self._of[layouts] = self._retention.of_each(shapes)
+        self._known[layouts] = True

@@ -11,9 +11,10 @@ All layouts are kept as flat arrays, so that a batch is laid out without a loop 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +39,7 @@ def ranges(starts: Ints, counts: Ints) -> Ints:
     return shifts
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """A shape's slots: the node of each, and which variables bind it, as (slot, variable)."""
 
     shape: int
@@ -49,6 +49,9 @@ class Layout:
 
 _NO_LAYOUT = Layout(-1, (), ())
 """Stands where a layout has been forgotten."""
+
+_NO_CURRENT = (-1, -1)
+"""Stands for the layout of a shape that has none."""
 
 
 class Layouts:
@@ -87,24 +90,23 @@ class Layouts:
     def current(self, shapes: Ints) -> Ints:
         """Return the layout of each shape, for instances that come now."""
         distinct, inverse = np.unique(shapes, return_inverse=True)
-        numbers = np.array([self._layout(int(shape)) for shape in distinct], np.int64)
-        return numbers[inverse] if len(distinct) else np.zeros(0, np.int64)
+        changes, current = len(self._changes), self._current
+        numbers = [
+            known[0]
+            if (known := current.get(shape, _NO_CURRENT))[1] == changes
+            else self._layout(shape, *known)
+            for shape in distinct.tolist()
+        ]
+        return np.array(numbers, np.int64)[inverse]
 
-    def _layout(self, shape: int) -> int:
-        known = self._current.get(shape)
-        changes = len(self._changes)
-        if known is not None:
-            number, seen = known
-            if seen == changes:
-                return number
-            bound = self._shapes[shape].variables
-            if all(map(bound.isdisjoint, self._changes[seen:])):
-                self._current[shape] = number, changes
-                return number
-        layout = self._make(shape, self._shapes[shape].binding)
-        found = self._numbers.get(layout)
-        number = self._number(layout) if found is None else found
-        self._current[shape] = number, changes
+    def _layout(self, shape: int, number: int, seen: int) -> int:
+        """Return the layout of a shape, which had one before some changes, or none."""
+        of_shape = self._shapes[shape]
+        if seen < 0 or not all(map(of_shape.variables.isdisjoint, self._changes[seen:])):
+            layout = Layout(shape, *of_shape.slots(self._compared))
+            found = self._numbers.get(layout)
+            number = self._number(layout) if found is None else found
+        self._current[shape] = number, len(self._changes)
         return number
 
     def _number(self, layout: Layout) -> int:
@@ -141,12 +143,6 @@ class Layouts:
         self._free += gone
         self._arrays = None
         self.version += 1
-
-    def _make(self, shape: int, bound: Mapping[int, Set[int]]) -> Layout:
-        compared = {n: sorted(vs & self._compared) for n, vs in bound.items()}
-        nodes = tuple(sorted(n for n, variables in compared.items() if variables))
-        bindings = tuple((i, v) for i, n in enumerate(nodes) for v in compared[n])
-        return Layout(shape, nodes, bindings)
 
     @property
     def arrays(self) -> _Arrays:

@@ -269,6 +269,10 @@ class DecidingProcessor:
         """Learn witness shapes by their edges."""
         self.inner.add_shapes(shapes)
 
+    def tuple_shapes(self, names: Sequence[str], variables: Sequence[tuple[int, ...]]) -> list[int]:
+        """Return the numbers of shapes of tuples by the variables of their nodes."""
+        return self.inner.tuple_shapes(names, variables)
+
     def shape_number(self, shape: str) -> int | None:
         """Return the number of a witness shape, or None while it is not known."""
         return self.inner.shape_number(shape)

@@ -12,7 +12,6 @@ from joins.budget.limits import RunLimits
 from joins.budget.pairs import Overrun
 from joins.classes import UseKind
 from joins.engines import Processor
-from joins.memory.shapes import tuple_edges
 from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.sequences.awake import Awake
 from joins.sequences.batch import DecidingBatch
@@ -126,9 +125,7 @@ class Repetitions:
 
     def _shape_of(self, runs: AnyRuns) -> int:
         """Return the shape of runs as instances: a root, and a node for each term."""
-        self._inner.add_shapes({runs.stream: tuple_edges(runs.variables)})
-        number = self._inner.shape_number(runs.stream)
-        assert number is not None
+        [number] = self._inner.tuple_shapes([runs.stream], [runs.variables])
         return number
 
     def follow(self) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Set
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from joins.memory.limits import MemoryLimits
-from joins.memory.shapes import Shapes
+from joins.memory.shapes import Shapes, TupleShape, WitnessShape
 from joins.signature import assignments
 from joins.signature.assignments import ShapeEdges
 
@@ -36,6 +38,25 @@ def test_no_number_is_given_twice() -> None:
     assert shapes.number("one") == 2
     assert shapes.since(1) == [1, 2]
     assert [*shapes] == [1, 2]
+
+
+def test_tuples_have_a_shape_by_the_variables_of_their_nodes() -> None:
+    shapes = Shapes()
+    shapes.add({"one": ONE})
+    assert shapes.of_tuples(["a", "b", "a"], [(7,), (8, 9), (7,)]) == [1, 2, 1]
+    assert shapes.of_tuples(["b", "one", "c"], [(8, 9), (), (5,)]) == [2, 0, 3]
+    assert shapes.version == 4
+    assert shapes.number("b") == 2
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, unique=True), st.sets(st.integers(0, 9)))
+def test_what_follows_from_the_variables_of_tuples_is_what_their_edges_say(
+    variables: list[int], compared: set[int]
+) -> None:
+    shape = TupleShape(tuple(variables))
+    spelled = WitnessShape.of(shape.edges)
+    assert (shape.binding, shape.variables) == (spelled.binding, spelled.variables)
+    assert shape.slots(compared) == spelled.slots(compared)
 
 
 def test_who_watches_hears_of_a_shape_while_it_is_there() -> None:

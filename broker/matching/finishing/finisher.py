@@ -21,7 +21,6 @@ from broker.matching.rendering.trees import Trees
 from broker.matching.uncertain import Uncertain
 from joins import TupleTable
 from joins.shards.orders import Rows
-from templates.clause import Clause
 
 __all__ = ["FinishedMatches", "MatchFinisher"]
 
@@ -95,7 +94,7 @@ class MatchFinisher:
         limits = readers.limits
         collector = Collector(
             bill,
-            _no_shape,
+            _no_shapes,
             None,
             None,
             long=limits.shared_characters,
@@ -126,8 +125,8 @@ class MatchFinisher:
         return [found[leaf.docid] for leaf in leaves]
 
 
-def _no_shape(clause: Clause) -> int:
-    raise AssertionError(f"tuples of {clause.stream!r} are not handed on here")
+def _no_shapes(streams: Sequence[str], variables: Sequence[tuple[int, ...]]) -> list[int]:
+    raise AssertionError(f"tuples of {streams[0]!r} are not handed on here")
 
 
 def _is_wanted(stream: str, match_id: str) -> bool:
