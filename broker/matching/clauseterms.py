@@ -73,13 +73,7 @@ class ClauseTerms:
     @classmethod
     def of(cls, query: Query, clause: Clause) -> ClauseTerms:
         """Return the terms of a clause of a query."""
-        found = dict(_places(clause))
-        instants = {
-            term(call): Instant(side, call.function != "start")
-            for side, source in enumerate(clause.sources)
-            for call in source.instants
-        }
-        names = (*(name for name in found if name not in instants), *instants)
+        names, places, instants = _named(clause)
         at = {name: i for i, name in enumerate(names)}
         forms = None if clause.stream else MatchForms(query)
         counted = "" if clause.stream else clause.counts
@@ -93,8 +87,8 @@ class ClauseTerms:
         return cls(
             clause,
             names,
-            tuple([found[name] for name in names if name not in instants]),
-            tuple(instants.values()),
+            places,
+            instants,
             forms,
             form,
             tuple([at[name] for name in runs]),
@@ -102,7 +96,7 @@ class ClauseTerms:
             tuple([at[name] for name, _ in form.visible]) if form else (),
             () if clause.stream else tuple(compared),
             tuple([at[name] for name in clause.carried]) if clause.stream else (),
-            tuple([t for t in clause.box if t.operator == "=" and not t.is_of_several]),
+            tuple(_equal(clause)),
             tuple(_joined(clause)),
             tuple([at[name] for name in dict.fromkeys(_times(clause))]),
         )
@@ -117,26 +111,36 @@ def _in_order(query: Query) -> list[Variable]:
     return sorted(query.variables, key=lambda variable: variable.block)
 
 
-def _places(clause: Clause) -> Iterator[tuple[str, Place]]:
-    """Yield the terms that have a node, each with its place."""
+def _named(clause: Clause) -> tuple[tuple[str, ...], tuple[Place, ...], tuple[Instant, ...]]:
+    """Return the terms, where those are that have a node, and what the others behind them are."""
     left_size = clause.query_class.template.left_size
-    for name, meta in clause.places.items():
-        yield name, place_at(int(meta >= left_size), meta)
+    places = {name: place_at(int(at >= left_size), at) for name, at in clause.places.items()}
+    instants: dict[str, Instant] = {}
     for side, source in enumerate(clause.sources):
         if source.below is not None:
             for position, name in enumerate(source.below.carried, 1):
-                yield name, place_at(side, -1, position)
+                places[name] = place_at(side, -1, position)
+        for call in source.instants:
+            instants[term(call)] = Instant(side, call.function != "start")
+    for name in instants.keys() & places.keys() if instants else ():
+        del places[name]
+    return (*places, *instants), tuple(places.values()), tuple(instants.values())
 
 
 def _times(clause: Clause) -> Iterator[str]:
     return (term(call) for factor in clause.factors for call in factor.terms())
 
 
+def _equal(clause: Clause) -> list[Test]:
+    """Return the tests of a clause's box against strings."""
+    return [test for test in clause.box if test.operator == "=" and not test.is_of_several]
+
+
 def _joined(clause: Clause) -> Iterator[tuple[Place, Place]]:
     template = clause.query_class.template
-    for pair in template.value_joins:
-        left, right = (place_at(int(meta >= template.left_size), meta) for meta in pair)
-        yield left, right
+    size = template.left_size
+    for left, right in template.value_joins:
+        yield place_at(int(left >= size), left), place_at(int(right >= size), right)
 
 
 class ClauseFacts(NamedTuple):
@@ -173,7 +177,9 @@ class TermTable:
 
     def __init__(self) -> None:
         self._numbers: dict[Clause, int] = {}
+        # What only few are asked for is made when they are.
         self._terms: dict[int, ClauseTerms] = {}
+        self._clauses: dict[int, tuple[Query, Clause]] = {}
         self._next = 0
         self._streams: dict[str, int] = {}
         self.streams: list[str] = []
@@ -187,7 +193,10 @@ class TermTable:
         self.made: list[TestedPlace] = []
 
     def __getitem__(self, number: int) -> ClauseTerms:
-        return self._terms[number]
+        terms = self._terms.get(number)
+        if terms is None:
+            terms = self._terms[number] = ClauseTerms.of(*self._clauses[number])
+        return terms
 
     def number(self, query: Query, clause: Clause) -> int:
         """Return the number of a clause of a query."""
@@ -195,32 +204,34 @@ class TermTable:
         if number is None:
             number = self._numbers[clause] = self._next
             self._next += 1
-            self._terms[number] = terms = ClauseTerms.of(query, clause)
-            self._write(number, terms)
+            self._clauses[number] = query, clause
+            self._write(clause)
         return number
 
-    def _write(self, number: int, terms: ClauseTerms) -> None:
-        clause = terms.clause
+    def _write(self, clause: Clause) -> None:
+        names, places, instants = _named(clause)
         stream = self._streams.setdefault(clause.stream, len(self._streams))
         if stream == len(self.streams):
             self.streams.append(clause.stream)
             self.variables.append(())
         self.variables[stream] = clause.tuple_variables
-        self.places.append(terms.places)
-        self.equal.append([of_value(test.place) for test in terms.equal])
+        self.places.append(places)
+        self.equal.append([of_value(test.place) for test in _equal(clause)])
         bounds = map(BoundPlace.of, _bounds(clause))
         self.bounds.append(
             [(*_read(place), self._bound_kind(clause, place), *how) for place, *how in bounds]
         )
-        excluded = [test for test in clause.box if clause.is_common and test.excludes]
+        excluded = [test for test in clause.box if test.excludes] if clause.is_common else ()
         self.excluded.append([(*of_value(t.place), t.excluded_kind) for t in excluded])
         self.tested.append([(*_read(place), self._kind(place)) for place in clause.tested])
-        self.joined.append([(*one, *other) for one, other in terms.joined])
-        are_valued = [name not in clause.places or name in clause.valued for name in terms.names]
+        self.joined.append([(*one, *other) for one, other in _joined(clause)])
+        own, valued = clause.places, clause.valued
+        are_valued = [name not in own or name in valued for name in names]
         self.valued.append([i for i, has_value in enumerate(are_valued) if has_value])
-        self.carried.append([(each, are_valued[each]) for each in terms.carried])
+        carried = [*map(names.index, clause.carried)] if clause.stream else ()
+        self.carried.append([(each, are_valued[each]) for each in carried])
         is_open = bool(clause.residuals[clause.solved :] or clause.tests)
-        sizes = len(terms.places), len(terms.instants)
+        sizes = len(places), len(instants)
         has_words = any(t.looks_in_texts or t.operator.startswith(NEGATED) for t in clause.box)
         are = is_open, clause.solved > 0, clause.is_by_data, has_words
         self._facts.append([(stream, bool(clause.stream), *sizes, *are)])
@@ -243,7 +254,8 @@ class TermTable:
         """Forget a clause."""
         number = self._numbers.pop(clause, None)
         if number is not None:
-            del self._terms[number]
+            del self._clauses[number]
+            self._terms.pop(number, None)
 
     @property
     def is_worn(self) -> bool:
@@ -258,7 +270,9 @@ class TermTable:
 
 def _bounds(clause: Clause) -> list[Test]:
     """Return what a clause of a common stream tests against bounds."""
-    return [test for test in clause.box if clause.is_common and test.operator in INEQUALITIES]
+    if not clause.is_common:
+        return []
+    return [test for test in clause.box if test.operator in INEQUALITIES]
 
 
 def _is_span(clause: Clause, place: Place) -> bool:

@@ -154,10 +154,10 @@ class Collector:
         """Return which hits are to be gathered."""
         are_asked = [
             not self._is_known
-            or bool(terms.clause.stream)
+            or bool(use.clause.stream)
             or bool(use.topic.source)
             or _is_published(use.topic.query)
-            for use, terms in zip(hits.uses, hits.terms, strict=True)
+            for use in hits.uses
         ]
         asked: Flags = np.array(are_asked, np.bool_)[hits.which]
         return asked

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -54,11 +55,14 @@ class GrowingLists:
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
-        rows = np.array([row for each in waiting for row in each], np.int64)
+        flat: Iterable[Any] = chain.from_iterable(waiting)
+        if self._width > 1:
+            flat = chain.from_iterable(flat)
+        rows = np.fromiter(flat, np.int64).reshape(-1, self._width)
         first = int(self._starts[np.array([self._lists])][0])
         ends = first + np.cumsum([len(each) for each in waiting])
         self._starts.write(self._lists + 1 + np.arange(len(waiting)), ends)
         self._lists += len(waiting)
         at = first + np.arange(len(rows))
-        for column, values in zip(self._rows, rows.reshape(-1, self._width).T, strict=True):
+        for column, values in zip(self._rows, rows.T, strict=True):
             column.write(at, values)
