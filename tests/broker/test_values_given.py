@@ -10,6 +10,7 @@ from support import given_items
 from support.assigned import Stay, given_by_engine, given_by_oracle
 from support.budget_runs import stream
 from support.budgets import UNLIMITED
+from support.examples import is_searching
 from support.kit import parse_case
 from support.runners import lines, run_engine, run_oracle
 
@@ -153,7 +154,8 @@ case_of = partial(given_items.case_of, documents=8, prices=("5", "5.0", "7", "x"
 def test_each_assignment_has_what_the_oracle_says(asked: str) -> None:
     number = [*ASKED].index(asked)
     for seed, place in enumerate(PLACES):
-        if (number + seed) % 10 > 4:
+        # One where operators are open, and one where something is decided.
+        if (number + seed) % 5 and not is_searching():
             continue
         case = parse_case(case_of(PLACES[place](asked), ASKED[asked], seed))
         stays = [Stay("q", values, 0, 8) for values in case.assignments["q"]]
