@@ -130,7 +130,7 @@ class Collector:
         place = np.cumsum(held) - 1
         if len(kept) < len(hits):
             hits, bounds, excluded = hits.alone(kept), bounds[kept], excluded[kept]
-        are_new = hits.satisfy()
+        are_new, nbytes = hits.satisfy(), hits.nbytes
         numbers = np.zeros(len(hits), np.int64)
         numbers[are_new], are_new[are_new] = self._inner.add_to_groups(hits.take(are_new))
         are_new &= ~hits.are_blocks
@@ -141,7 +141,7 @@ class Collector:
         are_first[own] = self._inner.are_first(numbers[pairs.hits[own]], queries)
         pairs.charge(hits, are_first, self._accounts)
         ones = np.ones(len(hits), np.int64)
-        weights = np.stack([ones, are_new, hits.nbytes], axis=1)
+        weights = np.stack([ones, are_new, nbytes], axis=1)
         for rows, group in pairs.others:
             own, uses = place[rows[held[rows]]], group.columns
             if len(own):

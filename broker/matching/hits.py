@@ -57,14 +57,20 @@ class Hits:
     def take(self, some: Flags | Ints) -> Hits:
         """Return some of the hits."""
         given = self.uses, self.table, self.clause_numbers
-        return Hits(self.points, self.rows[some], *given, self.which[some])
+        return self._with(Hits(self.points, self.rows[some], *given, self.which[some]), some)
 
     def alone(self, some: Ints) -> Hits:
         """Return some of the hits, with no uses but theirs."""
         used, _, which = distinct(self.which[some])
         uses = [self.uses[i] for i in used.tolist()]
         given = uses, self.table, self.clause_numbers[used]
-        return Hits(self.points, self.rows[some], *given, which)
+        return self._with(Hits(self.points, self.rows[some], *given, which), some)
+
+    def _with(self, taken: Hits, some: Flags | Ints) -> Hits:
+        """Return some of the hits with what is known already of where their values are."""
+        if "at" in vars(self):
+            vars(taken)["at"] = self.at[some]
+        return taken
 
     @cached_property
     def docids(self) -> Ints:

@@ -96,8 +96,8 @@ class InnerTuples:
         self._streams = hits.table.streams
         known, before = self._numbers, len(self._numbers)
         numbers = np.array([known.setdefault(key, len(known)) for key in rows.contents()], np.int64)
-        distinct, own = np.unique(numbers, return_index=True)
-        self._parts.append(rows.take(own[distinct >= before]))
+        found, own = np.unique(numbers, return_index=True)
+        self._parts.append(rows.take(own[found >= before]))
         return numbers[inverse]
 
     def _read(self, hits: Hits) -> _TupleRows:
@@ -105,7 +105,7 @@ class InnerTuples:
         newest = points.newest(hits.rows)
         depths, watermarks, were_decided = points.standing(hits.rows)
         match_ids = self._spelled(operands.match_ids(newest))
-        match_ids[were_decided] = self._text("")
+        match_ids[were_decided] = self._texts.setdefault("", len(self._texts))
         starts, ends = points.intervals(hits.rows)
         whole = [
             points.docids[hits.rows],
@@ -146,14 +146,11 @@ class InnerTuples:
         texts[ranges(starts + 1 + counts, more)] = self._spelled(tested)
         return _Lists(nodes, sizes), _Lists(texts, sizes)
 
-    def _text(self, text: str) -> int:
-        """Return the number of a text."""
-        return self._texts.setdefault(text, len(self._texts))
-
     def _spelled(self, texts: CodedTexts) -> Ints:
         """Return the numbers of texts."""
-        numbers = [*map(self._text, texts.texts), _NO_TEXT]
-        return np.array(numbers, np.int64)[texts.codes]
+        known = self._texts
+        numbers = [known.setdefault(text, len(known)) for text in texts.texts]
+        return np.array([*numbers, _NO_TEXT], np.int64)[texts.codes]
 
     def tables(self, limit_of: Callable[[str], int], characters_max: int) -> Iterator[pa.Table]:
         """Yield the tuples below the limit of a query that has found them, as `UNNUMBERED`.
@@ -267,7 +264,9 @@ class _TupleRows(NamedTuple):
         return keys
 
     def take(self, some: Ints) -> _TupleRows:
-        """Return some of the rows."""
+        """Return some of the rows, each at most once and in order."""
+        if len(some) == len(self):
+            return self
         return _TupleRows(
             self.streams[some],
             self.match_ids[some],
@@ -289,7 +288,7 @@ class _TupleRows(NamedTuple):
         columns = {
             **dict(zip(_WHOLE, self.whole, strict=True)),
             "stream": named.take(pa.array(which)),
-            "key": [""] * len(self),
+            "key": pa.repeat("", len(self)),
             "match_id": match_ids,
             "leaves": self.leaves.array(pa.array(self.leaves.flat, pa.int64())),
             "nodes": self.nodes.array(pa.array(self.nodes.flat.astype(np.int32))),

@@ -10,7 +10,6 @@ All layouts are kept as flat arrays, so that a batch is laid out without a loop 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
@@ -147,13 +146,12 @@ class Layouts:
     @property
     def arrays(self) -> _Arrays:
         """The layouts as arrays."""
-        are_many = _UNWRITTEN_PARTS * len(self._unwritten) > len(self.layouts)
-        if self._arrays is None or are_many:
-            self._arrays = _Arrays.of(self.layouts)
-        else:
-            for number in self._unwritten:
-                self._arrays.put(number, self.layouts[number])
-        self._unwritten.clear()
+        if self._arrays is None:
+            self._arrays = _Arrays.none()
+            self._unwritten = list(range(len(self.layouts)))
+        if self._unwritten:
+            self._arrays.write(self._unwritten, [self.layouts[n] for n in self._unwritten])
+            self._unwritten.clear()
         return self._arrays
 
 
@@ -161,9 +159,6 @@ _CHANGES_MAX = 64
 """Changes of what is compared that a shape is held against: behind so many it gets a new layout."""
 
 _VARIABLE_BITS = 32
-
-_UNWRITTEN_PARTS = 8
-"""Arrays are made anew where one layout in so many is not in them yet."""
 
 
 @dataclass(slots=True, eq=False)
@@ -186,44 +181,34 @@ class _Arrays:
     of_one_variable: Ints
 
     @classmethod
-    def of(cls, layouts: Sequence[Layout]) -> _Arrays:
-        """Return the arrays of layouts by number."""
+    def none(cls) -> _Arrays:
+        """Return the arrays of no layouts."""
+        return cls(0, 0, *(np.zeros(0, np.int64) for _ in range(8)))
+
+    def write(self, numbers: Sequence[int], layouts: Sequence[Layout]) -> None:
+        """Write layouts that have come since, under their numbers."""
+        at = np.array(numbers, np.int64)
         slots, nodes = _flat([layout.nodes for layout in layouts])
         bindings, both = _flat([[*chain(*layout.bindings)] for layout in layouts])
         bindings //= 2
-        binding_slots, variables = both.reshape(-1, 2).T.copy()
-        # As `_most_of_one`, which would take longer for each of them than all the rest.
+        binding_slots, variables = both.reshape(-1, 2).T
         of_layout = np.repeat(np.arange(len(layouts)), bindings)
         found, times = np.unique(of_layout << _VARIABLE_BITS | variables, return_counts=True)
         most = np.zeros_like(bindings)
         np.maximum.at(most, found >> _VARIABLE_BITS, times)
-        return cls(
-            len(nodes),
-            len(variables),
-            np.cumsum(slots) - slots,
-            slots,
-            nodes,
-            np.cumsum(bindings) - bindings,
-            bindings,
-            binding_slots,
-            variables,
-            most,
-        )
-
-    def put(self, number: int, layout: Layout) -> None:
-        """Write a layout that has come since, under its number."""
-        slots = [slot for slot, _ in layout.bindings]
-        variables = [variable for _, variable in layout.bindings]
-        self.slot_nodes = _written(self.slot_nodes, self.slots, layout.nodes)
-        self.binding_slots = _written(self.binding_slots, self.bindings, slots)
-        self.binding_variables = _written(self.binding_variables, self.bindings, variables)
-        self.slot_starts = _written(self.slot_starts, number, [self.slots])
-        self.slot_counts = _written(self.slot_counts, number, [len(layout.nodes)])
-        self.binding_starts = _written(self.binding_starts, number, [self.bindings])
-        self.binding_counts = _written(self.binding_counts, number, [len(slots)])
-        self.of_one_variable = _written(self.of_one_variable, number, [_most_of_one(layout)])
-        self.slots += len(layout.nodes)
-        self.bindings += len(slots)
+        behind = self.slots + np.arange(len(nodes))
+        self.slot_nodes = _written(self.slot_nodes, behind, nodes)
+        self.slot_starts = _written(self.slot_starts, at, self.slots + np.cumsum(slots) - slots)
+        self.slot_counts = _written(self.slot_counts, at, slots)
+        behind = self.bindings + np.arange(len(variables))
+        self.binding_slots = _written(self.binding_slots, behind, binding_slots)
+        self.binding_variables = _written(self.binding_variables, behind, variables)
+        starts = self.bindings + np.cumsum(bindings) - bindings
+        self.binding_starts = _written(self.binding_starts, at, starts)
+        self.binding_counts = _written(self.binding_counts, at, bindings)
+        self.of_one_variable = _written(self.of_one_variable, at, most)
+        self.slots += len(nodes)
+        self.bindings += len(variables)
 
 
 def _flat(rows: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
@@ -232,16 +217,10 @@ def _flat(rows: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
     return sizes, np.fromiter(chain.from_iterable(rows), np.int64, int(sizes.sum()))
 
 
-def _most_of_one(layout: Layout) -> int:
-    """Return how many slots the variable binds that binds the most."""
-    slots = Counter(variable for _, variable in layout.bindings)
-    return max(slots.values(), default=0)
-
-
-def _written(array: Ints, start: int, values: Sequence[int]) -> Ints:
-    """Return an array with other values from a place on, longer where that is needed."""
-    stop = start + len(values)
+def _written(array: Ints, at: Ints, values: Ints) -> Ints:
+    """Return an array with other values at some places, longer where that is needed."""
+    stop = int(at.max(initial=-1)) + 1
     if stop > len(array):
         array = np.append(array, np.zeros(stop, np.int64))
-    array[start:stop] = values
+    array[at] = values
     return array

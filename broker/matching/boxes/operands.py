@@ -113,7 +113,9 @@ class Operands:
 
     def coded(self, places: Ints) -> CodedTexts:
         """Return values at some places."""
-        return CodedTexts.of(self.values.take(pa.array(places)))
+        some, _, inverse = distinct(places)
+        codes, texts = CodedTexts.of(self.values.take(pa.array(some)))
+        return CodedTexts(codes[inverse], texts)
 
     def are_equal(self, left: Ints, right: Ints) -> Flags:
         """Return where the values at two places are equal strings."""
