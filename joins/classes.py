@@ -63,59 +63,56 @@ class ClassChanges:
     """The classes that came, went, or got another widest window since they were last taken."""
 
     def __init__(self, present: Mapping[int, QueryClass]) -> None:
-        self._changed = dict(present)
-
-    def note(self, number: int, query_class: QueryClass) -> None:
-        """Add a class that has changed."""
-        self._changed[number] = query_class
+        self.changed = dict(present)
 
     def take(self) -> dict[int, QueryClass]:
         """Return the classes that have changed by number, and forget them."""
-        taken, self._changed = self._changed, {}
+        taken, self.changed = self.changed, {}
         return taken
 
 
-class _Kinds:
-    """How often a class is used in each way; where statements differ that is one, once."""
+class _Windows(Durations):
+    """The windows of a class, one of each way in which it is used, and how often it is.
 
-    __slots__ = ("_kind", "_several", "_times")
+    Where statements differ that is one way, once.
+    """
 
-    def __init__(self) -> None:
-        self._kind: UseKind | None = None
-        self._times = 0
+    __slots__ = ("_kind", "_several", "_uses")
+
+    def __init__(self, kind: UseKind, times: int) -> None:
+        super().__init__(kind.window_us)
+        self._kind = kind
+        self._uses = times
         self._several: Counter[UseKind] | None = None
 
-    def __iter__(self) -> Iterator[UseKind]:
-        if self._several is not None:
-            yield from self._several
-        elif self._kind is not None:
-            yield self._kind
+    def kinds(self) -> Iterable[UseKind]:
+        """Return the different ways in which it is used."""
+        return [self._kind] if self._several is None else self._several
 
-    def add(self, kind: UseKind, times: int) -> int:
-        """Count so many uses; return how many there were."""
+    def use(self, kind: UseKind, times: int) -> None:
+        """Count so many uses more."""
         if self._several is None:
-            if self._kind in (None, kind):
-                before = self._times
-                self._kind, self._times = kind, before + times
-                return before
-            assert self._kind is not None
-            self._several = Counter({self._kind: self._times})
+            if kind == self._kind:
+                self._uses += times
+                return
+            self._several = Counter({self._kind: self._uses})
         before = self._several[kind]
         self._several[kind] = before + times
-        return before
+        if not before:
+            self.add(kind.window_us)
 
-    def remove(self, kind: UseKind, times: int) -> int:
-        """Count so many uses less; return how many there are."""
+    def use_no_more(self, kind: UseKind, times: int) -> None:
+        """Undo one `use`."""
         if self._several is None:
-            self._times -= times
-            if not self._times:
-                self._kind = None
-            return self._times
-        self._several[kind] -= times
-        rest = self._several[kind]
-        if not rest:
-            del self._several[kind]
-        return rest
+            self._uses -= times
+            is_left = self._uses > 0
+        else:
+            self._several[kind] -= times
+            is_left = self._several[kind] > 0
+            if not is_left:
+                del self._several[kind]
+        if not is_left:
+            self.remove(kind.window_us)
 
 
 class ClassRegistry:
@@ -132,13 +129,12 @@ class ClassRegistry:
         self.version = 0
         self.last_number = 0
         self._numbers: dict[QueryClass, int] = {}
-        self._windows: dict[int, Durations] = defaultdict(Durations)
+        self._windows: dict[int, _Windows] = {}
         self._thresholds: dict[int, list[Largest[float]]] = defaultdict(list)
-        self._retained_for: dict[int, Durations] = defaultdict(Durations)
+        self._retained_for: dict[int, Durations] = {}
         self.retention = Retention(Shapes() if shapes is None else shapes)
-        self._kinds: dict[int, _Kinds] = defaultdict(_Kinds)
-        self._strata: Counter[int] = Counter()
-        self._compared: Counter[int] = Counter()
+        self._strata: dict[int, int] = defaultdict(int)
+        self._compared: dict[int, int] = defaultdict(int)
         self._watchers: list[ClassChanges] = []
         self._compared_changes: list[set[int]] = []
         self.holders: Holders | None = None
@@ -173,18 +169,17 @@ class ClassRegistry:
 
         `least` are the thresholds of its similarity joins.
         """
-        number = self._numbers.get(query_class)
-        if number is None:
-            number = self._enter(query_class)
+        number = self._numbers.setdefault(query_class, self.last_number + 1)
         has_changed = bool(least) and self._lower(number, least, times)
         kind = UseKind(window_us, point, holder)
-        before = self._kinds[number].add(kind, times)
-        if before and not has_changed:
-            return number
-        windows = self._windows[number]
-        widest_us = windows.any_largest
-        if not before:
-            windows.add(window_us)
+        if number > self.last_number:
+            self._enter(number, query_class)
+            windows, widest_us = _Windows(kind, times), None
+            self._windows[number] = windows
+        else:
+            windows = self._windows[number]
+            widest_us = windows.any_largest
+            windows.use(kind, times)
         if widest_us is None or window_us > widest_us:
             self.retention.ask(query_class.sides, windows, widest_us)
             has_changed = True
@@ -192,24 +187,20 @@ class ClassRegistry:
             self._touch(number, query_class)
         return number
 
-    def _enter(self, query_class: QueryClass) -> int:
-        """Take a class that is not in use; return its number."""
-        self.last_number += 1
-        number = self._numbers[query_class] = self.last_number
+    def _enter(self, number: int, query_class: QueryClass) -> None:
+        """Take a class that is not in use, with its number."""
+        self.last_number = number
         self.by_number[number] = query_class
         self._strata[query_class.stratum] += 1
-        compared, new = self._compared, list[int]()
-        for variable in query_class.compared():
-            before = compared.get(variable, 0)
-            compared[variable] = before + 1
-            if not before:
-                new.append(variable)
-        self._note_compared(new)
-        return number
+        own, compared = query_class.compared(), self._compared
+        if new := [v for v in own if v not in compared]:
+            self._note_compared(new)
+        for variable in own:
+            compared[variable] += 1
 
     def _leave(self, number: int) -> None:
         """Undo one `_enter`."""
-        del self._windows[number], self._kinds[number]
+        del self._windows[number]
         self._thresholds.pop(number, None)
         query_class = self.by_number.pop(number)
         del self._numbers[query_class]
@@ -253,24 +244,25 @@ class ClassRegistry:
         """Undo so many of what `add` did: of one class, window, point, thresholds and holder."""
         query_class = self.by_number[number]
         has_changed = self._raise(number, least, times)
-        kinds, kind = self._kinds[number], UseKind(window_us, point, holder)
-        if not kinds.remove(kind, times):
-            windows = self._windows[number]
-            before_us = windows.longest
-            windows.remove(window_us)
-            widest_us = windows.any_largest
-            if widest_us != before_us:
-                self.retention.ask(query_class.sides, windows, before_us)
-                has_changed = True
-            if widest_us is None:
-                self._leave(number)
+        windows = self._windows[number]
+        before_us = windows.longest
+        windows.use_no_more(UseKind(window_us, point, holder), times)
+        widest_us = windows.any_largest
+        if widest_us != before_us:
+            self.retention.ask(query_class.sides, windows, before_us)
+            has_changed = True
+        if widest_us is None:
+            self._leave(number)
         if has_changed:
             self._touch(number, query_class)
 
     def retain(self, number: int, retention_us: int, times: int = 1) -> None:
         """Keep instances that can fill a class for longer than its window; so many ask."""
-        retained_for = self._retained_for[number]
-        longest_us = retained_for.any_largest
+        retained_for, longest_us = self._retained_for.get(number), None
+        if retained_for is None:
+            retained_for = self._retained_for[number] = Durations()
+        else:
+            longest_us = retained_for.any_largest
         retained_for.add(retention_us, times)
         if longest_us is None or retention_us > longest_us:
             self.retention.ask(self.by_number[number].retained, retained_for, longest_us)
@@ -306,7 +298,7 @@ class ClassRegistry:
 
     def _touch(self, number: int, query_class: QueryClass) -> None:
         for changes in self._watchers:
-            changes.note(number, query_class)
+            changes.changed[number] = query_class
         self.version += 1
 
     def window_us(self, number: int) -> int:
@@ -315,11 +307,12 @@ class ClassRegistry:
 
     def kinds(self, number: int) -> list[UseKind]:
         """Return the different uses of a class, in order."""
-        return sorted(self._kinds[number])
+        windows = self._windows.get(number)
+        return [] if windows is None else sorted(windows.kinds())
 
     def has_holders(self, number: int) -> bool:
         """Return whether a class reads instances that not everybody has."""
-        return any(kind.holder for kind in self._kinds[number])
+        return any(kind.holder for kind in self.kinds(number))
 
     @property
     def strata(self) -> list[int]:
@@ -340,12 +333,12 @@ class ClassRegistry:
         return [(*k, max(w for w, _ in u), any(s for _, s in u)) for k, u in uses.items()]
 
 
-def _release(counter: Counter[int], numbers: Iterable[int]) -> None:
-    """Undo one `update` of a counter; a number that is not counted any more is not in it."""
+def _release(counts: dict[int, int], numbers: Iterable[int]) -> None:
+    """Count numbers once less; one that is not counted any more is not there."""
     for number in numbers:
-        counter[number] -= 1
-        if not counter[number]:
-            del counter[number]
+        counts[number] -= 1
+        if not counts[number]:
+            del counts[number]
 
 
 class Retaining(NamedTuple):

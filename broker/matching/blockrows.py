@@ -11,7 +11,7 @@ both ways come to the same.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,12 +62,12 @@ class PlainClasses:
 
     def __init__(self) -> None:
         self._groups: dict[int, Counter[UseGroup]] = {}
-        self._others: Counter[int] = Counter()
+        self._others: dict[int, int] = defaultdict(int)
 
     def add(self, use: Use, group: UseGroup | None, times: int = 1) -> None:
         """Add a use of a class, and its group if it has one; without one, so many alike."""
         if group is None or not _is_plain(use.clause):
-            self._others[use.query_class] = self._others.get(use.query_class, 0) + times
+            self._others[use.query_class] += times
         else:
             self._groups.setdefault(use.query_class, Counter())[group] += 1
 

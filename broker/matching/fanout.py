@@ -8,7 +8,7 @@ where it is counted (`collector`).  Boxes are looked up for all tuples of a tabl
 from __future__ import annotations
 
 import weakref
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence, Set
 from itertools import product
 from typing import Protocol
@@ -104,7 +104,7 @@ class FanOut:
         # Of a million strings each has its group: one use alone is no group before it is hit.
         self._groups: dict[str, dict[Hashable, Use | UseGroup]] = {}
         self._changed: dict[UseGroup, None] = {}
-        self._clauses: Counter[Clause] = Counter()
+        self._clauses: dict[Clause, int] = defaultdict(int)
         self.plain = PlainClasses()
         self.changes = 0
         self._listener: Callable[[], UseListener | None] = lambda: None
@@ -166,7 +166,7 @@ class FanOut:
         if of_class is None:
             of_class = self._by_class[query_class] = _NumberedUses()
         of_class.add(uses, numbers)
-        self._clauses[clause] = self._clauses.get(clause, 0) + len(uses)
+        self._clauses[clause] += len(uses)
         self.changes += 1
 
     def _look_up(self, uses: Sequence[Use]) -> Sequence[int]:
@@ -178,9 +178,12 @@ class FanOut:
     ) -> Sequence[int]:
         """Have some found by boxes of a use's clause, each by one; return their numbers."""
         numbers = self._index.add(self._forms.add(use.query_class, use.clause, boxes), boxes)
-        self._uses += [None] * (max(numbers) + 1 - len(self._uses))
+        known = self._uses
         for number, each in zip(numbers, found, strict=True):
-            self._uses[number] = each
+            if number < len(known):
+                known[number] = each
+            else:  # numbers that have not been given before are the next ones
+                known.append(each)
         return numbers
 
     def _leave(self, numbers: Sequence[int], uses: Sequence[Use]) -> None:

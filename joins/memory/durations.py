@@ -31,9 +31,10 @@ class Largest(Generic[N]):
 
     __slots__ = ("_counts", "_heap", "_times", "any_largest")
 
-    def __init__(self) -> None:
-        self.any_largest: N | None = None
-        self._times = 0
+    def __init__(self, first: N | None = None) -> None:
+        """Have a first number asked for once, if there is one."""
+        self.any_largest: N | None = first
+        self._times = 0 if first is None else 1
         self._counts: dict[N, int] | None = None
         self._heap: list[N] | None = None  # negated; of numbers nobody asks for any more, too
 

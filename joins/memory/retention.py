@@ -105,14 +105,17 @@ class Retention:
         """Keep instances that can fill one of a class's sides for a duration."""
         for variables in sides:
             first = variables[0]
-            durations = self._asked[first].get(variables)
+            asked = self._asked[first]
+            durations, longest_us = asked.get(variables), None
             if durations is None:
-                durations = self._asked[first][variables] = Durations()
-            longest_us = durations.any_largest
+                durations = asked[variables] = Durations(retention_us)
+            else:
+                longest_us = durations.any_largest
+                durations.add(retention_us)
             if longest_us is None or retention_us > longest_us:
-                self._longer[first][variables] = durations
                 self._version += 1
-            durations.add(retention_us)
+                if self._by_shape:  # else no shape is known that is kept for longer
+                    self._longer[first][variables] = durations
 
     def remove(self, sides: Set[_Side], retention_us: int) -> None:
         """Undo one `add`."""

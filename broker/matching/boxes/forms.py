@@ -5,7 +5,7 @@ What a tuple asks is worked out once for each form of its class, however many bo
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
@@ -47,7 +47,7 @@ class Forms:
     def __init__(self) -> None:
         self._numbers: dict[Form, int] = {}
         self._forms: dict[int, Form] = {}
-        self._clauses: Counter[int] = Counter()
+        self._clauses: dict[int, int] = defaultdict(int)
         self._of_class: dict[int, tuple[int, ...]] = {}
         self._words: dict[int, list[SoughtWords]] = {}
         # An operator hands on what it tests, and those above look for the same words there.
@@ -73,15 +73,17 @@ class Forms:
 
     def _learn(self, query_class: int, clause: Clause) -> _Known:
         form = Form.of(query_class, clause)
-        number = self._numbers.get(form)
-        if number is None:
-            number = self._numbers[form] = self._free.pop() if self._free else len(self._forms)
+        next_one = self._free[-1] if self._free else len(self._forms)
+        number = self._numbers.setdefault(form, next_one)
+        if number not in self._forms:
+            if self._free:
+                self._free.pop()
             self._forms[number] = form
             self._of_class[query_class] = (*self._of_class.get(query_class, ()), number)
-            if form.sought:
+            if form.words or form.unwanted:
                 self._words[number] = list(self._words_of(form, clause))
             self._changed.add(query_class)
-        self._clauses[number] = self._clauses.get(number, 0) + 1
+        self._clauses[number] += 1
         known = self._known[query_class, clause] = _Known(number, form)
         return known
 

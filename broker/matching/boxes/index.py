@@ -153,7 +153,9 @@ class BoxIndex:
     def add(self, form: int, boxes: Sequence[Box]) -> Sequence[int]:
         """Add boxes of a form; return their numbers."""
         count = len(boxes)
-        numbers = [self._free.pop() for _ in range(min(count, len(self._free)))]
+        numbers: list[int] = []
+        if self._free:
+            numbers += [self._free.pop() for _ in range(min(count, len(self._free)))]
         first = self._next
         self._next += count - len(numbers)
         numbers += range(first, self._next)

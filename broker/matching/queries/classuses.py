@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Protocol
@@ -113,10 +113,11 @@ class ClassUses:
             return
         entering, self._entering = self._entering, {}
         for clause, uses in entering.items():
-            several = [*self._alike(uses)]
+            several = self._alike(uses)
             for alike in several:
-                first = alike[0]
-                query_class = unshared(clause.query_class, first, self._without)
+                first, query_class = alike[0], clause.query_class
+                if self._without:
+                    query_class = unshared(query_class, first, self._without)
                 number = self._classes.add(query_class, *_given(first), len(alike))
                 if first.kept_us != first.window_us:
                     self._classes.retain(number, first.kept_us, len(alike))
@@ -140,7 +141,7 @@ class ClassUses:
         for use in uses:
             by_clause.setdefault(use.clause, []).append(use)
         for own in by_clause.values():
-            several = [*self._alike(own)]
+            several = self._alike(own)
             for retention_us, times in _retentions(several):
                 self._retentions.remove(retention_us, times)
             for asked, given in ((self._kept, _kept(several)), (self._lengths, _lengths(own))):
@@ -155,10 +156,10 @@ class ClassUses:
                     self._classes.release(number, first.kept_us, len(alike))
                 self._classes.remove(number, *_given(first), len(alike))
 
-    def _alike(self, uses: Sequence[Use]) -> Iterable[Sequence[Use]]:
+    def _alike(self, uses: Sequence[Use]) -> Sequence[Sequence[Use]]:
         """Return uses of one clause in which the join sees no difference, as they stand."""
         if len(uses) > 1 and (self._without or uses[0].least):
-            return ([use] for use in uses)
+            return [[use] for use in uses]
         return _together(uses, _in_the_join)
 
 
@@ -170,9 +171,9 @@ def _durations(by_member: dict[int, Durations], member: int) -> Durations:
     return found
 
 
-def _together(uses: Sequence[Use], key: Callable[[Use], object]) -> Iterable[Sequence[Use]]:
+def _together(uses: Sequence[Use], key: Callable[[Use], object]) -> Sequence[Sequence[Use]]:
     """Return uses as they stand, those of one key together; mostly there is but one use."""
-    return (uses,) if len(uses) == 1 else ([*alike] for _, alike in groupby(uses, key))
+    return (uses,) if len(uses) == 1 else [[*alike] for _, alike in groupby(uses, key)]
 
 
 _of_class = attrgetter("query_class")
@@ -185,31 +186,30 @@ def _given(use: Use) -> tuple[int, int, Sequence[float], int]:
     return use.window_us, use.topic.registration_point, use.least, holder
 
 
-def _kept(several: Sequence[Sequence[Use]]) -> Iterator[tuple[int, int, int]]:
-    """Yield members, for how long documents are kept for uses of one clause, and how many ask.
+def _kept(several: Sequence[Sequence[Use]]) -> Sequence[tuple[int, int, int]]:
+    """Return members, for how long documents are kept for uses of one clause, and how many ask.
 
     The uses are those in which the join sees no difference, together.
     """
     if not several[0][0].is_join:
-        return
+        return ()
+    found = [(alike[0].holder, alike[0].kept_us, len(alike)) for alike in several]
+    if several[0][0].topic.query.kind is not SelectKind.COMPRESSED:
+        return found
     # A graph has matches that end as far behind another as that reaches back.
-    factor = 2 if several[0][0].topic.query.kind is SelectKind.COMPRESSED else 1
-    for alike in several:
-        kept_us = alike[0].kept_us
-        # The product would be a number of its own, which is kept.
-        yield alike[0].holder, kept_us if factor == 1 else factor * kept_us, len(alike)
+    return [(holder, 2 * kept_us, times) for holder, kept_us, times in found]
 
 
-def _lengths(uses: Sequence[Use]) -> Iterator[tuple[int, int, int]]:
-    """Yield members, the lengths of the windows that rows are over, and how many ask.
+def _lengths(uses: Sequence[Use]) -> Sequence[tuple[int, int, int]]:
+    """Return members, the lengths of the windows that rows are over, and how many ask.
 
     What inner operators hand on is for several assignments, which have values at the root.
     """
     rows = uses[0].topic.query.rows
     if rows is None or uses[0].clause.stream:
-        return
-    for use in uses:
-        yield use.holder, length_under(rows.length, use.topic.parameters), 1
+        return ()
+    length = rows.length
+    return [(use.holder, length_under(length, use.topic.parameters), 1) for use in uses]
 
 
 def _retentions(several: Sequence[Sequence[Use]]) -> Iterable[tuple[int, int]]:
@@ -222,4 +222,4 @@ def _retentions(several: Sequence[Sequence[Use]]) -> Iterable[tuple[int, int]]:
         return ()
     if first.clause.reach.always is None or first.topic.has_outcome:
         return Counter(map(retention_of, chain.from_iterable(several))).items()
-    return ((retention_of(alike[0]), len(alike)) for alike in several)
+    return [(retention_of(alike[0]), len(alike)) for alike in several]
