@@ -161,7 +161,7 @@ class Clause:
         """Whether it says whose an instance is that it joins."""
         if self.deciding:
             return False
-        return self.reads_common or (len(self.sources) > 1 and bool(self.written))
+        return self.reads_common or bool(self.constants and len(self.sources) > 1 and self.written)
 
     @property
     def written(self) -> tuple[Test, ...]:
@@ -207,8 +207,8 @@ class Clause:
 
     def __post_init__(self) -> None:
         read = [source.below for source in self.sources if source.below is not None]
-        retentions_us = [source.retention_us for source in self.sources]
-        reach = LongestSum.of([each.reach for each in (*read, *self.deciding)], *retentions_us)
+        retention_us = max([source.retention_us for source in self.sources], default=0)
+        reach = LongestSum.of([each.reach for each in (*read, *self.deciding)], retention_us)
         is_block = len(self.sources) == 1 and not self.deciding
         self.reach = reach if is_block else self.plus_lookback(reach)
         self.reads_common = bool(read) and any(each.is_common for each in read)

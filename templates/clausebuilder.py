@@ -64,6 +64,7 @@ class ClauseBuilder:
     ) -> None:
         self._sides = sides
         self._below = [side.source.below for side in sides]
+        self._read = [(s, each) for s, each in enumerate(self._below) if each is not None]
         self._disjunct = disjunct
         self._texts = texts
         self._instants = instants
@@ -100,7 +101,7 @@ class ClauseBuilder:
     ) -> Clause:
         """Return the clause; `needed` terms are handed on, `read` are what is compared."""
         query_class = self._query_class(is_symmetric)
-        compared = tuple(sorted(read.union(*[b.compared for b in self._below if b is not None])))
+        compared = tuple(sorted(read.union(*[each.compared for _, each in self._read])))
         handed_on = self._lifted().union(compared)
         carried = tuple(sorted(handed_on.union(needed)))
         made = NO_NUMBERS
@@ -112,7 +113,7 @@ class ClauseBuilder:
                 has_formulas=self._is_open,
                 solved_of=self._solved_of(handed_on),
             )
-        solved = (*[r for each in self._below if each for r in each.undecided], *made.solved)
+        solved = (*[r for _, each in self._read for r in each.undecided], *made.solved)
         residuals, tests, left_over = self._asked(made, solved, handed_on)
         box, constants = self._box()
         blocks = self._sides[0].source.blocks
@@ -197,8 +198,8 @@ class ClauseBuilder:
             return _NONE
         asked: list[Residual | Call] = [*self._others, *self._tests]
         asked = [each for each in asked if _has_data(each)]
-        for below in self._below:
-            asked += (*below.undecided, *below.left_over) if below else ()
+        for _, below in self._read:
+            asked += (*below.undecided, *below.left_over)
         return frozenset(_values_of_nodes(asked)) if asked else _NONE
 
     def _solved_of(self, handed_on: Set[str]) -> Set[str] | None:
@@ -212,7 +213,7 @@ class ClauseBuilder:
         self, made: Numbered, solved: Sequence[Residual], handed_on: Set[str]
     ) -> tuple[tuple[Residual, ...], tuple[Call, ...], tuple[Residual | Call, ...]]:
         """Return the residuals and tests that are asked here, and what is left to the root."""
-        left_over = [each for below in self._below if below for each in below.left_over]
+        left_over = [each for _, below in self._read for each in below.left_over]
         here: list[Residual | Call] = [*made.others, *self._tests]
         if not (here or left_over or solved):  # as mostly
             return (), (), ()
@@ -232,7 +233,7 @@ class ClauseBuilder:
 
     def _box(self) -> tuple[list[Test], tuple[Test, ...]]:
         """Return the tests but those of computed numbers, and which are of values of a node."""
-        box = [test for s, each in enumerate(self._below) if each for test in tested_below(each, s)]
+        box = [test for s, each in self._read for test in tested_below(each, s)]
         constants: list[Test] = []
         for ref, test in self._tested:
             box.append(Test(self._place_of(ref), *test))
@@ -245,13 +246,13 @@ class ClauseBuilder:
 
     def _places(self) -> Mapping[str, int]:
         """Return the meta-variables of terms of blocks."""
-        place = self._place
+        place_of = self._place.get
         return {
-            t: place[s, i]
+            t: place
             for s, side in enumerate(self._sides)
             if side.source.below is None
             for t, i in side.node_of.items()
-            if (s, i) in place
+            if (place := place_of((s, i))) is not None
         }
 
     def _place_of(self, ref: NodeRef) -> Place:

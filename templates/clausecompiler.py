@@ -7,9 +7,9 @@ for each variable that is carried.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import ClassVar, Protocol
 
 from templates.box import SPAN, TestedPlace, terms_tested
@@ -132,13 +132,14 @@ class Compiler:
         if others:
             self._look_at_terms(others)
         self.shown = frozenset(self.visible())
-        self.needed = self.compared | self.shown
-        self._needed_of: dict[int, set[str]] = {}
-        for name in self.needed & self.block_of.keys():
-            self._needed_of.setdefault(self.block_of[name], set()).add(name)
-        self.dropped = {
-            v.name for v in self.query.variables if v.name not in self.needed and v.is_path
-        }
+        self.needed = needed = self.compared | self.shown
+        self.dropped: set[str] = set()
+        self._needed_of: list[list[str]] = [[] for _ in self.query.blocks]
+        for variable in self.query.variables:
+            if variable.name in needed:
+                self._needed_of[variable.block].append(variable.name)
+            elif variable.is_path:
+                self.dropped.add(variable.name)
 
     def _look_at_terms(self, others: Iterable[Operand]) -> None:
         """Note what operands that are no variables read."""
@@ -177,27 +178,30 @@ class Compiler:
 
     def clause(self, node: PlainNode, needed_above: frozenset[str]) -> Clause:
         """Compile an operator after those below it; `needed_above` are terms to be handed on."""
-        has_words = node is self.query.root or self.has_words(node)
-        build = partial(self.build, is_root=node is self.query.root, has_words=has_words)
-        if isinstance(node, int):
-            sides = [self.block_side(node, needed_above)]
-            clause = build(sides, Disjunct(), INFINITE_US, False, needed_above)
-        elif isinstance(node, From):
-            assert isinstance(node.node, int)  # no other is left in a plain statement
+        is_root = node is self.query.root
+        if isinstance(node, Operator):
             disjunct = self.choice[id(node)]
-            sides = [self.block_side(node.node, needed_above | self.terms(disjunct))]
-            clause = build(sides, disjunct, INFINITE_US, False, needed_above)
-        else:
-            assert isinstance(node, Operator)
-            disjunct = self.choice[id(node)]
-            own = self.terms(disjunct)
-            needed = needed_above | own
-            sides = [self._side(each, needed) for each in (node.left, node.right)]
+            needed = needed_above | self.terms(disjunct)
+            sides = [self._side(node.left, needed), self._side(node.right, needed)]
             window = node.window.length_us if isinstance(node.window, Window) else node.window
-            if node is not self.query.root:
+            if not is_root:
                 disjunct = self.without_implied(node, disjunct)
             is_symmetric = node.kind is OperatorKind.JOIN
-            clause = build(sides, disjunct, window, is_symmetric, needed_above)
+        else:
+            disjunct = self.choice[id(node)] if isinstance(node, From) else Disjunct()
+            [block] = _operands(node)
+            assert isinstance(block, int)  # no other is left in a plain statement
+            sides = [self.block_side(block, needed_above | self.terms(disjunct))]
+            window, is_symmetric = INFINITE_US, False
+        clause = self.build(
+            sides,
+            disjunct,
+            window,
+            is_symmetric,
+            needed_above,
+            is_root=is_root,
+            has_words=is_root or self.has_words(node),
+        )
         self.clauses.append(clause)
         return clause
 
@@ -280,8 +284,10 @@ class Compiler:
     def block_side(self, block: int, needed: frozenset[str]) -> Side:
         """Return a block's pattern as a graph that keeps the terms needed and the constants."""
         of_term = self.block_of_term
-        derived = {t: d for t, d in self.derived.items() if of_term[t] == block}
-        variables, shares = self._needed_of.get(block, set()), block == self._sharing
+        derived = self.derived
+        if derived:  # as mostly not
+            derived = {t: d for t, d in derived.items() if of_term[t] == block}
+        variables, shares = self._needed_of[block], block == self._sharing
         return self.side_of(
             block, needed, variables, derived, self.dropped, shares_constants=shares
         )
@@ -290,9 +296,9 @@ class Compiler:
         self,
         block: int,
         needed: frozenset[str],
-        variables: set[str],
+        variables: Collection[str],
         derived: Mapping[str, Call | PathFrom | ValuesFrom],
-        dropped: set[str],
+        dropped: Collection[str],
         *,
         shares_constants: bool = False,
     ) -> Side:
@@ -300,24 +306,22 @@ class Compiler:
         pattern = tree_pattern(
             self.query.blocks[block],
             variables,
-            list(derived.items()),
+            derived.items(),
             dropped,
             self.texts,
             shares_constants=shares_constants,
         )
         self.patterns.append(pattern)
         ids = self.catalog.add(pattern)
-        of_term = self.block_of_term
-        kept = {t for t in needed if of_term[t] == block}
-        compared = self.compared
+        of_term, compared = self.block_of_term, self.compared
         nodes: list[tuple[int, bool]] = []
         node_of: dict[str, int] = {}
-        side = Side(self._source(block, kept), ids, nodes, node_of, [])
+        side = Side(self._source(block, needed), ids, nodes, node_of, [])
         for i, (variable, node) in enumerate(zip(ids, pattern.nodes, strict=True)):
             is_kept = is_compared = bool(node.tests)
             for name in node.terms:
                 node_of[name] = i
-                is_kept |= name in kept
+                is_kept |= name in needed and of_term[name] == block
                 is_compared |= name in compared or name in self.derived or name in self.asked
             nodes.append((node.parent, is_kept))
             if is_compared:
@@ -328,15 +332,17 @@ class Compiler:
             if node.admitted:
                 self.admitted += [(variable, each) for each in node.admitted]
             if node.derivation is not None and isinstance(node.derivation, Values):
-                side.values.add(i)
+                side.values.append(i)
         return side
 
-    def _source(self, block: int, kept: set[str]) -> ClauseSource:
+    def _source(self, block: int, needed: frozenset[str]) -> ClauseSource:
         """Return a block as an operand of which some terms are read."""
         read = self.published.get(self.query.blocks[block].stream, _FROM_OUTSIDE)
         instants: tuple[Call, ...] = ()
         if self.instants:
-            instants = tuple([self.instants[t] for t in sorted(kept & self.instants.keys())])
+            of_term = self.block_of_term
+            kept = [t for t in sorted(needed & self.instants.keys()) if of_term[t] == block]
+            instants = tuple([self.instants[t] for t in kept])
         return source_of_block(block, read.stratum, read.retention_us, instants)
 
     def build(
@@ -388,7 +394,7 @@ class Compiler:
         pattern = TuplePattern(stream, (*clause.carried, *terms_tested(tested)))
         self.patterns.append(pattern)
         words = [test for test in clause.box if test.looks_in_texts]
-        has_several = any(test.is_given for test in words) or (bool(words) and self.has_choices)
+        has_several = bool(words) and (self.has_choices or any(test.is_given for test in words))
         clause.hand_on(
             stream,
             self.catalog.add(pattern),

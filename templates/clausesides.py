@@ -26,7 +26,7 @@ class Side:
     nodes: list[tuple[int, bool]]
     node_of: dict[str, int]
     tests: list[tuple[int, DataTest]]
-    values: set[int] = field(default_factory=set)
+    values: list[int] = field(default_factory=list)
     """The nodes of `Values`."""
     valued: list[str] = field(default_factory=list)
     """The terms of a block whose values are asked for."""

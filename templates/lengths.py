@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -31,10 +31,8 @@ class LongestSum:
         object.__setattr__(self, "always", always)
 
     @staticmethod
-    def of(sums: Iterable[LongestSum], *lengths: int) -> LongestSum:
-        """Return the largest of some lengths and sums, at least nothing."""
-        own = max((0, *lengths))
-        several = [*sums]
+    def of(several: Sequence[LongestSum], own: int = 0) -> LongestSum:
+        """Return the largest of some sums and a length of its own, which is not below nothing."""
         if not several:
             return _one_of((((), own),)) if own else NO_LENGTH
         if len(several) == 1 and not own:

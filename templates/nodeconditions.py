@@ -27,7 +27,7 @@ def with_conditions_of_nodes(query: Query) -> Query:
     """Return a plain query whose tests of paths with conditions are conditions of its blocks."""
     node = cast(PlainNode, query.root)
     asked = [test for each in predicates_of(node) for test in each.tests]
-    if not any(map(_of_node, asked)):  # as mostly
+    if not asked or not any(map(_of_node, asked)):  # as mostly
         return query
     added: _Conditions = defaultdict(tuple)
     root: Any = _without(node, added)

@@ -205,7 +205,7 @@ def choices(root: PlainNode) -> list[dict[int, Disjunct]]:
     A block alone may have conditions: then it stands in a From, which has its disjunct.
     """
     nodes = _plain_nodes(root)
-    chosen = product(*(_disjuncts(node) for node in nodes))
+    chosen = product(*map(_disjuncts, nodes))
     return [dict(zip(map(id, nodes), each, strict=True)) for each in chosen]
 
 
@@ -228,9 +228,9 @@ def _plain_nodes(root: PlainNode) -> list[PlainNode]:
     pending = [root]
     while pending:
         node = pending.pop()
+        if isinstance(node, int):
+            continue
         match node:
-            case int():
-                continue
             case Operator(left=left, right=right):
                 pending += (left, right)
             case Ordered(operands=operands):

@@ -107,8 +107,12 @@ class QueryClass:
 
     def retained(self) -> set[tuple[int, ...]]:
         """Return the sides whose instances stay where tuples are handed on, each in order."""
-        variable = self.row.variables.__getitem__
-        return {tuple(sorted({*map(variable, side)})) for side in self.template.asked if side}
+        variables = self.row.variables
+        return {
+            (variables[side[0]],) if len(side) == 1 else tuple(sorted({variables[i] for i in side}))
+            for side in self.template.asked
+            if side
+        }
 
     def compared(self) -> set[int]:
         """Return the variables whose values the class joins or tests."""

@@ -32,11 +32,8 @@ class ReadTerms:
 
 def variables_apart(operands: Iterable[Operand]) -> tuple[list[str], list[Operand]]:
     """Return the variables among some operands, which most of them are, and the other ones."""
-    variables: list[str] = []
-    others: list[Operand] = []
-    for each in operands:
-        if isinstance(each, VariableValue):
-            variables.append(each.variable)
-        else:
-            others.append(each)
-    return variables, others
+    every = [*operands]
+    variables = [each.variable for each in every if isinstance(each, VariableValue)]
+    if len(variables) == len(every):  # as mostly
+        return variables, []
+    return variables, [each for each in every if not isinstance(each, VariableValue)]

@@ -33,6 +33,10 @@ __all__ = [
 ]
 
 
+_SPAN_ALONE = (SPAN,)
+_SPELLED_SPAN = repr(_SPAN_ALONE)
+
+
 def stream_name(
     clause: Clause,
     tested: tuple[TestedPlace, ...],
@@ -62,10 +66,10 @@ def stream_name(
         sorted(clause.compared),
         clause.carried,
         clause.valued,
-        tested,
     )
     spelled = clause.query_class.spelled_in_no_stratum()
-    content = f"{repr(asked)[:-1]}, {spelled}, {repr(read)[1:]}"
+    places = _SPELLED_SPAN if tested == _SPAN_ALONE else repr(tested)
+    content = f"{repr(asked)[:-1]}, {spelled}, {repr(read)[1:-1]}, {places})"
     return f"#{blake2b(content.encode(), digest_size=16).hexdigest()}"
 
 
@@ -96,6 +100,8 @@ def places_tested(clause: Clause, asked: ByData) -> Iterator[TestedPlace]:
     What is solved of nodes is solved again there, of those that are carried.  What is handed on by
     data says by which, and not where they were found.
     """
+    if not clause.box:  # as mostly
+        return
     found = {} if asked is ByData.NO else found_by(clause)
     for test in clause.box:
         if not _is_solved_again(test):
@@ -146,8 +152,12 @@ def tested_below(below: Clause | None, side: int) -> Iterator[Test]:
     if below is None:
         return
     first = 1 + len(below.carried)
+    if not below.box:  # as mostly
+        if _has_window_test(below):
+            yield _window_test(side, first + below.tested.index(SPAN), below.window_us)
+        return
     position = {place: first + i for i, place in enumerate(below.tested)}
-    found = found_by(below) if below.box else {}
+    found = found_by(below)
     for test in below.box:
         if test in found and found[test] in position:
             yield test.of_found(place_at(side, -1, position[found[test]]))

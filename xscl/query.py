@@ -305,7 +305,10 @@ class Query:
     @property
     def is_lossy(self) -> bool:
         """Whether a document of some block may be lost: then it is what its variants are."""
-        return any(block.loss is not None for block in self.blocks)
+        for block in self.blocks:  # noqa: SIM110 - `any` takes three times as long
+            if block.loss is not None:
+                return True
+        return False
 
     @property
     def has_confidence(self) -> bool:

@@ -221,10 +221,11 @@ def is_of_joins(node: Node) -> bool:
     pending = [node]
     while pending:
         each = pending.pop()
-        if isinstance(each, Operator) and each.kind is not OperatorKind.NEXT:
-            pending += (each.left, each.right)
-        elif not isinstance(each, int):
+        if isinstance(each, int):
+            continue
+        if not isinstance(each, Operator) or each.kind is OperatorKind.NEXT:
             return False
+        pending += (each.left, each.right)
     return True
 
 

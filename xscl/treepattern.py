@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -35,6 +35,7 @@ from xscl.path import (
     condition_parameters,
     conjuncts,
     counts_positions,
+    node_test,
     value_paths,
 )
 from xscl.pattern import (
@@ -102,9 +103,19 @@ def _alone(variable: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16_384)
 def _bare_node(
-    parent: int, axis: Axis, test: NodeTest, is_deep: bool, term: str | None
+    parent: int,
+    axis: Axis,
+    is_deep: bool,
+    term: str | None,
+    name: str,
+    namespace: str | None,
+    is_text: bool,
 ) -> PatternNode:
-    """Return a node of which nothing is asked; equal ones are one object, in many patterns."""
+    """Return a node of which nothing is asked; equal ones are one object, in many patterns.
+
+    A node test is known by what it is made of: to look that up takes half the time.
+    """
+    test = node_test(name, namespace, is_text)
     return PatternNode(parent, axis, test, is_deep, terms=() if term is None else _alone(term))
 
 
@@ -125,9 +136,11 @@ class _Node:
 
     def made(self) -> PatternNode:
         """Return the node as it is now."""
-        own = self.parent, self.axis, self.test, self.is_deep
+        test, own = self.test, (self.parent, self.axis, self.test, self.is_deep)
         if not (self.filters or self.tests or self.derivation or self.admitted or self.terms[1:]):
-            return _bare_node(*own, self.terms[0] if self.terms else None)
+            term = self.terms[0] if self.terms else None
+            named = test.name, test.namespace, test.is_text
+            return _bare_node(self.parent, self.axis, self.is_deep, term, *named)
         prefilters = {prefilter for prefilter, _ in self.admitted} if self.admitted else ()
         return PatternNode(
             *own,
@@ -199,7 +212,7 @@ class _Builder:
 
     def pattern_nodes(self) -> tuple[PatternNode, ...]:
         """Return the nodes as they are now, those of tested values last."""
-        for i, own in sorted(self.own.items()):
+        for i, own in sorted(self.own.items()) if self.own else ():
             self.nodes[i] = own.made()
             if own.admitted or own.given:
                 self.nodes += [each.made() for each in own.values(i)]
@@ -223,13 +236,8 @@ class _Builder:
 
     def add_step(self, parent: int, step: Step, *, shares_constants: bool) -> int:
         """Add a step; constants of its node are data only if a tuple has one such node."""
-        if step.axis is not Axis.SELF and self._are_bare(step.predicates):
-            self._add_bare(parent, (step,))
-            index = len(self.nodes) - 1
-            for predicate in step.predicates:
-                assert isinstance(predicate, Exists)
-                self._add_bare(index, predicate.path.steps)
-            return index
+        if step.axis is not Axis.SELF and (paths := self._bare_paths(step.predicates)) is not None:
+            return self._add_bare(parent, step, paths)
         is_split = bool(step.predicates)
         split = self.split(step, shares_constants=shares_constants) if is_split else _NOTHING
         filters = split.filters
@@ -237,8 +245,9 @@ class _Builder:
             index = self._refine(parent, filters)
         else:
             index = len(self.nodes)
-            self.nodes.append(_bare_node(parent, step.axis, step.test, step.is_deep, None))
-            self._own(index).filters = filters
+            node = _Node(parent, step.axis, step.test, step.is_deep, filters)
+            self.nodes.append(node.made())
+            self.own[index] = node
         if step.variable in self.wanted:
             self._bind(index, step.variable)
         self._add_tests(index, split.tests)
@@ -252,31 +261,39 @@ class _Builder:
                 self._add_compared(index, branch)
         return index
 
-    def _are_bare(self, predicates: tuple[Condition, ...]) -> bool:
-        """Return whether all are paths that ask for names alone, and end where one is wanted."""
-        wanted = self.wanted
+    def _bare_paths(self, predicates: tuple[Condition, ...]) -> list[tuple[Step, ...]] | None:
+        """Return the paths if all ask for names alone, and each ends where one is wanted."""
+        wanted, found = self.wanted, list[tuple[Step, ...]]()
         for predicate in predicates:
             if not isinstance(predicate, Exists):
-                return False
+                return None
             steps = predicate.path.steps
             if not steps or steps[-1].variable not in wanted:
-                return False
+                return None
             for step in steps:
                 if step.predicates or step.axis is Axis.SELF:
-                    return False
-        return True
+                    return None
+            found.append(steps)
+        return found
 
-    def _add_bare(self, parent: int, steps: tuple[Step, ...]) -> None:
-        """Add the nodes of steps of which names are asked, as they are in patterns of others."""
+    def _add_bare(self, parent: int, first: Step, paths: Sequence[tuple[Step, ...]]) -> int:
+        """Add a step and the paths below it, of which names are asked, as in patterns of others."""
         nodes, wanted, shown = self.nodes, self.wanted, self.shown
-        for step in steps:
-            term = step.variable
-            if term is not None and term in wanted:
-                self.node_by_variable[term] = len(nodes)
-            if term not in shown:
-                term = None
-            nodes.append(_bare_node(parent, step.axis, step.test, step.is_deep, term))
-            parent = len(nodes) - 1
+        index = at = len(nodes)
+        for steps in ((first,), *paths):
+            for step in steps:
+                term, test = step.variable, step.test
+                if term is not None and term in wanted:
+                    self.node_by_variable[term] = at
+                if term not in shown:
+                    term = None
+                bare = _bare_node(
+                    parent, step.axis, step.is_deep, term, test.name, test.namespace, test.is_text
+                )
+                nodes.append(bare)
+                parent, at = at, at + 1
+            parent = index
+        return index
 
     def _own(self, index: int) -> _Node:
         """Return a node of which more is asked than its name."""
