@@ -19,7 +19,7 @@ from broker.matching.boxes.exclusions import differ
 from broker.matching.costs.accounting import Accounting
 from broker.matching.costs.charges import FoundCharges, HandedOnCharges
 from broker.matching.hits import Hits
-from broker.matching.usegroups import UseGroup, UseRow, common_use, group_of
+from broker.matching.usegroups import CommonUse, UseGroup, UseRow, common_use
 from joins import UNBOUNDED, ranges
 
 __all__ = ["HeldPairs", "distinct_rows"]
@@ -50,19 +50,27 @@ class HeldPairs:
         Listed are groups of one use, whose box has said already that it has them, those with at
         most so many `held_pairs`, and those whose pairs may repeat.
         """
-        groups = list(map(group_of, hits.uses))
-        sizes = np.array([*map(len, groups)], np.int64)
-        tuples = np.bincount(hits.which, minlength=len(groups))
-        may_repeat = np.array([group.may_repeat for group in groups], np.bool_)
-        are_listed = (sizes == 1) | (sizes * tuples <= held_pairs) | may_repeat
-        others = list(_apart(hits, groups, ~are_listed))
-        listed = [common_use(hits.uses[i]) for i in np.flatnonzero(are_listed).tolist()]
-        if not listed:
+        uses = [common_use(use) for use in hits.uses]
+        tuples = np.bincount(hits.which, minlength=len(uses))
+        # Most groups are one use, whose row is there.
+        alone = [use.only for use in uses]
+        sizes = np.ones(len(uses), np.int64)
+        are_listed = np.ones(len(uses), np.bool_)
+        may_repeat = np.zeros(len(uses), np.bool_)
+        for i in (i for i, row in enumerate(alone) if row is None):
+            sizes[i] = len(uses[i].group)
+            are_listed[i] = sizes[i] * tuples[i] <= held_pairs
+        if hits.have_words.any():
+            may_repeat |= [use.group.may_repeat for use in uses]
+            are_listed |= may_repeat
+        others = list(_apart(hits, uses, ~are_listed))
+        rows: list[UseRow] = []
+        for i in np.flatnonzero(are_listed).tolist():
+            row = alone[i]
+            rows += uses[i].group.rows() if row is None else (row,)
+        if not rows:
             nothing = np.zeros(0, np.int64)
             return cls(nothing, [], nothing, np.zeros(0, np.bool_), others)
-        rows: list[UseRow] = []
-        for each in listed:
-            rows += each.group.rows() if each.only is None else (each.only,)
         holders, names, limits, excluded = zip(*rows, strict=True)
         sizes[~are_listed] = 0
         starts = np.cumsum(sizes) - sizes
@@ -117,14 +125,14 @@ class HeldPairs:
 
 
 def _apart(
-    hits: Hits, groups: Sequence[UseGroup], are_apart: Flags
+    hits: Hits, uses: Sequence[CommonUse], are_apart: Flags
 ) -> Iterator[tuple[Ints, UseGroup]]:
-    """Yield some of the groups, each with its hits."""
+    """Yield the groups of some of the uses, each with its hits."""
     some = np.flatnonzero(are_apart[hits.which])
     order = some[np.argsort(hits.which[some], kind="stable")]
     for rows in np.split(order, np.flatnonzero(np.diff(hits.which[order])) + 1):
         if len(rows):
-            yield rows, groups[int(hits.which[rows[0]])]
+            yield rows, uses[int(hits.which[rows[0]])].group
 
 
 def _spread(rows: Sequence[Sequence[int]], width: int, behind: int) -> Ints:
