@@ -51,7 +51,7 @@ class MatchingBatch:
         if not made:
             return True
         charges = SummedCharges.of([part.charges for part in made])
-        if not self.accounts.admits([charges]):
+        if not self.accounts.admits(charges):
             return False
         self.accounts.charge(charges)
         self.matches += (match for part in made for match in part.matches())

@@ -146,6 +146,7 @@ class Engine:
         if self.lacks(change):
             return False
         self._queries.follow(change)
+        self._balances.begun.forget_lists()
         return True
 
     def lacks(self, change: SetChange) -> bool:

@@ -17,7 +17,7 @@ from broker.matching.costs.charges import (
 )
 from broker.matching.costs.commoncounts import Counted
 from broker.matching.costs.payments import Payments, Price
-from broker.matching.costs.spending import Carried, Spending
+from broker.matching.costs.spending import Spending
 from broker.matching.usegroups import GroupColumns
 
 QUERIES = ("few", "some", "many")
@@ -80,10 +80,10 @@ def spent(seed: int, *, are_told: bool) -> Result:
     """Return where queries stop and why, and what they have spent after some batches."""
     chance = random.Random(seed)
     stopped: dict[str, tuple[int, str]] = {}
-    behind = Carried(Begun(), [])
+    begun, behind = Begun(), list[Spent]()
     for batch in range(chance.randint(1, 3)):
         first = 960 + 40 * batch
-        spending = Spending(BUDGETS[seed % len(BUDGETS)], lambda query: 1, behind.begun)
+        spending = Spending(BUDGETS[seed % len(BUDGETS)], lambda query: 1, begun)
         for step in range(chance.randint(1, 10)):
             spending.begin(step // 2)
             if chance.random() < 0.4:
@@ -96,8 +96,8 @@ def spent(seed: int, *, are_told: bool) -> Result:
                 spending.of(QUERIES[which])
             spending.charge(made)
         stopped |= {tally.query: (tally.limit, tally.reason()) for tally in spending.over()}
-        behind = spending.carried(first + 39)
-    return stopped, sorted(each for each in behind.spent if each.matches or each.nbytes)
+        behind = spending.carry_on(first + 39)
+    return stopped, sorted(each for each in behind if each.matches or each.nbytes)
 
 
 def test_queries_stop_at_the_same_documents_told_or_not() -> None:
@@ -117,9 +117,9 @@ def test_queries_stop_at_the_same_documents_told_or_not() -> None:
 
 def test_a_query_within_its_budget_has_no_tally() -> None:
     """Nobody looks at a charge that cannot matter; what it adds to the block is there."""
-    spending = Spending(BUDGETS[0], lambda query: 1)
+    spending = Spending(BUDGETS[0], lambda query: 1, Begun())
     one = np.array([0])
     spending.charge(FoundCharges(("few",), one, one + 3, one + 3, one + 2, one + 100, one + 1))
     assert spending.opened("few") is None
     assert spending.over() == []
-    assert spending.carried(3).spent == [Spent("few", 1, 0, 0, 1, 100)]
+    assert spending.carry_on(3) == [Spent("few", 1, 0, 0, 1, 100)]

@@ -74,8 +74,8 @@ class Accounts:
         """Charge queries with what they have found, or with matches made of it."""
         self._spending.charge(charges)
 
-    def admits(self, charges: Sequence[Charges]) -> bool:
-        """Return whether all charges together are surely within budgets, of queries not stopped."""
+    def admits(self, charges: Charges) -> bool:
+        """Return whether all charges are surely within budgets, and of queries not stopped."""
         return self._spending.admits(charges)
 
     def hand_on(self, counted: Counted) -> None:
@@ -169,9 +169,8 @@ class Accounts:
 
         Return what the queries that found something have spent in the block begun.
         """
-        over, carried = self._spending.over(), self._spending.carried(last_docid)
-        self._balances.begun = carried.begun
+        over, spent = self._spending.over(), self._spending.carry_on(last_docid)
         for tally in over:
             self._balances.pause(tally.query, tally.limit, tally.reason())
         self._balances.pause_farthest(last_docid, horizon_us)
-        return carried.spent
+        return spent

@@ -14,14 +14,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate, islice
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
-from broker.matching.costs.begun import Begun, Key
+from broker.matching.costs.begun import Begun, columns_of
 from broker.matching.costs.blocks import Account, blocks_of
 from broker.matching.costs.budget import TUPLE_COST, Budget, Tally, bound_of
 from broker.matching.costs.commoncounts import Counted, DueCount
@@ -40,6 +41,9 @@ _PEAKS = 4
 """How many of the sums are of one document: tuples, bytes, matches, tuples handed on."""
 
 _MATCHES, _KEPT = _PEAKS, _PEAKS + 1
+
+
+_NOBODY = np.zeros(0, np.int64)
 
 
 class Amounts(NamedTuple):
@@ -167,18 +171,23 @@ class _Sorted:
     @classmethod
     def of(cls, charges: Charges) -> _Sorted:
         """Return charges by query."""
-        order = np.lexsort((charges.docids, charges.which))
-        which, docids = charges.which[order], charges.docids[order]
+        which, docids, amounts = charges.which, charges.docids, np.stack(charges.amounts)
+        order = np.arange(len(which))
+        before = (which[1:] < which[:-1]) | ((which[1:] == which[:-1]) & (docids[1:] < docids[:-1]))
+        if before.any():
+            order = np.lexsort((docids, which))
+            which, docids, amounts = which[order], docids[order], amounts[:, order]
         begins = _changes(which)
         of_document = begins | _changes(docids)
         by_document, starts = np.flatnonzero(of_document), np.flatnonzero(begins)
-        amounts = np.stack(charges.amounts, axis=1)[order]
-        totals = np.add.reduceat(amounts, by_document, axis=0)
-        first = np.searchsorted(by_document, starts)
+        first = starts
+        if len(by_document) < len(which):
+            amounts = np.add.reduceat(amounts, by_document, axis=1)
+            first = np.searchsorted(by_document, starts)
         sums = np.empty((len(starts), _PEAKS + 2), np.int64)
-        sums[:, :_PEAKS] = np.maximum.reduceat(totals[:, :_PEAKS], first, axis=0)
-        in_all = np.add.reduceat(totals, first, axis=0)
-        sums[:, _MATCHES], sums[:, _KEPT] = in_all[:, 2] + in_all[:, 3], in_all[:, 4]
+        sums[:, :_PEAKS] = np.maximum.reduceat(amounts[:_PEAKS], first, axis=1).T
+        in_blocks = np.stack([amounts[2] + amounts[3], amounts[4]])
+        sums[:, _MATCHES:] = np.add.reduceat(in_blocks, first, axis=1).T
         return cls(order, which[starts], np.append(starts, len(order)), sums)
 
     def rows(self, k: int) -> Ints:
@@ -188,64 +197,57 @@ class _Sorted:
 
 @dataclass(frozen=True)
 class _Entered:
-    """Charges as they have come, and the number of the query of each, -1 where it was told.
+    """Charges as they have come in a `step`, and the numbers of their queries, -1 of who was told.
 
-    `numbers` are those of the queries in `by_query`, as they stand there, and in `order`; `step` is
-    that in which they have come.
+    They stand as the queries do in `by_query`.
     """
 
     charges: Charges
     by_query: _Sorted
-    of_row: Ints
     numbers: Ints
-    order: Ints
     step: int
 
-    @classmethod
-    def of(cls, charges: Charges, by_query: _Sorted, numbers: Ints, step: int) -> _Entered:
-        """Return charges of queries that have numbers."""
-        of_row = np.empty(len(charges.which), np.int64)
-        of_row[by_query.order] = np.repeat(numbers, np.diff(by_query.bounds))
-        return cls(charges, by_query, of_row, numbers, np.argsort(numbers), step)
+    @cached_property
+    def _places(self) -> Mapping[int, int]:
+        return {number: k for k, number in enumerate(self.numbers.tolist())}
 
     def due(self, number: int) -> Iterator[DueCount]:
         """Yield what the tally of a query that has a number is charged with."""
-        place = int(np.searchsorted(self.numbers, number, sorter=self.order))
-        if place < len(self.order) and self.numbers[k := int(self.order[place])] == number:
+        if (k := self._places.get(number)) is not None:
             rows = self.by_query.rows(k)
             yield DueCount(self.step, lambda tally: self.charges.tell(tally, rows))
 
-
-@dataclass
-class _Untold:
-    """The charges of a batch that tallies have not been told, but those of the queries `told`."""
-
-    numbers: dict[str, int] = field(default_factory=dict)
-    sums: Ints = field(default_factory=lambda: np.zeros((0, _PEAKS + 2), np.int64))
-    charges: list[_Entered] = field(default_factory=list)
-    told: set[int] = field(default_factory=set)
-
-    def queries(self) -> Ints:
-        """Return the numbers of the queries that have some."""
-        parts = [each.numbers[each.numbers >= 0] for each in self.charges]
-        own = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
-        return own[~np.isin(own, list(self.told))]
+    def in_block(self, block: int, are_told: Flags) -> Iterator[Ints]:
+        """Yield in columns what queries that were not told have in a block of positions."""
+        by_query, amounts = self.by_query, self.charges.amounts
+        own, newest = blocks_of(self.charges.docids), blocks_of(self.charges.newest)
+        if (own == block).all() and (newest == block).all():
+            some = ~are_told[self.numbers]
+            yield columns_of(self.numbers[some], block, *by_query.sums[some, _MATCHES:].T)
+            return
+        numbers = np.empty_like(own)
+        numbers[by_query.order] = np.repeat(self.numbers, np.diff(by_query.bounds))
+        some = (own == block) & ~are_told[numbers]
+        matches, kept = amounts.matches + amounts.handed_on, amounts.kept
+        yield columns_of(numbers[some], newest[some], matches[some], 0)
+        yield columns_of(numbers[some], block, 0, kept[some])
 
 
 class Ledger:
     """The charges of the batch in hand that tallies have not been told.
 
-    `begun` is what queries had in the block begun before it; `revision_of` returns the revision of
-    a query.
+    Queries are known by their numbers in `begun`, which is what they had in the block begun before
+    it; `revision_of` returns the revision of a query.
     """
 
     def __init__(self, budget: Budget, begun: Begun, revision_of: Callable[[str], int]) -> None:
         self._begun = begun
         self._revision_of = revision_of
         self.shared = SharedCounts()
-        self._untold = _Untold()
-        # By the list, which is kept so that no other one is taken for it.
-        self._keys: dict[int, tuple[Sequence[str], Sequence[Key]]] = {}
+        self._entered: list[_Entered] = []
+        self._told: dict[str, int] = {}
+        self._sums = np.zeros((0, _PEAKS + 2), np.int64)
+        self._have_sums = np.zeros(0, np.bool_)
         bounds = (
             budget.pairs_max,
             bound_of(budget.bytes_per_document),
@@ -256,6 +258,14 @@ class Ledger:
         )
         self._bounds = np.array(bounds, np.int64)
 
+    def numbers(self, names: Sequence[str]) -> Ints:
+        """Return the numbers of queries in a list, which stays as it is."""
+        numbers = self._begun.numbers_of(names, self._revision_of)
+        if len(self._begun) > len(self._sums):
+            self._sums = _grown(self._sums, 2 * len(self._begun))
+            self._have_sums = _grown(self._have_sums, 2 * len(self._begun))
+        return numbers
+
     def enter(self, charges: Charges, tallies: Mapping[str, Tally], step: int) -> list[str]:
         """Take charges of a step; return the queries whose tallies have to be told.
 
@@ -263,48 +273,43 @@ class Ledger:
         """
         if not len(charges.which):
             return []
-        by_query = _Sorted.of(charges)
-        names = [charges.queries[i] for i in by_query.own.tolist()]
-        if tallies and not tallies.keys().isdisjoint(names):
-            numbers = np.full(len(names), -1, np.int64)
-            own = [k for k, name in enumerate(names) if name not in tallies]
-            numbers[own] = self._numbers([names[k] for k in own])
-            for k in np.flatnonzero(numbers < 0).tolist():
-                charges.tell(tallies[names[k]], by_query.rows(k))
-        else:
-            numbers = self._numbers(names)
-        self._untold.charges.append(_Entered.of(charges, by_query, numbers, step))
-        are_untold = np.flatnonzero(numbers >= 0)
+        by_query, names = _Sorted.of(charges), charges.queries
+        numbers = self.numbers(names)[by_query.own]
+        for k, i in enumerate(by_query.own.tolist()) if tallies else ():
+            if (tally := tallies.get(names[i])) is not None:
+                charges.tell(tally, by_query.rows(k))
+                numbers[k] = -1
+        self._entered.append(_Entered(charges, by_query, numbers, step))
+        are_untold = numbers >= 0
         near = self._add(numbers[are_untold], by_query.sums[are_untold])
-        return [names[k] for k in are_untold[near].tolist()]
+        return [names[i] for i in by_query.own[are_untold][near].tolist()]
 
-    def admits(self, some: Sequence[Charges], tallies: Mapping[str, Tally]) -> bool:
+    def admits(self, charges: Charges, tallies: Mapping[str, Tally]) -> bool:
         """Return whether no tally has to be told, now or later, if these are entered."""
-        sums = self._untold.sums.copy()
-        for charges in some:
-            by_query = _Sorted.of(charges)
-            names = [charges.queries[i] for i in by_query.own.tolist()]
-            if not tallies.keys().isdisjoint(names):
-                return False
-            numbers = self._numbers(names)
-            sums = np.concatenate([sums, self._untold.sums[len(sums) :]])
-            sums[numbers] += by_query.sums
-        return bool((sums <= self._bounds).all())
+        by_query, names = _Sorted.of(charges), charges.queries
+        if any(names[i] in tallies for i in by_query.own.tolist()):
+            return False
+        numbers = self.numbers(names)[by_query.own]
+        self._begin(numbers)
+        return bool((self._sums[numbers] + by_query.sums <= self._bounds).all())
 
     def share(self, counted: Counted) -> list[str]:
         """Add tuples that all of some queries have; return those whose tallies have to be told."""
         queries = counted.uses.queries
         shared = self.shared.of(queries)
         if shared is None:
-            shared = self.shared.begin([*self.keys(queries)], self._untold.numbers)
-            shared.sums[_MATCHES:] = self._begun.most(shared.keys)
-            self._numbers(shared.apart)
+            numbers = self.numbers(queries)
+            shared = self.shared.begin(queries, numbers, self._have_sums[numbers])
+            shared.sums[_MATCHES:] = self._begun.sums(numbers).max(axis=0)
+            self._begin(numbers[~self.shared.are_alone(shared)])
         shared.counted.append(counted)
         shared.sums += counted.whole_sums
-        near = self.note(shared.apart, counted.whole_sums) if shared.apart else []
+        are_alone = self.shared.are_alone(shared)
+        apart = np.flatnonzero(~are_alone)
+        near = apart[self._add(shared.numbers[apart], counted.whole_sums)]
         if (shared.sums > self._bounds).any():
-            near += self.shared.alone(shared)
-        return near
+            near = np.concatenate([near, np.flatnonzero(are_alone)])
+        return [queries[i] for i in near.tolist()]
 
     def note(self, names: Sequence[str], sums: Ints) -> list[str]:
         """Add to the sums of queries, a row to each; return those whose tallies have to be told.
@@ -312,83 +317,42 @@ class Ledger:
         A row has the most tuples, bytes, matches and tuples handed on of a document, and the
         matches, those handed on included, and bytes kept of all.
         """
-        numbers = self._numbers(names)
-        return [names[k] for k in self._add(numbers, sums).tolist()]
+        return [names[i] for i in self._add(self.numbers(names), sums).tolist()]
 
     def _add(self, numbers: Ints, sums: Ints) -> Ints:
         """Add to the sums of queries; return the places of those that may be over a bound."""
-        self._untold.sums[numbers] += sums
-        return np.flatnonzero((self._untold.sums[numbers] > self._bounds).any(axis=1))
+        self._begin(numbers)
+        self._sums[numbers] = sums = self._sums[numbers] + sums
+        are_over = sums > self._bounds
+        return np.flatnonzero(are_over.any(axis=1)) if are_over.any() else _NOBODY
 
-    def _numbers(self, names: Sequence[str]) -> Ints:
-        """Return the numbers of queries; those without one begin with what they had before."""
-        untold = self._untold
-        known, before = untold.numbers, len(untold.numbers)
-        numbers = np.array([known.setdefault(name, len(known)) for name in names], np.int64)
-        if before < len(known):
-            new = [*islice(reversed(known), len(known) - before)][::-1]
-            self._begin(names if len(new) == len(names) else new, before)
-        return numbers
-
-    def keys(self, names: Sequence[str]) -> Sequence[Key]:
-        """Return the keys of queries; of one list of them, which stays as it is, the same list."""
-        known = self._keys.get(id(names))
-        if known is None:
-            known = names, [(name, self._revision_of(name)) for name in names]
-            self._keys[id(names)] = known
-        return known[1]
-
-    def _begin(self, names: Sequence[str], first: int) -> None:
-        """Have sums for queries that are numbered from `first` on."""
-        untold, last = self._untold, first + len(names)
-        if last > len(untold.sums):
-            more = np.zeros((max(64, last), _PEAKS + 2), np.int64)
-            untold.sums = np.concatenate([untold.sums, more])
-        begun = self._begun.sums(self.keys(names))
-        if begun is not None:
-            untold.sums[first:last, _MATCHES:] = begun
-        for number, name in enumerate(names, first) if self.shared else ():
-            for counted in self.shared.leave(name):
-                untold.sums[number] += counted.whole_sums
+    def _begin(self, numbers: Ints) -> None:
+        """Have sums for queries, which begin with what they had before, and what they share."""
+        new = numbers[~self._have_sums[numbers]]
+        if len(new):
+            self._have_sums[new] = True
+            self._sums[new, _MATCHES:] = self._begun.sums(new)
+            for own, counted in self.shared.leave(new):
+                self._sums[own] += sum(each.whole_sums for each in counted)
 
     def due(self, name: str) -> Iterator[DueCount]:
         """Yield all charges of a query, and forget them."""
-        untold = self._untold
-        number = untold.numbers.get(name)
-        if number is not None and number not in untold.told:
-            untold.told.add(number)
-            for entered in untold.charges:
+        if name not in self._told:
+            [number] = self._begun.numbers([(name, self._revision_of(name))]).tolist()
+            self._told[name] = number
+            for entered in self._entered:
                 yield from entered.due(number)
 
-    def in_block(self, block: int) -> Mapping[str, dict[int, tuple[int, int]]]:
-        """Return what queries that have not been told have in a block of positions.
+    def in_block(self, block: int) -> Iterator[Ints]:
+        """Yield in columns what queries that have not been told have in a block of positions.
 
         It is matches, tuples handed on included, by the block of their newest document, and bytes
         by that of their positions.
         """
-        untold = self._untold
-        names, own = list(untold.numbers), untold.queries()
-        is_told = np.ones(len(names) + 1, np.bool_)
-        is_told[own] = False
-        parts: list[tuple[Ints, Ints, Ints, Ints]] = []
-        for entered in untold.charges:
-            charges, of_row = entered.charges, entered.of_row
-            some = np.flatnonzero((blocks_of(charges.docids) == block) & ~is_told[of_row])
-            amounts, newest = charges.amounts, blocks_of(charges.newest[some])
-            matches = (amounts.matches + amounts.handed_on)[some]
-            nothing = np.zeros_like(matches)
-            parts.append((of_row[some], newest, matches, nothing))
-            at = np.full_like(newest, block)
-            parts.append((of_row[some], at, nothing, amounts.kept[some]))
-        found: dict[str, dict[int, tuple[int, int]]] = {names[i]: {} for i in own.tolist()}
-        for number, each, *counts in _totals(parts):
-            found[names[number]][each] = counts[0], counts[1]
-        return found
-
-    def queries(self) -> list[str]:
-        """Return the queries that have not been told what they are charged with."""
-        names = list(self._untold.numbers)
-        return [names[number] for number in self._untold.queries().tolist()]
+        are_told = np.zeros(len(self._begun) + 1, np.bool_)
+        are_told[[*self._told.values(), -1]] = True
+        for entered in self._entered:
+            yield from entered.in_block(block, are_told)
 
 
 def _changes(column: Ints) -> Flags:
@@ -398,20 +362,8 @@ def _changes(column: Ints) -> Flags:
     return changes
 
 
-def _totals(parts: Sequence[Sequence[Ints]]) -> Iterator[tuple[int, ...]]:
-    """Yield the sums of counts by number and block that are not all zero.
-
-    A part has the columns of numbers, blocks and counts.
-    """
-    if not parts:
-        return
-    numbers, at, *counts = map(np.concatenate, zip(*parts, strict=True))
-    some = np.flatnonzero(np.any(counts, axis=0))
-    if not len(some):
-        return
-    numbers, at, *counts = (column[some] for column in (numbers, at, *counts))
-    order = np.lexsort((at, numbers))
-    starts = np.flatnonzero(_changes(numbers[order]) | _changes(at[order]))
-    sums = [np.add.reduceat(column[order], starts).tolist() for column in counts]
-    first = order[starts]
-    yield from zip(numbers[first].tolist(), at[first].tolist(), *sums, strict=True)
+def _grown(column: Any, size: int) -> Any:
+    """Return a column with more rows of nothing."""
+    grown = np.zeros((size, *column.shape[1:]), column.dtype)
+    grown[: len(column)] = column
+    return grown

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from broker.matching.boxes.columns import Flags, Ints
-from broker.matching.costs.begun import Columns
+from broker.matching.costs.begun import columns_of
 from broker.matching.costs.blocks import Account, blocks_of
 from broker.matching.costs.budget import TUPLE_COST, Tally
 from broker.matching.usegroups import GroupColumns
@@ -120,33 +120,19 @@ class CommonCounts:
                     are_untold[use] = False
                     yield counted.due(counted.uses.has(use, counted.tuples))
 
-    def in_block(self, block: int) -> Iterator[tuple[Sequence[str], Columns]]:
-        """Yield what queries have in a block of positions: tuples handed on, and bytes.
+    def in_block(self, block: int, numbers_of: Callable[[Sequence[str]], Ints]) -> Iterator[Ints]:
+        """Yield in columns what queries that were not told have in a block of positions.
 
-        Tuples are by the block of their newest document, bytes in that of their positions.  Some of
-        the queries may have nothing, and each may be yielded again with more.
+        Tuples handed on are by the block of their newest document, bytes in that of their
+        positions.
         """
         for counted, are_untold in self._counted:
-            found: dict[int, Ints] = {}
-            for newest, sums in _sums_in_block(counted, block):
-                for each, kind in ((newest, _HANDED_ON), (block, _NBYTES)):
-                    own = found.setdefault(each, np.zeros((len(sums), 2), np.int64))
-                    own[:, kind - _HANDED_ON] += sums[:, kind]
-            if found and are_untold.any():
-                untold = {newest: counts[are_untold] for newest, counts in found.items()}
-                queries = counted.uses.queries_of(are_untold)
-                has_several = len(counted.uses.of_query) < len(counted.uses.queries)
-                yield _by_query(queries, untold) if has_several else (queries, untold)
-
-
-def _by_query(queries: Sequence[str], found: Columns) -> tuple[Sequence[str], Columns]:
-    """Return each query once, with the sums of what its uses have."""
-    numbers = {query: i for i, query in enumerate(dict.fromkeys(queries))}
-    which = np.array([numbers[query] for query in queries], np.int64)
-    sums = {newest: np.zeros((len(numbers), 2), np.int64) for newest in found}
-    for newest, counts in found.items():
-        np.add.at(sums[newest], which, counts)
-    return [*numbers], sums
+            if are_untold.any():
+                numbers = numbers_of(counted.uses.queries)
+                for newest, sums in _sums_in_block(counted, block):
+                    own = np.flatnonzero(are_untold & (sums[:, _HANDED_ON:] != 0).any(axis=1))
+                    yield columns_of(numbers[own], newest, sums[own, _HANDED_ON], 0)
+                    yield columns_of(numbers[own], block, 0, sums[own, _NBYTES])
 
 
 def _sums_in_block(counted: Counted, block: int) -> Iterator[tuple[int, Ints]]:

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, compress
+from collections.abc import Callable, Iterator
+from itertools import chain
 from operator import attrgetter
-from typing import NamedTuple
 
-import numpy as np
-
-from broker.matching.costs.begun import Begun, Key
+from broker.matching.costs.begun import Begun
 from broker.matching.costs.blocks import block_of
 from broker.matching.costs.budget import Budget, Spent, Tally
 from broker.matching.costs.charges import Charges, Ledger
 from broker.matching.costs.commoncounts import CommonCounts, Counted
 from joins import UNBOUNDED
 
-__all__ = ["Carried", "Spending"]
-
-
-class Carried(NamedTuple):
-    """What goes on behind a batch.
-
-    `spent` are the counts in `begun` of the queries that have found something in the batch.
-    """
-
-    begun: Begun
-    spent: Sequence[Spent]
+__all__ = ["Spending"]
 
 
 class Spending:
@@ -41,7 +28,7 @@ class Spending:
         self,
         budget: Budget,
         revision_of: Callable[[str], int],
-        begun: Begun | None = None,
+        begun: Begun,
         has_inner: Callable[[str], bool] = lambda query: False,
     ) -> None:
         self.step = 0
@@ -49,7 +36,7 @@ class Spending:
         self._revision_of = revision_of
         self._has_inner = has_inner
         # Batches are many: none is to leave a cycle, which would keep its queries for long.
-        self._begun = Begun() if begun is None else begun
+        self._begun = begun
         self._tallies: dict[str, Tally] = {}
         self._common = CommonCounts()
         self._ledger = Ledger(budget, self._begun, revision_of)
@@ -91,8 +78,8 @@ class Spending:
         for query in self._ledger.enter(charges, self._tallies, self.step):
             self.of(query)
 
-    def admits(self, charges: Sequence[Charges]) -> bool:
-        """Return whether all charges together are surely within budgets."""
+    def admits(self, charges: Charges) -> bool:
+        """Return whether all charges are surely within budgets."""
         return self._ledger.admits(charges, self._tallies)
 
     def hand_on(self, counted: Counted) -> None:
@@ -125,35 +112,22 @@ class Spending:
         over = (tally for tally in self._tallies.values() if tally.is_over)
         return sorted(over, key=lambda tally: tally.query)
 
-    def carried(self, last_docid: int) -> Carried:
-        """Return what goes on behind the batch: the counts of the last document's block.
+    def carry_on(self, last_docid: int) -> list[Spent]:
+        """Have the counts of the last document's block go on behind the batch.
 
-        What was begun before becomes that: most queries have found nothing new.
+        Return what the queries that have found something in the batch have spent there.
         """
-        block, begun = block_of(last_docid), self._begun
-        begun.keep(block)
-        counted: dict[Key, None] = {}
-        for tally in self._tallies.values():
-            key = (tally.query, tally.revision)
-            counted[key] = None
-            spent = tally.spent_in(block)
-            if spent or tally.is_over:
-                counts = {one.newest_block: (one.matches, one.nbytes) for one in spent}
-                begun.put(block, key, {} if tally.is_over else counts)
-        for queries, columns in self._common.in_block(block):
-            keys = self._ledger.keys(queries)
-            have_some = np.any([counts.any(axis=1) for counts in columns.values()], axis=0)
-            counted |= dict.fromkeys(compress(keys, have_some.tolist()))
-            begun.add_to_each(block, keys, columns)
-        for query, found in self._ledger.in_block(block).items():
-            key = query, self._revision_of(query)
-            counted[key] = None
-            if found:
-                begun.add(block, key, found)
-        for keys, alike in self._ledger.shared.in_block(block):
-            counted |= dict.fromkeys(keys)
-            begun.add_to_all(block, keys, alike)
-        return Carried(begun, begun.spent(block, counted))
+        block, begun, ledger = block_of(last_docid), self._begun, self._ledger
+        tallies = self._tallies.values()
+        told = begun.numbers((tally.query, tally.revision) for tally in tallies)
+        of_tallies = [tally.spent_in(block) for tally in tallies if not tally.is_over]
+        found = (
+            [begun.columns([*chain.from_iterable(of_tallies)])],
+            self._common.in_block(block, ledger.numbers),
+            ledger.in_block(block),
+            ledger.shared.in_block(block),
+        )
+        return begun.go_on(block, told, chain.from_iterable(found))
 
     def __iter__(self) -> Iterator[Tally]:
         return iter(self._tallies.values())
