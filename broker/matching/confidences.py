@@ -73,12 +73,14 @@ def known_of(hits: Hits) -> dict[int, Fraction]:
 
 def _are_uncertain(hits: Hits) -> Flags:
     """Return which hits have documents that are not certain, where CONFIDENCE is asked of them."""
+    uncertain = hits.points.uncertain
+    if not len(uncertain):
+        return np.zeros(len(hits), np.bool_)
     asks = [
         not terms.clause.stream and use.topic.query.confidence is not None
         for use, terms in zip(hits.uses, hits.terms, strict=True)
     ]
-    uncertain = hits.points.uncertain
-    are_uncertain: Flags = np.array(asks, np.bool_)[hits.which] & (len(uncertain) > 0)
+    are_uncertain: Flags = np.array(asks, np.bool_)[hits.which]
     if are_uncertain.any():
         leaves, _ = hits.take(are_uncertain).leaves
         are_uncertain[are_uncertain] = np.isin(leaves, uncertain.numbers).any(axis=1)
