@@ -151,11 +151,16 @@ def tested_below(below: Clause | None, side: int) -> Iterator[Test]:
     """Yield what a clause below, and those below it, ask of the tuples that it hands on."""
     if below is None:
         return
+    if below.box:  # mostly there is none
+        yield from _box_below(below, side)
+    if _has_window_test(below):
+        position = 1 + len(below.carried) + below.tested.index(SPAN)
+        yield _window_test(side, position, below.window_us)
+
+
+def _box_below(below: Clause, side: int) -> Iterator[Test]:
+    """Yield what the box of a clause below asks of the tuples that it hands on."""
     first = 1 + len(below.carried)
-    if not below.box:  # as mostly
-        if _has_window_test(below):
-            yield _window_test(side, first + below.tested.index(SPAN), below.window_us)
-        return
     position = {place: first + i for i, place in enumerate(below.tested)}
     found = found_by(below)
     for test in below.box:
@@ -169,8 +174,6 @@ def tested_below(below: Clause | None, side: int) -> Iterator[Test]:
         else:
             continue
         yield test._replace(place=place)
-    if _has_window_test(below):
-        yield _window_test(side, position[SPAN], below.window_us)
 
 
 def _tests_below(below: Clause | None) -> int:

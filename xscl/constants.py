@@ -168,11 +168,8 @@ def _has_conditions(path: Path) -> bool:
     """Return whether a path asks for more than names, which mostly it does not."""
     for step in path.steps:
         for each in step.predicates:
-            if not isinstance(each, Exists):
+            if not isinstance(each, Exists) or each.path.has_predicates:
                 return True
-            for below in each.path.steps:
-                if below.predicates:
-                    return True
     return False
 
 

@@ -130,7 +130,9 @@ class Collector:
         place = np.cumsum(held) - 1
         if len(kept) < len(hits):
             hits, bounds, excluded = hits.alone(kept), bounds[kept], excluded[kept]
-        are_new, nbytes = hits.satisfy(), hits.nbytes
+        # What is taken of these hits has where values are, which their bytes ask for.
+        nbytes = hits.nbytes
+        are_new = hits.satisfy()
         numbers = np.zeros(len(hits), np.int64)
         numbers[are_new], are_new[are_new] = self._inner.add_to_groups(hits.take(are_new))
         are_new &= ~hits.are_blocks

@@ -24,6 +24,9 @@ Key = tuple[str, int]
 _NEWEST = 1 << 31
 """Counts stand at a number: that of the query times this, and that of the newest block."""
 
+_NOTHING = np.zeros((4, 0), np.int64)
+"""Columns without counts."""
+
 
 def columns_of(numbers: Ints, newest: Ints | int, matches: Ints | int, nbytes: Ints | int) -> Ints:
     """Return counts in columns; what is one number is that of all queries.
@@ -178,9 +181,6 @@ class Begun:
         keys, self._keys, self._numbers = self._keys, [], _numbering()
         self.forget_lists()
         self.numbers(keys[i] for i in own.tolist())
-
-
-_NOTHING = np.zeros((4, 0), np.int64)
 
 
 def _numbering() -> defaultdict[Key, int]:
