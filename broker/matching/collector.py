@@ -25,7 +25,7 @@ from broker.matching.outcomes.gathered import Gathered
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rules.candidates import RuleCandidates
-from broker.matching.usegroups import CommonUse, GroupColumns
+from broker.matching.usegroups import SEVERAL, CommonUse, GroupColumns
 from xscl.query import Query
 
 __all__ = ["Collector"]
@@ -84,7 +84,9 @@ class Collector:
 
     def take(self, hits: Hits) -> None:
         """Add tuples to the instances of their clauses, or to their queries' matches."""
-        are_groups = np.array([isinstance(use, CommonUse) for use in hits.uses], np.bool_)
+        are_groups = hits.owners != SEVERAL
+        for i in np.flatnonzero(~are_groups).tolist():
+            are_groups[i] = isinstance(hits.uses[i], CommonUse)
         if are_groups.all():
             self._take_groups(hits)
             return

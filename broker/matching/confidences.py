@@ -89,9 +89,8 @@ def _are_uncertain(hits: Hits) -> Flags:
 
 def _below_one(hits: Hits) -> tuple[Ints, list[Fraction], Ints]:
     """Return the hits that have factors, the different products, and which each has."""
-    has_factors = hits.by_clause(bool(each.factors) for each in hits.clauses)
     are_uncertain = _are_uncertain(hits)
-    own: Ints = np.flatnonzero(has_factors | are_uncertain)
+    own: Ints = np.flatnonzero(hits.have_factors | are_uncertain)
     if not len(own):
         return own, [], own
     numbers: dict[tuple[Factor, ...], int] = {}

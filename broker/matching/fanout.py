@@ -10,7 +10,7 @@ from __future__ import annotations
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence, Set
-from itertools import product
+from itertools import product, starmap
 from typing import Protocol
 
 import numpy as np
@@ -24,7 +24,7 @@ from broker.matching.clauseterms import TermTable
 from broker.matching.hits import Hits
 from broker.matching.limits import MatchingLimits
 from broker.matching.outcomes.countedends import takes_all_ends
-from broker.matching.usegroups import UseGroup, group_key, keys_without
+from broker.matching.usegroups import SEVERAL, FoundUses, UseGroup, group_key, keys_without
 from broker.matching.uses import Use
 from templates.clause import Clause
 
@@ -113,6 +113,8 @@ class FanOut:
         # Of the clauses that have had a tuple.
         self._terms = TermTable()
         self._terms_of = _no_terms()
+        # The number of the query that alone has the hits of a use, as is known behind its first.
+        self._owners = GrowingColumn(np.int64, SEVERAL)
 
     def tell(self, listener: UseListener) -> None:
         """Have somebody told of uses from now on, for as long as others hold it."""
@@ -388,20 +390,25 @@ class FanOut:
     def _hits(self, points: Points, found: list[tuple[Ints, Ints]]) -> Hits:
         rows, numbers = (np.concatenate(each) for each in zip(*found, strict=True))
         distinct, which = np.unique(numbers, return_inverse=True)
-        uses: list[Use] = []
-        for number in distinct.tolist():
-            use = self._uses[number]
-            assert use is not None
-            if not isinstance(use, UseGroup) and use.clause.is_common:
-                use = self._grouped(use)
-            uses.append(use.use if isinstance(use, UseGroup) else use)
-        terms = self._terms_of[distinct].astype(np.int64)
-        new = np.flatnonzero(terms == UNKNOWN)
+        new = distinct[self._terms_of[distinct] == UNKNOWN]
         if len(new):
-            own = (uses[i] for i in new.tolist())
-            terms[new] = [self._terms.number(use.topic.query, use.clause) for use in own]
-            self._terms_of.write(distinct[new], terms[new])
-        return Hits(points, rows, uses, self._terms, terms, which)
+            self._write(new)
+        uses = FoundUses(self._uses, distinct)
+        terms, owners = (of[distinct].astype(np.int64) for of in (self._terms_of, self._owners))
+        return Hits(points, rows, uses, owners, self._terms, terms, which)
+
+    def _write(self, numbers: Ints) -> None:
+        """Write the columns of uses that have their first tuple."""
+        owners = np.full(len(numbers), SEVERAL)
+        for i, number in enumerate(numbers.tolist()):
+            use = self._uses[number]
+            if isinstance(use, Use) and use.clause.is_common:
+                use = self._grouped(use)
+            if isinstance(use, UseGroup) and (only := use.only) is not None:
+                owners[i] = only.holder
+        self._owners.write(numbers, owners)
+        read = ((use.topic.query, use.clause) for use in FoundUses(self._uses, numbers))
+        self._terms_of.write(numbers, list(starmap(self._terms.number, read)))
 
 
 def _no_terms() -> GrowingColumn:

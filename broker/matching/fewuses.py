@@ -17,12 +17,16 @@ import numpy as np
 from broker.matching.boxes.columns import Flags, Ints, distinct
 from broker.matching.boxes.exclusions import differ
 from broker.matching.costs.accounting import Accounting
+from broker.matching.costs.begun import NumberedQueries
 from broker.matching.costs.charges import FoundCharges, HandedOnCharges
 from broker.matching.hits import Hits
-from broker.matching.usegroups import CommonUse, UseGroup, UseRow, common_use
+from broker.matching.usegroups import SEVERAL, FoundUses, GroupRow, UseGroup, group_of
 from joins import UNBOUNDED, ranges
 
 __all__ = ["HeldPairs", "distinct_rows"]
+
+_NO_ROW = -1
+"""The row of a use that is alone in its group."""
 
 _NUMBERS = 1 << 62
 """Rows that can be told apart by one number."""
@@ -50,47 +54,31 @@ class HeldPairs:
         Listed are groups of one use, whose box has said already that it has them, those with at
         most so many `held_pairs`, and those whose pairs may repeat.
         """
-        uses = [common_use(use) for use in hits.uses]
-        tuples = np.bincount(hits.which, minlength=len(uses))
-        # Most groups are one use, whose row is there.
-        alone = [use.only for use in uses]
-        sizes = np.ones(len(uses), np.int64)
-        are_listed = np.ones(len(uses), np.bool_)
-        may_repeat = np.zeros(len(uses), np.bool_)
-        for i in (i for i, row in enumerate(alone) if row is None):
-            sizes[i] = len(uses[i].group)
-            are_listed[i] = sizes[i] * tuples[i] <= held_pairs
-        if hits.have_words.any():
-            may_repeat |= [use.group.may_repeat for use in uses]
-            are_listed |= may_repeat
+        uses = hits.uses
+        are_listed, may_repeat = _listed(hits, held_pairs)
         others = list(_apart(hits, uses, ~are_listed))
-        rows: list[UseRow] = []
-        for i in np.flatnonzero(are_listed).tolist():
-            row = alone[i]
-            rows += uses[i].group.rows() if row is None else (row,)
-        if not rows:
-            nothing = np.zeros(0, np.int64)
-            return cls(nothing, [], nothing, np.zeros(0, np.bool_), others)
-        holders, names, limits, excluded = zip(*rows, strict=True)
-        sizes[~are_listed] = 0
-        starts = np.cumsum(sizes) - sizes
+        several = np.flatnonzero(are_listed & (hits.owners == SEVERAL))
+        # Most groups are one use, of which the columns say enough.
+        rows = [row for i in several.tolist() for row in group_of(uses[i]).rows()]
+        sizes = are_listed.astype(np.int64)
+        sizes[several] = [len(group_of(uses[i])) for i in several.tolist()]
+        starts, of_listed = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(uses)), sizes)
+        holders, row_of = hits.owners[of_listed], np.full(len(of_listed), _NO_ROW)
+        row_of[ranges(starts[several], sizes[several])] = np.arange(len(rows))
+        holders[row_of != _NO_ROW] = [row.holder for row in rows]
         counts = sizes[hits.which]
-        own, use = np.repeat(np.arange(len(hits)), counts), ranges(starts[hits.which], counts)
-        several = np.flatnonzero(counts[own] > 1)
-        if len(several):
-            bounds, held = hits.bounds, np.ones(len(own), np.bool_)
-            most = _spread(limits, bounds.shape[1], np.iinfo(np.int64).max)[use[several]]
-            held[several] = np.all(bounds[own[several]] <= most, axis=1)
-            if hits.excluded.shape[1]:
-                # Of what a use does not exclude the hashes are 1: no text has these.
-                others_than = _spread(excluded, hits.excluded.shape[1], 1)[use[several]]
-                held[several] &= differ(hits.excluded[own[several]], others_than)
-            own, use = own[held], use[held]
-        _, first, of_use = np.unique(
-            np.array(holders, np.int64), return_index=True, return_inverse=True
-        )
-        queries = [names[i] for i in first.tolist()]
-        pairs = cls(own, queries, of_use[use], may_repeat[hits.which[own]], others)
+        own, listed = np.repeat(np.arange(len(hits)), counts), ranges(starts[hits.which], counts)
+        are_held = _are_held(hits, own, rows, row_of[listed])
+        own, listed = own[are_held], listed[are_held]
+        numbers, first, of_query = distinct(holders)
+
+        def name(number: int) -> str:
+            at = first[number]
+            row = int(row_of[at])
+            return uses[int(of_listed[at])].topic.query.id if row == _NO_ROW else rows[row].query
+
+        queries = NumberedQueries(numbers, name)
+        pairs = cls(own, queries, of_query[listed], may_repeat[hits.which[own]], others)
         return pairs._below(hits.docids, accounts)
 
     def _below(self, docids: Ints, accounts: Accounting) -> HeldPairs:
@@ -124,15 +112,38 @@ class HeldPairs:
         accounts.charge(HandedOnCharges(*given, np.bincount(inverse)))
 
 
-def _apart(
-    hits: Hits, uses: Sequence[CommonUse], are_apart: Flags
-) -> Iterator[tuple[Ints, UseGroup]]:
+def _listed(hits: Hits, held_pairs: int) -> tuple[Flags, Flags]:
+    """Return which groups are listed (`HeldPairs.of`), and of which the pairs may repeat."""
+    uses, tuples = hits.uses, np.bincount(hits.which, minlength=len(hits.uses))
+    are_listed, may_repeat = np.ones(len(uses), np.bool_), np.zeros(len(uses), np.bool_)
+    for i in np.flatnonzero(hits.owners == SEVERAL).tolist():
+        are_listed[i] = len(group_of(uses[i])) * tuples[i] <= held_pairs
+    if hits.have_words.any():
+        may_repeat |= [group_of(use).may_repeat for use in uses]
+    return are_listed | may_repeat, may_repeat
+
+
+def _are_held(hits: Hits, own: Ints, rows: Sequence[GroupRow], row_of: Ints) -> Flags:
+    """Return which of some hits' pairs are within what their rows ask for; some have no row."""
+    are_held, some = np.ones(len(own), np.bool_), np.flatnonzero(row_of != _NO_ROW)
+    if len(some):
+        bounds, row_of = hits.bounds, row_of[some]
+        most = _spread([row.bounds for row in rows], bounds.shape[1], np.iinfo(np.int64).max)
+        are_held[some] = np.all(bounds[own[some]] <= most[row_of], axis=1)
+        if width := hits.excluded.shape[1]:
+            # Of what a use does not exclude the hashes are 1: no text has these.
+            excluded = _spread([row.excluded for row in rows], width, 1)
+            are_held[some] &= differ(hits.excluded[own[some]], excluded[row_of])
+    return are_held
+
+
+def _apart(hits: Hits, uses: FoundUses, are_apart: Flags) -> Iterator[tuple[Ints, UseGroup]]:
     """Yield the groups of some of the uses, each with its hits."""
     some = np.flatnonzero(are_apart[hits.which])
     order = some[np.argsort(hits.which[some], kind="stable")]
     for rows in np.split(order, np.flatnonzero(np.diff(hits.which[order])) + 1):
         if len(rows):
-            yield rows, uses[int(hits.which[rows[0]])].group
+            yield rows, group_of(uses[int(hits.which[rows[0]])])
 
 
 def _spread(rows: Sequence[Sequence[int]], width: int, behind: int) -> Ints:

@@ -23,7 +23,8 @@ from broker.matching.boxes.points import Points
 from broker.matching.clauseterms import NODE, ClauseFacts, ClauseTerms, TermTable
 from broker.matching.heldvalues import bounds_of, excluded_of
 from broker.matching.likenesses import spell_likenesses
-from broker.matching.uses import Strings, Use
+from broker.matching.usegroups import FoundUses
+from broker.matching.uses import Strings
 from joins import ranges
 from templates.box import TAKEN, WINDOW, FoundBy, Solution, TestedPlace
 from xscl.functions import spell, to_double
@@ -41,12 +42,14 @@ class Hits:
     """Tuples, by their rows in `points`, each with one of the `uses`.
 
     `which` says of each hit which use it is of; `table` has the terms of the use's clause under one
-    of the `clause_numbers`.
+    of the `clause_numbers`.  `owners` are the numbers of the queries that alone have the hits of a
+    use of groups, negative where several may.
     """
 
     points: Points
     rows: Ints
-    uses: Sequence[Use]
+    uses: FoundUses
+    owners: Ints
     table: TermTable
     clause_numbers: Ints
     which: Ints
@@ -56,14 +59,13 @@ class Hits:
 
     def take(self, some: Flags | Ints) -> Hits:
         """Return some of the hits."""
-        given = self.uses, self.table, self.clause_numbers
+        given = self.uses, self.owners, self.table, self.clause_numbers
         return self._with(Hits(self.points, self.rows[some], *given, self.which[some]), some)
 
     def alone(self, some: Ints) -> Hits:
         """Return some of the hits, with no uses but theirs."""
         used, _, which = distinct(self.which[some])
-        uses = [self.uses[i] for i in used.tolist()]
-        given = uses, self.table, self.clause_numbers[used]
+        given = self.uses.take(used), self.owners[used], self.table, self.clause_numbers[used]
         return self._with(Hits(self.points, self.rows[some], *given, which), some)
 
     def _with(self, taken: Hits, some: Flags | Ints) -> Hits:
@@ -141,6 +143,12 @@ class Hits:
         """Which hits are of clauses that look for words in texts: several groups may have them."""
         have_words: Flags = self._facts.have_words > 0
         return have_words
+
+    @property
+    def have_factors(self) -> Flags:
+        """Which hits have factors of a confidence."""
+        have_factors: Flags = self._facts.have_factors > 0
+        return have_factors
 
     @cached_property
     def _clauses(self) -> tuple[list[ClauseTerms], Ints]:

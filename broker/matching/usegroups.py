@@ -17,7 +17,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import contains
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,19 +34,30 @@ from xscl.pattern import INEQUALITIES
 from xscl.texttests import NEGATED
 
 __all__ = [
+    "SEVERAL",
     "CommonUse",
+    "FoundUses",
     "GroupColumns",
+    "GroupRow",
     "TestedPositions",
     "UseGroup",
-    "UseRow",
-    "common_use",
     "group_key",
     "group_of",
     "keys_without",
 ]
 
-UseRow = tuple[int, str, Sequence[int], Sequence[int]]
-"""A use of a group: the number and the name of its query, its bounds, and what it excludes."""
+
+class GroupRow(NamedTuple):
+    """A use of a group: the number and the name of its query, its bounds, and what it excludes."""
+
+    holder: int
+    query: str
+    bounds: Sequence[int]
+    excluded: Sequence[int]
+
+
+SEVERAL = -1
+"""The owner of a use that stands for no query alone."""
 
 COMPARED = 4_000_000
 """Tuples times uses that are compared at a time where several bounds tell uses apart."""
@@ -296,12 +307,12 @@ class UseGroup:
             self._columns = self._in_columns()
         return self._columns
 
-    def rows(self) -> Iterator[UseRow]:
+    def rows(self) -> Iterator[GroupRow]:
         """Yield the uses in rows."""
         columns = self.columns
         given = columns.holders, columns.bounds, columns.excluded
         holders, bounds, excluded = (each.tolist() for each in given)
-        return zip(holders, columns.queries, bounds, excluded, strict=True)
+        return map(GroupRow, holders, columns.queries, bounds, excluded)
 
     def _in_columns(self) -> GroupColumns:
         uses = self._uses()
@@ -321,6 +332,11 @@ class UseGroup:
         return bool(self._repeating) and any(len(use.beside) > 1 for use in self._repeating)
 
     @property
+    def only(self) -> Use | None:
+        """The use that there is, where there is one."""
+        return self._only
+
+    @property
     def first(self) -> Use:
         """The first of them."""
         return next(iter(self._uses() if self._several is None else self._several))
@@ -334,8 +350,7 @@ class UseGroup:
             if topic.registration_point != box.point:
                 topic = replace(topic, registration_point=box.point)
             given = first.query_class, first.clause, box.window_us, topic, first.kept_us, box
-            only = None if self._only is None else _row(self._only)
-            self._use = CommonUse(*given, group=self, only=only)
+            self._use = CommonUse(*given, group=self)
         return self._use
 
     @property
@@ -355,33 +370,53 @@ class UseGroup:
 
 @dataclass(slots=True, eq=False)
 class CommonUse(Use):
-    """A use that stands for all uses of a group; `only` is the row of the one that is alone.
-
-    It has no bounds: the box of the group is that of the use.
-    """
+    """A use that stands for all uses of a group."""
 
     group: UseGroup = field(kw_only=True)
-    only: UseRow | None = field(kw_only=True)
-
-
-def common_use(use: Use) -> CommonUse:
-    """Return a use that stands for a group as that."""
-    assert isinstance(use, CommonUse)
-    return use
 
 
 def group_of(use: Use) -> UseGroup:
     """Return the group that a use stands for."""
-    return common_use(use).group
+    assert isinstance(use, CommonUse)
+    return use.group
+
+
+class FoundUses:
+    """Some of the uses that are `known` by number; they are gone through only for who asks.
+
+    Where statements differ, nobody reads more of most than their columns.
+    """
+
+    def __init__(self, known: Sequence[Use | UseGroup | None], numbers: Ints) -> None:
+        self._known = known
+        self._numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, place: int) -> Use:
+        return _use(self._known[self._numbers[place]])
+
+    def __iter__(self) -> Iterator[Use]:
+        return iter(self._all)
+
+    @cached_property
+    def _all(self) -> Sequence[Use]:
+        return [_use(self._known[number]) for number in self._numbers.tolist()]
+
+    def take(self, some: Ints) -> FoundUses:
+        """Return some of the uses."""
+        return FoundUses(self._known, self._numbers[some])
+
+
+def _use(found: Use | UseGroup | None) -> Use:
+    assert found is not None
+    return found.use if isinstance(found, UseGroup) else found
 
 
 def _all_within(tuples: Ints, bounds: Ints) -> Flags:
     within: Flags = np.all(tuples <= bounds, axis=1)
     return within
-
-
-def _row(use: Use) -> UseRow:
-    return use.holder, use.topic.query.id, (), ()
 
 
 def _bounds(boxes: Sequence[Box]) -> Ints:

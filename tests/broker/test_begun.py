@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
@@ -102,11 +103,15 @@ def test_numbers_of_who_has_nothing_any_more_are_given_anew() -> None:
     assert len(begun) == 0
 
 
-def test_what_comes_under_a_new_revision_is_counted_anew() -> None:
-    """Statements that are equal are counted by a list that stays when one is stated again."""
+@pytest.mark.parametrize("held_pairs", [0, 256])
+def test_what_comes_under_a_new_revision_is_counted_anew(held_pairs: int) -> None:
+    """Statements that are equal are counted by a list, or by their numbers in the set.
+
+    Both stay when one is stated again.
+    """
     text = "(S//i->a JOIN {a = b, 1 h} S//i->b) JOIN {b = c, 1 h} S//i->c"
     equal = [RegisteredQuery(parse(text, id=f"q{i}")[0], revision=i) for i in range(3)]
-    engine = Engine(equal, lateness_us=0, limits=MatchingLimits(held_pairs=0))
+    engine = Engine(equal, lateness_us=0, limits=MatchingLimits(held_pairs=held_pairs))
 
     def spent(docid: int) -> dict[str, list[int]]:
         xml, us = b"<i>x</i>", docid * 1_000_000

@@ -9,20 +9,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice
+from typing import overload
 
 import numpy as np
 
-from broker.matching.boxes.columns import Ints
+from broker.matching.boxes.columns import GrowingColumn, Ints
 from broker.matching.costs.budget import Spent
 from joins import ranges
 
-__all__ = ["Begun", "Key", "columns_of"]
+__all__ = ["Begun", "Key", "NumberedQueries", "columns_of"]
 
 Key = tuple[str, int]
 """The id and the revision of a query."""
 
 _NEWEST = 1 << 31
 """Counts stand at a number: that of the query times this, and that of the newest block."""
+
+_UNKNOWN = -1
+"""The number of a query that has not been asked for by its number in the set."""
 
 _NOTHING = np.zeros((4, 0), np.int64)
 """Columns without counts."""
@@ -39,6 +43,28 @@ def columns_of(numbers: Ints, newest: Ints | int, matches: Ints | int, nbytes: I
 
 _Lists = dict[int, tuple[Sequence[str], Ints]]
 """Numbers of the queries in lists, by the list, which is kept so that no other is taken for it."""
+
+
+class NumberedQueries(Sequence[str]):
+    """Queries by their `numbers` in a set of queries; few are asked for their names."""
+
+    def __init__(self, numbers: Ints, name_of: Callable[[int], str]) -> None:
+        self.numbers = numbers
+        self._name_of = name_of
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[str]: ...
+    def __getitem__(self, place: int | slice) -> str | Sequence[str]:
+        if isinstance(place, slice):
+            return [*map(self._name_of, range(*place.indices(len(self))))]
+        if place >= len(self):
+            raise IndexError(place)
+        return self._name_of(place)
 
 
 class _Counts:
@@ -85,8 +111,7 @@ class Begun:
     def __init__(self, spent: Iterable[Spent] = ()) -> None:
         self._keys: list[Key] = []
         self._numbers = _numbering()
-        self._lists: _Lists = {}
-        self._lists_before: _Lists = {}
+        self.forget_lists()
         by_block: dict[int, list[Spent]] = {}
         for one in spent:
             by_block.setdefault(one.block, []).append(one)
@@ -107,15 +132,28 @@ class Begun:
 
         They are looked up where the list was not asked for in this batch or the one before.
         """
+        if isinstance(names, NumberedQueries):
+            return self._numbers_of_set(names, revision_of)
         known = self._lists.get(id(names)) or self._lists_before.get(id(names))
         if known is None:
             known = names, self.numbers(zip(names, map(revision_of, names), strict=True))
         self._lists[id(names)] = known
         return known[1]
 
+    def _numbers_of_set(self, queries: NumberedQueries, revision_of: Callable[[str], int]) -> Ints:
+        found = self._of_set[queries.numbers]
+        new = np.flatnonzero(found == _UNKNOWN)
+        if len(new):
+            names = [queries[i] for i in new.tolist()]
+            found[new] = self.numbers(zip(names, map(revision_of, names), strict=True))
+            self._of_set.write(queries.numbers[new], found[new])
+        return found.astype(np.int64)
+
     def forget_lists(self) -> None:
         """Look up all numbers anew: revisions may be others than before."""
-        self._lists, self._lists_before = {}, {}
+        self._lists: _Lists = {}
+        self._lists_before: _Lists = {}
+        self._of_set = GrowingColumn(np.int32, _UNKNOWN)
 
     def columns(self, spent: Sequence[Spent]) -> Ints:
         """Return in columns what queries have spent in a block."""

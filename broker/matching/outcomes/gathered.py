@@ -84,7 +84,7 @@ class Gathered:
     def _set_aside(self, hits: Hits) -> Ints:
         """Set tuples of roots aside; return the tuples that begin a match."""
         piece = AsidePiece(
-            hits.uses,
+            [*hits.uses],
             hits.terms,
             hits.which.tolist(),
             self._rows(hits),
