@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import accumulate
 from math import prod
 
 import numpy as np
@@ -20,10 +20,12 @@ from broker.matching.costs.accounting import Accounting
 from broker.matching.costs.begun import NumberedQueries
 from broker.matching.costs.charges import FoundCharges, HandedOnCharges
 from broker.matching.hits import Hits
-from broker.matching.usegroups import SEVERAL, FoundUses, GroupRow, UseGroup, group_of
+from broker.matching.usegroups import SEVERAL, FoundUses, GroupColumns, UseGroup, group_of
 from joins import UNBOUNDED, ranges
 
 __all__ = ["HeldPairs", "distinct_rows"]
+
+_NOBODY = np.zeros(0, np.int64)
 
 _NO_ROW = -1
 """The row of a use that is alone in its group."""
@@ -58,24 +60,29 @@ class HeldPairs:
         are_listed, may_repeat = _listed(hits, held_pairs)
         others = list(_apart(hits, uses, ~are_listed))
         several = np.flatnonzero(are_listed & (hits.owners == SEVERAL))
-        # Most groups are one use, of which the columns say enough.
-        rows = [row for i in several.tolist() for row in group_of(uses[i]).rows()]
+        # Most groups are one use, whose owner says enough.
+        columns = [group_of(uses[i]).columns for i in several.tolist()]
         sizes = are_listed.astype(np.int64)
-        sizes[several] = [len(group_of(uses[i])) for i in several.tolist()]
+        sizes[several] = [len(each.holders) for each in columns]
         starts, of_listed = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(uses)), sizes)
-        holders, row_of = hits.owners[of_listed], np.full(len(of_listed), _NO_ROW)
-        row_of[ranges(starts[several], sizes[several])] = np.arange(len(rows))
-        holders[row_of != _NO_ROW] = [row.holder for row in rows]
+        rows = ranges(starts[several], sizes[several])
+        holders = hits.owners[of_listed]
+        holders[rows] = np.concatenate([_NOBODY, *(each.holders for each in columns)])
         counts = sizes[hits.which]
         own, listed = np.repeat(np.arange(len(hits)), counts), ranges(starts[hits.which], counts)
-        are_held = _are_held(hits, own, rows, row_of[listed])
-        own, listed = own[are_held], listed[are_held]
+        if any(each.have_bounds for each in columns):
+            row_of = np.full(len(holders), _NO_ROW)
+            row_of[rows] = np.arange(len(rows))
+            are_held = _are_held(hits, own, columns, row_of[listed])
+            own, listed = own[are_held], listed[are_held]
         numbers, first, of_query = distinct(holders)
 
         def name(number: int) -> str:
             at = first[number]
-            row = int(row_of[at])
-            return uses[int(of_listed[at])].topic.query.id if row == _NO_ROW else rows[row].query
+            use = int(of_listed[at])
+            if hits.owners[use] != SEVERAL:
+                return uses[use].topic.query.id
+            return group_of(uses[use]).columns.queries[int(at - starts[use])]
 
         queries = NumberedQueries(numbers, name)
         pairs = cls(own, queries, of_query[listed], may_repeat[hits.which[own]], others)
@@ -123,17 +130,16 @@ def _listed(hits: Hits, held_pairs: int) -> tuple[Flags, Flags]:
     return are_listed | may_repeat, may_repeat
 
 
-def _are_held(hits: Hits, own: Ints, rows: Sequence[GroupRow], row_of: Ints) -> Flags:
-    """Return which of some hits' pairs are within what their rows ask for; some have no row."""
+def _are_held(hits: Hits, own: Ints, columns: Sequence[GroupColumns], row_of: Ints) -> Flags:
+    """Return which hits are within the bounds of a use each, given by its row in all columns."""
     are_held, some = np.ones(len(own), np.bool_), np.flatnonzero(row_of != _NO_ROW)
-    if len(some):
-        bounds, row_of = hits.bounds, row_of[some]
-        most = _spread([row.bounds for row in rows], bounds.shape[1], np.iinfo(np.int64).max)
-        are_held[some] = np.all(bounds[own[some]] <= most[row_of], axis=1)
-        if width := hits.excluded.shape[1]:
-            # Of what a use does not exclude the hashes are 1: no text has these.
-            excluded = _spread([row.excluded for row in rows], width, 1)
-            are_held[some] &= differ(hits.excluded[own[some]], excluded[row_of])
+    row = row_of[some]
+    most = _stacked([each.bounds for each in columns], np.iinfo(np.int64).max)
+    are_held[some] = np.all(hits.bounds[own[some], : most.shape[1]] <= most[row], axis=1)
+    # Of what a use does not exclude the hashes are 1: no text has these.
+    excluded = _stacked([each.excluded for each in columns], 1)
+    width = excluded.shape[1]
+    are_held[some] &= differ(hits.excluded[own[some], :width], excluded[row])
     return are_held
 
 
@@ -146,13 +152,13 @@ def _apart(hits: Hits, uses: FoundUses, are_apart: Flags) -> Iterator[tuple[Ints
             yield rows, group_of(uses[int(hits.which[rows[0]])])
 
 
-def _spread(rows: Sequence[Sequence[int]], width: int, behind: int) -> Ints:
-    """Return rows of numbers as a matrix, with another number behind the last of each."""
-    widths = np.array([*map(len, rows)], np.int64)
-    found = np.full((len(widths), width), behind)
-    which = np.repeat(np.arange(len(widths)), widths)
-    found[which, ranges(np.zeros_like(widths), widths)] = [*chain.from_iterable(rows)]
-    return found
+def _stacked(parts: Sequence[Ints], behind: int) -> Ints:
+    """Return matrices below one another, with another number behind the last of narrower ones."""
+    stacked = np.full((sum(map(len, parts)), max(part.shape[1] for part in parts)), behind)
+    starts = accumulate(map(len, parts), initial=0)
+    for start, part in zip(starts, parts, strict=False):
+        stacked[start : start + len(part), : part.shape[1]] = part
+    return stacked
 
 
 def distinct_rows(columns: Sequence[Ints]) -> tuple[list[Ints], Ints]:

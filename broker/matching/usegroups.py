@@ -17,7 +17,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import contains
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -38,22 +38,12 @@ __all__ = [
     "CommonUse",
     "FoundUses",
     "GroupColumns",
-    "GroupRow",
     "TestedPositions",
     "UseGroup",
     "group_key",
     "group_of",
     "keys_without",
 ]
-
-
-class GroupRow(NamedTuple):
-    """A use of a group: the number and the name of its query, its bounds, and what it excludes."""
-
-    holder: int
-    query: str
-    bounds: Sequence[int]
-    excluded: Sequence[int]
 
 
 SEVERAL = -1
@@ -306,13 +296,6 @@ class UseGroup:
         if self._columns is None:
             self._columns = self._in_columns()
         return self._columns
-
-    def rows(self) -> Iterator[GroupRow]:
-        """Yield the uses in rows."""
-        columns = self.columns
-        given = columns.holders, columns.bounds, columns.excluded
-        holders, bounds, excluded = (each.tolist() for each in given)
-        return map(GroupRow, holders, columns.queries, bounds, excluded)
 
     def _in_columns(self) -> GroupColumns:
         uses = self._uses()
