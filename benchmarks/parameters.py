@@ -181,6 +181,12 @@ WORKLOADS = {
         f"S//i[author = $x]->a NOT FOLLOWED BY {LINKED} S//i[author = $x][contains(title, $y)]->b",
         _neither,
     ),
+    "[author = $x] NEXT [author != $x]": Workload(
+        f"S//i[author = $x]->a NEXT {LINKED} S//i[author != $x]->b", _name
+    ),
+    "[author = $x], absent [not(author = $x)]": Workload(
+        f"S//i[author = $x]->a NOT FOLLOWED BY {LINKED} S//i[not(author = $x)]->b", _name
+    ),
     "[author = $x or title = $y], first of three": Workload(
         three("[author = $x or title = $y]"),
         _neither,

@@ -11,6 +11,7 @@ from templates.chaindecision import ChainDecision
 from templates.clause import Clause
 from templates.clausecompiler import Catalog, Compiler
 from templates.decision import Decision
+from templates.founddata import ByData
 from templates.rundecision import RunDecision
 from xscl.pattern import TreePattern, TuplePattern, VariablePair
 from xscl.prefilters import Admitted
@@ -32,7 +33,7 @@ class Built:
 
     It has each of them once, however many alternatives of its operands read them: what is decided
     above reads it once for each of its own.  `bars` says for which thresholds of scores its tuples
-    are decided.
+    are decided, `by_data` which operands are handed on by data.
     """
 
     decision: Decision | RunDecision | ChainDecision
@@ -44,6 +45,7 @@ class Built:
     admitted: list[tuple[int, Admitted]]
     compared: frozenset[str]
     bars: tuple[Test, ...] = ()
+    by_data: tuple[ByData, ...] = ()
     is_taken: bool = False
 
     @classmethod

@@ -249,16 +249,21 @@ class Compiler:
         return self.read(disjunct).terms
 
     def tuples(
-        self, node: PlainNode, needed: frozenset[str], by_data: ByData = ByData.NO
+        self,
+        node: PlainNode,
+        needed: frozenset[str],
+        by_data: ByData = ByData.NO,
+        had: Collection[str] = (),
     ) -> Clause:
         """Compile a node whose tuples are handed on with the terms that are needed of it.
 
-        It is handed on `by_data` where what is decided depends on the data that find it.
+        It is handed on `by_data` where what is decided depends on the data that find it, but for
+        what is asked beside data that are `had`.
         """
         blocks, block_of = {*blocks_of(node)}, self.block_of_term
         needed_here = frozenset([t for t in needed if block_of[t] in blocks])
         below = self.clause(node, needed_here)
-        self._give_stream(node, below, by_data)
+        self._give_stream(node, below, by_data, had)
         return below
 
     def has_words(self, node: PlainNode) -> bool:
@@ -382,12 +387,14 @@ class Compiler:
             if are_blocks[i >= template.left_size]
         ]
 
-    def _give_stream(self, node: PlainNode, clause: Clause, by_data: ByData) -> None:
+    def _give_stream(
+        self, node: PlainNode, clause: Clause, by_data: ByData, had: Collection[str]
+    ) -> None:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
         tested: tuple[TestedPlace, ...] = ()
         is_common = self.is_common(clause)
         if is_common or self.query.parameters or self.has_choices:
-            tested = tuple(dict.fromkeys([*places_tested(clause, by_data), SPAN]))
+            tested = tuple(dict.fromkeys([*places_tested(clause, by_data, had), SPAN]))
         owner = self._owner_of_all() if is_common else self._owner(node)
         has_data = not ((self.is_open or is_common) and tested)
         stream = stream_name(clause, tested, owner, has_data=has_data)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from templates.clause import Guard
-from templates.decision import Conjunction
+from templates.decision import ALWAYS, Conjunction
 from templates.derived import as_derived
 from templates.elements import of_elements
 from templates.ordered import asked_of_elements, predicates_of
@@ -84,8 +84,11 @@ def _rows_in(*operands: Operand) -> list[Row]:
     return [each for each in below if isinstance(each, Row)]
 
 
-def conjunction_of(disjunct: Disjunct) -> Conjunction:
-    """Split a conjunction into equalities of terms, which are looked up, and the rest."""
+def conjunction_of(disjunct: Disjunct, also: Conjunction = ALWAYS) -> Conjunction:
+    """Split a conjunction into equalities of terms, which are looked up, and the rest.
+
+    What is asked of data that operands have is asked, `also`.
+    """
     joins: list[tuple[str, str]] = []
     others: list[ValueJoin] = []
     for join in disjunct.value_joins:
@@ -94,7 +97,7 @@ def conjunction_of(disjunct: Disjunct) -> Conjunction:
             others.append(join)
         else:
             joins.append((term(left), term(right)))
-    return Conjunction(tuple(joins), replace(disjunct, value_joins=tuple(others)))
+    return replace(also, joins=tuple(joins), rest=replace(disjunct, value_joins=tuple(others)))
 
 
 def compared_in(disjunct: Disjunct) -> frozenset[str]:

@@ -8,10 +8,11 @@ the nodes of the `chosen` terms are one contender.  `docs/decided.md` has the th
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from templates.hadtests import HadTest
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Disjunct, SimilarityJoin
 
@@ -85,16 +86,12 @@ class TupleStream:
     threshold: Threshold | None = None
     equal: tuple[tuple[str, str], ...] = ()
 
-    def by(self, data: Sequence[str]) -> TupleStream:
+    def by(self, data: Collection[str]) -> TupleStream:
         """Return the stream with contenders that have one value of each of some data."""
         if self.keys or not data:
             return self
         terms = dict(self.equal)
         return replace(self, keys=tuple([terms[datum] for datum in data]))
-
-    def has_all(self, data: Collection[str]) -> bool:
-        """Whether its values are equal to some data, if there are any."""
-        return bool(data) and set(data) <= dict(self.equal).keys()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +99,15 @@ class Conjunction:
     """What must hold of rows together.
 
     `joins` are pairs of terms that have one value, which is not empty, the second of them of the
-    operand that stands last; `rest` is everything else.
+    operand that stands last; `rest` is everything else.  What is asked of a datum that values of an
+    operand are equal to stands apart: `same` are pairs of terms as `joins`, which may be empty, and
+    `had` are tests.
     """
 
     joins: tuple[tuple[str, str], ...] = ()
     rest: Disjunct = NOTHING
+    same: tuple[tuple[str, str], ...] = ()
+    had: tuple[HadTest, ...] = ()
 
 
 ALWAYS = Conjunction()
@@ -160,9 +161,8 @@ class Decision:
     that of two operands, and a tuple needs it to be so long.
     `within_us` is the shortest WITHIN around it.  Where it `is_whole` the window is that of WITHIN
     itself, which is a parameter.
-    `held` are data that values of an operand, on the `held_side`, are equal to, and values of what
-    is absent: whoever has a tuple has its values, and only rows with the same take it away.  They
-    are keys of that operand, as what takes a tuple away does so for all.
+    `had` are data that values of the first operand are equal to, and of the second, where something
+    else is held against them: whoever has a tuple has its values.  They are keys of that operand.
     """
 
     kind: DecisionKind
@@ -173,8 +173,7 @@ class Decision:
     within_us: int
     grace_us: int
     is_whole: bool = False
-    held: tuple[str, ...] = ()
-    held_side: int = 0
+    had: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property
     def is_graded(self) -> bool:

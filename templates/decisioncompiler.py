@@ -16,15 +16,11 @@ from templates.chaincompiler import build_chain, chain_clause
 from templates.clause import Alternative, Clause, Published
 from templates.clausecompiler import Catalog, Compiler, Side
 from templates.conjunctions import asked_behind, elements_behind
-from templates.decision import (
-    DecisionKind,
-    Threshold,
-    TupleStream,
-)
+from templates.decision import Threshold, TupleStream
 from templates.elements import repeated_units
 from templates.factor import Factor
 from templates.founddata import found_together
-from templates.helddata import equal_terms, threshold_of
+from templates.helddata import equal_terms, named_terms, threshold_of
 from templates.keys import SameKeys
 from templates.ordered import (
     Chained,
@@ -156,18 +152,21 @@ class Decisions:
             factors=factors,
         )
 
-    def stream(self, clause: Clause, behind: DecisionKind | None = None) -> TupleStream:
-        """Return the tuples of a clause as a stream of contenders.
+    def stream(self, clause: Clause) -> TupleStream:
+        """Return the tuples of a clause as a stream of contenders."""
+        equal = tuple(equal_terms(clause).items())
+        return replace(self._named(clause), equal=equal) if equal else self._alone(clause)
 
-        `behind` is what is decided where it is the right operand.
+    def competing(self, clause: Clause, had: Collection[str]) -> TupleStream:
+        """Return the tuples of a clause as a stream, of which some are the next ones.
+
+        Values of the left operand are equal to data that are `had`: those do not tell them apart.
         """
-        equal = tuple(equal_terms(clause))
-        if behind is not DecisionKind.NEXT:
-            return replace(self.tested(clause), equal=equal) if equal else self._alone(clause)
+        equal = tuple(equal_terms(clause).items())
         return replace(
-            self.tested(clause),
-            keys=tuple(name for _, name in equal),
-            threshold=threshold_of(clause),
+            self._named(clause),
+            keys=tuple(name for datum, name in equal if datum not in had),
+            threshold=threshold_of(clause, had),
             equal=equal,
         )
 
@@ -175,22 +174,24 @@ class Decisions:
         chosen = self.chosen(clause.blocks) & set(clause.carried)
         return TupleStream(clause.stream, clause.blocks, clause.carried, tuple(sorted(chosen)))
 
-    def absent(self, clause: Clause, held: Collection[str]) -> TupleStream:
+    def absent(self, clause: Clause, had: Collection[str]) -> TupleStream:
         """Return the tuples of an absent unit, with what is held against data as a term.
 
-        Data that are `held` are equal to values of the tuples that are taken away, too.
+        Data that are `had` are equal to values of the tuples that are taken away, too.
         """
-        equal = tuple(equal_terms(clause))
-        if not equal or {datum for datum, _ in equal} <= set(held):
-            threshold = threshold_of(clause)
-        elif (together := found_together(clause)) is not None:
-            term = clause.tested_terms[clause.tested.index(together)]
-            threshold = Threshold(term, "=")
+        equal = equal_terms(clause)
+        if equal.keys() <= set(had):
+            threshold = threshold_of(clause, had)
+        elif (together := found_together(clause, had)) is not None:
+            threshold = Threshold(named_terms(clause)[clause.tested.index(together)], "=")
         else:
-            threshold = Threshold(equal[0][1], "=")
-        if threshold is None and not equal:
-            return self._alone(clause)
-        return replace(self.tested(clause), threshold=threshold, equal=equal)
+            [name] = equal.values()
+            threshold = Threshold(name, "=")
+        return replace(self._named(clause), threshold=threshold, equal=tuple(equal.items()))
+
+    def _named(self, clause: Clause) -> TupleStream:
+        """Return the tuples of a clause as a stream, with tested values as terms of its own."""
+        return replace(self._alone(clause), terms=(*clause.carried, *named_terms(clause)))
 
     def tested(self, clause: Clause) -> TupleStream:
         """Return the tuples of a clause as a stream, with what is held against data as terms."""

@@ -1,23 +1,80 @@
-"""How values of tuples that are handed on are held against data above, by `=` or by a bound."""
+"""How values of tuples that are handed on are held against data above, by `=` or otherwise."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from templates.box import SPAN, Place, Test
 from templates.clause import Clause
-from templates.decision import Threshold
+from templates.decision import Conjunction, Threshold
 from templates.founddata import as_datum, by_datum
+from templates.hadtests import HadTest, had_values
 from templates.tuplestreams import tested_below
 from xscl.pattern import INEQUALITIES
 
-__all__ = ["equal_terms", "held_equal", "threshold_of"]
+__all__ = [
+    "asked_of_had",
+    "equal_terms",
+    "held_equal",
+    "left_over",
+    "named_terms",
+    "threshold_of",
+]
 
 
-def equal_terms(clause: Clause) -> list[tuple[str, str]]:
+def named_terms(clause: Clause) -> tuple[str, ...]:
+    """Return what the values at tested places are called beside those of other operands.
+
+    One that is equal to a datum is called by it, in all streams of an operand.
+    """
+    return _named(clause)[0]
+
+
+def equal_terms(clause: Clause) -> dict[str, str]:
     """Return the data that values of a clause's tuples are equal to, each once with a term."""
-    above = _tested_above(clause)
-    return sorted({test.datum: name for test, name in above if test.datum is not None}.items())
+    return _named(clause)[1]
+
+
+def _named(clause: Clause) -> tuple[tuple[str, ...], dict[str, str]]:
+    own = f"@{clause.blocks[0]}"
+    names = [term + own for term in clause.tested_terms]
+    places: dict[str, int] = {}
+    for test, place in _tested_above(clause):
+        if test.datum is not None:
+            places.setdefault(test.datum, place)
+    for datum, place in sorted(places.items()):
+        names[place] = f"${datum}{own}"
+    return tuple(names), {datum: names[place] for datum, place in sorted(places.items())}
+
+
+def asked_of_had(clause: Clause, terms: Mapping[str, str]) -> Conjunction:
+    """Return what is asked of a clause's tuples beside terms of an operand that data are equal to.
+
+    What is held against a datum that their own values are equal to is asked of them alone.
+    """
+    names, equal = _named(clause)
+    had: list[HadTest] = []
+    for test, place in _tested_above(clause):
+        given = None if test.datum is not None else had_values(test, {**equal, **terms})
+        if given is not None:
+            had.append(HadTest(names[place], test._replace(place=SPAN), given))
+    same = ((terms[datum], name) for datum, name in equal.items() if datum in terms)
+    return Conjunction(same=tuple(same), had=tuple(had))
+
+
+def left_over(clause: Clause, had: Collection[str]) -> Iterator[Test]:
+    """Yield how a clause's tuples are held against data above, but for what is asked beside others.
+
+    Values of an operand are equal to data that are `had`.
+    """
+    known = dict.fromkeys([*equal_terms(clause), *had], "")
+    for test in tested_below(clause, 0):
+        if test.datum is not None:
+            is_asked = test.datum in had
+        else:
+            is_asked = had_values(test, known) is not None
+        if test.is_given and not is_asked:
+            yield test
 
 
 def held_equal(clause: Clause) -> list[Test]:
@@ -26,19 +83,25 @@ def held_equal(clause: Clause) -> list[Test]:
     return by_datum({as_datum(test) for test in tests})
 
 
-def threshold_of(clause: Clause) -> Threshold | None:
-    """Return the value of a clause's tuples that is held against a bound, if it is one.
+def threshold_of(clause: Clause, had: Collection[str]) -> Threshold | None:
+    """Return the value of a clause's tuples that is `left_over` with a bound, if it is one.
 
-    With several of them it is not decided for all data together (`prepared`).
+    With several bounds it is not decided for all data together (`prepared`).
     """
-    above = [(test, name) for test, name in _tested_above(clause) if test.is_given]
-    given = [Threshold(name, t.operator) for t, name in above if t.operator in INEQUALITIES]
+    names, left = named_terms(clause), [*left_over(clause, had)]
+    given = [
+        Threshold(names[place], test.operator)
+        for test, place in _tested_above(clause)
+        if test.operator in INEQUALITIES and test in left
+    ]
     return given[0] if len(given) == 1 else None
 
 
-def _tested_above(clause: Clause) -> Iterator[tuple[Test, str]]:
-    """Yield what a clause's tuples are held against above, each with the term of the value."""
+def _tested_above(clause: Clause) -> Iterator[tuple[Test, int]]:
+    """Yield what a clause's tuples are held against above, each with the number of its place."""
     first = 1 + len(clause.carried)
     for test in tested_below(clause, 0):
-        if isinstance(test.place, Place) and clause.tested[test.place.position - first] != SPAN:
-            yield test, clause.tested_terms[test.place.position - first]
+        if isinstance(test.place, Place):
+            place = test.place.position - first
+            if clause.tested[place] != SPAN:
+                yield test, place

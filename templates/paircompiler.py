@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from templates.box import BAR, NONE_OF, TAKEN, WINDOW, JointData, Place, Test
@@ -22,7 +23,8 @@ from templates.decision import (
     TupleStream,
 )
 from templates.founddata import ByData
-from templates.helddata import equal_terms, held_equal
+from templates.haddata import HadData, Operands
+from templates.helddata import held_equal, left_over
 from templates.joingraph import GraphNode, JoinGraph
 from templates.measured import in_text, test_of
 from templates.ordered import (
@@ -30,19 +32,21 @@ from templates.ordered import (
     Ordered,
     blocks_of,
     choices,
+    predicates_of,
 )
 from templates.queryclass import QueryClass
 from templates.similarterms import at_zero, scored
 from templates.template import template_of
 from templates.tuplestreams import tested_below
 from xscl.evaluation import compile_condition
-from xscl.path import Parameter
+from xscl.path import Parameter, PathValue, value_parameters
 from xscl.pattern import INEQUALITIES
 from xscl.query import (
     Disjunct,
     From,
     Query,
     Residual,
+    operand_parameters,
     term,
 )
 
@@ -54,53 +58,45 @@ __all__ = ["build_pairs", "pairs_clause"]
 
 def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) -> Built:
     """Return a decision of pairs, or of tuples alone, with the clauses that it reads."""
-    compilers: list[DecisionCompiler] = []
-    lefts: list[TupleStream] = []
-    fits: list[Fit] = []
-    absences: dict[int, list[AbsentCase]] = {}
-    deciding: list[Clause] = []
+    alternatives = [_choices_of(decisions, statement, node) for statement, node in nodes]
+    had = HadData(nodes[0][1].kind)
+    by_data = _by_data(nodes)
+    for side, own in enumerate(by_data):
+        for each in chain(*alternatives):
+            each.compile(side, own, had.of_competing)
+        had.know([[each.clauses for each in some] for some in alternatives])
+    compilers = [each.compiler for each in chain(*alternatives)]
+    deciding = [clause for each in chain(*alternatives) for clause in each.clauses]
     compared: set[str] = set()
     taking: list[_Taking] = []
-    for statement, node in nodes:
+    for (statement, node), some in zip(nodes, alternatives, strict=True):
         blocks = tuple(blocks_of(node))
-        absent = [d for unit in node.absences for _, own in unit.blocks for d in own]
-        beside: set[str] = set()
-        for choice in choices(node):
-            compiler = decisions.compiler(statement, choice)
-            compilers.append(compiler)
-            fit = choice[id(node)]
-            asked = [fit, *absent]
-            needed = decisions.chosen(blocks).union(*map(compiler.terms, asked))
-            own = _operands(compiler, node, needed)
-            deciding += own
-            streams = [decisions.stream(own[0])]
-            streams += [decisions.stream(each, node.kind) for each in own[1:]]
-            beside.update(each.name for each in streams)
-            if len(streams) > 1:
-                rest, join = scored(fit)
-                left, right = streams
-                fits.append(Fit(left, right, conjunction_of(rest), at_zero(join)))
-            else:
-                lefts += streams
-        own_names = tuple(sorted(beside))
+        beside = [each.clauses for each in some]
         for number, unit in enumerate(node.absences):
-            for compiler, clause, disjunct in _absent(decisions, statement, blocks, unit):
+            for compiler, clause, disjunct in _absent(
+                decisions, statement, blocks, unit, had.of_all
+            ):
                 compilers.append(compiler)
                 deciding.append(clause)
-                taking.append(_Taking(number, blocks, clause, disjunct, own_names))
+                taking.append(_Taking(number, blocks, clause, disjunct, beside))
                 compared |= decisions.chosen(blocks) & compared_in(disjunct)
-    operands = [[*lefts, *(fit.left for fit in fits)], [fit.right for fit in fits]]
-    held, held_side = _held(operands, [each.clause for each in taking])
-    if held_side == 0:
-        lefts = [left.by(held) for left in lefts]
-        fits = [replace(fit, left=fit.left.by(held)) for fit in fits]
-    else:
-        fits = [replace(fit, right=fit.right.by(held)) for fit in fits]
-    for each in taking:
-        rest, join = scored(each.asked)
-        stream, condition = decisions.absent(each.clause, held), conjunction_of(rest)
-        case = AbsentCase(each.blocks, stream, condition, each.beside, at_zero(join))
-        absences.setdefault(each.unit, []).append(case)
+    of_rights = [had.asked_of_right(each.clauses) for each in chain(*alternatives)]
+    of_absent = [had.asked_of_absent(each.clause, each.beside) for each in taking]
+    lefts: list[TupleStream] = []
+    fits: list[Fit] = []
+    for each, also in zip(chain(*alternatives), of_rights, strict=True):
+        left, *rights = _streams(decisions, each.clauses, node.kind, had.used)
+        rest, join = scored(each.fit)
+        fits += [Fit(left, right, conjunction_of(rest, also), at_zero(join)) for right in rights]
+        lefts += [] if rights else [left]
+    absences: dict[int, list[AbsentCase]] = {}
+    for taken, also in zip(taking, of_absent, strict=True):
+        rest, join = scored(taken.asked)
+        stream = decisions.absent(taken.clause, [*had.used[0], *had.used[1]])
+        condition = conjunction_of(rest, also)
+        names = tuple(sorted({clause.stream for own in taken.beside for clause in own}))
+        case = AbsentCase(taken.blocks, stream, condition, names, at_zero(join))
+        absences.setdefault(taken.unit, []).append(case)
     decision = Decision(
         node.kind,
         tuple(dict.fromkeys(lefts)),
@@ -113,44 +109,76 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
         node.within_us,
         decisions.grace_us,
         node.is_whole,
-        held,
-        held_side,
+        had.used,
     )
     built = Built.of(decision, decisions.catalog, compilers, deciding, compared)
     bars = dict.fromkeys(_bars((node for _, node in nodes), node.kind))
-    return replace(built, bars=tuple(bars))
+    return replace(built, bars=tuple(bars), by_data=by_data)
+
+
+@dataclass
+class _Choice:
+    """The operands of a decision under one choice of disjuncts, of which `fit` is asked of both."""
+
+    compiler: DecisionCompiler
+    node: Ordered
+    fit: Disjunct
+    needed: frozenset[str]
+    clauses: list[Clause] = field(default_factory=list)
+
+    def compile(self, side: int, by_data: ByData, had: Collection[str]) -> None:
+        """Compile the next operand."""
+        operand = self.node.operands[side]
+        self.clauses.append(self.compiler.tuples(operand, self.needed, by_data, had))
+
+
+def _choices_of(decisions: Decisions, statement: Query, node: Ordered) -> list[_Choice]:
+    """Return the choices of disjuncts of a decision, none of them compiled yet."""
+    absent = [d for unit in node.absences for _, own in unit.blocks for d in own]
+    found: list[_Choice] = []
+    for choice in choices(node):
+        compiler = decisions.compiler(statement, choice)
+        asked = [choice[id(node)], *absent]
+        needed = decisions.chosen(tuple(blocks_of(node))).union(*map(compiler.terms, asked))
+        found.append(_Choice(compiler, node, choice[id(node)], needed))
+    return found
 
 
 class _Taking(NamedTuple):
-    """A stream of an absent unit, which has a number, and what is asked of its tuples."""
+    """A stream of an absent unit, which has a number, and what is asked of its tuples.
+
+    It is asked beside the operands of its own alternative.
+    """
 
     unit: int
     blocks: tuple[int, ...]
     clause: Clause
     asked: Disjunct
-    beside: tuple[str, ...]
+    beside: Sequence[Operands]
 
 
-def _held(
-    operands: Sequence[Sequence[TupleStream]], absent: Sequence[Clause]
-) -> tuple[tuple[str, ...], int]:
-    """Return the data that values of an operand and of what is absent are equal to, and which.
-
-    Of what is absent all have them that have any; the operand is the one with more of them.
-    """
-    found: list[set[str]] = []
-    for streams in operands:
-        known = [{datum for datum, _ in each.equal} for each in streams]
-        of_operand = set.intersection(*known) if known else set()
-        of_absent = [of_operand & dict(equal_terms(each)).keys() for each in absent]
-        having = [each for each in of_absent if each]
-        found.append(set.intersection(*having) if having else set())
-    side = max(range(len(found)), key=lambda i: len(found[i]))
-    return tuple(sorted(found[side])), side
+def _streams(
+    decisions: Decisions,
+    operands: Operands,
+    kind: DecisionKind,
+    had: tuple[tuple[str, ...], tuple[str, ...]],
+) -> list[TupleStream]:
+    """Return the streams of operands, whose values data are equal to that are `had`."""
+    first, *others = operands
+    streams = [decisions.stream(first).by(had[0])]
+    for other in others:
+        is_next = kind is DecisionKind.NEXT
+        stream = decisions.competing(other, had[0]) if is_next else decisions.stream(other)
+        streams.append(stream.by(had[1]))
+    return streams
 
 
 def _absent(
-    decisions: Decisions, statement: Query, blocks: Sequence[int], unit: AbsentUnit
+    decisions: Decisions,
+    statement: Query,
+    blocks: Sequence[int],
+    unit: AbsentUnit,
+    had: Collection[str],
 ) -> Iterator[tuple[DecisionCompiler, Clause, Disjunct]]:
     """Yield what an absent unit reads: a stream for each block and disjunct."""
     for block, disjuncts in unit.blocks:
@@ -164,17 +192,37 @@ def _absent(
             # A key leads from the document, so that the block itself must be asked for.
             needed = compiler.terms(rest) | {decisions.query.blocks[block].root}
             absent = node if own != Disjunct() else block
-            clause = compiler.tuples(absent, needed, ByData.TOGETHER)
+            clause = compiler.tuples(absent, needed, ByData.TOGETHER, had)
             yield compiler, clause, rest
 
 
-def _operands(compiler: DecisionCompiler, node: Ordered, needed: frozenset[str]) -> list[Clause]:
-    """Compile the operands of a decision; rights of NEXT compete by the data that find them."""
-    is_next = node.kind is DecisionKind.NEXT
-    return [
-        compiler.tuples(operand, needed, ByData.EACH if is_next and side else ByData.NO)
-        for side, operand in enumerate(node.operands)
-    ]
+def _by_data(nodes: Sequence[tuple[Query, Ordered]]) -> tuple[ByData, ...]:
+    """Return which operands of a decision are handed on by the data that find them.
+
+    Rights of NEXT are, which compete by them, and what is asked for data that what competes, or is
+    absent, is held against as well.
+    """
+    count, is_next = len(nodes[0][1].operands), nodes[0][1].kind is DecisionKind.NEXT
+    own: list[set[str]] = [set() for _ in range(count)]
+    beside: set[str] = set()
+    for query, node in nodes if nodes[0][0].parameters else ():
+        for side, operand in enumerate(node.operands):
+            own[side] |= _parameters(query, blocks_of(operand), predicates_of(operand))
+        for block, asked in (pair for unit in node.absences for pair in unit.blocks):
+            beside |= _parameters(query, [block], asked)
+    if is_next:
+        beside |= own[1]
+    return tuple(
+        ByData.EACH if (is_next and side) or own[side] & beside else ByData.NO
+        for side in range(count)
+    )
+
+
+def _parameters(query: Query, blocks: Iterable[int], asked: Iterable[Disjunct]) -> set[str]:
+    """Return the parameters of some blocks, and of what is asked."""
+    of_blocks = (value_parameters(PathValue(query.blocks[block].path)) for block in blocks)
+    operands = (operand for each in asked for operand in each.operands())
+    return {p.name for p in chain(*of_blocks, *map(operand_parameters, operands))}
 
 
 def pairs_clause(
@@ -186,10 +234,12 @@ def pairs_clause(
     assert isinstance(decision, Decision)
     blocks = tuple(blocks_of(node))
     needed = needed_above | compiler.terms(where) | compiler.terms(fit) | decisions.chosen(blocks)
-    below = _operands(compiler, node, needed)
-    streams = [decisions.stream(below[0])]
-    streams += [decisions.stream(each, node.kind) for each in below[1:]]
-    streams[decision.held_side] = streams[decision.held_side].by(decision.held)
+    is_next = node.kind is DecisionKind.NEXT
+    below = [
+        compiler.tuples(operand, needed, by_data, decision.had[0] if side and is_next else ())
+        for side, (operand, by_data) in enumerate(zip(node.operands, built.by_data, strict=True))
+    ]
+    streams = _streams(decisions, below, node.kind, decision.had)
     if len(streams) > 1:
         decided = Decided(decision, streams[0], streams[1], conjunction_of(scored(fit)[0]))
     else:
@@ -267,7 +317,7 @@ def _steps(decision: Decision, below: Sequence[Clause]) -> Iterator[Test]:
             yield Test(BAR, ">", decision.window_us)
     if any(fit.right.threshold for fit in decision.fits):
         [_, right] = below
-        for test in right.box:
+        for test in left_over(right, decision.had[0]):
             if test.operator in INEQUALITIES and isinstance(test.data, Parameter):
                 yield Test(BAR, _BARRED[test.operator], test.data)
 
@@ -276,11 +326,13 @@ def _taking(decision: Decision, deciding: Sequence[Clause]) -> Iterator[Test]:
     """Yield what says for which data a tuple is not taken away."""
     absent = {case.stream.name for each in decision.absences for case in each.cases}
     read = [each for each in deciding if each.stream in absent]
-    for operator, data in dict.fromkeys(test[1:3] for each in read for test in each.box):
+    had = [*decision.had[0], *decision.had[1]]
+    others = (test for each in read for test in left_over(each, had))
+    for operator, data in dict.fromkeys(test[1:3] for test in others):
         if isinstance(data, Parameter) and operator in INEQUALITIES:
             yield Test(BAR, _BARRED[operator], data)
     for own in dict.fromkeys(tuple(held_equal(each)) for each in read):
-        if {test.datum for test in own} <= set(decision.held):
+        if {test.datum for test in own} <= set(had):
             continue
         yield (
             own[0]._replace(operator=NONE_OF)

@@ -5,23 +5,22 @@ so it is where rows, limits or tables are made, or asked, of joins.
 Where something is decided, it may be tested of what is decided about: the left operand of an
 operator, or WHERE behind it.  What competes must be the same for all values, or fall into groups by
 what is equal to them, and serve one threshold, or window, step by step.  What takes away may be
-held against one parameter in one way, and says for which values it does (`docs/decided.md`).  Of
-what runs read, only what stands before a repetition may differ, and the unit that a chain begins
-with.
+held against one parameter in one way, and says for which values it does.  Both may be held in any
+way against data that what is decided about has for values (`docs/decided.md`).  Of what runs read,
+only what stands before a repetition may differ, and the unit that a chain begins with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from itertools import chain
-from typing import Any
 
 from templates.box import Measured
 from templates.chaindecision import DecidedChains
 from templates.clause import Alternative, Clause
 from templates.decision import Conjunction, Decided, Decision, DecisionKind
+from templates.helddata import left_over
 from templates.rundecision import DecidedRuns
-from templates.tuplestreams import tested_below
 from xscl.counting import counts_chain, is_counted
 from xscl.path import Parameter, condition_parameters
 from xscl.pattern import INEQUALITIES, PatternNode, TreePattern, Values
@@ -233,8 +232,9 @@ def _decides_by_parameter(clause: Clause) -> bool:
     absent = {case.stream.name for case in cases}
     asked = [*(fit.asked for fit in decision.fits), *(case.asked for case in cases)]
     rights = {fit.right.name for fit in decision.fits if decision.kind is DecisionKind.NEXT}
-    held = [_data(each) for each in clause.deciding if each.stream in rights]
-    taking = [_data(each) for each in clause.deciding if each.stream in absent]
+    of_left, of_both = decision.had[0], {*decision.had[0], *decision.had[1]}
+    held = [_data(each, of_left) for each in clause.deciding if each.stream in rights]
+    taking = [_taking(each, of_both) for each in clause.deciding if each.stream in absent]
     windows = {each.window_us for each in decision.absences}
     has_bar = decision.is_nearing or any(how != "=" for each in held for _, how in each)
     is_held = any(held) or any(taking)
@@ -272,7 +272,7 @@ def _is_scored_alone(decision: Decision, clause: Clause, *, has_bar: bool, is_he
 
 def _takes_in_one_way(
     decision: Decision,
-    taking: Sequence[list[tuple[str, str]]],
+    taking: Sequence[tuple[tuple[str, str], ...]],
     windows: Set[int | Parameter],
     *,
     has_bar: bool,
@@ -281,7 +281,7 @@ def _takes_in_one_way(
 
     `has_bar` says that a tuple's bar has another use, so that absences may not raise it.
     """
-    ways = {way for each in taking if (way := _way(each, decision.held))}
+    ways = {each for each in taking if each}
     is_of_windows = any(isinstance(each, Parameter) for each in windows)
     if len(ways) + is_of_windows > 1:
         return False
@@ -298,11 +298,15 @@ def _takes_in_one_way(
     return is_one and hows.issubset(INEQUALITIES) and not has_bar
 
 
-def _way(held_against: Sequence[tuple[str, str]], held: Collection[str]) -> tuple[Any, ...]:
-    """Return how rows are held against data, but for what is `held` of whom they take away, too."""
-    if {name for name, how in held_against if how == "="} <= set(held):
-        return tuple(each for each in held_against if each[1] != "=")
-    return tuple(held_against)
+def _taking(clause: Clause, had: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """Return how rows of what is absent are held against data, but for those that are `had`.
+
+    Values that they take are those of all data that are equal to any.
+    """
+    left = _data(clause, had)
+    if any(how == "=" for _, how in left):
+        left = sorted({*left, *(each for each in _data(clause, ()) if each[1] == "=")})
+    return tuple(left)
 
 
 def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]) -> bool:
@@ -315,18 +319,19 @@ def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]
     # What a run carries as its key is asked behind it.
     given = {e.stream.name: {(datum, "=") for datum in e.given} for e in runs.decision.read()}
     return any(_have_parameters(each.operands()) for each in runs.conditions()) or any(
-        not set(_data(each)) <= given.get(each.stream, set())
+        not set(_data(each, ())) <= given.get(each.stream, set())
         for each in read
         if each.stream not in begins
     )
 
 
-def _data(clause: Clause) -> list[tuple[str, str]]:
+def _data(clause: Clause, had: Collection[str]) -> list[tuple[str, str]]:
     """Return the data that the tuples of a clause are held against above, each with how.
 
-    It is `=` where a value is equal to a datum; of several such values the datum stands once.
+    It is `=` where a value is equal to a datum; of several such values the datum stands once.  What
+    is held against data that are `had` alone is asked beside the operand that has them.
     """
-    tests = [test for test in tested_below(clause, 0) if test.is_given]
+    tests = list(left_over(clause, had))
     equal = {test.datum for test in tests if test.datum is not None}
     others = [test for test in tests if test.datum is None]
     hows = ((repr(test.data), "some " * test.is_of_several + test.operator) for test in others)

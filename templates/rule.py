@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from templates.decision import NOTHING, AbsentCase, Conjunction, Fit
@@ -37,7 +37,8 @@ OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 class Rule:
     """A conjunction: `joins`, `comparisons` of two terms, and a `condition` of what is left.
 
-    A comparison is a term, the number of its operator, and a term.  Where `others`, terms of what
+    A comparison is a term, the number of its operator, and a term; `same` are joins of values that
+    may be empty.  Where `others`, terms of what
     is absent, are held against an optional path, `listed` is one such equality, by which rows can
     be looked up: the term that has the path's values as a list, and the other one.  It is tested by
     the condition too, and so is `similar`, a similarity join.  `is_found_by_words` says that rows
@@ -53,7 +54,7 @@ class Rule:
         last: Collection[str] = (),
         score: SimilarityJoin | None = None,
     ) -> None:
-        self.joins = asked.joins
+        self.joins, self.same = asked.joins, asked.same
         self.listed = _listed(asked, others)
         similar = [score] if score is not None else asked.rest.similarity_joins
         self.similar = similar_terms(similar)
@@ -70,13 +71,28 @@ class Rule:
                 self.comparisons.append((left.variable, operator, right.variable))
             else:
                 further.append(each)
+        conditions: list[Condition] = []
+        for test in asked.had:
+            if test.comparison is None:
+                conditions.append(test.condition())
+            else:
+                left_term, how, right_term = test.comparison
+                self.comparisons.append((left_term, OPERATORS.index(how), right_term))
         rest = replace(asked.rest, residuals=tuple(further))
-        self.condition = None if rest == NOTHING else compile_conjunction(rest)
+        if rest != NOTHING:
+            conditions.append(compile_conjunction(rest))
+        self.condition = _all_of(conditions) if conditions else None
 
     @property
     def has_numbers(self) -> bool:
         """Whether it compares numbers."""
         return any(operator > 1 for _, operator, _ in self.comparisons)
+
+
+def _all_of(conditions: Sequence[Condition]) -> Condition:
+    if len(conditions) == 1:
+        return conditions[0]
+    return lambda reading: all(each(reading) for each in conditions)
 
 
 def rule_of_case(case: AbsentCase, least: float) -> Rule:

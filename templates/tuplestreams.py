@@ -94,19 +94,19 @@ def may_be_common(clause: Clause) -> bool:
     return all(_is_of_nodes(test, carried) for test in others)
 
 
-def places_tested(clause: Clause, asked: ByData) -> Iterator[TestedPlace]:
+def places_tested(clause: Clause, asked: ByData, had: Collection[str]) -> Iterator[TestedPlace]:
     """Yield the places in a clause's box whose values are handed on for the clauses above.
 
     What is solved of nodes is solved again there, of those that are carried.  What is handed on by
-    data says by which, and not where they were found.
+    data says by which, and not where they were found; so it is not of data that are `had`.
     """
     if not clause.box:  # as mostly
         return
-    found = {} if asked is ByData.NO else found_by(clause)
+    found = {} if asked is ByData.NO else found_by(clause, had)
     for test in clause.box:
         if not _is_solved_again(test):
             yield found.get(test, test.place)
-    if asked is ByData.TOGETHER and (together := found_together(clause)):
+    if asked is ByData.TOGETHER and (together := found_together(clause, had)):
         yield together
 
 

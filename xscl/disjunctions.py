@@ -150,6 +150,10 @@ class Disjunction:
             for test in _each(each):
                 yield from ((parameter, test) for parameter in test.parameters)
 
+    def data(self) -> Iterator[object]:
+        """Yield what its tests hold values against."""
+        return (test.data for each in self.tests for test in _each(each))
+
     def text(self, values: Mapping[str, Any]) -> str:
         """Return the tests with the values of parameters, as a text that equal ones have.
 

@@ -346,7 +346,7 @@ def _spell_window(window: Window | Parameter | None) -> str:
 def _has_keys(decision: Decision) -> bool:
     """Return whether what is absent is looked up by data that are given on both sides."""
     cases = [case for absent in decision.absences for case in absent.cases]
-    return not decision.fits and all(case.stream.has_all(decision.held) for case in cases)
+    return not decision.fits and all(case.asked.same for case in cases)
 
 
 def _is_looked_up(disjunct: Disjunct) -> bool:

@@ -7,7 +7,7 @@ in the join, and by their numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,35 +41,19 @@ class RuleConditions:
     def keys(self, rules: Ints, sides: Sequence[Ints], half: int) -> tuple[Ints, Hashes]:
         """Return keys made of what equalities ask: which rows have one, and the key of each.
 
-        `half` says which term of each equality is read.  The empty string joins nothing.  A row in
-        which the term is a list has a key for each value in it.
+        `half` says which term of each equality is read.  The empty string joins nothing, but where
+        it may be a datum.  A row in which the term is a list has a key for each value in it.
         """
         keys = mixed(np.zeros(len(rules), np.uint64), rules.astype(np.uint64))
         has = np.ones(len(rules), np.bool_)
         first, _ = self._contenders.hashes
-        for own, *terms in self._plan.asked.joins(rules):
+        for own, terms, may_be_empty in self._plan.asked.joins(rules):
             hashes = first[self._slots(terms[half], [side[own] for side in sides])]
             keys[own] = mixed(keys[own], hashes)
-            has[own[hashes == EMPTY]] = False
+            has[own[(hashes == EMPTY) & ~may_be_empty]] = False
         rows = np.flatnonzero(has)
-        keys = self._with_held(rules[rows], [side[rows] for side in sides], half, keys[rows])
-        rows, keys = self._with_lists(rules, sides, half, rows, keys)
+        rows, keys = self._with_lists(rules, sides, half, rows, keys[rows])
         return self._with_words(rules, sides, half, rows, keys)
-
-    def _with_held(self, rules: Ints, sides: Sequence[Ints], half: int, keys: Hashes) -> Hashes:
-        """Return keys with the values mixed in that are equal to data on both sides."""
-        held_on = self._plan.asked.held_on(rules)
-        for side, rows in enumerate(sides):
-            own = np.flatnonzero(held_on >= 0 if half else held_on == side)
-            for some, slots in self._held_slots(rows[own]):
-                at = own[some]
-                keys[at] = mixed(keys[at], self._contenders.hashes[0][slots])
-        return keys
-
-    def _held_slots(self, rows: Ints) -> Iterator[tuple[Ints, Ints]]:
-        """Yield the slots of values that are equal to data, one of each row: which rows, and it."""
-        for some, places in self._plan.seats.held_of(self._contenders["seat"][rows]):
-            yield some, self._contenders["slot"][rows[some]] + places
 
     def _with_lists(
         self, rules: Ints, sides: Sequence[Ints], half: int, rows: Ints, keys: Hashes
@@ -132,29 +116,19 @@ class RuleConditions:
         """Return where rules hold of rows together, whose interval is given."""
         holds = np.ones(len(rules), np.bool_)
         first, other = self._contenders.hashes
-        for own, *terms in self._plan.asked.joins(rules):
+        for own, terms, may_be_empty in self._plan.asked.joins(rules):
             a, b = (self._slots(each, [side[own] for side in sides]) for each in terms)
-            holds[own] &= (first[a] == first[b]) & (other[a] == other[b]) & (first[a] != EMPTY)
+            holds[own] &= (first[a] == first[b]) & (other[a] == other[b])
+            holds[own] &= (first[a] != EMPTY) | may_be_empty
         for own, left, operators, right in self._plan.asked.comparisons(rules):
             a, b = (self._slots(each, [side[own] for side in sides]) for each in (left, right))
             are_equal = (first[a] == first[b]) & (other[a] == other[b])
             x, y = self._contenders.numbers(a), self._contenders.numbers(b)
             outcomes = [are_equal, ~are_equal, x < y, x <= y, x > y, x >= y]
             holds[own] &= np.choose(operators, outcomes)
-        self._compare_held(rules, sides, holds)
         self._compare_words(rules, sides, holds)
         self._test(rules, sides, (start_us, end_us), holds)
         return holds
-
-    def _compare_held(self, rules: Ints, sides: Sequence[Ints], holds: Flags) -> None:
-        """Leave out rows of which the operand and what is absent differ in a held value."""
-        held_on = self._plan.asked.held_on(rules)
-        for side, rows in enumerate(sides[:-1]):
-            own = np.flatnonzero(held_on == side)
-            both = self._held_slots(rows[own]), self._held_slots(sides[-1][own])
-            for (some, a), (_, b) in zip(*both, strict=True):
-                for hashes in self._contenders.hashes:
-                    holds[own[some]] &= hashes[a] == hashes[b]
 
     def _compare_words(self, rules: Ints, sides: Sequence[Ints], holds: Flags) -> None:
         """Leave out rows whose texts share too few words; nearly all that are left are similar."""

@@ -5,23 +5,18 @@ Of a clause with parameters a million boxes are made, so its tests are looked at
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
-from operator import itemgetter
+from functools import lru_cache
 from typing import Any
 
 from broker.matching.boxes.index import LOOSE, Box
-from templates.box import NONE_OF, Formula, JointData, Place, Solution, Test
+from templates.box import NONE_OF, Place, Solution, Test
 from templates.clause import Clause
-from xscl.disjunctions import OTHER_NUMBER, DataForm, Disjunction
+from templates.givendata import given_by, text_by, text_of
 from xscl.functions import to_double
-from xscl.path import Parameter, XPathFrame
 from xscl.pattern import INEQUALITIES
-from xscl.prefilters import spell_number
 from xscl.solving import LARGEST_SOLVED
 from xscl.texttests import NEGATED
-from xscl.xpath1calls import given_text
 
 __all__ = ["box_of"]
 
@@ -109,43 +104,21 @@ def _nothing(_: _Values) -> tuple[()]:
 
 def _read(test: Test) -> _Read:
     """Return what reads the datum of a test as boxes have it."""
-    given, spell = _given(test), _spelling(test)
-    return lambda values: spell(given(values))
-
-
-def _given(test: Test) -> _Read:
-    """Return what reads the datum of a test as it is given."""
-    data = test.data
-    if isinstance(data, Parameter):
-        name, form, operator = data.name, test.form, test.operator
-        if form in (DataForm.PLAIN, DataForm.SPELLED):
-            return itemgetter(name)
-        return lambda values: form.read(values[name], operator)
-    if isinstance(data, Formula):
-        return data.number
-    if isinstance(data, Disjunction):
-        return data.text
-    if isinstance(data, XPathFrame):
-        return partial(given_text, data)
-    if isinstance(data, JointData):
-        reads = [_read(each) for each in data.tests]
-        return lambda values: json.dumps([read(values) for read in reads])
-    return lambda _: data
+    if test.operator not in INEQUALITIES:
+        return text_by(test)
+    given, bound = given_by(test), _bound(test)
+    return lambda values: bound(given(values))
 
 
 def _spelling(test: Test) -> Callable[[Any], str | float]:
     """Return what makes of a datum that is given what boxes have of it."""
-    operator = test.operator
-    if operator in INEQUALITIES:
-        bound = _negated if operator[0] == ">" else to_double
-        return _within_solved(bound) if isinstance(test.place, Solution) else bound
-    if operator == OTHER_NUMBER:
-        return lambda given: spell_number(to_double(given))
-    if operator == "=" and test.is_of_several:
-        return spell_number
-    if test.form is DataForm.SPELLED:
-        return lambda given: given if isinstance(given, str) else spell_number(given)
-    return str
+    return _bound(test) if test.operator in INEQUALITIES else text_of(test)
+
+
+def _bound(test: Test) -> Callable[[Any], float]:
+    """Return what makes an upper bound of a datum that is given."""
+    bound = _negated if test.operator[0] == ">" else to_double
+    return _within_solved(bound) if isinstance(test.place, Solution) else bound
 
 
 def _negated(given: str | float) -> float:

@@ -36,40 +36,40 @@ class AskedRules:
         self._rules = Columns(
             dict.fromkeys(("joins", "join_count", "comparisons", "comparison_count"), np.int32)
             | {"has_condition": np.bool_, "is_found_by_words": np.bool_, "has_score": np.bool_}
-            | {"list": np.int64, "listed": np.int64, "held_on": np.int8, "similar": np.int32}
+            | {"list": np.int64, "listed": np.int64, "similar": np.int32}
         )
         self._similar = Columns(
             dict.fromkeys(("left_term", "right_term", "left_kind", "right_kind"), np.int64)
             | dict.fromkeys(ScoreBounds._fields, np.float64)
         )
         self.kinds: dict[tuple[SetKind, bool], int] = {}
-        self._pairs = Columns(dict.fromkeys(("left", "operator", "right"), np.int64))
+        self._pairs = Columns(
+            dict.fromkeys(("left", "operator", "right"), np.int64) | {"may_be_empty": np.bool_}
+        )
         self._conditions: dict[int, Condition] = {}
         self._scores: dict[int, Callable[[Reading], float]] = {}
 
-    def add(self, rule: Rule, held_on: int = -1) -> int:
-        """Take a rule; return its number.
-
-        `held_on` is the side whose held values an absent row must have, -1 where it need not.
-        """
+    def add(self, rule: Rule) -> int:
+        """Take a rule; return its number."""
         number = len(self._rules)
         if rule.score is not None:
             self._scores[number] = rule.score
-        pairs = [(a, 0, b) for a, b in rule.joins] + rule.comparisons
+        joins = [*rule.joins, *rule.same]
+        pairs = [(a, 0, b) for a, b in joins] + rule.comparisons
         first = self._pairs.append(
             len(pairs),
             left=np.array([self._terms.number(a) for a, _, _ in pairs], np.int64),
             operator=np.array([operator for _, operator, _ in pairs], np.int64),
             right=np.array([self._terms.number(b) for _, _, b in pairs], np.int64),
+            may_be_empty=np.arange(len(pairs)) >= len(rule.joins),
         )
         self._rules.append(
             1,
             joins=first,
-            join_count=len(rule.joins),
-            comparisons=first + len(rule.joins),
+            join_count=len(joins),
+            comparisons=first + len(joins),
             comparison_count=len(rule.comparisons),
             has_condition=rule.condition is not None,
-            held_on=held_on,
             list=-1 if rule.listed is None else self._terms.number(rule.listed[0]),
             listed=-1 if rule.listed is None else self._terms.number(rule.listed[1]),
             similar=-1 if rule.similar is None else self._add_similar(rule.similar),
@@ -102,15 +102,16 @@ class AskedRules:
             **bounds._asdict(),
         )
 
-    def joins(self, rules: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
-        """Yield the equalities of rules, one of each at a time: which rules, and both terms."""
-        for own, pairs in self._each(rules, "joins", "join_count"):
-            yield own, self._pairs["left"][pairs], self._pairs["right"][pairs]
+    def joins(self, rules: Ints) -> Iterator[tuple[Ints, tuple[Ints, Ints], Flags]]:
+        """Yield the equalities of rules, one of each at a time.
 
-    def held_on(self, rules: Ints) -> Ints:
-        """Return of rules the side that `add` was told, -1 where there is none."""
-        sides: Ints = self._rules["held_on"][rules]
-        return sides
+        They are: which rules, both terms, and whether an empty value is equal to another one.
+        """
+        for own, pairs in self._each(rules, "joins", "join_count"):
+            left, right, may_be_empty = (
+                self._pairs[name][pairs] for name in ("left", "right", "may_be_empty")
+            )
+            yield own, (left, right), may_be_empty
 
     def lists(self, rules: Ints) -> tuple[Ints, Ints]:
         """Return of rules the term that is a list, and the one that is in it; -1 where none is."""

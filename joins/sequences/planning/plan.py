@@ -52,14 +52,10 @@ class Read(NamedTuple):
 
 @dataclass(slots=True)
 class _Operands:
-    """The operands of one decision, and its seats by operand and stream.
-
-    `held` are the data that values of an operand and of what is absent are equal to.
-    """
+    """The operands of one decision, and its seats by operand and stream."""
 
     left: int
     right: int
-    held: tuple[str, ...]
     seats: dict[tuple[int, TupleStream], int] = field(default_factory=dict)
 
 
@@ -199,7 +195,7 @@ class Plan:
             has_numbers=bars_of(decision) in (Ascent.RISING, Ascent.FALLING),
             has_texts=False,
         )
-        own = self._operands[number] = _Operands(self._operand(), self._operand(), decision.held)
+        own = self._operands[number] = _Operands(self._operand(), self._operand())
         fits: dict[tuple[int, TupleStream], list[int]] = {}
         for stream in decision.lefts:
             fits.setdefault((own.left, stream), [])
@@ -216,8 +212,7 @@ class Plan:
             streams = map(self.seats.stream_of, case.beside)
             beside = np.array([each for each in streams if each is not None], np.int64)
             asked = rule_of_case(case, math.inf)
-            is_held = case.stream.has_all(decision.held)
-            rule = self._rule(number, asked, decision.held_side if is_held else -1)
+            rule = self._rule(number, asked)
             if case.score is not None:
                 self._scored[number].append((rule, partial(rule_of_case, case)))
             self.cases.append(
@@ -257,11 +252,11 @@ class Plan:
         self._operand_count += 1
         return self._operand_count
 
-    def _rule(self, decision: int, rule: Rule, held_on: int = -1) -> int:
+    def _rule(self, decision: int, rule: Rule) -> int:
         self.decisions["has_numbers"][decision] |= rule.has_numbers
         is_read = rule.condition is not None or rule.score is not None
         self.decisions["has_texts"][decision] |= is_read
-        return self.asked.add(rule, held_on)
+        return self.asked.add(rule)
 
     def _seat(
         self, decision: int, own: _Operands, operand: int, role: Role, stream: TupleStream
@@ -283,7 +278,7 @@ class Plan:
         is_deciding: bool = True,
     ) -> int:
         seat = own.seats[operand, stream] = self.seats.add(
-            decision, operand, role, stream, rules, held=own.held, is_deciding=is_deciding
+            decision, operand, role, stream, rules, is_deciding=is_deciding
         )
         self._readers, self._strata = {}, []
         return seat

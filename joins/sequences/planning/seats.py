@@ -49,13 +49,10 @@ class Seats:
         self._columns = Columns(
             {"decision": np.int32, "role": np.int8, "operand": np.int32, "blocks": np.int32}
             | {"rules": np.int32, "rule_count": np.int32, "is_deciding": np.bool_}
-            | dict.fromkeys(
-                ("layout", "keys", "key_count", "threshold", "held", "held_count"), np.int32
-            )
+            | dict.fromkeys(("layout", "keys", "key_count", "threshold"), np.int32)
             | dict.fromkeys(("chosen", "chosen_count", "stream"), np.int32)
         )
         self._keys = Columns({"place": np.int64})
-        self._held = Columns({"place": np.int64})
         self._chosen = Columns({"place": np.int64})
         self._rules = Columns({"rule": np.int64})
         self._blocks = _BlockNumbers()
@@ -75,16 +72,9 @@ class Seats:
         stream: TupleStream,
         rules: Sequence[int],
         *,
-        held: Sequence[str],
         is_deciding: bool,
     ) -> int:
-        """Add a seat; return its number.
-
-        `held` are the data that values of an operand of the decision and of what is absent are
-        equal to.
-        """
-        equal = dict(stream.equal)
-        held_terms = [equal[datum] for datum in held] if stream.has_all(held) else []
+        """Add a seat; return its number."""
         place_of = stream.terms.index
         seat = self._columns.append(
             1,
@@ -99,17 +89,11 @@ class Seats:
             keys=len(self._keys),
             key_count=len(stream.keys),
             threshold=-1 if stream.threshold is None else place_of(stream.threshold.term),
-            held=len(self._held),
-            held_count=len(held_terms),
             stream=self._streams.add(stream.name),
             chosen=len(self._chosen),
             chosen_count=len(stream.chosen),
         )
-        for places, terms in (
-            (self._chosen, stream.chosen),
-            (self._keys, stream.keys),
-            (self._held, held_terms),
-        ):
+        for places, terms in ((self._chosen, stream.chosen), (self._keys, stream.keys)):
             places.append(len(terms), place=np.array([place_of(term) for term in terms], np.int64))
         self._rules.append(len(rules), rule=np.array(rules, np.int64))
         return seat
@@ -136,11 +120,6 @@ class Seats:
         """Yield the keys of some seats, one of each at a time: which seats, and their places."""
         if len(self._keys):
             yield from _each(self._keys, self["keys"][seats], self["key_count"][seats])
-
-    def held_of(self, seats: Ints) -> Iterator[tuple[Ints, Ints]]:
-        """Yield the terms of some seats that are equal to `held` data, as `keys_of` their keys."""
-        if len(self._held):
-            yield from _each(self._held, self["held"][seats], self["held_count"][seats])
 
     def chosen_of(self, seats: Ints) -> Iterator[tuple[Ints, Ints]]:
         """Yield the chosen terms of some seats, as `keys_of` their keys."""
