@@ -26,6 +26,7 @@ demo: $(VENV)/.runtime ## show the whole broker at work on example feeds (one to
 test: $(VENV)/.dev $(VENV)/java-classes $(VENV)/compiled-loops ## run all tests
 	@# Once, and not by each process that runs tests.
 	@$(BIN)/python -m compileall -q $(PACKAGES)
+	@PYTHONPATH=. $(BIN)/python tests/support/readied.py $(PACKAGES) || true
 	@$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 soak: $(VENV)/.dev ## search for faults for some hours; ARGS="--scale 0.1 --seed 7"
