@@ -123,6 +123,14 @@ def shared_databases() -> Iterator[None]:
     yield from share_databases()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def copied_files() -> Iterator[None]:
+    """Have new SQLite files be copies; `support.new_files` says why."""
+    from support.new_files import copy_new_files
+
+    yield from copy_new_files()
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
     """One Spark session for all tests: it takes seconds to start."""

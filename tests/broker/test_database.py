@@ -9,10 +9,17 @@ import threading
 from pathlib import Path
 
 import pytest
+from support.new_files import OPENED
 
+from broker.settings import database
 from broker.settings.database import DatabaseError, connect
 
 STEPS = ["CREATE TABLE t (n INTEGER)"]
+
+
+@pytest.fixture(autouse=True)
+def no_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_connected", OPENED)
 
 
 def test_several_may_open_a_new_file_at_once(tmp_path: Path) -> None:
