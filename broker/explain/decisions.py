@@ -344,9 +344,9 @@ def _spell_window(window: Window | Parameter | None) -> str:
 
 
 def _has_keys(decision: Decision) -> bool:
-    """Return whether what is absent is looked up by data that are given on both sides."""
+    """Return whether pairs, or what is absent, are looked up by data that both are asked for."""
     cases = [case for absent in decision.absences for case in absent.cases]
-    return not decision.fits and all(case.asked.same for case in cases)
+    return all(each.asked.same for each in decision.fits or cases)
 
 
 def _is_looked_up(disjunct: Disjunct) -> bool:

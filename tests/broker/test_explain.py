@@ -318,6 +318,8 @@ LOST = (
         ("S//i->a NOT FOLLOWED BY {similar(a/t, b/t) >= 0.5, 1 h} S//i->b", set()),
         ("S//i[k = $x] NOT FOLLOWED BY {, $t} S//i[k = $x]", {"parameters"}),
         ("S//i[k = $x] UNLESS {, 1 h} (S//i[k = $x] | S//j)", {"no-value-join", "parameters"}),
+        ("S//i[k = $x] NEXT {, 1 h} S//i[k = $x] UNLESS S//j[k != $x]", {"parameters"}),
+        ("S//i[k = $x] NEXT {, 1 h} S//i[k != $x]", {"no-value-join", "parameters"}),
         (LOST % "uniform(0 s, 1 h)", {"parameters"}),
         (LOST % "learned", {"decided-parameters"}),
     ],
