@@ -145,8 +145,10 @@ class Engine:
         """
         if self.lacks(change):
             return False
+        # Of what is stated again the revision may be another one.
+        if change.gone or any(each.query.id in self._queries for each in change.queries):
+            self._balances.begun.forget_lists()
         self._queries.follow(change)
-        self._balances.begun.forget_lists()
         return True
 
     def lacks(self, change: SetChange) -> bool:

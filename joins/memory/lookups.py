@@ -7,7 +7,7 @@ a value says by what its variable has changed, and a look-up is found by that in
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -97,18 +97,17 @@ class LookUps:
         """
         is_changed = np.zeros(max(self.table.rows, int(changed.max(initial=-1)) + 1), np.bool_)
         is_changed[changed] = True
-        kept = np.flatnonzero(~is_changed[self.rows])
+        kept: list[Any] = [self.codes, self.rows, self.others]
+        gone = np.flatnonzero(is_changed[self.rows])
+        if len(gone):  # none is where look-ups have only come
+            kept = [np.delete(column, gone) for column in kept]
         codes = _codes(mine, _latter_halves(other))
         order = np.argsort(codes)
         codes, rows, other = codes[order], rows[order], other[order]
-        before = self.codes[kept]
-        at = np.searchsorted(before, codes)
         table = self.table.with_changes(is_changed, codes, rows)
-        codes = np.insert(before, at, codes)
-        rows = np.insert(self.rows[kept], at, rows)
-        if table is None:
-            table = _CodeTable.of(codes, rows)
-        return LookUps(codes, rows, np.insert(self.others[kept], at, other), table)
+        at = np.searchsorted(kept[0], codes)
+        codes, rows, other = map(np.insert, kept, 3 * (at,), (codes, rows, other))
+        return LookUps(codes, rows, other, table or _CodeTable.of(codes, rows))
 
     def variables_of(self, rows: Ints) -> Ints:
         """Return the variables whose values are looked up by some numbers, if by any."""
