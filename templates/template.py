@@ -45,6 +45,7 @@ ResidualForm = tuple[int, str, int]
 class Template:
     """The form of a minor.
 
+    There are `size` meta-variables; it `has_right` where these are of two sides.
     `parents[i]` is the meta-variable above meta-variable `i`, or -1; the first `left_size` are
     the left side.  `value_joins` and `residuals` name meta-variables by index, from 0.  Templates
     that differ in `apart` alone are kept from being one: their minors are isomorphic.  `edges` are
@@ -59,6 +60,8 @@ class Template:
     value_joins: tuple[tuple[int, int], ...]
     residuals: tuple[ResidualForm, ...] = ()
     apart: tuple[int | str, ...] = ()
+    size: int = field(init=False, repr=False, compare=False)
+    has_right: bool = field(init=False, repr=False, compare=False)
     edges: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
     spelled: str = field(init=False, repr=False, compare=False)
     asked: tuple[Sequence[int], Sequence[int]] = field(init=False, repr=False, compare=False)
@@ -67,6 +70,8 @@ class Template:
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "size", len(self.parents))
+        object.__setattr__(self, "has_right", self.left_size < self.size)
         above = set(self.parents)
         found = [
             (i if p < 0 else p, i) for i, p in enumerate(self.parents) if p >= 0 or i not in above
@@ -91,16 +96,6 @@ class Template:
     def __reduce__(self) -> tuple[type[Template], tuple[Any, ...]]:
         # Strings have other hashes in another process.
         return Template, tuple([getattr(self, each.name) for each in fields(self) if each.init])
-
-    @property
-    def size(self) -> int:
-        """How many meta-variables there are."""
-        return len(self.parents)
-
-    @property
-    def has_right(self) -> bool:
-        """Whether there are two sides."""
-        return self.left_size < self.size
 
 
 @dataclass(frozen=True, slots=True)

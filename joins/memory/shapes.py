@@ -19,7 +19,7 @@ from typing import NamedTuple
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from xpath_eval.shape import Edge
 
-__all__ = ["Shapes", "TupleShape", "WitnessShape"]
+__all__ = ["Shape", "Shapes", "TupleShape", "WitnessShape"]
 
 Slots = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 """The nodes of a layout's slots, and which variables bind them, as (slot, variable)."""

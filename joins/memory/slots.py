@@ -45,6 +45,10 @@ class Layout(NamedTuple):
     nodes: tuple[int, ...]
     bindings: tuple[tuple[int, int], ...]
 
+    def __hash__(self) -> int:
+        # Each signature that is looked up has two, and they are long.
+        return hash((self.shape, len(self.bindings)))
+
 
 _NO_LAYOUT = Layout(-1, (), ())
 """Stands where a layout has been forgotten."""

@@ -66,8 +66,8 @@ class SignatureLimits:
 
     assigned: int = 64
     """Rows of equal nodes, and classes that may hold, up to which a signature's tuples are found
-    without a statement, in 10 µs a class, on the way to a class its square of tuples.  A statement
-    a template takes milliseconds, and is faster for classes by the hundred."""
+    without a statement, in 3 to 10 µs a class, on the way to a class its square of tuples.  A
+    statement a template takes milliseconds, and is faster for classes by the hundred."""
 
     step_tables: int = 12
     """Tables that a statement joins in one step: 64 value joins take as long with 8 to 16."""

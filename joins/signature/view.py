@@ -15,24 +15,21 @@ pairs are skewed (`skew`), and has no tuples of these.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from joins.budget.probe import ValueJoin
 from joins.budget.skew import Skew, skew_of
 from joins.classes import ClassRegistry
 from joins.memory.durations import UNBOUNDED
 from joins.memory.shapes import Shapes
-from joins.memory.slots import Ints, Layout
-from joins.signature.assignments import PairsOfNodes, ShapeEdges, assignments
-from joins.signature.compared import SLOT_BITS, Equal, Grouped
+from joins.memory.slots import Ints
+from joins.signature.assignments import ShapesNodes, assignments
+from joins.signature.compared import Equal, Grouped
+from joins.signature.equalnodes import EqualNodes, Signature
 from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.signature.needs import SlotNeeds
 from joins.sql import schema
@@ -41,20 +38,14 @@ from joins.sql.rows import Database, TemplateTables, connect, insert_numbers, ru
 from templates.conjunctive import view_query
 from templates.template import Template
 
-__all__ = ["Signature", "SignatureView", "ViewEntry"]
+__all__ = ["SignatureView", "ViewEntry"]
 
 _UNOPENED = 32
 """How many times as many classes are looked at while no database is open: to open it, and to write
 the classes into it, takes as long as to look at some thousands."""
 
-Bound = Mapping[int, Set[int]]
-"""The variables that bind each node of a shape."""
 
-Signature = tuple[Layout, Layout | None, Equal]
-"""Two layouts and the equal pairs of slots (`pair`), in order.
-
-The right layout is None for a single instance, which classes of one block are looked up by.
-"""
+_NO_CLASSES = np.zeros(0, np.int64)
 
 
 @dataclass(slots=True, eq=False)
@@ -66,13 +57,14 @@ class ViewEntry:
 
     signature: Signature
     complete_for: int = 0
-    classes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    classes: Ints = field(default_factory=lambda: _NO_CLASSES)
     nodes: list[tuple[int, ...]] = field(default_factory=list)
-    skewed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    skewed: Ints = field(default_factory=lambda: _NO_CLASSES)
 
     def add(self, classes: Sequence[int], nodes: Sequence[tuple[int, ...]]) -> None:
         """Add tuples of further classes."""
-        self.classes = np.concatenate([self.classes, np.array(classes, np.int64)])
+        new = np.array(classes, np.int64)
+        self.classes = np.concatenate([self.classes, new]) if len(self.classes) else new
         self.nodes += nodes
 
     @property
@@ -85,66 +77,12 @@ class ViewEntry:
         """Whether there are two instances."""
         return self.signature[1] is not None
 
-    def equal_nodes(self) -> list[tuple[list[int], list[int]]]:
-        """Return groups of (left nodes, right nodes) that have one value, all with all."""
-        left, right, equal = self.signature
-        if right is None:
-            return []
-        if isinstance(equal, Grouped):
-            groups = equal.groups
-            return [([left.nodes[i] for i in a], [right.nodes[j] for j in b]) for a, b in groups]
-        slots = (divmod(code, 1 << SLOT_BITS) for code in equal)
-        return [([left.nodes[i]], [right.nodes[j]]) for i, j in slots]
-
 
 def _size(equal: Equal) -> int:
     """Return how many numbers stand for equal pairs."""
     if isinstance(equal, Grouped):
         return sum(len(side) for group in equal.groups for side in group)
     return len(equal)
-
-
-class _Joined(NamedTuple):
-    """The equal nodes of a signature under joined variables, and how many there are.
-
-    A row is (left variable, right variable, left node, right node).  Value joins with more rows
-    than the budget allows have none.
-    """
-
-    rows: list[tuple[int, int, int, int]]
-    counts: Counter[ValueJoin]
-
-    @classmethod
-    def of(cls, entry: ViewEntry, shapes: Shapes, joins: Set[ValueJoin], rows_max: int) -> _Joined:
-        """Return the equal nodes of an entry."""
-        left, right, _ = entry.signature
-        counts: Counter[ValueJoin] = Counter()
-        parts: list[tuple[ValueJoin, list[int], list[int]]] = []
-        if right is not None:
-            for nodes in entry.equal_nodes():
-                sides = shapes[left.shape].binding, shapes[right.shape].binding
-                of_left, of_right = map(_by_variable, nodes, sides)
-                for value_join in product(of_left, of_right):
-                    if value_join in joins:
-                        part = of_left[value_join[0]], of_right[value_join[1]]
-                        counts[value_join] += len(part[0]) * len(part[1])
-                        parts.append((value_join, *part))
-        rows = [
-            (*value_join, left_node, right_node)
-            for value_join, lefts, rights in parts
-            if counts[value_join] <= rows_max
-            for left_node, right_node in product(lefts, rights)
-        ]
-        return cls(rows, counts)
-
-
-def _by_variable(nodes: Sequence[int], bound: Bound) -> dict[int, list[int]]:
-    """Return which of some nodes of a shape each variable binds."""
-    found: dict[int, list[int]] = defaultdict(list)
-    for node in nodes:
-        for variable in bound[node]:
-            found[variable].append(node)
-    return found
 
 
 class SignatureView:
@@ -167,7 +105,7 @@ class SignatureView:
         self._registry = registry
         self._tuples_max = tuples_max
         self._needs = SlotNeeds(registry)
-        self._edges = ShapeEdges(shapes)
+        self._nodes = ShapesNodes(shapes)
         self._entries: dict[Signature, ViewEntry] = {}
         self.hits = 0
         self.misses = 0
@@ -251,56 +189,54 @@ class SignatureView:
         """Find the tuples of entries in classes that they do not know, without skewed pairs."""
         since = min(entry.complete_for for entry in entries)
         joins = self._needs.joins_after(since)
-        even: list[tuple[ViewEntry, _Joined]] = []
+        even: list[tuple[ViewEntry, EqualNodes]] = []
         for entry in entries:
-            joined = _Joined.of(entry, self._shapes, joins, self._tuples_max)
-            if skewed := self._skewed(entry, joined):
+            equal = EqualNodes(entry.signature, self._nodes, joins, self._tuples_max)
+            if skewed := self._skewed(entry, equal):
                 entry.skewed = np.concatenate([entry.skewed, np.array(skewed, np.int64)])
-                self._ask([(entry, joined)], since, skewed)
+                self._ask([(entry, equal)], since, skewed)
             else:
-                even.append((entry, joined))
+                even.append((entry, equal))
         if asked := [each for each in even if not self._assign(*each)]:
             self._ask(asked, since)
 
-    def _assign(self, entry: ViewEntry, joined: _Joined) -> bool:
+    def _assign(self, entry: ViewEntry, equal: EqualNodes) -> bool:
         """Find the tuples of an entry class by class, if there are few; return whether so."""
-        most, equal = self._limits.assigned, joined.counts.keys()
-        since, (left, right, _) = entry.complete_for, entry.signature
-        if len(joined.rows) > most:
+        most, since = self._limits.assigned, entry.complete_for
+        if equal.size > most:
             return False
         classes_max = most if "db" in vars(self) else most * _UNOPENED
-        holding = self._needs.holding(since, equal, classes_max)
+        holding = self._needs.holding(since, equal.pairs.keys(), classes_max)
         if holding is None:
             return False
-        of_left = self._edges.of(left.shape)
-        of_right = of_left if right is None else self._edges.of(right.shape)
-        relations = PairsOfNodes(joined.rows), of_left, of_right
         classes: list[int] = []
         nodes: list[tuple[int, ...]] = []
+        is_pair = entry.is_pair
         for number, query_class in holding:
-            if query_class.template.has_right == entry.is_pair:
-                found = assignments(query_class, relations, most * most)
+            if query_class.template.has_right == is_pair:
+                found = assignments(query_class, equal, equal.sides, most * most)
                 if found is None:
                     return False
-                classes += [number] * len(found)
-                nodes += found
+                if found:
+                    classes += [number] * len(found)
+                    nodes += found
         if classes:
             entry.add(classes, nodes)
             self.rows += len(nodes)
         return True
 
-    def _skewed(self, entry: ViewEntry, joined: _Joined) -> list[int]:
+    def _skewed(self, entry: ViewEntry, equal: EqualNodes) -> list[int]:
         """Return the classes that are new to a signature and in which its pairs are skewed."""
-        if max(joined.counts.values(), default=0) ** self._needs.joins_max <= self._tuples_max:
+        if equal.most**self._needs.joins_max <= self._tuples_max:
             return []
         skewed: list[int] = []
         uncertain: list[int] = []
-        for number, equal in self._needs.held(entry.complete_for, joined.counts):
-            skew = skew_of(equal, self._tuples_max)
+        for number, counts in self._needs.held(entry.complete_for, equal.counts()):
+            skew = skew_of(counts, self._tuples_max)
             if skew is not Skew.EVEN:
                 (skewed if skew is Skew.SKEWED else uncertain).append(number)
         if uncertain:
-            self._write([entry], [joined.rows])
+            self._write([entry], [equal])
         return sorted([*skewed, *filter(self._has_too_many, uncertain)])
 
     def _has_too_many(self, number: int) -> bool:
@@ -314,19 +250,19 @@ class SignatureView:
         return int(count) > self._tuples_max
 
     def _ask(
-        self, some: Sequence[tuple[ViewEntry, _Joined]], since: int, without: Sequence[int] = ()
+        self, some: Sequence[tuple[ViewEntry, EqualNodes]], since: int, without: Sequence[int] = ()
     ) -> None:
         """Ask the templates' queries for all entries at once, of classes after `since`.
 
         Classes `without` are not asked; tuples that an entry knows already are left out.
         """
         entries = [entry for entry, _ in some]
-        equal = {frozenset(joined.counts) for _, joined in some}
+        equal = {frozenset(each.pairs) for _, each in some}
         templates = self._needs.templates
         asked = [each for each in templates if self._needs.may_hold(each, since, equal)]
         if not asked:
             return
-        self._write(entries, [joined.rows for _, joined in some])
+        self._write(entries, [each for _, each in some])
         # All classes of a template may have been removed before there were tables.
         asked = [each for each in asked if each in self._tables.numbers]
         wanted = f"t.class > {since}"
@@ -349,9 +285,7 @@ class SignatureView:
         number, step_tables = self._tables.numbers[template], self._limits.step_tables
         return signature_sql(view_query(template), template, number, asked, step_tables)
 
-    def _write(
-        self, entries: Sequence[ViewEntry], joined: Sequence[Sequence[tuple[int, ...]]]
-    ) -> None:
+    def _write(self, entries: Sequence[ViewEntry], equal: Sequence[EqualNodes]) -> None:
         """Write the tables that the statements for some signatures read."""
         self._tables.refresh()
         self._write_shapes()
@@ -364,7 +298,9 @@ class SignatureView:
         tables: dict[str, list[tuple[int, ...]]] = {
             schema.SIGNATURE_LEFT: left,
             schema.SIGNATURE_RIGHT: right,
-            schema.VALUE_JOIN: [(i, i, *row) for i, rows in enumerate(joined) for row in rows],
+            schema.VALUE_JOIN: [
+                (i, i, *row) for i, each in enumerate(equal) for row in each.rows()
+            ],
         }
         for table, rows in tables.items():
             run(self.db, f"TRUNCATE {table}")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from joins.memory.limits import MemoryLimits
 from joins.memory.shapes import Shapes, TupleShape, WitnessShape
 from joins.signature import assignments
-from joins.signature.assignments import ShapeEdges
+from joins.signature.assignments import ShapesNodes
 
 ONE = [(1, 2, 0, 1), (1, 3, 0, 1)]
 TWO = [(4, 4, 0, 0)]
@@ -79,13 +79,13 @@ def test_shapes_in_use_are_looked_for_when_there_are_twice_as_many() -> None:
     assert [number for number, is_due in enumerate(due) if is_due] == [2, 6, 10]
 
 
-def test_edges_of_so_many_shapes_are_kept_as_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_of_so_many_shapes_are_kept_by_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assignments, "_SHAPES", 2)
     shapes = Shapes()
     shapes.add({"one": ONE, "two": TWO, "three": TWO})
-    edges = ShapeEdges(shapes)
-    first, second = edges.of(0), edges.of(1)
-    assert edges.of(0) is first
-    assert edges.of(1) is second
-    assert edges.of(2).of((4, 4), -1, -1) == [(0, 0)]
-    assert edges.of(0) is not first
+    nodes = ShapesNodes(shapes)
+    first, second = nodes.of(0), nodes.of(1)
+    assert nodes.of(0) is first
+    assert nodes.of(1) is second
+    assert nodes.of(2).edges.of((4, 4), -1, -1) == [(0, 0)]
+    assert nodes.of(0) is not first
