@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 
 from templates.box import SPAN, Place, Test
 from templates.clause import Clause
@@ -30,12 +31,13 @@ def named_terms(clause: Clause) -> tuple[str, ...]:
     return _named(clause)[0]
 
 
-def equal_terms(clause: Clause) -> dict[str, str]:
+def equal_terms(clause: Clause) -> Mapping[str, str]:
     """Return the data that values of a clause's tuples are equal to, each once with a term."""
     return _named(clause)[1]
 
 
-def _named(clause: Clause) -> tuple[tuple[str, ...], dict[str, str]]:
+@lru_cache(maxsize=64)
+def _named(clause: Clause) -> tuple[tuple[str, ...], Mapping[str, str]]:
     own = f"@{clause.blocks[0]}"
     names = [term + own for term in clause.tested_terms]
     places: dict[str, int] = {}
