@@ -13,6 +13,9 @@ from mutants.reach import Reach
 from mutants.rooms import ROOMS
 from mutants.trial import Fate, Trial, lines_of_statement
 
+SETTINGS = "[pytest]\nmarkers = spark\ntimeout = 60\naddopts = -p no:schemathesis\n"
+"""A plugin that is not asked for costs each start of pytest a second, as in `pyproject.toml`."""
+
 CODE = """
 from dataclasses import dataclass
 
@@ -92,13 +95,13 @@ def test_the_lines_of_a_statement_are_all_of_it_and_of_a_block_the_head() -> Non
 def test_a_mutant_that_never_ends_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial, "SECONDS_MIN", 4)
+    monkeypatch.setattr(trial, "SECONDS_MIN", 3)
     (tmp_path / "room.py").write_text("def last(n):\n    while n:\n        n -= 1\n    return n\n")
     (tmp_path / "tests").mkdir()
     file = Path("tests/test_room.py")
     (tmp_path / file).write_text("from room import last\n\ndef test_last():\n    last(3)\n")
     shutil.copytree(Path(__file__).with_name("mutants"), tmp_path / "tests/mutants")
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = spark\ntimeout = 60\n")
+    (tmp_path / "pytest.ini").write_text(SETTINGS)
     code = (tmp_path / "room.py").read_text()
     [mutant] = [
         each
@@ -122,7 +125,7 @@ def test_a_mutant_is_tried_by_the_tests_that_run_its_line(tmp_path: Path) -> Non
         (tmp_path / path).parent.mkdir()
         (tmp_path / path).write_text(text)
     shutil.copytree(Path(__file__).with_name("mutants"), tmp_path / "tests/mutants")
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = spark\ntimeout = 60\n")
+    (tmp_path / "pytest.ini").write_text(SETTINGS)
     own = Trial(tmp_path, ["room"])
     fates = {
         each.line: own.of(each, [file])
