@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from support.budget_runs import MINUTE_US, Running
 from support.budgets import UNLIMITED
-from support.examples import some
+from support.examples import is_searching
 
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.costs.budget import Budget
@@ -52,8 +53,11 @@ def documents(seed: int, *, odd: int) -> list[Document]:
     return found
 
 
-@pytest.mark.parametrize("budget", BUDGETS, ids=range(len(BUDGETS)))
-@pytest.mark.parametrize("seed", some([*range(12)], 2))
+CASES = product(range(12 if is_searching() else 1), enumerate(BUDGETS))
+"""Of each budget other documents, in batches of either size by turns."""
+
+
+@pytest.mark.parametrize(("seed", "budget"), [(s + i, b) for s, (i, b) in CASES], ids=str)
 def test_copies_agree_with_matches_made_one_by_one(seed: int, budget: Budget) -> None:
     runs = []
     for odd in (1, 0, 4):
