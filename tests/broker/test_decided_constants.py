@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 from support.budget_runs import Running, Way
 from support.budgets import UNLIMITED
-from support.examples import size, some
+from support.examples import is_searching, size, some
 from support.written_out import condition, documents
 
 from broker.matching.costs.budget import Budget
@@ -70,7 +70,7 @@ def points(seed: int, texts: Mapping[str, str]) -> dict[str, int]:
     return {name: int(name[1:]) if seed % 2 else 0 for name in texts}
 
 
-@pytest.mark.parametrize("seed", some(range(120), 4))
+@pytest.mark.parametrize("seed", range(120) if is_searching() else (0, 31, 62, 93))
 def test_each_statement_decides_over_what_a_filter_leaves(seed: int) -> None:
     texts, stream, budget = statements(seed), documents(seed), BUDGETS[seed % len(BUDGETS)]
     tiny = replace(DEFAULT_MATCHING_LIMITS, held_pairs=0, tuples=7)
