@@ -1,7 +1,6 @@
 """Conditions of steps, evaluated on one document.
 
-This is XPath's meaning, node by node, on the document's structure: predicates filter one after
-the other, positions count what those before left, comparisons hold for some value.  What an
+This is `xscl.holding` on the document's structure.  What an
 index can decide (`xpath_eval.testindex`) or sets of nodes (`xpath_eval.nodesets`) does not come
 here.  The values of an operand at a node, and an opaque condition at a node (and its position, if
 it counts), are worked out once for a document, however many conditions ask.
@@ -21,12 +20,13 @@ from xpath_eval.nodesets import matches_name
 from xpath_eval.structure import NodeTree, Structure
 from xscl import calculations, functions, solving
 from xscl import xpath1numbers as numbers
-from xscl.opaque import positions_as_variables
+from xscl.excerpts import excerpt_of, excerpt_of_attribute, excerpt_of_text
+from xscl.holding import HoldingOf
 from xscl.path import (
     And,
     Axis,
-    Comparison,
     Condition,
+    Excerpt,
     Exists,
     FunctionValue,
     Literal,
@@ -38,11 +38,11 @@ from xscl.path import (
     PathValue,
     Position,
     Step,
-    StringTest,
     Value,
     XPathFrame,
     XPathValue,
 )
+from xscl.xpath1nodes import SELF, Namespaces, NodePlace, compile_xpath, holds_at
 
 __all__ = ["Conditions", "Selected", "SelectedNodes", "needs_values"]
 
@@ -82,7 +82,7 @@ The operand is in the answer, which keeps it alive.
 """
 
 
-class Conditions:
+class Conditions(HoldingOf[int]):
     """Evaluates conditions on one document.
 
     `selected` may be shared by all documents of one structure.
@@ -106,28 +106,6 @@ class Conditions:
         self._known_values: dict[tuple[int, int], Sequence[functions.Atom]] = {}
         self._known_opaque: dict[tuple[str, object, int, int, int], bool] = {}
         self._known_found: dict[tuple[str, object, int], str | float] = {}
-
-    def survivors(self, filters: Filters, candidates: Sequence[int]) -> tuple[int, ...]:
-        """Return the candidates that pass all filters, one filter after the other.
-
-        The candidates are what one step selects from one context node, in document order.
-        """
-        nodes = tuple(candidates)
-        for condition in filters:
-            size = len(nodes)
-            nodes = tuple(n for i, n in enumerate(nodes, 1) if self._holds(condition, n, i, size))
-        return nodes
-
-    def select(self, path: Path, context: int) -> list[int]:
-        """Return the nodes that a relative path selects from a context node."""
-        nodes = [context]
-        for step in path.steps:
-            nodes = list(dict.fromkeys(n for c in nodes for n in self._step(step, c)))
-        return nodes
-
-    def _step(self, step: Step, context: int) -> Iterable[int]:
-        for origin in self._origins(step, context):
-            yield from self.survivors(step.predicates, list(self._axis(step, origin)))
 
     def _origins(self, step: Step, context: int) -> Iterable[int]:
         """Yield the context, and where `//` stands before the step all nodes below it."""
@@ -155,36 +133,12 @@ class Conditions:
         children = structure.children[context]
         return (c for c in children if matches_name(step.test, structure.names[c]))
 
-    def _holds(self, condition: Condition, node: int, position: int, size: int) -> bool:
-        match condition:
-            case Exists(path):
-                return bool(self.select(path, node))
-            case Comparison(left, operator, right):
-                assert isinstance(right, Literal)
-                return functions.compare_literal(self.values(left, node), operator, right.value)
-            case StringTest(function, value, argument, flags):
-                assert isinstance(argument, Literal)
-                return any(
-                    functions.holds(function, each, argument.value, flags)
-                    for each in self.values(value, node)
-                )
-            case Position():
-                return _position_holds(condition, position, size)
-            case And(conditions):
-                return all(self._holds(c, node, position, size) for c in conditions)
-            case Or(conditions):
-                return any(self._holds(c, node, position, size) for c in conditions)
-            case Not(inner):
-                return not self._holds(inner, node, position, size)
-            case Opaque():
-                if not condition.is_positional:
-                    position = size = 1
-                key = (condition.expression, condition.namespaces, node, position, size)
-                if key not in self._known_opaque:
-                    holds = self._holds_opaque(condition, node, position, size)
-                    self._known_opaque[key] = holds
-                return self._known_opaque[key]
-        assert_never(condition)
+    def _holds_opaque(self, condition: Opaque, node: int, position: int, size: int) -> bool:
+        key = (condition.expression, condition.namespaces, node, position, size)
+        if key not in self._known_opaque:
+            at = self._element(node), self._place(node)
+            self._known_opaque[key] = holds_at(condition, *at, position, size)
+        return self._known_opaque[key]
 
     def values(self, value: Value, node: int) -> Sequence[functions.Atom]:
         """Return the values of an operand at a node."""
@@ -228,6 +182,8 @@ class Conditions:
                 return functions.apply(function, [self._values(a, node) for a in arguments])
             case XPathValue(path, expression, namespaces):
                 return [self._found(expression, namespaces, n) for n in self.select(path, node)]
+            case Excerpt():
+                return (self._excerpt(value, node),)
             case Parameter() | XPathFrame():
                 raise AssertionError(f"{value} has no value: parameters are put in before")
         assert_never(value)
@@ -236,18 +192,7 @@ class Conditions:
         """Return the string value of a node."""
         return self._tree.value(self._structure, node)
 
-    def _holds_opaque(self, condition: Opaque, node: int, position: int, size: int) -> bool:
-        expression = condition.expression
-        variables: dict[str, str | float] = {}
-        if condition.is_positional:
-            expression = positions_as_variables(expression)
-            variables = {"position": float(position), "last": float(size)}
-        if not self._structure.is_element(node):
-            expression = f"{self._place(node, variables)}[{expression}]"
-        holds = _compile(f"boolean({expression})", condition.namespaces)
-        return bool(holds(self._element(node), **variables))
-
-    def _found(self, expression: str, namespaces: _Namespaces, node: int) -> str | float:
+    def _found(self, expression: str, namespaces: Namespaces, node: int) -> str | float:
         """Return the number or the text that an expression is at a node."""
         key = (expression, namespaces, node)
         known = self._known_found.get(key)
@@ -255,24 +200,23 @@ class Conditions:
             known = self._known_found[key] = self._find(expression, namespaces, node)
         return known
 
-    def _find(self, expression: str, namespaces: _Namespaces, node: int) -> str | float:
+    def _find(self, expression: str, namespaces: Namespaces, node: int) -> str | float:
         if self._structure.is_element(node):
-            value = _compile(expression, namespaces)(self._element(node))
+            value = compile_xpath(expression, namespaces)(self._element(node))
             assert isinstance(value, (str, float))
             return value
-        variables: dict[str, str | float] = {}
-        found: list[str | float] = []
+        place, found = self._place(node), list[str | float]()
 
         def keep(context: object, value: str | float) -> bool:
             found.append(value)
             return True
 
         path = etree.XPath(
-            f"{self._place(node, variables)}[keep({expression})]",
+            f"{place.expression}[keep({expression})]",
             namespaces=dict(namespaces) or None,
             extensions={(None, "keep"): keep},
         )
-        path(self._element(node), **variables)
+        path(self._element(node), **place.variables)
         return found[0]
 
     def _element(self, node: int) -> etree._Element:
@@ -280,16 +224,22 @@ class Conditions:
         is_element = self._structure.is_element(node)
         return self._tree.parsed(node if is_element else self._structure.parent(node))
 
-    def _place(self, node: int, variables: dict[str, str | float]) -> str:
-        """Return how to go to an attribute or a text from its element, with variables for it."""
+    def _place(self, node: int) -> NodePlace:
+        """Return how to go to a node from its element."""
         structure = self._structure
+        if structure.is_element(node):
+            return SELF
         if structure.is_text(node):
-            texts = structure.texts_of[structure.parent(node)]
-            variables["number"] = texts.index(node) + 1.0
-            return _TEXT
-        namespace, _, variables["name"] = structure.attribute_name(node).rpartition("}")
-        variables["namespace"] = namespace[1:]
-        return _ATTRIBUTE
+            return NodePlace.of_text(structure.texts_of[structure.parent(node)].index(node))
+        return NodePlace.of_attribute(structure.attribute_name(node))
+
+    def _excerpt(self, excerpt: Excerpt, node: int) -> str:
+        structure = self._structure
+        if structure.is_element(node):
+            return excerpt_of(self._element(node), excerpt)
+        if structure.is_text(node):
+            return excerpt_of_text(self.value(node))
+        return excerpt_of_attribute(self._element(node), structure.attribute_name(node))
 
 
 def _path_of_texts(value: Value) -> Path | None:
@@ -306,25 +256,3 @@ def _as_asked(value: Value, texts: Sequence[str]) -> Sequence[functions.Atom]:
     """Return the values of such an operand."""
     is_number = isinstance(value, XPathValue) and not value.is_text
     return [*map(numbers.number_of_text, texts)] if is_number else texts
-
-
-_Namespaces = tuple[tuple[str, str], ...]
-
-_TEXT = "(text()[$number])"
-_ATTRIBUTE = "(@*[local-name() = $name and namespace-uri() = $namespace])"
-"""One node below an element.  What documents hold is given by variables: it may have quotes."""
-
-
-@lru_cache(maxsize=4_096)
-def _compile(expression: str, namespaces: _Namespaces) -> etree.XPath:
-    names = dict(namespaces) or None
-    # A smart string would hold on to its document.
-    return etree.XPath(expression, namespaces=names, regexp=False, smart_strings=False)
-
-
-def _position_holds(condition: Position, position: int, size: int) -> bool:
-    left: float = size if condition.is_size else position
-    number = condition.number
-    assert not isinstance(number, Parameter)  # they are put in before
-    right = size - number if condition.of_last else number
-    return functions.compare((float(left),), condition.operator, (float(right),))

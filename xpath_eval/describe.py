@@ -29,6 +29,7 @@ from xscl.path import (
     Axis,
     Comparison,
     Condition,
+    Excerpt,
     Exists,
     FunctionValue,
     Literal,
@@ -206,6 +207,8 @@ def _value(value: Value) -> str:
             return render_number(number)
         case FunctionValue(function, arguments):
             return f"{function}({', '.join(map(_value, arguments))})"
+        case Excerpt(paths, texts):
+            return f"excerpt({', '.join(map(_path, (*paths, *texts)))})"
         case Parameter(name):
             return f"${name}"
     raise AssertionError(value)

@@ -13,7 +13,19 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from xpath_eval.structure import Structure
-from xscl.path import ANY, And, Axis, Condition, Exists, NodeTest, Not, Or, Path, Step
+from xscl.path import (
+    ANY,
+    And,
+    Axis,
+    Condition,
+    Exists,
+    NodeTest,
+    Not,
+    Or,
+    Path,
+    Step,
+    matches_name,
+)
 
 __all__ = ["DOCUMENT", "NodeSets", "exact_name", "matches_name", "members", "node_set"]
 
@@ -21,14 +33,6 @@ DOCUMENT = -1
 
 SMALL = 512
 """Up to so many bits, taking the lowest bit off again and again beats writing all of them out."""
-
-
-def matches_name(test: NodeTest, name: str) -> bool:
-    """Return whether an expanded name (`{uri}local` or `local`) passes a node test."""
-    namespace, _, local = name.rpartition("}")
-    if test.name not in ("*", local):
-        return False
-    return test.namespace == "*" or (test.namespace or "") == namespace[1:]
 
 
 def exact_name(test: NodeTest) -> str | None:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from xscl.arithmetic import CALCULATE, COMPARE
+from xscl.excerpttests import is_asked_of_excerpt, passes_excerpt
 from xscl.path import (
     FunctionValue,
     Literal,
@@ -151,10 +152,12 @@ def _given(side: Side, values: Mapping[str, Any]) -> Any:
 
 
 def passes_calculated(text: str, wanted: str) -> bool:
-    """Return whether numbers of a node, as a text has them, pass a comparison.
+    """Return whether numbers, or an excerpt, of a node, as a text has them, pass what is asked.
 
     XPath 1.0 compares each node of a path with a number.
     """
+    if is_asked_of_excerpt(wanted):
+        return passes_excerpt(text, wanted)
     numbers, compared = _read(text), _read(wanted)
     if len(compared) == 2:
         return _passes_framed(numbers, *compared)

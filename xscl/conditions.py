@@ -59,6 +59,7 @@ from xscl.syntax import (
 from xscl.xpath1 import check_call, check_types, is_numeric
 from xscl.xpath1arithmetic import calculated_comparison, written_comparison
 from xscl.xpath1frames import framed, held_against_data
+from xscl.xpath1reads import excerpt_read_by_xpath
 
 __all__ = ["Binding", "ParameterUse", "PatternBuilder"]
 
@@ -376,7 +377,8 @@ class PatternBuilder:
                 check_types(each, self.report)
         if self.report.errors > errors:
             return None
-        opaque = make_opaque(syntax, self.namespaces)
+        reads = excerpt_read_by_xpath(syntax, self.namespaces)
+        opaque = replace(make_opaque(syntax, self.namespaces), reads=reads)
         is_positional = speaks_of_position(syntax)
         if is_positional:
             return replace(opaque, is_positional=True)

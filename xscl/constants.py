@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 
+from xscl.calculations import CALCULATED
 from xscl.combinations import (
     chain_of,
     combined,
@@ -13,6 +14,7 @@ from xscl.combinations import (
     is_number,
 )
 from xscl.disjunctions import Disjunction, OperandTest
+from xscl.excerpttests import excerpted
 from xscl.hoisting import hoist
 from xscl.path import (
     Comparison,
@@ -33,13 +35,14 @@ from xscl.path import (
     value_parameters,
 )
 from xscl.prefilters import Admitted, Prefilter
-from xscl.texttests import IN_NO_TEXT, TEXT_TESTS, text_test
+from xscl.texttests import EITHER, IN_NO_TEXT, TEXT_TESTS, text_test
 
 __all__ = [
     "Given",
     "admitted_constant",
     "breadth_of_constants",
     "exclude_constants",
+    "tested_excerpt",
     "tested_parameter",
 ]
 
@@ -146,6 +149,18 @@ def _given(predicate: Condition, texts: Collection[str]) -> Given | None:
         case Or() | Not() | Opaque(frame=XPathFrame()):
             return combined(predicate, texts)
     return None
+
+
+def tested_excerpt(predicate: Condition) -> Given | None:
+    """Return a predicate as a condition of an excerpt of its node's tree; None if it is none."""
+    if not any(condition_parameters(predicate)):
+        return None
+    found = excerpted(predicate)
+    if found is None:
+        return None
+    excerpt, asked = found
+    test = OperandTest(-1, CALCULATED, asked)
+    return Prefilter((excerpt,), EITHER), Disjunction((test,))
 
 
 def breadth_of_constants(path: Path) -> int:

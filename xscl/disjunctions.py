@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from xscl.arithmetic import COMPARE
 from xscl.calculations import CALCULATED, Calculation, Framed, passes_calculated
+from xscl.excerpttests import Excerpted
 from xscl.functions import holds, spell, to_double
 from xscl.path import Parameter, XPathFrame
 from xscl.texttests import IN_NO_TEXT, TEXT_TESTS
@@ -72,7 +73,7 @@ class OperandTest(NamedTuple):
 
     place: int
     operator: str
-    data: str | float | Parameter | XPathFrame | Calculation | Framed
+    data: str | float | Parameter | XPathFrame | Calculation | Framed | Excerpted
     form: DataForm = DataForm.PLAIN
 
     @property
@@ -84,14 +85,14 @@ class OperandTest(NamedTuple):
     @property
     def is_constant(self) -> bool:
         """Whether its data are written out."""
-        if isinstance(self.data, (Calculation, Framed)):
+        if isinstance(self.data, (Calculation, Framed, Excerpted)):
             return not any(self.data.parameters())
         return isinstance(self.data, (str, float))
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Its parameters, but for those that a text is made of."""
-        if isinstance(self.data, (Calculation, Framed)):
+        if isinstance(self.data, (Calculation, Framed, Excerpted)):
             return tuple(self.data.parameters())
         return (self.data,) if isinstance(self.data, Parameter) else ()
 
@@ -99,7 +100,7 @@ class OperandTest(NamedTuple):
         """Return the test with the value that its parameter has, as JSON."""
         place, operator, data, form = self
         given: Any = data
-        if isinstance(data, (Calculation, Framed)):
+        if isinstance(data, (Calculation, Framed, Excerpted)):
             given = data.text(values)
         elif isinstance(data, Parameter):
             given = values[data.name]

@@ -22,8 +22,10 @@ __all__ = [
     "Node",
     "NumberedTree",
     "TextNode",
+    "attributes_of",
     "copy_of",
     "text_within",
+    "texts_of",
 ]
 
 
@@ -82,7 +84,7 @@ class NumberedTree:
     @cached_property
     def attributes(self) -> list[AttributeNode]:
         """The attributes in the order of their numbers."""
-        return [each for owner in self.elements if owner.attrib for each in _attributes(owner)]
+        return [each for owner in self.elements if owner.attrib for each in attributes_of(owner)]
 
     @cached_property
     def texts(self) -> list[TextNode]:
@@ -116,7 +118,8 @@ def _without_comments(root: Any) -> Any:
     return stripped
 
 
-def _attributes(element: Any) -> Iterator[AttributeNode]:
+def attributes_of(element: Any) -> Iterator[AttributeNode]:
+    """Yield the attributes of an element in the order of their numbers."""
     for _, name in sorted((_expanded(name), name) for name in element.attrib):
         yield AttributeNode(element, name, element.attrib[name])
 
@@ -139,6 +142,12 @@ def _texts(root: Any) -> Iterator[TextNode]:
         if value:
             index = counts[parent] = counts.get(parent, -1) + 1
             yield TextNode(parent, index, value)
+
+
+def texts_of(element: Any) -> Iterator[TextNode]:
+    """Yield the text nodes that are children of an element."""
+    texts = filter(None, (element.text, *(child.tail for child in element)))
+    return (TextNode(element, index, text) for index, text in enumerate(texts))
 
 
 def copy_of(node: Node) -> Any:

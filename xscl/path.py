@@ -21,6 +21,7 @@ __all__ = [
     "Comparison",
     "ComparisonOperator",
     "Condition",
+    "Excerpt",
     "Exists",
     "FunctionValue",
     "Literal",
@@ -42,6 +43,7 @@ __all__ = [
     "condition_parameters",
     "conjuncts",
     "counts_positions",
+    "matches_name",
     "node_test",
     "value_parameters",
     "value_paths",
@@ -88,6 +90,15 @@ class NodeTest:
 
 node_test = lru_cache(maxsize=4_096)(NodeTest)
 """Returns a node test; equal ones are one object, in many paths."""
+
+
+def matches_name(test: NodeTest, name: str) -> bool:
+    """Return whether an expanded name (`{uri}local` or `local`) passes a node test."""
+    namespace, _, local = name.rpartition("}")
+    if test.name not in ("*", local):
+        return False
+    return test.namespace == "*" or (test.namespace or "") == namespace[1:]
+
 
 ComparisonOperator = str
 """One of `=`, `!=`, `<`, `<=`, `>`, `>=`."""
@@ -168,7 +179,19 @@ class XPathFrame:
     arguments: tuple[Value, ...]
 
 
-Value = PathValue | FunctionValue | XPathValue | XPathFrame | Literal | Parameter
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The parts of a node's tree that a condition reads, as a text of XML (`xscl.excerpts`).
+
+    It has all nodes on the `paths`, which ask for names alone; of those that the paths to `texts`
+    select also all within.
+    """
+
+    paths: tuple[Path, ...]
+    texts: tuple[Path, ...]
+
+
+Value = PathValue | FunctionValue | XPathValue | XPathFrame | Excerpt | Literal | Parameter
 """What a predicate of a step compares."""
 
 
@@ -252,6 +275,7 @@ class Opaque:
     holds a number or a text against data, `compared` says so; where parameters, or a number that
     may be data, stand within arithmetic, `calculated` has both sides, made of `XPathValue` and
     `FunctionValue`; where parameters stand otherwise outside of paths, there is a `frame`.
+    `reads` is what it reads of the tree of its context node, if it reads nothing else.
     """
 
     expression: str
@@ -263,6 +287,7 @@ class Opaque:
         default=None, compare=False, repr=False
     )
     frame: XPathFrame | None = field(default=None, compare=False, repr=False)
+    reads: Excerpt | None = field(default=None, compare=False, repr=False)
 
 
 Condition = Exists | Comparison | StringTest | Position | And | Or | Not | Opaque

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from xscl.constants import Given, admitted_constant, tested_parameter
+from xscl.constants import Given, admitted_constant, tested_excerpt, tested_parameter
 from xscl.disjunctions import DataForm
 from xscl.functions import to_double
 from xscl.hoisting import given_position, hoist
@@ -367,8 +367,11 @@ class _Builder:
             is_binding = any(map(self._binds, binding_paths(predicate)))
             asked = predicate if is_binding else hoist(strip_variables(predicate))
             test = self._test(asked)
+            whole = self._excerpt(predicate, asked)
             if shares_constants and (found := self._admitted(asked)) is not None:
                 admitted.append(found)
+            elif whole is not None:
+                given.append(whole)
             elif test is not None:
                 if _tested_path(asked).steps:
                     branches.append(asked)
@@ -402,6 +405,28 @@ class _Builder:
         if any(map(self._binds, binding_paths(predicate))):
             return None
         return tested_parameter(strip_variables(predicate), self.texts)
+
+    def _excerpt(self, predicate: Condition, asked: Condition) -> Given | None:
+        """Return a predicate as a test of an excerpt; None if it is none, or has another form."""
+        if not any(condition_parameters(asked)) or self._given(asked) is not None:
+            return None
+        if any(map(self._binds, binding_paths(predicate))) or self._is_of_nodes(asked):
+            return None
+        return tested_excerpt(strip_variables(predicate))
+
+    def _is_of_nodes(self, asked: Condition) -> bool:
+        """Return whether a condition is one of nodes of which each has its data."""
+        if self._test(asked) is not None:
+            path = _tested_path(asked)
+        elif (selecting := _selecting_by_data(asked)) is not None:
+            path = selecting
+        else:
+            return False
+        trial = _Builder(self.wanted, self.shown, self.texts, shares_constants=False)
+        trial.nodes.append(_bare_node(DOCUMENT, Axis.CHILD, False, None, ANY, ANY, False))
+        trial.add_path(0, path)
+        filters = (each for node in trial.pattern_nodes() for each in node.filters)
+        return not any(any(condition_parameters(each)) for each in filters)
 
     def _test(self, predicate: Condition) -> DataTest | None:
         """Return a predicate as a test of the node that its path selects; None if it is none."""

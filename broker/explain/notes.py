@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
-from broker.explain.model import ClauseView, DecisionView, SharingNote
+from broker.explain.model import ClauseView, DecisionView, NodeView, SharingNote
 from broker.explain.spelling import spell_condition, spell_selected, spell_value
 from templates.valueconditions import asked_of_values
-from xscl.constants import admitted_constant, tested_parameter
+from xscl.constants import admitted_constant, tested_excerpt, tested_parameter
 from xscl.hoisting import given_position, hoist
 from xscl.path import (
     And,
@@ -62,11 +62,18 @@ def _notes(
     are_together: bool,
 ) -> Iterator[SharingNote]:
     names = {name for name, _ in query.parameters}
+    tested = {text for node in _nodes(alternatives) for text in node.tests}
     for block in query.blocks:
-        for step in _steps(block.path):
+        for step in _steps(block.path, tested):
             is_number = given_position(step) is not None
             for predicate in step.predicates[is_number:]:
-                if query.is_plain and asked_of_values(predicate, names):
+                if _is_of_excerpt(predicate, tested):
+                    yield SharingNote(
+                        "excerpt",
+                        f"`{spell_condition(predicate)}` is asked of what it reads of the node's"
+                        " tree, a text, once for each assignment and text",
+                    )
+                elif query.is_plain and asked_of_values(predicate, names):
                     yield SharingNote(
                         "residual",
                         f"`{spell_condition(predicate)}` is asked of values of the node, in tuples:"
@@ -199,12 +206,28 @@ def _clause_notes(clause: ClauseView) -> Iterator[SharingNote]:
         )
 
 
-def _steps(path: Path) -> Iterator[Step]:
+def _steps(path: Path, tested: Collection[str] = ()) -> Iterator[Step]:
+    """Yield the steps of a path, those of predicates too, but of what is asked of an excerpt."""
     for step in path.steps:
         yield step
         for predicate in step.predicates:
-            for below in binding_paths(predicate):
-                yield from _steps(below)
+            if not _is_of_excerpt(predicate, tested):
+                for below in binding_paths(predicate):
+                    yield from _steps(below, tested)
+
+
+def _nodes(alternatives: Sequence[Sequence[ClauseView]]) -> Iterator[NodeView]:
+    for side in (side for clauses in alternatives for clause in clauses for side in clause.sides):
+        yield from side.nodes
+
+
+def _is_of_excerpt(predicate: Condition, tested: Collection[str]) -> bool:
+    """Return whether a predicate is among what nodes are tested for as it stands."""
+    stripped = strip_variables(predicate)
+    if spell_condition(stripped) not in tested or tested_excerpt(stripped) is None:
+        return False
+    names = {each.name for each in condition_parameters(stripped)}
+    return tested_parameter(stripped, names) is None
 
 
 def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[SharingNote]:
@@ -265,8 +288,9 @@ def _position_note(condition: Condition) -> SharingNote:
 def _is_data(condition: Condition) -> bool:
     """Return whether a condition's constant, or its parameter, is data of a node's values."""
     names = {each.name for each in condition_parameters(condition)}
-    given = tested_parameter(condition, names) if names else None
-    return given is not None or admitted_constant(condition) is not None
+    if names:
+        return (tested_parameter(condition, names) or tested_excerpt(condition)) is not None
+    return admitted_constant(condition) is not None
 
 
 def _compares(condition: Condition) -> bool:

@@ -26,6 +26,7 @@ from xscl.path import (
     Axis,
     Comparison,
     Condition,
+    Excerpt,
     Exists,
     FunctionValue,
     Literal,
@@ -232,6 +233,8 @@ def spell_value(value: Value) -> str:
             return spell_path(path)
         case XPathValue(path, expression):
             return f"{spell_path(path)}/({expression})" if path.steps else expression
+        case Excerpt(paths, texts):
+            return f"excerpt({', '.join(map(spell_path, (*paths, *texts)))})"
         case XPathFrame():
             return _spell_frame(value.expression, [*map(spell_value, value.arguments)])
         case Literal() | Parameter():

@@ -37,6 +37,7 @@ from templates.ordered import blocks_of, operators_of
 from xpath_eval.catalog import PatternCatalog
 from xscl.calculations import CALCULATED, Calculation, Framed, read_calculation
 from xscl.disjunctions import Disjunction, OperandTest, Together, read_disjunction
+from xscl.excerpttests import Excerpted
 from xscl.path import Parameter, Value, XPathFrame
 from xscl.pattern import DataTest, PatternNode, TreePattern, Values
 from xscl.query import (
@@ -327,6 +328,8 @@ def _spell_part(part: OperandTest | Together, operands: Sequence[Value]) -> str:
 
 
 def _spell_operand_test(test: OperandTest, operands: Sequence[Value]) -> str:
+    if isinstance(test.data, Excerpted):
+        return spell_condition(test.data.condition)
     if test.operator == CALCULATED:
         if isinstance(test.data, Framed):
             return spell_frame(test.data, operands[max(test.place, 0)])

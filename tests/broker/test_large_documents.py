@@ -234,3 +234,21 @@ def test_values_that_functions_give_are_bounded_for_each_document(tmp_path: Path
     )
     assert len(stand.found()) == 1
     stand.close()
+
+
+def test_excerpts_are_bounded_as_other_values_are(tmp_path: Path) -> None:
+    stand = MatchingBroker(tmp_path)
+    counted = query("S//c[count(d[. = $x]) > 1]")
+    stand.register(counted)
+    stand.subscribe(counted, {"x": "w"})
+    items = ["<d>w</d><d>w</d>", "<d>w</d><e>left out</e><d>w</d>", "<d>w</d>" * 4]
+    lines = [
+        DocumentLine("S", f"<b><c>{inner}</c></b>".encode(), time_us=number)
+        for number, inner in enumerate(items)
+    ]
+    most = len("<c><d>w</d><d>w</d></c>")
+    with mock.patch.object(xpath_eval.walk, "DERIVED_CHARACTERS_MAX", most + 10):
+        stand.take(lines)
+    [letter] = stand.outbox.dead_letters()
+    assert letter.docid == 3
+    stand.close()

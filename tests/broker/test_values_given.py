@@ -139,6 +139,15 @@ ASKED = {
     "[e[concat(t, $x) = 'ab']/p]": ("b", "a b", " b", ""),
     "[e[p > count(t) * $x][t]]": READ,
     "[e[t = $x and p or p = 7]/p > 4]": WORDS,
+    "[not(e[t = $x][p > 4])]": WORDS,
+    "[t[. != 'a'][$x] = 'A']": PLACED,
+    "[not(e[p > count(t) * $x]/t)]": READ,
+    "[not(e[not(t = $x)])]": WORDS,
+    "[e[p > $x][2]]": NUMBERS,
+    "[count(t[. = $x]) > 1]": MIXED,
+    "[p = 7 or *[last() - $x] = 'a']": PLACED,
+    "[not(.//t[. = $x][last()])]": WORDS,
+    "[string(*[self::t][contains(., $x)]/text()) = 'a b' or not(e[t = $x][p = $x])]": WORDS,
     "[e/t[substring(., $x) = 'a']][e[p mod $x = 1]]": PLACED,
 }
 
@@ -266,3 +275,26 @@ def test_functions_of_texts_are_looked_through_in_braces(text: str, asked: str) 
     case = parse_case(f"{written}\n")
     assert case.queries
     assert lines(run_engine(case)) == lines(run_oracle(case)) != []
+
+
+EXCERPTS = [
+    *("[not(e[t = $x][p > 4])]", "[t[. != 'a'][$x] = 'A']", "[count(t[. = $x]) > 1]"),
+    *("[not(e[p > count(t) * $x]/t)]", "[e[not(t = $x) and p][last()]]"),
+]
+DECIDED = {
+    "the next": PAIR.format("", "%s").replace("FOLLOWED BY", "NEXT"),
+    "both": PAIR.format("%s", "%s").replace("FOLLOWED BY", "NEXT"),
+    "what is absent": f"{PAIR.format('', '')} UNLESS {{c/l = a/l}} S//i%s->c",
+    "not followed": PAIR.format("%s", "%s").replace("FOLLOWED", "NOT FOLLOWED"),
+    "elements": f"{PAIR.format('', '%s')}+",
+}
+
+
+@pytest.mark.parametrize("place", DECIDED)
+def test_excerpts_decide_what_the_oracle_says(place: str) -> None:
+    for seed, asked in enumerate(EXCERPTS):
+        given = PLACED if "[$x]" in asked else MIXED
+        case = parse_case(case_of(DECIDED[place].replace("%s", asked), given, seed))
+        stays = [Stay("q", values, i % 2, 8) for i, values in enumerate(case.assignments["q"])]
+        found = given_by_engine(case, stays, [0, 3], [5], 1 + seed % 2)
+        assert found == given_by_oracle(case, stays), asked

@@ -21,6 +21,8 @@ JOINED = (
         "*[not({})]/c",
         "not(c[{} or {}])",
         "*[not({})][not({})]",
+        "not(*[{}][{}])",
+        "*[{}][2]",
     ),
 )
 PLACED = ("{}[{}] = 'x'", "{}[position() > {}]", "{}[{}][. != 'y']/@h", "{}[. = 'x'][{}]")
@@ -32,6 +34,7 @@ CALCULATED = (
 FRAMED = (
     *("string({}) = {}", "concat({}, 'y') != {}", "contains(concat({}, c), {})"),
     *("{} = normalize-space({})", "concat({}, {}) = 'xy'", "({} = {}) != @k", "{} < string({})"),
+    *("count({}[. = {}]) > 1", "not(*[not({} = {})])"),
 )
 
 CONDITIONS: Sequence[tuple[str, Sequence[str]]] = (

@@ -1,0 +1,219 @@
+"""Conditions that are asked of excerpts of a node's tree, with what parameters are given.
+
+What is asked is a text, as the excerpt is: the condition as JSON, so that it has one form wherever
+it is kept.  Those of the fragment are evaluated here, XPath 1.0 by libxml2.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from lxml import etree
+
+from xscl import functions
+from xscl.excerpts import OF_ATTRIBUTE, OF_TEXT, excerpt_read_by
+from xscl.holding import HoldingOf
+from xscl.nodes import attributes_of, text_within, texts_of
+from xscl.path import (
+    And,
+    Axis,
+    Comparison,
+    Condition,
+    Excerpt,
+    Exists,
+    FunctionValue,
+    Literal,
+    NodeTest,
+    Not,
+    Opaque,
+    Or,
+    Parameter,
+    Path,
+    PathValue,
+    Position,
+    Step,
+    StringTest,
+    Value,
+    condition_parameters,
+    matches_name,
+)
+from xscl.substitution import with_values
+from xscl.xpath1nodes import SELF, NodePlace, holds_at
+
+__all__ = ["Excerpted", "excerpted", "is_asked_of_excerpt", "passes_excerpt"]
+
+
+class Excerpted(NamedTuple):
+    """A condition that is asked of an excerpt."""
+
+    condition: Condition
+
+    def parameters(self) -> Iterator[Parameter]:
+        """Yield its parameters."""
+        return condition_parameters(self.condition)
+
+    def text(self, values: Mapping[str, Any]) -> str:
+        """Return it with the values of parameters."""
+        return json.dumps(_written(with_values(self.condition, values)))
+
+
+def excerpted(condition: Condition) -> tuple[Excerpt, Excerpted] | None:
+    """Return a condition as what is asked of an excerpt; None if it is not one of that alone.
+
+    It binds nothing, and positions of its node do not count.
+    """
+    excerpt = excerpt_read_by(condition)
+    return None if excerpt is None else (excerpt, Excerpted(condition))
+
+
+_KINDS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (And, Axis, Comparison, Exists, FunctionValue, Literal, NodeTest, Not, Opaque, Or)
+} | {kind.__name__: kind for kind in (Path, PathValue, Position, Step, StringTest)}
+
+
+def _written(value: Any) -> Any:
+    match value:
+        case tuple():
+            return [*map(_written, value)]
+        case Axis():
+            return {"Axis": [value.value]}
+    if not is_dataclass(value):
+        return value
+    own = [_written(getattr(value, each.name)) for each in fields(value) if each.compare]
+    return {type(value).__name__: own}
+
+
+def _read(value: Any) -> Any:
+    match value:
+        case dict():
+            ((kind, own),) = value.items()
+            return _KINDS[kind](*map(_read, own))
+        case list():
+            return tuple(map(_read, value))
+    return value
+
+
+def is_asked_of_excerpt(wanted: str) -> bool:
+    """Return whether what is asked, as a text, is asked of an excerpt."""
+    return wanted.startswith("{")
+
+
+def passes_excerpt(text: str, wanted: str) -> bool:
+    """Return whether a condition holds of an excerpt, both as texts."""
+    return _EXCERPTS.holds(_condition(wanted), _context(text))
+
+
+@lru_cache(maxsize=4_096)
+def _condition(wanted: str) -> Condition:
+    found: Condition = _read(json.loads(wanted))
+    return found
+
+
+class _ExcerptNode:
+    """A node of an excerpt; XPath 1.0 finds it at a place of an element."""
+
+    __slots__ = (
+        "_selected",
+        "_text",
+        "attributes",
+        "children",
+        "element",
+        "name",
+        "place",
+        "texts",
+    )
+
+    def __init__(
+        self, element: etree._Element, place: NodePlace, name: str, text: str | None = None
+    ) -> None:
+        self.element, self.place, self.name, self._text = element, place, name, text
+        self.children: list[_ExcerptNode] = []
+        self.attributes: list[_ExcerptNode] = []
+        self.texts: list[_ExcerptNode] = []
+        self._selected: dict[tuple[Axis, NodeTest], list[_ExcerptNode]] = {}
+
+    @property
+    def text(self) -> str:
+        """The string value."""
+        if self._text is None:
+            self._text = text_within(self.element)
+        return self._text
+
+    def below(self) -> Iterator[_ExcerptNode]:
+        """Yield the node, and all elements below it in the order of the document."""
+        yield self
+        for child in self.children:
+            yield from child.below()
+
+    def selected(self, axis: Axis, test: NodeTest) -> list[_ExcerptNode]:
+        """Return what an axis and a node test select from the node."""
+        if test.is_text:
+            return self.texts
+        found = self._selected.get((axis, test))
+        if found is None:
+            own = self.attributes if axis is Axis.ATTRIBUTE else self.children
+            found = [each for each in own if matches_name(test, each.name)]
+            self._selected[axis, test] = found
+        return found
+
+
+def _tree(element: etree._Element) -> _ExcerptNode:
+    found = _ExcerptNode(element, SELF, str(element.tag))
+    for name, value in ((each.name, each.value) for each in attributes_of(element)):
+        found.attributes.append(_ExcerptNode(element, NodePlace.of_attribute(name), name, value))
+    for each in texts_of(element):
+        found.texts.append(_ExcerptNode(element, NodePlace.of_text(each.index), "", each.value))
+    found.children += map(_tree, element)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _context(text: str) -> _ExcerptNode:
+    if text.startswith(OF_TEXT):
+        element = etree.Element("anywhere")
+        element.text = text.removeprefix(OF_TEXT)
+        return _tree(element).texts[0]
+    # It is of a document that was read, and so are its depth and its sizes.
+    parser = etree.XMLParser(huge_tree=True, resolve_entities=False, no_network=True)
+    root = _tree(etree.fromstring(text.removeprefix(OF_ATTRIBUTE), parser))
+    return root.attributes[0] if text.startswith(OF_ATTRIBUTE) else root
+
+
+class _Excerpts(HoldingOf[_ExcerptNode]):
+    """Evaluates conditions at nodes of excerpts."""
+
+    __slots__ = ()
+
+    def values(self, value: Value, node: _ExcerptNode) -> Sequence[functions.Atom]:
+        match value:
+            case PathValue(path):
+                return [each.text for each in self.select(path, node)]
+            case FunctionValue(function, arguments):
+                return functions.apply(function, [self.values(each, node) for each in arguments])
+            case Literal(constant):
+                return (constant,)
+        raise AssertionError(f"{value} is in no excerpt")
+
+    def _origins(self, step: Step, context: _ExcerptNode) -> Iterable[_ExcerptNode]:
+        if not step.is_deep or context.place is not SELF:
+            return (context,)
+        below = [*context.below()]
+        if step.axis is Axis.SELF:
+            below += [text for each in below for text in each.texts]
+        return below
+
+    def _axis(self, step: Step, context: _ExcerptNode) -> Iterable[_ExcerptNode]:
+        return (context,) if step.axis is Axis.SELF else context.selected(step.axis, step.test)
+
+    def _holds_opaque(
+        self, condition: Opaque, node: _ExcerptNode, position: int, size: int
+    ) -> bool:
+        return holds_at(condition, node.element, node.place, position, size)
+
+
+_EXCERPTS = _Excerpts()
