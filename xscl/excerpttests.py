@@ -200,7 +200,7 @@ class _Excerpts(HoldingOf[_ExcerptNode]):
         raise AssertionError(f"{value} is in no excerpt")
 
     def _origins(self, step: Step, context: _ExcerptNode) -> Iterable[_ExcerptNode]:
-        if not step.is_deep or context.place is not SELF:
+        if not step.is_deep:
             return (context,)
         below = [*context.below()]
         if step.axis is Axis.SELF:

@@ -15,7 +15,9 @@ from xpath_eval.conditions import Conditions
 from xpath_eval.structure import parse_xml
 from xscl.excerpts import excerpt_of
 from xscl.excerpttests import excerpted, passes_excerpt
-from xscl.path import ANY, Axis, Condition, NodeTest, Path, Step, counts_positions
+from xscl.path import ANY, Axis, Condition, Excerpt, NodeTest, Path, Step, counts_positions
+from xscl.prefilters import Values
+from xscl.treepattern import tree_pattern
 
 DECLARED = "DECLARE NAMESPACE n = 'urn:n'; S//x"
 GIVEN: list[str | float] = ["a", "ab", "", "1", 1.0, 2.0, "'", "\x01"]
@@ -23,7 +25,22 @@ GIVEN: list[str | float] = ["a", "ab", "", "1", 1.0, 2.0, "'", "\x01"]
 
 def step(chance: random.Random) -> str:
     return chance.choice(
-        ["a", "b", "a", "*", "n:a", "*:b", "@k", "@*", "text()", ".//a", ".//@k", ".//text()", "."]
+        [
+            "a",
+            "b",
+            "a",
+            "*",
+            "n:a",
+            "*:b",
+            "@k",
+            "@*",
+            "text()",
+            ".//a",
+            ".//@k",
+            ".//text()",
+            ".",
+            ".//.",
+        ]
     )
 
 
@@ -139,6 +156,17 @@ def spelled(asked: str, xml: str) -> str:
         ("a[b][$n]", "<x><a>t</a><c><a/></c><a><b>u</b></a></x>", "<x><a/><a><b/></a></x>"),
         ("not(a[@k = $x])", "<x k='2'><a k='1' j='2'>t</a></x>", '<x><a k="1"/></x>'),
         ("count(.//a[. = $x]) > 1", "<x>t<b>u<a>v</a></b><c/></x>", "<x><b><a>v</a></b></x>"),
+        (
+            "count((.//a)[last()]/b[. = $x]) > 1",
+            "<x><b>u</b><c><a><b>t</b><d/></a></c></x>",
+            "<x><c><a><b>t</b></a></c></x>",
+        ),
+        (
+            "count(node()[. = $x]) > count(descendant-or-self::a[@*])",
+            "<x>t<b>u<a k='1'/></b></x>",
+            '<x>t<b>u<a k="1"/></b></x>',
+        ),
+        ("count((a)[b = $x]) > 1", "<x><a>t<b>u</b></a></x>", "<x><a><b>u</b></a></x>"),
         ("not(text()[$n])", "<x>t<a>u</a>v</x>", "<x>t<a/>v</x>"),
         (
             "not(n:a[. = $x][b])",
@@ -162,3 +190,33 @@ def test_an_excerpt_has_what_is_read(asked: str, xml: str, excerpt: str) -> None
 def test_what_reads_more_than_is_below_a_node_is_not_asked_of_an_excerpt(asked: str) -> None:
     (query,) = xscl.parse(f"{DECLARED}[{asked}]")
     assert excerpted(query.blocks[0].path.steps[0].predicates[0]) is None
+
+
+def test_attributes_have_no_default_namespace() -> None:
+    declared = "DECLARE DEFAULT ELEMENT NAMESPACE = 'urn:d'; S//x"
+    (query,) = xscl.parse(f"{declared}[count(a[@k = $x]) > 1]")
+    found = excerpted(query.blocks[0].path.steps[0].predicates[0])
+    assert found is not None
+    xml = "<x xmlns='urn:d'><a k='1'>t</a></x>"
+    assert excerpt_of(etree.XML(xml), found[0]) == '<x xmlns="urn:d"><a k="1"/></x>'
+
+
+def test_a_position_is_never_what_is_no_number() -> None:
+    (query,) = xscl.parse(f"{DECLARED}[not(a[b][position() != $n])]")
+    found = excerpted(query.blocks[0].path.steps[0].predicates[0])
+    assert found is not None
+    assert passes_excerpt("<x><a><b/></a></x>", found[1].text({"n": float("nan")}))
+
+
+@pytest.mark.parametrize(
+    ("asked", "count"),
+    [
+        *(("a[b = $x][c < $n]", 0), ("not(a = $x)", 0), ("a = $x or b = $x", 0), ("a[$n]", 0)),
+        *(("not(a[b = $x][c < $n])", 1), ("a[b = $x][2]", 1), ("a[not(b[c = $x][d < $n])]/e", 1)),
+    ],
+)
+def test_what_has_another_form_has_no_excerpt(asked: str, count: int) -> None:
+    (query,) = xscl.parse(f"{DECLARED}[{asked}]")
+    pattern = tree_pattern(query.blocks[0], (), texts={"x"})
+    values = [node.derivation for node in pattern.nodes if isinstance(node.derivation, Values)]
+    assert sum(isinstance(each.operands[0], Excerpt) for each in values) == count
