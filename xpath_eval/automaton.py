@@ -30,9 +30,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xpath_eval.nodesets import matches_name
 from xpath_eval.steps import AutomatonStep
-from xscl.path import ANY, NodeTest
+from xscl.path import ANY, NodeTest, matches_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,7 +16,6 @@ from typing import NamedTuple, assert_never
 
 from lxml import etree
 
-from xpath_eval.nodesets import matches_name
 from xpath_eval.structure import NodeTree, Structure
 from xscl import calculations, functions, solving
 from xscl import xpath1numbers as numbers
@@ -41,6 +40,7 @@ from xscl.path import (
     Value,
     XPathFrame,
     XPathValue,
+    matches_name,
 )
 from xscl.xpath1nodes import SELF, Namespaces, NodePlace, compile_xpath, holds_at
 

@@ -27,7 +27,7 @@ from xscl.path import (
     matches_name,
 )
 
-__all__ = ["DOCUMENT", "NodeSets", "exact_name", "matches_name", "members", "node_set"]
+__all__ = ["DOCUMENT", "NodeSets", "exact_name", "members", "node_set"]
 
 DOCUMENT = -1
 

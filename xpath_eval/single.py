@@ -6,10 +6,10 @@ of the whole document first.
 
 from __future__ import annotations
 
-from xpath_eval.nodesets import DOCUMENT, exact_name, matches_name
+from xpath_eval.nodesets import DOCUMENT, exact_name
 from xpath_eval.steps import StepVariable
 from xpath_eval.structure import Structure
-from xscl.path import Condition, Exists, NodeTest, Path
+from xscl.path import Condition, Exists, NodeTest, Path, matches_name
 
 __all__ = ["SingleElements"]
 

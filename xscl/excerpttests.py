@@ -57,7 +57,7 @@ class Excerpted(NamedTuple):
         return condition_parameters(self.condition)
 
     def text(self, values: Mapping[str, Any]) -> str:
-        """Return it with the values of parameters."""
+        """Return it with the values of parameters, as JSON."""
         return json.dumps(_written(with_values(self.condition, values)))
 
 

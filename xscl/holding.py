@@ -6,6 +6,7 @@ those before left, comparisons hold for some value.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Generic, TypeVar, assert_never
 
@@ -33,26 +34,26 @@ __all__ = ["HoldingOf"]
 N = TypeVar("N", bound=Hashable)
 
 
-class HoldingOf(Generic[N]):
+class HoldingOf(ABC, Generic[N]):
     """Evaluates conditions at the nodes of one tree."""
 
     __slots__ = ()
 
+    @abstractmethod
     def values(self, value: Value, node: N) -> Sequence[functions.Atom]:
         """Return the values of an operand at a node."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _origins(self, step: Step, context: N) -> Iterable[N]:
         """Yield the context, and where `//` stands before the step all nodes below it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _axis(self, step: Step, context: N) -> Iterable[N]:
         """Yield what the axis and the node test of a step select."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _holds_opaque(self, condition: Opaque, node: N, position: int, size: int) -> bool:
         """Return whether a condition of XPath 1.0 holds."""
-        raise NotImplementedError
 
     def survivors(self, filters: Sequence[Condition], candidates: Sequence[N]) -> tuple[N, ...]:
         """Return the candidates that pass all filters, one filter after the other.

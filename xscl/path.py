@@ -95,9 +95,9 @@ node_test = lru_cache(maxsize=4_096)(NodeTest)
 def matches_name(test: NodeTest, name: str) -> bool:
     """Return whether an expanded name (`{uri}local` or `local`) passes a node test."""
     namespace, _, local = name.rpartition("}")
-    if test.name not in ("*", local):
+    if test.name not in (ANY, local):
         return False
-    return test.namespace == "*" or (test.namespace or "") == namespace[1:]
+    return test.namespace == ANY or (test.namespace or "") == namespace[1:]
 
 
 ComparisonOperator = str

@@ -147,7 +147,7 @@ class Engine:
             return False
         # Of what is stated again the revision may be another one.
         if change.gone or any(each.query.id in self._queries for each in change.queries):
-            self._balances.begun.forget_lists()
+            self._balances.begun.forget_look_ups()
         self._queries.follow(change)
         return True
 

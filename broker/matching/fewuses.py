@@ -131,7 +131,10 @@ def _listed(hits: Hits, held_pairs: int) -> tuple[Flags, Flags]:
 
 
 def _are_held(hits: Hits, own: Ints, columns: Sequence[GroupColumns], row_of: Ints) -> Flags:
-    """Return which hits are within the bounds of a use each, given by its row in all columns."""
+    """Return which hits are within the bounds of the uses that they are paired with.
+
+    A use is given by its row in all columns; one without a row has no bounds.
+    """
     are_held, some = np.ones(len(own), np.bool_), np.flatnonzero(row_of != _NO_ROW)
     row = row_of[some]
     most = _stacked([each.bounds for each in columns], np.iinfo(np.int64).max)

@@ -14,7 +14,6 @@ from broker.explain.spelling import spell_condition, spell_constant, spell_step
 from broker.whynot.nearmiss import near_miss, nearest
 from broker.whynot.reason import Reason, quote
 from xpath_eval.conditions import Conditions
-from xpath_eval.nodesets import matches_name
 from xpath_eval.structure import NodeTree, Structure
 from xscl.comparison import PathFrom, term
 from xscl.evaluation import optional_values
@@ -31,6 +30,7 @@ from xscl.path import (
     Position,
     Step,
     StringTest,
+    matches_name,
 )
 from xscl.pattern import DOCUMENT, PatternNode, TreePattern
 

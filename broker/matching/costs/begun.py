@@ -111,7 +111,7 @@ class Begun:
     def __init__(self, spent: Iterable[Spent] = ()) -> None:
         self._keys: list[Key] = []
         self._numbers = _numbering()
-        self.forget_lists()
+        self.forget_look_ups()
         by_block: dict[int, list[Spent]] = {}
         for one in spent:
             by_block.setdefault(one.block, []).append(one)
@@ -149,7 +149,7 @@ class Begun:
             self._of_set.write(queries.numbers[new], found[new])
         return found.astype(np.int64)
 
-    def forget_lists(self) -> None:
+    def forget_look_ups(self) -> None:
         """Look up all numbers anew: revisions may be others than before."""
         self._lists: _Lists = {}
         self._lists_before: _Lists = {}
@@ -217,7 +217,7 @@ class Begun:
         own, numbers = np.unique(counts.at // _NEWEST, return_inverse=True)
         counts.at = numbers * _NEWEST + counts.at % _NEWEST
         keys, self._keys, self._numbers = self._keys, [], _numbering()
-        self.forget_lists()
+        self.forget_look_ups()
         self.numbers(keys[i] for i in own.tolist())
 
 
