@@ -44,7 +44,7 @@ from xscl.path import (
 from xscl.substitution import with_values
 from xscl.xpath1nodes import SELF, NodePlace, holds_at
 
-__all__ = ["Excerpted", "excerpted", "is_asked_of_excerpt", "passes_excerpt"]
+__all__ = ["Excerpted", "excerpted", "is_asked_of_excerpt", "passes_excerpt", "read_excerpted"]
 
 
 class Excerpted(NamedTuple):
@@ -60,6 +60,10 @@ class Excerpted(NamedTuple):
         """Return it with the values of parameters, as JSON."""
         return json.dumps(_written(with_values(self.condition, values)))
 
+    def written(self) -> str:
+        """Return it as it is, as JSON."""
+        return json.dumps(_written(self.condition))
+
 
 def excerpted(condition: Condition) -> tuple[Excerpt, Excerpted] | None:
     """Return a condition as what is asked of an excerpt; None if it is not one of that alone.
@@ -73,7 +77,7 @@ def excerpted(condition: Condition) -> tuple[Excerpt, Excerpted] | None:
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (And, Axis, Comparison, Exists, FunctionValue, Literal, NodeTest, Not, Opaque, Or)
-} | {kind.__name__: kind for kind in (Path, PathValue, Position, Step, StringTest)}
+} | {kind.__name__: kind for kind in (Parameter, Path, PathValue, Position, Step, StringTest)}
 
 
 def _written(value: Any) -> Any:
@@ -96,6 +100,11 @@ def _read(value: Any) -> Any:
         case list():
             return tuple(map(_read, value))
     return value
+
+
+def read_excerpted(written: str) -> Excerpted:
+    """Return what is asked of an excerpt, as it was written."""
+    return Excerpted(_condition(written))
 
 
 def is_asked_of_excerpt(wanted: str) -> bool:

@@ -15,9 +15,10 @@ from broker.explain.quantities import (
 )
 from xscl.calculations import ALL_VALUES, Calculation, Framed, Side
 from xscl.canonical import render_number, render_string
-from xscl.comparison import XPATH_FRAME, XPATH_NUMBER
+from xscl.comparison import OF_EXCERPT, XPATH_FRAME, XPATH_NUMBER
 from xscl.disjunctions import OTHER_NUMBER
 from xscl.durations import render_duration
+from xscl.excerpttests import read_excerpted
 from xscl.functions import spell
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.path import (
@@ -290,6 +291,8 @@ def spell_operand(operand: Operand | Derived, labels: dict[str, str] | None = No
             return f"${name}"
         case DerivedCall(function, (Literal(str() as text), *own)) if function == XPATH_FRAME:
             return _spell_frame(text, [spell_operand(each, labels) for each in own])
+        case DerivedCall(function, (Literal(str() as text), *_)) if function == OF_EXCERPT:
+            return spell_condition(read_excerpted(text).condition)
         case PathFrom(variable, path):
             return f"{(labels or {}).get(variable, variable)}/{spell_path(path)}".replace(
                 "/.//", "//"
