@@ -13,7 +13,7 @@ from broker.explain.quantities import (
     quantity_of_both,
     spell_duration,
 )
-from xscl.calculations import ALL_VALUES, Calculation, Framed, Side
+from xscl.calculations import ALL_VALUES, NOT, Calculation, Framed, Side
 from xscl.canonical import render_number, render_string
 from xscl.comparison import OF_EXCERPT, XPATH_FRAME, XPATH_NUMBER
 from xscl.disjunctions import OTHER_NUMBER
@@ -420,7 +420,8 @@ def spell_calculation(asked: Calculation, operand: Value) -> str:
     """Return a comparison of numbers that are calculated with data."""
     assert isinstance(operand, FunctionValue)
     sides = (_spell_calculated(side, operand.arguments) for side in (asked.left, asked.right))
-    return f" {asked.operator} ".join(sides)
+    compared = f" {asked.operator.removeprefix(NOT)} ".join(sides)
+    return f"not({compared})" if asked.operator.startswith(NOT) else compared
 
 
 def spell_frame(asked: Framed, operand: Value) -> str:
