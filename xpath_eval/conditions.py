@@ -19,7 +19,7 @@ from lxml import etree
 from xpath_eval.structure import NodeTree, Structure
 from xscl import calculations, functions, solving
 from xscl import xpath1numbers as numbers
-from xscl.excerpts import excerpt_of, excerpt_of_attribute, excerpt_of_text
+from xscl.excerpttexts import ExcerptTexts
 from xscl.holding import HoldingOf
 from xscl.path import (
     And,
@@ -89,6 +89,7 @@ class Conditions(HoldingOf[int]):
     """
 
     __slots__ = (
+        "_excerpts",
         "_known_found",
         "_known_opaque",
         "_known_values",
@@ -103,6 +104,7 @@ class Conditions(HoldingOf[int]):
         self._tree = tree
         self._structure = structure
         self._selected = {} if selected is None else selected
+        self._excerpts: dict[int, ExcerptTexts] = {}
         self._known_values: dict[tuple[int, int], Sequence[functions.Atom]] = {}
         self._known_opaque: dict[tuple[str, object, int, int, int], bool] = {}
         self._known_found: dict[tuple[str, object, int], str | float] = {}
@@ -234,12 +236,16 @@ class Conditions(HoldingOf[int]):
         return NodePlace.of_attribute(structure.attribute_name(node))
 
     def _excerpt(self, excerpt: Excerpt, node: int) -> str:
-        structure = self._structure
+        structure, element = self._structure, self._element(node)
+        texts = self._excerpts.get(id(excerpt))
+        if texts is None:
+            texts = self._excerpts[id(excerpt)] = ExcerptTexts(excerpt)
         if structure.is_element(node):
-            return excerpt_of(self._element(node), excerpt)
+            return texts.of(element)
         if structure.is_text(node):
-            return excerpt_of_text(self.value(node))
-        return excerpt_of_attribute(self._element(node), structure.attribute_name(node))
+            index = structure.texts_of[structure.parent(node)].index(node)
+            return texts.of_text(element, index, self.value(node))
+        return texts.of_attribute(element, structure.attribute_name(node))
 
 
 def _path_of_texts(value: Value) -> Path | None:

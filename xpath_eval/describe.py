@@ -142,8 +142,8 @@ def _step(step: AutomatonStep) -> str:
 
 
 def _test(axis: Axis, test: NodeTest) -> str:
-    if axis is Axis.SELF:
-        return "."
+    if axis in _UNNAMED:
+        return _UNNAMED[axis]
     if test.is_text:
         return "text()"
     name = test.name
@@ -151,7 +151,11 @@ def _test(axis: Axis, test: NodeTest) -> str:
         name = f"*:{name}"
     elif test.namespace not in (None, ANY):
         name = f"{{{test.namespace}}}{name}"
-    return f"@{name}" if axis is Axis.ATTRIBUTE else name
+    return f"{_BEFORE_NAMES.get(axis, '')}{name}"
+
+
+_UNNAMED = {Axis.SELF: ".", Axis.PARENT: "..", Axis.DOCUMENT: ""}
+_BEFORE_NAMES = {Axis.ATTRIBUTE: "@", Axis.ANCESTOR: "ancestor-or-self::"}
 
 
 def _path(path: Path) -> str:
@@ -160,7 +164,7 @@ def _path(path: Path) -> str:
         before = ("//" if i else ".//") if step.is_deep else ("/" if i else "")
         text += before + _test(step.axis, step.test)
         text += "".join(f"[{condition_text(each)}]" for each in step.predicates)
-    return text or "."
+    return text or ("/" if path.steps else ".")
 
 
 def condition_text(condition: Condition) -> str:

@@ -14,11 +14,12 @@ from xscl.combinations import (
     is_number,
 )
 from xscl.disjunctions import Disjunction, OperandTest
-from xscl.excerpttests import excerpted
+from xscl.excerpttests import Excerpted, excerpted, selected_in_excerpt
 from xscl.hoisting import hoist
 from xscl.path import (
     Comparison,
     Condition,
+    Excerpt,
     Exists,
     Literal,
     Not,
@@ -27,6 +28,7 @@ from xscl.path import (
     Parameter,
     Path,
     PathValue,
+    Step,
     StringTest,
     XPathFrame,
     XPathValue,
@@ -44,6 +46,7 @@ __all__ = [
     "exclude_constants",
     "tested_excerpt",
     "tested_parameter",
+    "tested_step",
 ]
 
 Given = tuple[Prefilter, Parameter | XPathFrame | Disjunction]
@@ -152,13 +155,25 @@ def _given(predicate: Condition, texts: Collection[str]) -> Given | None:
 
 
 def tested_excerpt(predicate: Condition) -> Given | None:
-    """Return a predicate as a condition of an excerpt of its node's tree; None if it is none."""
+    """Return a predicate as a condition of an excerpt; None if it is none."""
     if not any(condition_parameters(predicate)):
         return None
     found = excerpted(predicate)
-    if found is None:
+    return None if found is None else _of_excerpt(*found)
+
+
+def tested_step(step: Step) -> Given | None:
+    """Return that a node passes the predicates of its step as a condition of an excerpt.
+
+    None if it is none, or they have no parameters.
+    """
+    if not any(any(condition_parameters(each)) for each in step.predicates):
         return None
-    excerpt, asked = found
+    found = selected_in_excerpt(step)
+    return None if found is None else _of_excerpt(*found)
+
+
+def _of_excerpt(excerpt: Excerpt, asked: Excerpted) -> Given:
     test = OperandTest(-1, CALCULATED, asked)
     return Prefilter((excerpt,), EITHER), Disjunction((test,))
 

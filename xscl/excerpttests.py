@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 from lxml import etree
 
 from xscl import functions
-from xscl.excerpts import OF_ATTRIBUTE, OF_TEXT, excerpt_read_by
+from xscl.excerpts import excerpt_read_by
+from xscl.excerpttexts import OF_ATTRIBUTE, OF_PLACE, OF_TEXT
 from xscl.holding import HoldingOf
 from xscl.nodes import attributes_of, text_within, texts_of
 from xscl.path import (
+    ANY,
     And,
     Axis,
     Comparison,
@@ -44,25 +46,27 @@ from xscl.path import (
 from xscl.substitution import with_values
 from xscl.xpath1nodes import SELF, NodePlace, holds_at
 
-__all__ = ["Excerpted", "excerpted", "is_asked_of_excerpt", "passes_excerpt", "read_excerpted"]
+__all__ = [
+    "Excerpted",
+    "excerpted",
+    "is_asked_of_excerpt",
+    "passes_excerpt",
+    "selected_in_excerpt",
+]
 
 
 class Excerpted(NamedTuple):
-    """A condition that is asked of an excerpt."""
+    """What is asked of an excerpt: whether its node is among those that a step selects."""
 
-    condition: Condition
+    step: Step
 
     def parameters(self) -> Iterator[Parameter]:
         """Yield its parameters."""
-        return condition_parameters(self.condition)
+        return condition_parameters(Exists(Path((self.step,))))
 
     def text(self, values: Mapping[str, Any]) -> str:
         """Return it with the values of parameters, as JSON."""
-        return json.dumps(_written(with_values(self.condition, values)))
-
-    def written(self) -> str:
-        """Return it as it is, as JSON."""
-        return json.dumps(_written(self.condition))
+        return json.dumps(_written(with_values(self.step, values)))
 
 
 def excerpted(condition: Condition) -> tuple[Excerpt, Excerpted] | None:
@@ -70,14 +74,23 @@ def excerpted(condition: Condition) -> tuple[Excerpt, Excerpted] | None:
 
     It binds nothing, and positions of its node do not count.
     """
-    excerpt = excerpt_read_by(condition)
-    return None if excerpt is None else (excerpt, Excerpted(condition))
+    return selected_in_excerpt(Step(Axis.SELF, NodeTest(ANY, ANY), predicates=(condition,)))
+
+
+def selected_in_excerpt(step: Step) -> tuple[Excerpt, Excerpted] | None:
+    """Return that a node passes the predicates of its step as what is asked of an excerpt.
+
+    None if it is not one of that alone.  They bind nothing.
+    """
+    excerpt = excerpt_read_by(step)
+    asked = Step(step.axis, step.test, predicates=step.predicates)
+    return None if excerpt is None else (excerpt, Excerpted(asked))
 
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (And, Axis, Comparison, Exists, FunctionValue, Literal, NodeTest, Not, Opaque, Or)
-} | {kind.__name__: kind for kind in (Parameter, Path, PathValue, Position, Step, StringTest)}
+} | {kind.__name__: kind for kind in (Path, PathValue, Position, Step, StringTest)}
 
 
 def _written(value: Any) -> Any:
@@ -102,24 +115,26 @@ def _read(value: Any) -> Any:
     return value
 
 
-def read_excerpted(written: str) -> Excerpted:
-    """Return what is asked of an excerpt, as it was written."""
-    return Excerpted(_condition(written))
-
-
 def is_asked_of_excerpt(wanted: str) -> bool:
     """Return whether what is asked, as a text, is asked of an excerpt."""
     return wanted.startswith("{")
 
 
 def passes_excerpt(text: str, wanted: str) -> bool:
-    """Return whether a condition holds of an excerpt, both as texts."""
-    return _EXCERPTS.holds(_condition(wanted), _context(text))
+    """Return whether the node of an excerpt is among those of a step, both as texts."""
+    step = _step(wanted)
+    if text.startswith(OF_TEXT):
+        return bool(_EXCERPTS.survivors(step.predicates, (_text(text.removeprefix(OF_TEXT)),)))
+    start = text.index("<")
+    place, tree = text[:start], _tree(text[start:])
+    if step.axis is Axis.SELF:
+        return bool(_EXCERPTS.survivors(step.predicates, (tree.at(place),)))
+    return tree.is_selected(place, wanted, step)
 
 
 @lru_cache(maxsize=4_096)
-def _condition(wanted: str) -> Condition:
-    found: Condition = _read(json.loads(wanted))
+def _step(wanted: str) -> Step:
+    found: Step = _read(json.loads(wanted))
     return found
 
 
@@ -171,26 +186,76 @@ class _ExcerptNode:
         return found
 
 
-def _tree(element: etree._Element) -> _ExcerptNode:
+def _node(element: etree._Element) -> _ExcerptNode:
     found = _ExcerptNode(element, SELF, str(element.tag))
     for name, value in ((each.name, each.value) for each in attributes_of(element)):
         found.attributes.append(_ExcerptNode(element, NodePlace.of_attribute(name), name, value))
     for each in texts_of(element):
         found.texts.append(_ExcerptNode(element, NodePlace.of_text(each.index), "", each.value))
-    found.children += map(_tree, element)
+    found.children += map(_node, element)
     return found
 
 
+def _text(text: str) -> _ExcerptNode:
+    element = etree.Element("anywhere")
+    element.text = text
+    return _node(element).texts[0]
+
+
+class _Tree:
+    """The tree of an excerpt, and which nodes steps have selected from some of its elements."""
+
+    def __init__(self, root: _ExcerptNode) -> None:
+        self._root = root
+        self._selected: dict[tuple[str | None, str], frozenset[_ExcerptNode]] = {}
+
+    def at(self, place: str) -> _ExcerptNode:
+        """Return the node at a place."""
+        above, kind, number = _apart(place)
+        if not number:
+            return self._root
+        own = self.at(above)
+        siblings = {OF_ATTRIBUTE: own.attributes, OF_TEXT: own.texts}.get(kind, own.children)
+        return siblings[int(number)]
+
+    def is_selected(self, place: str, wanted: str, step: Step) -> bool:
+        """Return whether the node at a place is among those that a step selects from its parent."""
+        above, _, number = _apart(place)
+        key = (above if number else None, wanted)
+        found = self._selected.get(key)
+        if found is None:
+            candidates = self.at(above).selected(step.axis, step.test) if number else [self._root]
+            if len(self._selected) >= _SELECTED_MAX:
+                self._selected.clear()
+            found = frozenset(_EXCERPTS.survivors(step.predicates, candidates))
+            self._selected[key] = found
+        return self.at(place) in found
+
+
+_SELECTED_MAX = 4_096
+"""So many answers of one tree are kept."""
+
+
+def _apart(place: str) -> tuple[str, str, str]:
+    """Return the place of a parent, and of what kind and of which number a node below it is.
+
+    >>> _apart("/0.2"), _apart("/0@1"), _apart("/")
+    (('/0', '.', '2'), ('/0', '@', '1'), ('', '/', ''))
+    """
+    for kind in (OF_ATTRIBUTE, OF_TEXT, ".", OF_PLACE):
+        above, found, number = place.rpartition(kind)
+        if found:
+            return above, kind, number
+    return "", "", ""
+
+
 @lru_cache(maxsize=64)
-def _context(text: str) -> _ExcerptNode:
-    if text.startswith(OF_TEXT):
-        element = etree.Element("anywhere")
-        element.text = text.removeprefix(OF_TEXT)
-        return _tree(element).texts[0]
+def _tree(xml: str) -> _Tree:
     # It is of a document that was read, and so are its depth and its sizes.
-    parser = etree.XMLParser(huge_tree=True, resolve_entities=False, no_network=True)
-    root = _tree(etree.fromstring(text.removeprefix(OF_ATTRIBUTE), parser))
-    return root.attributes[0] if text.startswith(OF_ATTRIBUTE) else root
+    parser = etree.XMLParser(
+        huge_tree=True, resolve_entities=False, no_network=True, collect_ids=False
+    )
+    return _Tree(_node(etree.fromstring(xml, parser)))
 
 
 class _Excerpts(HoldingOf[_ExcerptNode]):

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 __all__ = [
     "ANY",
+    "UPWARDS",
     "And",
     "Axis",
     "Comparison",
@@ -61,14 +62,25 @@ class Span(NamedTuple):
 
 
 class Axis(enum.Enum):
-    """Where a step looks, seen from its context node."""
+    """Where a step looks, seen from its context node.
+
+    What leads upwards stands in an `Excerpt` alone: parents, ancestors with the node itself, and
+    the document node, whatever the context.
+    """
 
     CHILD = "child"
     ATTRIBUTE = "attribute"
     SELF = "self"
+    PARENT = "parent"
+    ANCESTOR = "ancestor-or-self"
+    DOCUMENT = "/"
 
     # Members are equal to themselves alone, and are looked up for each node of each pattern.
     __hash__ = object.__hash__
+
+
+UPWARDS = frozenset((Axis.PARENT, Axis.ANCESTOR, Axis.DOCUMENT))
+"""Axes that lead to what is not below their context node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +193,7 @@ class XPathFrame:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """The parts of a node's tree that a condition reads, as a text of XML (`xscl.excerpts`).
+    """The parts of a document that a condition reads, as a text of XML (`xscl.excerpttexts`).
 
     It has all nodes on the `paths`, which ask for names alone; of those that the paths to `texts`
     select also all within.
@@ -189,6 +201,13 @@ class Excerpt:
 
     paths: tuple[Path, ...]
     texts: tuple[Path, ...]
+
+    @property
+    def leads_upwards(self) -> bool:
+        """Whether it has more than what is below its node."""
+        return any(
+            step.axis in UPWARDS for path in (*self.paths, *self.texts) for step in path.steps
+        )
 
 
 Value = PathValue | FunctionValue | XPathValue | XPathFrame | Excerpt | Literal | Parameter
@@ -275,7 +294,7 @@ class Opaque:
     holds a number or a text against data, `compared` says so; where parameters, or a number that
     may be data, stand within arithmetic, `calculated` has both sides, made of `XPathValue` and
     `FunctionValue`; where parameters stand otherwise outside of paths, there is a `frame`.
-    `reads` is what it reads of the tree of its context node, if it reads nothing else.
+    `reads` is what it reads of the document, if it reads nothing else.
     """
 
     expression: str

@@ -10,7 +10,13 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from xscl.constants import Given, admitted_constant, tested_excerpt, tested_parameter
+from xscl.constants import (
+    Given,
+    admitted_constant,
+    tested_excerpt,
+    tested_parameter,
+    tested_step,
+)
 from xscl.disjunctions import DataForm
 from xscl.functions import to_double
 from xscl.hoisting import given_position, hoist
@@ -20,6 +26,7 @@ from xscl.path import (
     Axis,
     Comparison,
     Condition,
+    Excerpt,
     Exists,
     FunctionValue,
     Literal,
@@ -352,15 +359,21 @@ class _Builder:
         for i, predicate in enumerate(predicates, 1):
             if counts_positions(predicate):
                 counting = i
-        counted = [strip_variables(p) for p in predicates[:counting]]
+        counted = tuple(strip_variables(p) for p in predicates[:counting])
         branches = [b for p in predicates[:counting] for b in self._binding_branches(p)]
         uncounted: list[Condition] = []
         tests: list[DataTest] = []
         admitted: list[Admitted] = []
         given: list[Given] = []
+        others = [*predicates[counting:]]
+        if (whole := tested_step(replace(step, predicates=counted))) is not None:
+            given.append(whole)
+            # Who is found by what such a node fulfils is asked.
+            others += self._implied(predicates[:counting])
+            counted = ()
         if position is not None and (held := self._given(position)) is not None:
             given.append(held)
-        for predicate in predicates[counting:]:
+        for predicate in others:
             if isinstance(predicate, Exists) and self._binds(predicate.path):
                 branches.append(predicate)
                 continue
@@ -400,6 +413,22 @@ class _Builder:
             return None
         return None if any(condition_parameters(stripped)) else found
 
+    def _implied(self, counted: Iterable[Condition]) -> Iterator[Condition]:
+        """Yield tests for texts that all nodes pass of which some predicates count positions.
+
+        Numbers are held against bounds, of which what competes may have one alone.
+        """
+        for each in counted:
+            match hoist(strip_variables(each)):
+                case Comparison(PathValue(), "=", Parameter(name)):
+                    is_of_text = name in self.texts
+                case Comparison(PathValue(), "=", Literal(str())) | StringTest(value=PathValue()):
+                    is_of_text = True
+                case _:
+                    is_of_text = False
+            if is_of_text and not any(map(self._binds, binding_paths(each))):
+                yield each
+
     def _given(self, predicate: Condition) -> Given | None:
         """Return a predicate as a test of values with a parameter; None if it is none."""
         if any(map(self._binds, binding_paths(predicate))):
@@ -415,7 +444,7 @@ class _Builder:
         return tested_excerpt(strip_variables(predicate))
 
     def _is_of_nodes(self, asked: Condition) -> bool:
-        """Return whether a condition is one of nodes of which each has its data."""
+        """Return whether a condition is one of nodes of which each has data of its own."""
         if self._test(asked) is not None:
             path = _tested_path(asked)
         elif (selecting := _selecting_by_data(asked)) is not None:
@@ -425,8 +454,7 @@ class _Builder:
         trial = _Builder(self.wanted, self.shown, self.texts, shares_constants=False)
         trial.nodes.append(_bare_node(DOCUMENT, Axis.CHILD, False, None, ANY, ANY, False))
         trial.add_path(0, path)
-        filters = (each for node in trial.pattern_nodes() for each in node.filters)
-        return not any(any(condition_parameters(each)) for each in filters)
+        return all(map(_has_own_data, trial.pattern_nodes()))
 
     def _test(self, predicate: Condition) -> DataTest | None:
         """Return a predicate as a test of the node that its path selects; None if it is none."""
@@ -468,6 +496,14 @@ class _Builder:
             if step.predicates and not self.wanted.isdisjoint(step.variables()):
                 return True
         return False
+
+
+def _has_own_data(node: PatternNode) -> bool:
+    """Return whether the data that a node is held against are asked of it, and what is below it."""
+    if any(any(condition_parameters(each)) for each in node.filters):
+        return False
+    operands = node.derivation.operands if isinstance(node.derivation, Values) else ()
+    return not any(isinstance(each, Excerpt) and each.leads_upwards for each in operands)
 
 
 def _selecting_by_data(condition: Condition) -> Path | None:

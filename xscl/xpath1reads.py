@@ -1,4 +1,4 @@
-"""What a condition of XPath 1.0 reads of the tree of its node, whatever its predicates say.
+"""What a condition of XPath 1.0 reads of a document, whatever its predicates say.
 
 More than it reads does no harm: steps along axes that we do not have are ones that select more.
 """
@@ -32,25 +32,29 @@ _OF_CONTEXT = frozenset({"string", "number", "string-length", "normalize-space"}
 _OF_NAMES = frozenset({"count", "local-name", "namespace-uri", "boolean", "not"})
 """Functions that read no text of the nodes that are their argument."""
 
-_ELSEWHERE = frozenset({"id", "lang", "name"})
-"""Functions that read what is above, or how a prefix is written."""
-
 _ANY = node_test(ANY, ANY)
 _TEXT = node_test("", None, True)
+_DOCUMENT = Step(Axis.DOCUMENT, _ANY)
+_PARENT = Step(Axis.PARENT, _ANY)
+_BELOW = Step(Axis.SELF, _ANY, is_deep=True)
+_LANGUAGE = (
+    Step(Axis.ANCESTOR, _ANY),
+    Step(Axis.ATTRIBUTE, node_test("lang", "http://www.w3.org/XML/1998/namespace")),
+)
 
 
 def excerpt_read_by_xpath(expression: Expression, namespaces: Namespaces) -> Excerpt | None:
-    """Return what an expression reads of the tree of its node; None if that is not all it reads."""
+    """Return what an expression reads of the document; None if that is not all it reads."""
     reading = _ReadByXPath(namespaces)
     try:
         reading.ask(expression, ((),))
-    except _ElsewhereError:
+    except _NoNodesError:
         return None
     return Excerpt(tuple(reading.paths), tuple(reading.texts))
 
 
-class _ElsewhereError(Exception):
-    """An expression reads what is not below its node."""
+class _NoNodesError(Exception):
+    """An expression reads how prefixes are written."""
 
 
 @dataclass(slots=True)
@@ -80,8 +84,12 @@ class _ReadByXPath:
             case Junction(terms=terms):
                 for each in terms:
                     self.ask(each, at)
-            case FunctionCall(name=name) if name in _ELSEWHERE:
-                raise _ElsewhereError
+            case FunctionCall(name="name"):
+                raise _NoNodesError
+            case FunctionCall(name="lang", arguments=arguments):
+                self.paths.update(Path((*each, *_LANGUAGE)) for each in at)
+                for each in arguments:
+                    self._read(each, at)
             case FunctionCall(name=name, arguments=[]) if name in _OF_CONTEXT:
                 self.texts.update(map(Path, at))
             case FunctionCall(name=name, arguments=arguments):
@@ -95,11 +103,14 @@ class _ReadByXPath:
 
     def _path(self, path: PathExpression, at: _Places) -> _Places:
         if path.is_absolute:
-            raise _ElsewhereError
+            at = ((_DOCUMENT,),)
+            self.paths.update(map(Path, at))
         if path.start is not None:
             at = self.ask(path.start, at)
         for step in path.steps:
             tests = self._steps(step)
+            if tests and tests[0][:1] == (_DOCUMENT,):
+                at = ((),)
             at = tuple((*above, *each) for above in at for each in tests)
             self.paths.update(map(Path, at))
             self._filter(step.predicates, at)
@@ -112,6 +123,7 @@ class _ReadByXPath:
     def _steps(self, step: StepSyntax) -> list[tuple[Step, ...]]:
         """Return paths that select all that a step does, more than one where it is of two kinds."""
         is_deep = step.is_deep or step.axis in ("descendant", "descendant-or-self")
+        from_all = (_BELOW,) if is_deep else ()
         match step.axis:
             case "attribute":
                 kind = step.test.kind
@@ -120,8 +132,19 @@ class _ReadByXPath:
             case "child" | "descendant":
                 return [(Step(Axis.CHILD, each, is_deep),) for each in self._children(step)]
             case "self" | "descendant-or-self":
-                return [(Step(Axis.SELF, _ANY, is_deep),) if is_deep else ()]
-        raise _ElsewhereError
+                return [from_all]
+            case "parent":
+                return [(*from_all, _PARENT)]
+            case "ancestor" | "ancestor-or-self":
+                is_named = step.test.kind == "name"
+                return [(*from_all, Step(Axis.ANCESTOR, self._name(step) if is_named else _ANY))]
+            case "following-sibling" | "preceding-sibling":
+                return [
+                    (*from_all, _PARENT, Step(Axis.CHILD, each)) for each in self._children(step)
+                ]
+            case "following" | "preceding":
+                return [(_DOCUMENT, Step(Axis.CHILD, e, True)) for e in self._children(step)]
+        raise _NoNodesError
 
     def _children(self, step: StepSyntax) -> list[NodeTest]:
         match step.test.kind:

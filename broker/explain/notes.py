@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from broker.explain.model import ClauseView, DecisionView, NodeView, SharingNote
-from broker.explain.spelling import spell_condition, spell_selected, spell_value
+from broker.explain.spelling import spell_asked, spell_condition, spell_selected, spell_value
 from templates.valueconditions import asked_of_values
 from xscl.constants import admitted_constant, tested_excerpt, tested_parameter
 from xscl.hoisting import given_position, hoist
@@ -26,6 +27,7 @@ from xscl.path import (
     binding_paths,
     condition_parameters,
     conjuncts,
+    counts_positions,
 )
 from xscl.query import Call, Constructor, Query
 from xscl.requiredliterals import required_literals
@@ -65,14 +67,13 @@ def _notes(
     tested = {text for node in _nodes(alternatives) for text in node.tests}
     for block in query.blocks:
         for step in _steps(block.path, tested):
-            is_number = given_position(step) is not None
-            for predicate in step.predicates[is_number:]:
+            asked = [*conjuncts(step.predicates[given_position(step) is not None :])]
+            if (counted := _counted_in_excerpt(step, asked, tested)) is not None:
+                yield _excerpt_note(spell_asked(counted))
+                del asked[: len(counted.predicates)]
+            for predicate in asked:
                 if _is_of_excerpt(predicate, tested):
-                    yield SharingNote(
-                        "excerpt",
-                        f"`{spell_condition(predicate)}` is asked of what it reads of the node's"
-                        " tree, a text, once for each assignment and text",
-                    )
+                    yield _excerpt_note(spell_condition(predicate))
                 elif query.is_plain and asked_of_values(predicate, names):
                     yield SharingNote(
                         "residual",
@@ -219,6 +220,24 @@ def _steps(path: Path, tested: Collection[str] = ()) -> Iterator[Step]:
 def _nodes(alternatives: Sequence[Sequence[ClauseView]]) -> Iterator[NodeView]:
     for side in (side for clauses in alternatives for clause in clauses for side in clause.sides):
         yield from side.nodes
+
+
+def _counted_in_excerpt(
+    step: Step, asked: Sequence[Condition], tested: Collection[str]
+) -> Step | None:
+    """Return a step up to its last position, if nodes are tested for whether it selects them."""
+    counting = max((i for i, each in enumerate(asked, 1) if counts_positions(each)), default=0)
+    predicates = tuple(strip_variables(each) for each in asked[:counting])
+    found = replace(step, is_deep=False, variable=None, predicates=predicates)
+    return found if counting and spell_asked(found) in tested else None
+
+
+def _excerpt_note(asked: str) -> SharingNote:
+    return SharingNote(
+        "excerpt",
+        f"`{asked}` is asked of what it reads of the document, a text, once for each assignment"
+        " and text",
+    )
 
 
 def _is_of_excerpt(predicate: Condition, tested: Collection[str]) -> bool:

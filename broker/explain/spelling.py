@@ -13,12 +13,11 @@ from broker.explain.quantities import (
     quantity_of_both,
     spell_duration,
 )
-from xscl.calculations import ALL_VALUES, NOT, Calculation, Framed, Side
+from xscl.calculations import ALL_VALUES, Calculation, Framed, Side
 from xscl.canonical import render_number, render_string
-from xscl.comparison import OF_EXCERPT, XPATH_FRAME, XPATH_NUMBER
+from xscl.comparison import XPATH_FRAME, XPATH_NUMBER
 from xscl.disjunctions import OTHER_NUMBER
 from xscl.durations import render_duration
-from xscl.excerpttests import read_excerpted
 from xscl.functions import spell
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.path import (
@@ -159,12 +158,18 @@ def spell_step(step: _AnyStep, *, is_first: bool = False) -> str:
 
     The first step of a block (`is_first`) starts from the document: `/a` or `//a`.
     """
-    if step.axis is Axis.SELF:
-        return ".//." if step.is_deep else "."
+    if step.axis in _UNNAMED:
+        return f".//{_UNNAMED[step.axis]}" if step.is_deep else _UNNAMED[step.axis]
+    if step.axis is Axis.ANCESTOR:
+        return f"ancestor-or-self::{spell_test(step.test)}"
     name = ("@" if step.axis is Axis.ATTRIBUTE else "") + spell_test(step.test)
     if is_first:
         return f"//{name}" if step.is_deep else f"/{name}"
     return f".//{name}" if step.is_deep else name
+
+
+_UNNAMED = {Axis.SELF: ".", Axis.PARENT: "..", Axis.DOCUMENT: ""}
+"""Steps of which no name is asked."""
 
 
 def spell_path(path: Path) -> str:
@@ -178,12 +183,19 @@ def spell_path(path: Path) -> str:
         else:
             text += ("//" if step.is_deep else "/") + spell_step(step).removeprefix(".//")
         text += _tail(step)
-    return text
+    return text or "/"
 
 
 def _tail(step: Step) -> str:
     variable = f"->{step.variable}" if step.variable else ""
     return variable + "".join(f"[{spell_condition(each)}]" for each in step.predicates)
+
+
+def spell_asked(step: Step) -> str:
+    """Return what is asked of an excerpt: conditions of its node, or those of its step."""
+    if step.axis is Axis.SELF:
+        return " and ".join(map(spell_condition, step.predicates))
+    return spell_path(Path((step,)))
 
 
 def spell_condition(condition: Condition, *, is_inner: bool = False) -> str:
@@ -291,8 +303,6 @@ def spell_operand(operand: Operand | Derived, labels: dict[str, str] | None = No
             return f"${name}"
         case DerivedCall(function, (Literal(str() as text), *own)) if function == XPATH_FRAME:
             return _spell_frame(text, [spell_operand(each, labels) for each in own])
-        case DerivedCall(function, (Literal(str() as text), *_)) if function == OF_EXCERPT:
-            return spell_condition(read_excerpted(text).condition)
         case PathFrom(variable, path):
             return f"{(labels or {}).get(variable, variable)}/{spell_path(path)}".replace(
                 "/.//", "//"
@@ -420,8 +430,7 @@ def spell_calculation(asked: Calculation, operand: Value) -> str:
     """Return a comparison of numbers that are calculated with data."""
     assert isinstance(operand, FunctionValue)
     sides = (_spell_calculated(side, operand.arguments) for side in (asked.left, asked.right))
-    compared = f" {asked.operator.removeprefix(NOT)} ".join(sides)
-    return f"not({compared})" if asked.operator.startswith(NOT) else compared
+    return f" {asked.operator} ".join(sides)
 
 
 def spell_frame(asked: Framed, operand: Value) -> str:

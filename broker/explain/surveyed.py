@@ -18,6 +18,7 @@ from broker.explain.model import (
 )
 from broker.explain.spelling import (
     ParameterText,
+    spell_asked,
     spell_calculation,
     spell_comparison,
     spell_condition,
@@ -329,7 +330,7 @@ def _spell_part(part: OperandTest | Together, operands: Sequence[Value]) -> str:
 
 def _spell_operand_test(test: OperandTest, operands: Sequence[Value]) -> str:
     if isinstance(test.data, Excerpted):
-        return spell_condition(test.data.condition)
+        return spell_asked(test.data.step)
     if test.operator == CALCULATED:
         if isinstance(test.data, Framed):
             return spell_frame(test.data, operands[max(test.place, 0)])

@@ -252,3 +252,22 @@ def test_excerpts_are_bounded_as_other_values_are(tmp_path: Path) -> None:
     [letter] = stand.outbox.dead_letters()
     assert letter.docid == 3
     stand.close()
+
+
+def test_what_siblings_read_of_each_other_counts_for_each(tmp_path: Path) -> None:
+    stand = MatchingBroker(tmp_path)
+    second = query("S//c[d = $x][2]")
+    stand.register(second)
+    stand.subscribe(second, {"x": "w"})
+    items = ["<c><d>w</d></c>" * 2, "<c><d>w</d><e>left out</e></c>" * 2, "<c><d>w</d></c>" * 3]
+    lines = [
+        DocumentLine("S", f"<b>{inner}</b>".encode(), time_us=number)
+        for number, inner in enumerate(items)
+    ]
+    most = 2 * len("/0<b><c><d>w</d></c><c><d>w</d></c></b>")
+    with mock.patch.object(xpath_eval.walk, "DERIVED_CHARACTERS_MAX", most + 10):
+        stand.take(lines)
+    [letter] = stand.outbox.dead_letters()
+    assert letter.docid == 3
+    assert len(stand.found()) == 2
+    stand.close()

@@ -23,6 +23,8 @@ JOINED = (
         "*[not({})][not({})]",
         "not(*[{}][{}])",
         "*[{}][2]",
+        "{}][2",
+        "{} and position() < 3",
     ),
 )
 PLACED = ("{}[{}] = 'x'", "{}[position() > {}]", "{}[{}][. != 'y']/@h", "{}[. = 'x'][{}]")
@@ -34,7 +36,8 @@ CALCULATED = (
 FRAMED = (
     *("string({}) = {}", "concat({}, 'y') != {}", "contains(concat({}, c), {})"),
     *("{} = normalize-space({})", "concat({}, {}) = 'xy'", "({} = {}) != @k", "{} < string({})"),
-    *("count({}[. = {}]) > 1", "not(*[not({} = {})])"),
+    *("count({}[. = {}]) > 1", "not(*[not({} = {})])", "not(../*[{} = {}])"),
+    *("following-sibling::*/{} = {}", "count(//{}[. = {}]) = 1", "{} != {}][last()"),
 )
 
 CONDITIONS: Sequence[tuple[str, Sequence[str]]] = (

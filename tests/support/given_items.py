@@ -9,9 +9,18 @@ __all__ = ["case_of"]
 
 
 def case_of(
-    text: str, values: Sequence[object], seed: int, *, documents: int, prices: tuple[str, ...]
+    text: str,
+    values: Sequence[object],
+    seed: int,
+    *,
+    documents: int,
+    prices: tuple[str, ...],
+    items: int = 1,
 ) -> str:
-    """Return a case with an assignment for each value, over items with several texts and prices."""
+    """Return a case with an assignment for each value, over items with several texts and prices.
+
+    Several `items` of a document stand in an element.
+    """
     chance = random.Random(seed)
 
     def some(name: str, texts: tuple[str, ...]) -> str:
@@ -21,9 +30,16 @@ def case_of(
     lines = ["lateness 5 s", "query q", f"    {text}"]
     spelled = (f'"{each}"' if isinstance(each, str) else f"{each!r}" for each in values)
     lines += [f'parameters q {{"x": {each}}}' for each in spelled]
-    for number in range(1, documents + 1):
+
+    def item() -> str:
         own = some("p", prices) + some("t", ("a", "A", "a b", "xA", ""))
         own += some("e", ("<t>a</t>", "<t>A</t><p>5</p>", "<p>7</p>", "<t>a</t><t>a b</t><p>4</p>"))
-        item = f"<i>{own}<l>{chance.randrange(2)}</l></i>"
-        lines.append(f"document {number} S 00:00:{10 + number}  {item}")
+        return f"<i>{own}<l>{chance.randrange(2)}</l></i>"
+
+    for number in range(1, documents + 1):
+        xml = item()
+        if items > 1:
+            xml += "".join(item() for _ in range(chance.randrange(items)))
+            xml = f"<f n='{chance.choice('aA')}' xml:lang='{chance.choice('ab')}'>{xml}</f>"
+        lines.append(f"document {number} S 00:00:{10 + number}  {xml}")
     return "\n".join([*lines, "----", ""])
