@@ -187,6 +187,9 @@ WORKLOADS = {
     "[author = $x], absent [not(author = $x)]": Workload(
         f"S//i[author = $x]->a NOT FOLLOWED BY {LINKED} S//i[not(author = $x)]->b", _name
     ),
+    "[author != $x], absent": Workload(
+        "S//i->a NOT FOLLOWED BY {, 1 s} S//i[author != $x]->b", _name
+    ),
     "[author = $x or title = $y], first of three": Workload(
         three("[author = $x or title = $y]"),
         _neither,

@@ -29,6 +29,7 @@ __all__ = [
     "NONE_OF",
     "OTHER_NUMBER",
     "SPAN",
+    "SPARED",
     "TAKEN",
     "WINDOW",
     "ArithmeticStep",
@@ -116,6 +117,10 @@ class Excluded(IntEnum):
 
 NONE_OF = "none of"
 """The operator of a test that data are none of several values."""
+
+
+SPARED = "spared"
+"""The operator of a test that data are some of those that a tuple is for, where it says any."""
 
 
 class Measured(NamedTuple):

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from templates.exceptions import Differing
 from templates.hadtests import HadTest
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Disjunct, SimilarityJoin
@@ -57,11 +58,12 @@ class DecisionKind(enum.Enum):
 class Threshold(NamedTuple):
     """A value that is held against data: `term operator data`.
 
-    It is an inequality, or `=` where it is a value of an absent row.
+    It is an inequality, or `=` where it is a value of an absent row; or data must differ from it.
     """
 
     term: str
     operator: str
+    differs: Differing | None = None
 
     @property
     def rises(self) -> bool:
@@ -211,6 +213,17 @@ class Decision:
         return 2 if self.kind is DecisionKind.AROUND else 1
 
     @property
+    def is_sparing(self) -> bool:
+        """Whether rights of NEXT serve all data but those that must differ from their values."""
+        is_next = self.kind is DecisionKind.NEXT
+        return is_next and any(_differs(fit.right) for fit in self.fits)
+
+    @property
+    def spares(self) -> bool:
+        """Whether what is absent takes tuples away for all data but such."""
+        return any(_differs(case.stream) for absent in self.absences for case in absent.cases)
+
+    @property
     def is_scored(self) -> bool:
         """Whether a measure of pairs, or of what is absent, is held against data."""
         cases = [case for absent in self.absences for case in absent.cases]
@@ -222,6 +235,10 @@ class Decision:
         sides = (side for fit in self.fits for side in (fit.left, fit.right))
         cases = (case.stream for absent in self.absences for case in absent.cases)
         return {each.name for each in (*self.lefts, *sides, *cases)}
+
+
+def _differs(stream: TupleStream) -> bool:
+    return stream.threshold is not None and stream.threshold.differs is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from templates.box import NONE_OF, OTHER_NUMBER, Place, Test
+from templates.box import NONE_OF, OTHER_NUMBER, SPARED, Place, Test
 from templates.givendata import given_by, parameters_of, text_by
 from xscl.arithmetic import COMPARE
 from xscl.disjunctions import DataForm, holds_of, read_disjunction
@@ -67,7 +67,7 @@ def had_values(test: Test, terms: Mapping[str, str]) -> tuple[HadValue, ...] | N
 
     It is None where not all of them are there.
     """
-    if not test.is_given or test.operator == NONE_OF or not isinstance(test.place, Place):
+    if not test.is_given or test.operator in (NONE_OF, SPARED) or not isinstance(test.place, Place):
         return None
     found: list[HadValue] = []
     for name in sorted(parameters_of(test)):

@@ -8,6 +8,7 @@ from functools import lru_cache
 from templates.box import SPAN, Place, Test
 from templates.clause import Clause
 from templates.decision import Conjunction, Threshold
+from templates.exceptions import Differing, is_excepting
 from templates.founddata import as_datum, by_datum
 from templates.hadtests import HadTest, had_values
 from templates.tuplestreams import tested_below
@@ -88,14 +89,19 @@ def held_equal(clause: Clause) -> list[Test]:
 def threshold_of(clause: Clause, had: Collection[str]) -> Threshold | None:
     """Return the value of a clause's tuples that is `left_over` with a bound, if it is one.
 
-    With several bounds it is not decided for all data together (`prepared`).
+    Or the one that data must differ from.  With several it is not decided for all data together
+    (`prepared`).
     """
     names, left = named_terms(clause), [*left_over(clause, had)]
-    given = [
-        Threshold(names[place], test.operator)
-        for test, place in _tested_above(clause)
-        if test.operator in INEQUALITIES and test in left
-    ]
+    given: list[Threshold] = []
+    for test, place in _tested_above(clause):
+        if test not in left:
+            continue
+        if test.operator in INEQUALITIES:
+            given.append(Threshold(names[place], test.operator))
+        elif is_excepting(test):
+            differs = Differing(test.operator, test.is_of_several)
+            given.append(Threshold(names[place], "!=", differs))
     return given[0] if len(given) == 1 else None
 
 

@@ -22,6 +22,7 @@ from templates.decision import (
     Fit,
     TupleStream,
 )
+from templates.exceptions import is_excepting, spared
 from templates.founddata import ByData
 from templates.haddata import HadData, Operands
 from templates.helddata import held_equal, left_over
@@ -266,6 +267,7 @@ def pairs_clause(
             *_scores(fit, below),
             *_steps(decision, below),
             *_taking(decision, built.deciding),
+            *_sparing(decision, built.deciding),
             *built.bars,
         ),
         residuals=residuals,
@@ -342,6 +344,25 @@ def _taking(decision: Decision, deciding: Sequence[Clause]) -> Iterator[Test]:
     for window_us in dict.fromkeys(each.window_us for each in decision.absences):
         if isinstance(window_us, Parameter):
             yield Test(BAR, ">", window_us)
+
+
+def _sparing(decision: Decision, deciding: Sequence[Clause]) -> Iterator[Test]:
+    """Yield what says that a tuple is for some data alone: others are served, or taken away."""
+    streams = {case.stream.name for each in decision.absences for case in each.cases}
+    had = [*decision.had[0], *decision.had[1]]
+    found = [spared(test) for test in _excepting(deciding, streams, had)]
+    if decision.kind is DecisionKind.NEXT:
+        rights = {fit.right.name for fit in decision.fits}
+        found += [spared(test) for test in _excepting(deciding, rights, decision.had[0])]
+    yield from dict.fromkeys(found)
+
+
+def _excepting(
+    deciding: Sequence[Clause], streams: Collection[str], had: Collection[str]
+) -> Iterator[Test]:
+    """Yield how tuples of some streams must differ from data."""
+    read = (each for each in deciding if each.stream in streams)
+    return (test for each in read for test in left_over(each, had) if is_excepting(test))
 
 
 def _scores(fit: Disjunct, below: Sequence[Clause]) -> Iterator[Test]:

@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from itertools import chain
 
-from templates.box import Measured
+from templates.box import Measured, Test
 from templates.chaindecision import DecidedChains
 from templates.clause import Alternative, Clause
 from templates.decision import Conjunction, Decided, Decision, DecisionKind
+from templates.exceptions import excepted_name, is_excepting
 from templates.helddata import left_over
 from templates.rundecision import DecidedRuns
 from xscl.counting import counts_chain, is_counted
@@ -236,7 +237,8 @@ def _decides_by_parameter(clause: Clause) -> bool:
     held = [_data(each, of_left) for each in clause.deciding if each.stream in rights]
     taking = [_taking(each, of_both) for each in clause.deciding if each.stream in absent]
     windows = {each.window_us for each in decision.absences}
-    has_bar = decision.is_nearing or any(how != "=" for each in held for _, how in each)
+    hows = {how for each in held for _, how in each}
+    has_bar = decision.is_nearing or not hows <= {"=", "!="}
     is_held = any(held) or any(taking)
     if decision.is_scored and not _is_scored_alone(
         decision, clause, has_bar=has_bar, is_held=is_held
@@ -244,8 +246,9 @@ def _decides_by_parameter(clause: Clause) -> bool:
         return True
     return (
         any(map(_asks_parameter, asked))
-        or not _are_steps(held, most=0 if decision.is_nearing else 1)
+        or not _serves_in_one_way(held, is_nearing=decision.is_nearing)
         or not _takes_in_one_way(decision, taking, windows, has_bar=has_bar)
+        or ("!=" in hows and any(how in ("=", "!=") for each in taking for _, how in each))
     )
 
 
@@ -294,6 +297,8 @@ def _takes_in_one_way(
     hows = {how for way in ways for _, how in way}
     if hows <= {"="}:
         return True
+    if hows == {"!="}:
+        return all(len(way) == 1 for way in ways)
     is_one = all(len(way) == 1 for way in ways)
     return is_one and hows.issubset(INEQUALITIES) and not has_bar
 
@@ -328,14 +333,32 @@ def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]
 def _data(clause: Clause, had: Collection[str]) -> list[tuple[str, str]]:
     """Return the data that the tuples of a clause are held against above, each with how.
 
-    It is `=` where a value is equal to a datum; of several such values the datum stands once.  What
-    is held against data that are `had` alone is asked beside the operand that has them.
+    It is `=` where a value is equal to a datum, of several such values the datum stands once; and
+    `!=` where the datum must differ.  What is held against data that are `had` alone is asked
+    beside the operand that has them.
     """
     tests = list(left_over(clause, had))
     equal = {test.datum for test in tests if test.datum is not None}
-    others = [test for test in tests if test.datum is None]
-    hows = ((repr(test.data), "some " * test.is_of_several + test.operator) for test in others)
-    return sorted([*((datum, "=") for datum in equal), *hows])
+    return sorted(
+        [*((datum, "=") for datum in equal), *(_how(test) for test in tests if test.datum is None)]
+    )
+
+
+def _how(test: Test) -> tuple[str, str]:
+    if is_excepting(test):
+        return excepted_name(test), "!="
+    return repr(test.data), "some " * test.is_of_several + test.operator
+
+
+def _serves_in_one_way(asked: Sequence[list[tuple[str, str]]], *, is_nearing: bool) -> bool:
+    """Return whether rights serve lefts step by step, or all must differ from one datum.
+
+    Those that nothing is asked of serve all data.
+    """
+    if any(how == "!=" for each in asked for _, how in each):
+        ways = {tuple(each) for each in asked if each}
+        return not is_nearing and len(ways) == 1 and all(len(way) == 1 for way in ways)
+    return _are_steps(asked, most=0 if is_nearing else 1)
 
 
 def _are_steps(asked: Sequence[list[tuple[str, str]]], most: int) -> bool:

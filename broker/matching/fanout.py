@@ -179,7 +179,8 @@ class FanOut:
         self, use: Use, boxes: Sequence[Box], found: Sequence[Use | UseGroup]
     ) -> Sequence[int]:
         """Have some found by boxes of a use's clause, each by one; return their numbers."""
-        numbers = self._index.add(self._forms.add(use.query_class, use.clause, boxes), boxes)
+        form, are_spared = self._forms.add(use.query_class, use.clause, boxes)
+        numbers = self._index.add(form, boxes, are_spared=are_spared)
         known = self._uses
         for number, each in zip(numbers, found, strict=True):
             if number < len(known):

@@ -2,7 +2,8 @@
 
 It is asked once, when a tuple is decided, of what is there by then.  A row that is held against
 data takes a tuple away for some of them (`TakingKind`): then all that stand there are looked at,
-which raise the tuple's bar, or are the values for which it is taken.
+which raise the tuple's bar, or are the values for which it is taken, or the only ones for which it
+is not.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from joins.sequences.decidedtuples import DecidedTuples
 from joins.sequences.planning.ascents import Ascent, TakingKind
 from joins.sequences.planning.plan import KINDS, Plan
 from joins.sequences.steps import LOWEST, PairHeights, heights_of
-from joins.sequences.takenvalues import TakenValues
+from joins.sequences.takenvalues import Exceptions, RowExceptions, TakenValues
 from joins.sequences.timeline import RunSpans, SortedRun, Timeline
 from templates.decision import DecisionKind
 
@@ -78,6 +79,7 @@ class AbsentContenders:
         self._contenders = contenders
         self._conditions = conditions
         self._steps = steps
+        self._exceptions = RowExceptions(plan, contenders)
         self._listed = limits.listed_pairs
         self.cancelling = Timeline(limits)
 
@@ -138,21 +140,34 @@ class AbsentContenders:
         """Return tuples with all that takes them away for some data, and which are for none."""
         asked = asked.some(~taken[asked.which])
         bars = tuples.bar.copy()
-        equal = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+        equal, different = ([(np.zeros(0, np.int64), np.zeros(0, np.int64))] for _ in range(2))
         asked, spans = self._stretches(asked)
         for questions, run, places in spans.listed(self._listed):
             fits = self._fit(asked, questions, run, places)
             found, near = asked.some(questions[fits]), run.rows[places[fits]]
             np.maximum.at(bars, found.which, self._heights(found, near))
-            is_equal = found.takings == TakingKind.EQUAL
-            equal.append((found.which[is_equal], near[is_equal]))
+            for taking, rows in ((TakingKind.EQUAL, equal), (TakingKind.DIFFERENT, different)):
+                own = found.takings == taking
+                rows.append((found.which[own], near[own]))
         which, near = (np.concatenate(each) for each in zip(*equal, strict=True))
         slots = self._steps.slots(near)
         own, numbers = values.add(which, *(each[slots] for each in self._contenders.hashes))
         of_values = tuples.taken.copy()
         of_values[own] = numbers
+        spared = self._spared(*(np.concatenate(each) for each in zip(*different, strict=True)))
+        some = [which for which, data in spared.items() if data]
+        of_values[some] = values.add_sets([spared[which] for which in some])
+        taken[[which for which, data in spared.items() if not data]] = True
         needs = self._steps.need_windows(tuples.decision)
         return replace(tuples, bar=bars, taken=of_values), taken | needs & (tuples.height <= bars)
+
+    def _spared(self, which: Ints, near: Ints) -> dict[int, Exceptions]:
+        """Return for which data alone tuples are not taken away by rows, given one for each."""
+        spared: dict[int, Exceptions] = {}
+        for own, exceptions in zip(which.tolist(), self._exceptions.of(near), strict=True):
+            known = spared.get(own)
+            spared[own] = exceptions if known is None else known & exceptions
+        return spared
 
     def _heights(self, asked: _AskedTuples, near: Ints) -> Ints:
         """Return up to where rows raise the bars of tuples."""

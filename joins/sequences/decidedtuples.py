@@ -22,7 +22,8 @@ class DecidedTuples:
     """Decided tuples: the numbers of their contenders, their ends, and where they were decided.
 
     `right` is -1 in a tuple of one operand; `height` and `bar` say for which data it is (`steps`),
-    `taken` for which values it is not, by the number of these (`absence`).
+    `taken` for which values it is not, or for which alone it is, by the number of these
+    (`takenvalues`); of pairs that are not chosen yet, for which data the right one is not.
     """
 
     decision: Ints
@@ -63,10 +64,11 @@ class DecidedTuples:
 
     def distinct(self) -> DecidedTuples:
         """Return each tuple once, though several rows may have made it: of these the highest."""
-        order = order_by(self.left, self.right, ~self.height)
+        order = order_by(self.left, self.right, self.taken, ~self.height)
         ordered = self.some(order)
         is_first = np.ones(len(order), np.bool_)
         is_first[1:] = (np.diff(ordered.left) != 0) | (np.diff(ordered.right) != 0)
+        is_first[1:] |= np.diff(ordered.taken) != 0
         return ordered.some(is_first)
 
     def above(self, groups: Groups, bars: Ints) -> DecidedTuples:

@@ -115,7 +115,7 @@ class Evaluation:
         if not len(rows) and not len(settled):
             return DecidedTuples.none()
         is_right = self.plan.seats["role"][self._contenders["seat"][settled]] == Role.RIGHT
-        pairs = self._pairs.decide(rows[is_left & (kinds <= _NEXT)], settled[is_right], clock)
+        pairs = self._pairs.decide(rows[is_left & (kinds <= _NEXT)], settled[is_right], batch)
         alone = settled[~is_right]
         is_graded = self._of_decisions("grade_count", alone) > 0
         whole = self._alone(alone[~is_graded])
@@ -278,6 +278,7 @@ class Evaluation:
         for timeline in (*timelines, self._absence.cancelling):
             timeline.renumber(lambda rows: of_use[rows], numbers)
         pairs.served.renumber(of_use, numbers)
+        pairs.spared.renumber(numbers)
         for waiting in self._waiting.values():
             waiting.renumber(numbers)
         self._contenders.keep(of_use, numbers)

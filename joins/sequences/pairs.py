@@ -23,6 +23,7 @@ from joins.memory.limits import MemoryLimits
 from joins.memory.ordering import order_by
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
+from joins.sequences.batch import DecidingBatch
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.conditions import RuleConditions
 from joins.sequences.contenders import DONE, Contenders
@@ -31,6 +32,7 @@ from joins.sequences.planning.ascents import Ascent
 from joins.sequences.planning.plan import KINDS, Plan
 from joins.sequences.served import Served
 from joins.sequences.steps import LOWEST, PairHeights, heights_of
+from joins.sequences.takenvalues import SparedData
 from joins.sequences.timeline import RunSpans, SortedRun, Timeline
 from templates.decision import DecisionKind
 
@@ -115,16 +117,19 @@ class ContenderPairs:
         self.lefts, self.rights = Timeline(limits), Timeline(limits)
         self.steps = PairHeights(plan, contenders)
         self.served = Served(plan, contenders, conditions, self.steps, limits)
+        self.spared = SparedData(plan, contenders)
 
     def __len__(self) -> int:
         return len(self.lefts) + len(self.rights)
 
-    def decide(self, lefts: Ints, rights: Ints, clock: WatermarkSteps) -> DecidedTuples:
+    def decide(self, lefts: Ints, rights: Ints, batch: DecidingBatch) -> DecidedTuples:
         """Return the pairs that are decided in the batch.
 
         `lefts` are the rows that came, and `rights` the ones that enter, whose `counts_from` says
         where.
         """
+        clock = batch.clock
+        self.spared.begin(batch.taken)
         enter, come = self._entries(rights, 1), self._entries(lefts, 0)
         ends_us = self._contenders["end_us"]
         self.rights.add(enter.keys, ends_us[enter.rows], enter.rows, self.are_open)
@@ -180,6 +185,7 @@ class ContenderPairs:
         asked = asked.some(first_us <= last_us)
         is_next = self._of_decision("kind", asked.entries.rows) == _NEXT
         is_served = self.served.are_served(asked.entries.rows)
+        is_served |= self._of_decision("is_sparing", asked.entries.rows) > 0
         return DecidedTuples.concat(
             [
                 self._every(asked.some(~is_next)),
@@ -285,6 +291,10 @@ class ContenderPairs:
 
     def _nexts(self, pairs: DecidedTuples) -> DecidedTuples:
         """Return the first pairs of lefts, or of their groups; these lefts are done, or served."""
+        is_sparing = self._plan.decisions["is_sparing"][pairs.decision]
+        if is_sparing.any():
+            spared = self.spared.nexts(pairs.some(is_sparing))
+            return DecidedTuples.concat([spared, self._nexts(pairs.some(~is_sparing))])
         groups = self._conditions.groups(pairs.right)
         bars = np.full(len(pairs), LOWEST)
         own = np.flatnonzero(self.served.are_served(pairs.left))
@@ -328,7 +338,7 @@ class ContenderPairs:
             scores = self._conditions.scores(rules[own], [left[own], right[own]])
             heights[own] = heights_of(scores)
         bars = np.full(len(left), LOWEST)
-        taken = np.zeros(len(left), np.int64)
+        taken = self.spared.numbers(decisions, right)
         return DecidedTuples(
             decisions, owners[left], owners[right], end_us, docid, heights, bars, taken
         )

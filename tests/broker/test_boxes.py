@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
@@ -13,8 +13,10 @@ import pyarrow as pa
 from hypothesis import given
 
 import xscl
+from broker.matching.boxes.columns import Flags, Hashes, Ints
 from broker.matching.boxes.forms import Forms
-from broker.matching.boxes.index import Asks, Box, BoxIndex, mixed
+from broker.matching.boxes.hashsets import HashSets
+from broker.matching.boxes.index import Asks, Box, BoxIndex, as_number, mixed
 from broker.matching.boxes.soughtwords import SoughtWords
 from joins import hash_values
 from templates.compiler import compile_query
@@ -179,6 +181,34 @@ def test_a_box_that_excludes_stands_before_many_that_do_not() -> None:
     numbers = index.add(0, [Box((), (), (), 1, 0)] * 200)
     found = [n for _, some in index.find(asked(tried)) for n in some.tolist()]
     assert sorted(found) == sorted([excluding, *numbers])
+
+
+def test_of_many_boxes_those_are_looked_at_whose_datum_is_spared() -> None:
+    index, looked_at = BoxIndex(100_000, 100), []
+    numbers = index.add(
+        1, [Box((), (), (), 1, 0, (f"{i}",)) for i in range(5_000)], are_spared=True
+    )
+    plain = index.add(0, [Box((), (), (), 1, 0)])
+
+    class Sets(HashSets):
+        def refuse(self, rows: Ints, first: Hashes, other: Hashes) -> Flags:
+            looked_at.append(len(rows))
+            return super().refuse(rows, first, other)
+
+    first, other = hash_values(pa.array(["17", "4999", "nobody"]))
+    tried = asked([Point(form, (), (), (), 0, 9) for form in (1, 1, 1, 1, 0)])
+    spared = np.array([True, True, True, False, False])
+    rows = np.arange(3)
+    sets = Sets.of(rows, [None] * 3, (rows, first, other), spared)
+    alone = np.append(as_number(first), [np.nan, np.nan])
+    found = [
+        pair
+        for which, some in index.find(replace(tried, taken=[sets], spared=alone))
+        for pair in zip(which.tolist(), some.tolist(), strict=True)
+    ]
+    own = [(0, numbers[17]), (1, numbers[4_999])]
+    assert sorted(found) == [*own, *((3, number) for number in numbers), (4, plain[0])]
+    assert sum(looked_at) == 2 + 5_000 + 1
 
 
 def test_a_word_is_looked_for_as_long_as_some_box_has_it() -> None:

@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from broker.matching.boxes.columns import Doubles, Flags, Hashes, Ints
 from broker.matching.boxes.form import BoundPlace, Form
 from broker.matching.boxes.hashsets import HashSets
-from broker.matching.boxes.index import Asks, mixed
+from broker.matching.boxes.index import Asks, as_number, mixed
 from broker.matching.boxes.numbers import ends_of, is_made, numbers_of
 from broker.matching.boxes.points import Points
 from broker.matching.boxes.soughtwords import SoughtWords
-from joins import hash_values
+from joins import hash_values, hashes_in
 from templates.box import SPAN, TAKEN, WINDOW, Excluded, Number, Place, Solution
 
 __all__ = ["AskingTuples"]
@@ -57,6 +58,8 @@ class AskingTuples:
         keys, others = keys[is_known], others[is_known]
         for k in range(max((len(form.words) for form in self.forms), default=0)):
             rows, which, keys, others = self._with_words(k, rows, which, keys, others)
+        again, spared = self._spared(rows, which)
+        rows, which, keys, others = rows[again], which[again], keys[again], others[again]
         points = self.points
         return Asks(
             rows,
@@ -68,6 +71,7 @@ class AskingTuples:
             *self._bounds(rows, which),
             self._excluded(rows, which),
             list(self._taken(rows, which)),
+            spared,
         )
 
     def _places(
@@ -167,11 +171,7 @@ class AskingTuples:
         """Yield, for each place of values that are taken or unwanted, the sets that rows have."""
         of_forms = [(*f.taken, *(place for place, _ in f.unwanted)) for f in self.forms]
         for k in range(max(map(len, of_forms), default=0)):
-            own, at = self._place(k, of_forms, rows, which)
-            is_here = [places[k : k + 1] == (TAKEN,) for places in of_forms]
-            texts = np.array(self.points.operands.texts(at), np.object_)
-            here = np.flatnonzero(np.array(is_here, np.bool_)[which[own]])
-            texts[here] = self.points.tuples.taken_or_none()[rows[own[here]]]
+            own, texts, at = self._texts_of_taken(k, of_forms, rows, which)
             are_unwanted = np.array([len(f.taken) <= k for f in self.forms], np.bool_)
             some = np.flatnonzero(are_unwanted[which[own]])
             texts[some] = None
@@ -180,7 +180,39 @@ class AskingTuples:
             of_found = np.repeat(own[some], np.fromiter(map(len, found), np.int64, len(found)))
             words = [word for each in found for word in each]
             members = of_found, *hash_values(pa.array(words, pa.string()))
-            yield HashSets.of(own, texts.tolist(), members)
+            is_spared = np.array([f.spared > k for f in self.forms], np.bool_)[which]
+            is_spared[own] &= texts.astype(np.bool_)
+            yield HashSets.of(own, texts.tolist(), members, is_spared)
+
+    def _texts_of_taken(
+        self, k: int, of_forms: Sequence[Sequence[Place]], rows: Ints, which: Ints
+    ) -> tuple[Ints, npt.NDArray[np.object_], Ints]:
+        """Return which rows have a place `k` of a set, how the sets are spelled, and where."""
+        own, at = self._place(k, of_forms, rows, which)
+        is_here = [places[k : k + 1] == (TAKEN,) for places in of_forms]
+        texts = np.array(self.points.operands.texts(at), np.object_)
+        here = np.flatnonzero(np.array(is_here, np.bool_)[which[own]])
+        texts[here] = self.points.tuples.taken_or_none()[rows[own[here]]]
+        return own, texts, at
+
+    def _spared(self, rows: Ints, which: Ints) -> tuple[Ints, Doubles | None]:
+        """Return each row once for each datum that it is for alone, and the numbers of these.
+
+        What is for others stands once.
+        """
+        of_forms = [form.taken[:1] if form.spared else () for form in self.forms]
+        if not any(of_forms):
+            return np.arange(len(rows)), None
+        own, texts, _ = self._texts_of_taken(0, of_forms, rows, which)
+        counts, found = np.ones(len(rows), np.int64), [np.zeros(0, np.uint64)]
+        for row, text in zip(own.tolist(), texts.tolist(), strict=True):
+            if text:
+                found.append(hashes_in(text)[0])
+                counts[row] = len(found[-1])
+        again = np.repeat(np.arange(len(rows)), counts)
+        spared = np.full(len(again), np.nan)
+        spared[np.isin(again, own[texts.astype(np.bool_)])] = as_number(np.concatenate(found))
+        return again, spared
 
 
 def _read(bound: BoundPlace) -> Place:

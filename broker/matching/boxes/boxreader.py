@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from broker.matching.boxes.index import LOOSE, Box
-from templates.box import NONE_OF, Place, Solution, Test
+from templates.box import NONE_OF, SPARED, Place, Solution, Test
 from templates.clause import Clause
 from templates.givendata import given_by, text_by, text_of
 from xscl.functions import to_double
@@ -45,7 +45,8 @@ def _upper_bounds(tests: Sequence[Test]) -> tuple[float, ...] | None:
 class _BoxReader:
     """The tests of a clause, in the order of the columns of a box.
 
-    Words stand behind what must be equal, unwanted ones behind what must not be taken.
+    Words stand behind what must be equal, unwanted ones behind what must not be taken; what must be
+    spared stands before that.
     """
 
     __slots__ = ("_bounds", "_equal", "_excluded", "_taken")
@@ -55,6 +56,7 @@ class _BoxReader:
         words: list[Test] = []
         excluded: list[Test] = []
         bounds: list[Test] = []
+        spared: list[Test] = []
         taken: list[Test] = []
         unwanted: list[Test] = []
         for test in tests:
@@ -62,6 +64,8 @@ class _BoxReader:
                 bounds.append(test)
             elif test.excludes:
                 excluded.append(test)
+            elif test.operator == SPARED:
+                spared.append(test)
             elif test.operator == NONE_OF:
                 taken.append(test)
             elif test.operator.startswith(NEGATED):
@@ -71,7 +75,7 @@ class _BoxReader:
         self._equal = _row([*equal, *words])
         self._excluded = _row(excluded)
         self._bounds = _row(bounds)
-        self._taken = _row([*taken, *unwanted])
+        self._taken = _row([*spared, *taken, *unwanted])
 
     def box(self, values: _Values, window_us: int, point: int) -> Box:
         """Return the box of an assignment."""

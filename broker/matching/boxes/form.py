@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from broker.matching.boxes.index import Box
-from templates.box import NONE_OF, OTHER_NUMBER, Number, Place, Test
+from templates.box import NONE_OF, OTHER_NUMBER, SPARED, Number, Place, Test
 from templates.clause import Clause
 from xscl.pattern import INEQUALITIES
 from xscl.texttests import NEGATED, TEXT_TESTS
@@ -38,6 +38,7 @@ class Form(NamedTuple):
     """The places that boxes of a class test; `words` have an operator of `TEXT_TESTS` each.
 
     So have `unwanted`, whose places must have none of them.  Some `excluded` values `are_numbers`.
+    The first `spared` of the `taken` places say which data a tuple is for, if not for all.
 
     Texts at places `of_several` stand for several values, of which a test holds for one.  There `=`
     is of numbers, and one of the operators.
@@ -52,6 +53,7 @@ class Form(NamedTuple):
     unwanted: tuple[tuple[Place, str], ...]
     of_several: frozenset[Place]
     are_numbers: tuple[bool, ...]
+    spared: int
 
     @property
     def has_tests(self) -> bool:
@@ -70,15 +72,19 @@ class Form(NamedTuple):
 
     @classmethod
     def of(cls, query_class: int, clause: Clause) -> Form:
-        """Return the form of the boxes of a clause."""
-        asked = [(test.place, test.operator, test.is_of_several) for test in clause.box]
+        """Return the form of the boxes of a clause.
+
+        For which data a tuple is, is asked at the root alone.
+        """
+        tests = [test for test in clause.box if not (clause.stream and test.operator == SPARED)]
+        asked = [(test.place, test.operator, test.is_of_several) for test in tests]
         return cls(query_class, *_tested(tuple(asked)))
 
 
 @lru_cache(maxsize=4_096)
 def _tested(box: tuple[Asked, ...]) -> tuple[Any, ...]:
     """Return the fields of a form behind its class; equal ones are one object, in many forms."""
-    found: dict[str, list[Any]] = {name: [] for name in ("=", "!=", NONE_OF)}
+    found: dict[str, list[Any]] = {name: [] for name in ("=", "!=", NONE_OF, SPARED)}
     bounds: list[BoundPlace] = []
     words: list[tuple[Place, str]] = []
     unwanted: list[tuple[Place, str]] = []
@@ -95,8 +101,10 @@ def _tested(box: tuple[Asked, ...]) -> tuple[Any, ...]:
             found[operator].append(of_value(place))
     several = frozenset([of_value(place) for place, _, is_of_several in box if is_of_several])
     are_numbers = [how == OTHER_NUMBER for _, how, _ in box if how in ("!=", OTHER_NUMBER)]
+    spared = found.pop(SPARED)
+    found[NONE_OF] = [*spared, *found[NONE_OF]]
     fields = map(tuple, (*found.values(), bounds, words, unwanted))
-    return (*fields, several, tuple(are_numbers))
+    return (*fields, several, tuple(are_numbers), len(spared))
 
 
 def of_value(place: Place | Number) -> Place:

@@ -59,8 +59,11 @@ class Forms:
         # By class and clause, so that one more assignment does not make the form again.
         self._known: dict[tuple[int, Clause], _Known] = {}
 
-    def add(self, query_class: int, clause: Clause, boxes: Sequence[Box]) -> int:
-        """Return the number of the form of a clause's boxes, in use by so many more."""
+    def add(self, query_class: int, clause: Clause, boxes: Sequence[Box]) -> tuple[int, bool]:
+        """Return the number of the form of a clause's boxes, in use by so many more.
+
+        With it comes whether their first `taken` may be the only datum of a tuple.
+        """
         known = self._known.get((query_class, clause)) or self._learn(query_class, clause)
         known.uses += len(boxes)
         number = known.number
@@ -69,7 +72,7 @@ class Forms:
                 # What must not be there comes last, and a box of several assignments has none.
                 for word, words in zip(known.form.sought_by(box), found, strict=False):
                     words.add(word)
-        return number
+        return number, known.form.spared > 0
 
     def _learn(self, query_class: int, clause: Clause) -> _Known:
         form = Form.of(query_class, clause)

@@ -17,14 +17,22 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True)
 class HashSets:
-    """Members of sets, in the order of `keys`: the first hash of each, mixed with its row."""
+    """Members of sets, in the order of `keys`: the first hash of each, mixed with its row.
+
+    Of rows that are `spared` the set has the only values that are not refused.
+    """
 
     keys: Hashes
     others: Hashes
+    spared: Flags
 
     @classmethod
     def of(
-        cls, rows: Ints, texts: Sequence[str | None], members: tuple[Ints, Hashes, Hashes]
+        cls,
+        rows: Ints,
+        texts: Sequence[str | None],
+        members: tuple[Ints, Hashes, Hashes],
+        spared: Flags,
     ) -> HashSets:
         """Return the sets of some rows as they are spelled; the others have empty ones.
 
@@ -39,16 +47,16 @@ class HashSets:
                 others.append(other)
         every = np.concatenate(keys)
         order = np.argsort(every, kind="stable")
-        return cls(every[order], np.concatenate(others)[order])
+        return cls(every[order], np.concatenate(others)[order], spared)
 
-    def have(self, rows: Ints, first: Hashes, other: Hashes) -> Flags:
-        """Return where the set of a row has a value."""
+    def refuse(self, rows: Ints, first: Hashes, other: Hashes) -> Flags:
+        """Return where a row refuses a value: its set has it, or has not what alone is spared."""
         if not len(self.keys):
             return np.zeros(len(rows), np.bool_)
         keys = first + _salts(rows)
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         found: Flags = (self.keys[at] == keys) & (self.others[at] == other)
-        return found
+        return found ^ self.spared[rows]
 
 
 def _salts(rows: Ints) -> Hashes:

@@ -34,7 +34,7 @@ from broker.matching.boxes.columns import Doubles, Flags, GrowingColumn, Hashes,
 from broker.matching.boxes.hashsets import HashSets
 from joins import hash_values, ranges
 
-__all__ = ["LOOSE", "Asks", "Box", "BoxIndex", "mixed"]
+__all__ = ["LOOSE", "Asks", "Box", "BoxIndex", "as_number", "mixed"]
 
 LOOSE = np.inf
 """A bound that all numbers pass."""
@@ -42,7 +42,7 @@ LOOSE = np.inf
 _SPARE = 1_000
 """Boxes that are gone, up to which runs are not made anew because of them."""
 
-_NO_BOUND, _WINDOW, _POINT, _FIRST_BOUND = range(-1, 3)
+_NO_BOUND, _WINDOW, _POINT, _SPARED, _FIRST_BOUND = range(-1, 4)
 
 
 class Box(NamedTuple):
@@ -67,7 +67,8 @@ class Asks:
     `rows` say of which tuple.  `bounds` and `excluded` are columns, of the form's places in order;
     a form with fewer has -inf there, and no known value.  `is_strict` says whether a bound itself
     is outside.  An excluded place has whether its value is known, and both hashes; `taken` has
-    sets.
+    sets.  `spared` is the first hash of the only datum for which a row is at the first of these
+    places, as a number; NaN where it is for others.
     """
 
     rows: Ints
@@ -80,9 +81,15 @@ class Asks:
     is_strict: Sequence[Flags]
     excluded: Sequence[tuple[Flags, Hashes, Hashes]]
     taken: Sequence[HashSets] = ()
+    spared: Doubles | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
+
+
+def as_number(first: Hashes) -> Doubles:
+    """Return first hashes as numbers by which boxes are sorted."""
+    return first.astype(np.float64)
 
 
 def mixed(hashes: Hashes, more: Hashes) -> Hashes:
@@ -146,12 +153,17 @@ class BoxIndex:
         # In columns, but in no run yet.
         self._written: list[Ints] = []
         self._runs: list[_SortedBoxes] = []
+        self._spared_forms: set[int] = set()
 
     def __len__(self) -> int:
         return self._alive
 
-    def add(self, form: int, boxes: Sequence[Box]) -> Sequence[int]:
-        """Add boxes of a form; return their numbers."""
+    def add(self, form: int, boxes: Sequence[Box], *, are_spared: bool = False) -> Sequence[int]:
+        """Add boxes of a form; return their numbers.
+
+        Where they `are_spared`, the first of `taken` may be the only datum of a tuple.
+        """
+        (self._spared_forms.add if are_spared else self._spared_forms.discard)(form)
         count = len(boxes)
         numbers: list[int] = []
         if self._free:
@@ -255,9 +267,13 @@ class BoxIndex:
 
     def _leading(self, numbers: Ints) -> tuple[_Leading, Doubles]:
         """Return the bound with the most different values, and its values, the loosest smallest."""
+        spared = np.zeros(len(numbers))
+        if int(self._forms[numbers[0]]) in self._spared_forms:
+            spared = as_number(self._taken[0][0][numbers].astype(np.uint64))
         found: list[Doubles] = [
             -self._windows[numbers].astype(np.float64),
             self._points[numbers].astype(np.float64),
+            spared,
             *(-column[numbers].astype(np.float64) for column in self._bounds),
         ]
         distinct = [len(np.unique(values)) for values in found]
@@ -282,6 +298,9 @@ class BoxIndex:
         kind, opposite = run.leading[:, starts]
         stops = _first_above(run.leads, starts, stops, self._limits(kind, asks, some))
         floors = np.nextafter(-self._limits(opposite, asks, some), -np.inf)
+        if asks.spared is not None:
+            own = kind == _SPARED
+            floors[own] = np.nextafter(asks.spared[some[own]], -np.inf)
         floors[floors == -np.inf] = np.nan  # nothing is below: a loose bound, too, has this number
         starts = _first_above(run.leads, starts, stops, floors)
         counts = stops - starts
@@ -307,6 +326,10 @@ class BoxIndex:
         of_windows, of_points = kinds == _WINDOW, kinds == _POINT
         limits[of_windows] = -asks.spans[some[of_windows]].astype(np.float64)
         limits[of_points] = asks.docids_min[some[of_points]]
+        if asks.spared is not None:
+            own = kinds == _SPARED
+            spared = asks.spared[some[own]]
+            limits[own] = np.where(np.isnan(spared), np.inf, spared)
         for j, bounds in enumerate(asks.bounds):
             own = kinds == _FIRST_BOUND + j
             limits[own] = -bounds[some[own]]
@@ -330,7 +353,7 @@ class BoxIndex:
             held &= ~(is_known[which] & equal & (other[numbers] == own_other[which]))
         for columns, sets in zip(self._taken, asks.taken, strict=False):
             hashes = [column[numbers].astype(np.uint64) for column in columns]
-            held &= ~sets.have(which, *hashes)
+            held &= ~sets.refuse(which, *hashes)
         return held
 
 

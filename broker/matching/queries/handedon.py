@@ -19,7 +19,7 @@ from broker.matching.boxes.exclusions import loosest_excluded
 from broker.matching.boxes.index import Box
 from broker.matching.uses import Strings, Topic, Use
 from joins import Largest
-from templates.box import NONE_OF
+from templates.box import NONE_OF, SPARED
 from templates.clause import Clause
 from xscl.query import INFINITE_US, Query
 
@@ -109,7 +109,8 @@ class _Shared:
         window_us, kept_us, negated, *bounds = self._bounds.row
         own, point = self.box, -int(negated)
         if self._excluded:
-            excluded, taken = map(loosest_excluded, zip(*self._excluded, strict=True))
+            excluded = loosest_excluded(excluded for excluded, _ in self._excluded)
+            taken = loosest_excluded(taken for _, taken in self._excluded)
             own = own._replace(excluded=excluded, taken=taken)
         if (own.window_us, own.point, *own.bounds) != (window_us, point, *bounds):
             own = own._replace(bounds=tuple(bounds), window_us=int(window_us), point=point)
@@ -251,7 +252,7 @@ def _box(clause: Clause, values: Mapping[str, Any], point: int) -> Box:
     What is taken for one of them is not for another: the root says.
     """
     box = box_of(clause, values, clause.window_under(values), point)
-    if box.taken and any(test.operator == NONE_OF for test in clause.box):
+    if box.taken and any(test.operator in (NONE_OF, SPARED) for test in clause.box):
         return box._replace(taken=())
     return box
 

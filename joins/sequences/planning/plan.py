@@ -72,6 +72,7 @@ class Plan:
                 "stratum": np.int32,
                 "is_used": np.bool_,
                 "is_served": np.bool_,
+                "is_sparing": np.bool_,
                 "is_whole": np.bool_,
                 "ascent": np.int8,
                 "bars": np.int8,
@@ -187,13 +188,14 @@ class Plan:
             is_used=True,
             is_served=decision.kind is DecisionKind.NEXT
             and (ascent != Ascent.NONE or any(fit.right.keys for fit in decision.fits)),
+            is_sparing=decision.is_sparing,
             is_whole=decision.is_whole,
             ascent=ascent,
             bars=bars_of(decision),
             cases=len(self.cases),
             case_count=len(cases),
             has_numbers=bars_of(decision) in (Ascent.RISING, Ascent.FALLING),
-            has_texts=False,
+            has_texts=decision.is_sparing or decision.spares,
         )
         own = self._operands[number] = _Operands(self._operand(), self._operand())
         fits: dict[tuple[int, TupleStream], list[int]] = {}
