@@ -181,6 +181,11 @@ WORKLOADS = {
         f"S//i[author = $x]->a NOT FOLLOWED BY {LINKED} S//i[author = $x][contains(title, $y)]->b",
         _neither,
     ),
+    "[author = $x]+, behind NEXT": Workload(f"S//i->a NEXT {LINKED} S//i[author = $x]->b+", _name),
+    "[contains(title, $x)]+": Workload("S//i[contains(title, $x)]->b+ WITHIN 1 m", _name),
+    "[author = $x] NEXT [author != $x]+": Workload(
+        f"S//i[author = $x]->a NEXT {LINKED} S//i[author != $x]->b+", _name
+    ),
     "[author = $x] NEXT [author != $x]": Workload(
         f"S//i[author = $x]->a NEXT {LINKED} S//i[author != $x]->b", _name
     ),

@@ -7,7 +7,7 @@ of its own, which bind also what is asked above (`docs/decided.md`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, cast
 
@@ -20,6 +20,7 @@ from templates.decision import Threshold, TupleStream
 from templates.elements import repeated_units
 from templates.factor import Factor
 from templates.founddata import found_together
+from templates.hadtests import HadTest
 from templates.helddata import equal_terms, named_terms, threshold_of
 from templates.keys import SameKeys
 from templates.ordered import (
@@ -152,10 +153,10 @@ class Decisions:
             factors=factors,
         )
 
-    def stream(self, clause: Clause) -> TupleStream:
-        """Return the tuples of a clause as a stream of contenders."""
+    def stream(self, clause: Clause, had: Collection[HadTest] = ()) -> TupleStream:
+        """Return the tuples of a clause as a stream of contenders, which tests ask for values."""
         equal = tuple(equal_terms(clause).items())
-        return replace(self._named(clause), equal=equal) if equal else self._alone(clause)
+        return replace(self._named(clause), equal=equal) if equal or had else self._alone(clause)
 
     def competing(self, clause: Clause, had: Collection[str]) -> TupleStream:
         """Return the tuples of a clause as a stream, of which some are the next ones.
@@ -192,6 +193,12 @@ class Decisions:
     def _named(self, clause: Clause) -> TupleStream:
         """Return the tuples of a clause as a stream, with tested values as terms of its own."""
         return replace(self._alone(clause), terms=(*clause.carried, *named_terms(clause)))
+
+    def told_apart(self, clause: Clause, data: Iterable[str]) -> TupleStream:
+        """Return the tuples of a clause as `tested` does, told apart by what they say of data."""
+        terms, names = equal_terms(clause), named_terms(clause)
+        keys = tuple(clause.tested_terms[names.index(terms[datum])] for datum in data)
+        return replace(self.tested(clause), keys=keys)
 
     def tested(self, clause: Clause) -> TupleStream:
         """Return the tuples of a clause as a stream, with what is held against data as terms."""

@@ -54,7 +54,7 @@ from xscl.query import (
 if TYPE_CHECKING:
     from templates.decisioncompiler import DecisionCompiler, Decisions
 
-__all__ = ["build_pairs", "pairs_clause"]
+__all__ = ["build_pairs", "pairs_clause", "parameters_asked"]
 
 
 def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) -> Built:
@@ -208,9 +208,9 @@ def _by_data(nodes: Sequence[tuple[Query, Ordered]]) -> tuple[ByData, ...]:
     beside: set[str] = set()
     for query, node in nodes if nodes[0][0].parameters else ():
         for side, operand in enumerate(node.operands):
-            own[side] |= _parameters(query, blocks_of(operand), predicates_of(operand))
+            own[side] |= parameters_asked(query, blocks_of(operand), predicates_of(operand))
         for block, asked in (pair for unit in node.absences for pair in unit.blocks):
-            beside |= _parameters(query, [block], asked)
+            beside |= parameters_asked(query, [block], asked)
     if is_next:
         beside |= own[1]
     return tuple(
@@ -219,7 +219,7 @@ def _by_data(nodes: Sequence[tuple[Query, Ordered]]) -> tuple[ByData, ...]:
     )
 
 
-def _parameters(query: Query, blocks: Iterable[int], asked: Iterable[Disjunct]) -> set[str]:
+def parameters_asked(query: Query, blocks: Iterable[int], asked: Iterable[Disjunct]) -> set[str]:
     """Return the parameters of some blocks, and of what is asked."""
     of_blocks = (value_parameters(PathValue(query.blocks[block].path)) for block in blocks)
     operands = (operand for each in asked for operand in each.operands())

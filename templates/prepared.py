@@ -16,12 +16,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from itertools import chain
 
 from templates.box import Measured, Test
-from templates.chaindecision import DecidedChains
+from templates.chaindecision import ChainDecision, DecidedChains
 from templates.clause import Alternative, Clause
 from templates.decision import Conjunction, Decided, Decision, DecisionKind
 from templates.exceptions import excepted_name, is_excepting
 from templates.helddata import left_over
-from templates.rundecision import DecidedRuns
+from templates.rundecision import DecidedRuns, RunDecision
 from xscl.counting import counts_chain, is_counted
 from xscl.path import Parameter, condition_parameters
 from xscl.pattern import INEQUALITIES, PatternNode, TreePattern, Values
@@ -322,11 +322,40 @@ def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]
     is_counted = runs.decision.counting is not None
     begins = set() if is_counted else {stream.name for stream in runs.begins()}
     # What a run carries as its key is asked behind it.
-    given = {e.stream.name: {(datum, "=") for datum in e.given} for e in runs.decision.read()}
+    given = {
+        each.stream.name: {(datum, "=") for datum in (*each.given, *each.data)}
+        for each in runs.decision.read()
+    }
+    had = _had_beside(runs.decision)
+    if isinstance(runs, DecidedRuns) and not _say_the_same(runs.decision):
+        return True
     return any(_have_parameters(each.operands()) for each in runs.conditions()) or any(
-        not set(_data(each, ())) <= given.get(each.stream, set())
+        not set(_data(each, had.get(each.stream, ()))) <= given.get(each.stream, set())
         for each in read
         if each.stream not in begins
+    )
+
+
+def _had_beside(decision: RunDecision | ChainDecision) -> dict[str, set[str]]:
+    """Return the data beside which elements, and what is absent, are asked more, by stream."""
+    if isinstance(decision, ChainDecision):
+        return {}
+    found = {each.stream.name: {*decision.had} for each in decision.elements}
+    absent = (each for unit in decision.absences for each in unit.elements)
+    return found | {each.stream.name: {*decision.had, *decision.data} for each in absent}
+
+
+def _say_the_same(decision: RunDecision) -> bool:
+    """Return whether elements of all blocks say the same data, and what is absent none but these.
+
+    It may say those of what stands before.
+    """
+    of_units = [decision.elements, *(each.elements for each in decision.absences)]
+    known = {*decision.had, *decision.data}
+    return all(
+        each.data == unit[0].data and known.issuperset(each.data)
+        for unit in of_units
+        for each in unit
     )
 
 

@@ -48,7 +48,7 @@ def chain_of(decision: RunDecision) -> ChainDecision | None:
     begin, *others = decision.begins
     if not decision.is_next or others or begin.left is None or len(begin.left.blocks) != 1:
         return None
-    if decision.absences or len(decision.elements) != 1:
+    if decision.absences or len(decision.elements) != 1 or decision.speaks_of_data:
         return None
     try:
         return _AsChain(begin.left).chain(decision, begin)

@@ -6,7 +6,7 @@ run is found once, whatever is asked of it above.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -17,9 +17,13 @@ from templates.chaindecision import DecidedChains
 from templates.clause import Clause, ClauseSource
 from templates.conjunctions import compared_in, elements_behind, split
 from templates.elements import of_candidate
+from templates.founddata import ByData
+from templates.hadtests import HadTest
+from templates.helddata import asked_of_had, equal_terms, held_equal
 from templates.joingraph import GraphNode, JoinGraph
 from templates.measured import in_text
-from templates.ordered import Repeated, asked_of_elements, blocks_of, choices
+from templates.ordered import Repeated, asked_of_elements, blocks_of, choices, predicates_of
+from templates.paircompiler import parameters_asked
 from templates.queryclass import QueryClass
 from templates.rundecision import (
     AbsentElement,
@@ -30,6 +34,7 @@ from templates.rundecision import (
     ElementStream,
     FoldValue,
     RunDecision,
+    datum_term,
 )
 from templates.template import template_of
 from templates.tuplestreams import tested_below
@@ -75,6 +80,8 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
     counting = _counting(decisions, nodes[0][0]) if is_counted(decisions.query) else None
     keys = () if counting is None else counting.keys
     of_left = {term(t) for key in keys for t in operand_terms(key.operand)}
+    by_data = _by_data(nodes)
+    lefts: list[Clause] = []
     for statement, node in nodes:
         folds = tuple(FoldValue(*each) for each in node.folds)
         for choice in choices(node):
@@ -86,10 +93,10 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
                 compilers.append(compiler)
                 asked = compiler.terms(first).union(*map(compiler.terms, node.further()))
                 needed = decisions.chosen(tuple(blocks_of(node.operand))) | asked | of_left
-                left = compiler.tuples(node.operand, needed)
-                deciding.append(left)
-                begin = replace(begin, left=decisions.tested(left))
+                lefts.append(compiler.tuples(node.operand, needed, by_data))
             begins.append(begin)
+    deciding += lefts
+    known = _known(lefts)
     statement, node = nodes[0]
     operands = asked_anywhere(decisions)
     operands += [
@@ -99,35 +106,80 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
         if isinstance(below, Elements) and below.operand is not None
     ]
 
-    def elements(blocks: Sequence[int], keys: Sequence[Sequence[str]]) -> tuple[ElementStream, ...]:
+    def elements(
+        blocks: Sequence[int], keys: Sequence[Sequence[str]], known: Collection[str]
+    ) -> tuple[ElementStream, ...]:
         found: list[ElementStream] = []
         for block, own in zip(blocks, keys, strict=True):
-            compiler, clause, stream = compile_elements(decisions, statement, block, own, operands)
+            compiler, clause, stream = compile_elements(
+                decisions, statement, block, own, operands, known=known
+            )
             compilers.append(compiler)
             deciding.append(clause)
             found.append(stream)
         return tuple(found)
 
+    elements_read = elements(node.unit.blocks, node.keys, known)
+    known_behind = known.union(elements_read[0].data)
+    absences = tuple(
+        AbsentElement(
+            each.step, elements(each.unit.blocks, each.keys, known_behind), (), each.window_us
+        )
+        for each in node.absences
+    )
+    read = [*elements_read, *(each for absent in absences for each in absent.elements)]
+    asked_for = {datum for each in read for datum in each.data}
+    of_had = {value.term for each in read for test in each.had for value in test.given}
+    had = [datum for datum in known if datum in asked_for or datum_term(datum) in of_had]
+    # Those that elements say as well stand first.
+    had.sort(key=lambda datum: (datum not in elements_read[0].data, datum))
+    if lefts:
+        begins = [
+            replace(begin, left=decisions.told_apart(left, had))
+            for begin, left in zip(begins, lefts, strict=True)
+        ]
     decision = RunDecision(
         node.is_next,
         tuple(dict.fromkeys(begins)),
-        elements(node.unit.blocks, node.keys),
+        elements_read,
         node.gap_us,
         node.window_us,
         node.within_us,
         node.retention_us,
         decisions.grace_us,
         node.unit.run,
-        tuple(
-            AbsentElement(each.step, elements(each.unit.blocks, each.keys), (), each.window_us)
-            for each in node.absences
-        ),
+        absences,
         counting,
+        tuple(had),
     )
     # Each alternative of what stands before compares what it binds.
     of_absences = (each.compared for _, other in nodes for each in other.absences)
     compared = frozenset[str]().union(*of_absences)
-    return Built.of(decision, decisions.catalog, compilers, deciding, compared)
+    built = Built.of(decision, decisions.catalog, compilers, deciding, compared)
+    return replace(built, by_data=(by_data,))
+
+
+def _by_data(nodes: Sequence[tuple[Query, Repeated]]) -> ByData:
+    """Return whether what stands before is handed on by the data that find it.
+
+    It is where elements, or what must be absent, are held against them too.
+    """
+    statement, node = nodes[0]
+    if not statement.parameters or node.operand is None:
+        return ByData.NO
+    beside = [*node.unit.blocks, *(b for absent in node.absences for b in absent.unit.blocks)]
+    own = [
+        parameters_asked(query, blocks_of(n.operand), predicates_of(n.operand))
+        for query, n in nodes
+        if n.operand is not None
+    ]
+    is_asked = set[str]().union(*own) & parameters_asked(statement, beside, ())
+    return ByData.EACH if is_asked else ByData.NO
+
+
+def _known(lefts: Sequence[Clause]) -> set[str]:
+    """Return the data that values of all that stands before are equal to."""
+    return set.intersection(*(set(equal_terms(left)) for left in lefts)) if lefts else set()
 
 
 def _counting(decisions: Decisions, statement: Query) -> Counting:
@@ -184,10 +236,12 @@ def compile_elements(
     operands: Sequence[Operand],
     *,
     are_tested: bool = False,
+    known: Collection[str] | None = None,
 ) -> tuple[DecisionCompiler, Clause, ElementStream]:
     """Compile the elements of a block with all that is asked of them.
 
-    With `are_tested` they carry what is held against data, which is asked behind.
+    With `are_tested` they carry what is held against data, which is asked behind.  Where they may
+    say data, what stands before says those that are `known`.
     """
     own = tuple(v for v in statement.variables if v.block == block and v.name[0] != "+")
     names = {v.name for v in own}
@@ -201,12 +255,20 @@ def compile_elements(
     compiler.look_at([*asked, *values, *map(VariableValue, keys)])
     terms = {term(each) for operand in asked for each in operand_terms(operand)}
     needed = terms | decisions.chosen_of_elements(block) | {decisions.query.blocks[block].root}
-    clause = compiler.tuples(node, frozenset(needed))
+    by_data = ByData.EACH if known is not None and statement.parameters else ByData.NO
+    clause = compiler.tuples(node, frozenset(needed), by_data, known or ())
     chosen = decisions.chosen_of_elements(block) & set(clause.carried)
-    found = decisions.tested(clause) if are_tested else decisions.stream(clause)
-    stream = replace(found, chosen=tuple(sorted(chosen)))
-    data = tuple(parameter.name for parameter in given.values())
-    return compiler, clause, ElementStream(block, stream, tuple(keys), data)
+    of_keys = tuple(parameter.name for parameter in given.values())
+    data: list[str] = []
+    had: tuple[HadTest, ...] = ()
+    if known is not None and not is_counted(decisions.query):
+        said = [datum for datum in equal_terms(clause) if datum not in of_keys]
+        # Those that are known stand first.
+        data = sorted(said, key=lambda datum: (datum not in known, datum))
+        had = asked_of_had(clause, {datum: datum_term(datum) for datum in known}).had
+    found = decisions.tested(clause) if are_tested else decisions.stream(clause, had)
+    stream = replace(found, chosen=tuple(sorted(chosen))).by(data)
+    return compiler, clause, ElementStream(block, stream, tuple(keys), of_keys, tuple(data), had)
 
 
 def runs_clause(
@@ -221,8 +283,9 @@ def runs_clause(
     blocks = tuple(blocks_of(node))
     needed = needed_above | compiler.terms(where) | compiler.terms(first) | set(node.left_keys)
     needed |= decisions.chosen(blocks)
-    below = [] if node.operand is None else [compiler.tuples(node.operand, needed)]
-    left = decisions.tested(below[0]) if below else None
+    [by_data] = built.by_data
+    below = [] if node.operand is None else [compiler.tuples(node.operand, needed, by_data)]
+    left = decisions.told_apart(below[0], decision.had) if below else None
     carried = tuple(
         sorted({unit.run, *node.run_keys, *(t for each in below for t in each.carried)})
     )
@@ -231,10 +294,15 @@ def runs_clause(
     box = tuple(t for each in below for t in tested_below(replace(each, carried=carried), 0))
     if not below:
         box = given_keys(decisions, carried, node.run_keys)
+    data = tuple(f"{unit.run}${datum}" for datum in decision.data)
+    box += tuple(_said(decision, built.deciding, 1 + len(carried) + len(tested)))
+    tested += data
     if decision.counting is not None:
         carried = (unit.run,)
         tested, box = tested_behind(decisions, carried)
-    runs = DecidedRuns(decision, left, first, "", carried, tested, (), unit.run, node.run_keys)
+    runs = DecidedRuns(
+        decision, left, first, "", carried, tested, (), unit.run, node.run_keys, data
+    )
     plain_keys = {key for key in node.left_keys if key[0] != "+"}
     steps_compared = [compared_in(each) for each in (first, where, *node.each_step())]
     plain_keys |= built.compared & decisions.chosen(blocks)
@@ -257,6 +325,15 @@ def runs_clause(
         counts,
         box,
     )
+
+
+def _said(decision: RunDecision, read: Sequence[Clause], first: int) -> Iterator[Test]:
+    """Yield that what elements say are data; a run carries it from a place on."""
+    stream = decision.elements[0].stream.name
+    [clause] = (each for each in read if each.stream == stream)
+    tests = {test.datum: test for test in held_equal(clause)}
+    for number, datum in enumerate(decision.data, first):
+        yield tests[datum]._replace(place=place_at(0, -1, number))
 
 
 def handed_on(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from templates.decision import TupleStream
+from templates.hadtests import HadTest
 from xscl.comparison import Call, operand_terms, operands_below
 from xscl.evaluation import StepReading, Values, compile_conjunction, compile_operand
 from xscl.functions import spell
@@ -49,6 +50,7 @@ __all__ = [
     "compile_disjuncts",
     "compile_keys",
     "compile_values",
+    "datum_term",
     "look_ups",
 ]
 
@@ -87,13 +89,17 @@ class Begin:
 class ElementStream:
     """The tuples of a block of the unit; `keys` are their terms that all have in common (SAME).
 
-    Some keys are equal to `given` data: tuples that nobody gave theirs are none.
+    Some keys are equal to `given` data: tuples that nobody gave theirs are none.  Elements say a
+    datum of each of `data`, as values of the keys of their stream: all of a run say the same.  They
+    are asked what `had` says beside data that a run says, under the names of `datum_term`.
     """
 
     block: int
     stream: TupleStream
     keys: tuple[str, ...]
     given: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+    had: tuple[HadTest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +156,8 @@ class RunDecision:
     bounds the time between neighbours, `window_us` that from what stands before, `within_us` the
     whole; `retention_us` is for how long the first document is remembered.  `run` is the term under
     which runs are read.  Where something must be absent, or runs are counted, they
-    are decided behind FOLLOWED BY too.
+    are decided behind FOLLOWED BY too.  What stands before says a datum of each of `had`, as values
+    of the keys of its streams: those that elements say as well are the first of both.
     """
 
     is_next: bool
@@ -164,12 +171,28 @@ class RunDecision:
     run: str = ""
     absences: tuple[AbsentElement, ...] = ()
     counting: Counting | None = None
+    had: tuple[str, ...] = ()
 
     def read(self) -> Iterator[ElementStream]:
         """Yield the elements, and what must be absent."""
         yield from self.elements
         for absent in self.absences:
             yield from absent.elements
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        """The data that elements say."""
+        return self.elements[0].data
+
+    @property
+    def speaks_of_data(self) -> bool:
+        """Whether elements say data, or are asked something beside them."""
+        return any(each.data or each.had for each in self.elements)
+
+    @property
+    def known(self) -> int:
+        """How many of the data that elements say what stands before says, too."""
+        return sum(datum in self.data for datum in self.had)
 
     @property
     def retained_us(self) -> int:
@@ -233,8 +256,8 @@ class DecidedRuns:
     """What a query class hands on of runs: tuples of a stream, each with its run as a value.
 
     A tuple has the terms `carried`, of `left` or of the run: `run` itself, and the values of its
-    `keys`.  Behind them it has the terms `tested_terms` of `left`, which are held against data.
-    `variables` are those of its root and its terms.
+    `keys`.  Behind them it has `tested_terms`, which are held against data: those of `left`, and as
+    terms `data` what elements say.  `variables` are those of its root and its terms.
     """
 
     decision: RunDecision
@@ -246,6 +269,7 @@ class DecidedRuns:
     variables: tuple[int, ...]
     run: str
     keys: tuple[str, ...]
+    data: tuple[str, ...] = ()
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -261,6 +285,11 @@ class DecidedRuns:
     def conditions(self) -> Iterator[Disjunct]:
         """Yield all that is asked of runs."""
         yield from self.decision.conditions()
+
+
+def datum_term(datum: str) -> str:
+    """Return the term under which tests of elements read a datum that a run says."""
+    return f"${datum}"
 
 
 def compile_disjuncts(disjuncts: tuple[Disjunct, ...]) -> Test:

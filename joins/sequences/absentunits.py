@@ -57,12 +57,13 @@ class KeyedElements:
 
 
 class AbsentTuples:
-    """The tuples of one unit under their keys."""
+    """The tuples of one unit under their keys, and the `data` that they say."""
 
     def __init__(self, absent: AbsentElement, retention_us: int, lateness_us: int) -> None:
         self.absent = absent
         self.parts = Parts(of_elements=True)
         self._keys = {each.block: each.keys for each in absent.elements}
+        self.data = absent.elements[0].data
         self._retention_us = retention_us + lateness_us
         self.lines: dict[Key, KeyedElements] = defaultdict(KeyedElements)
 
@@ -72,14 +73,15 @@ class AbsentTuples:
         for part in new:
             element = part.element
             assert element is not None
-            self.lines[tuple([element.value(t) for t in self._keys[part.blocks[0]]])].add(part)
+            same = [element.value(term) for term in self._keys[part.blocks[0]]]
+            self.lines[*same, *part.data].add(part)
         return len(new)
 
     def near(self, steps: Sequence[Sequence[Part]], same: Key, docid: int) -> Iterator[Part]:
         """Yield the tuples that stand where they take a run away, if they may.
 
-        `steps` are the elements of each step, `same` is the key of the run, which is decided at a
-        document.
+        `steps` are the elements of each step, `same` is the key of the run, with what it says of
+        the unit's data.  It is decided at a document.
         """
         line = self.lines.get(same)
         if line is None:

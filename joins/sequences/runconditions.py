@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -10,11 +10,14 @@ from joins.sequences.absentunits import AbsentTuples
 from joins.sequences.runparts import Head, Part, PartRow
 from templates.rundecision import (
     Begin,
+    ElementStream,
     RunAtHand,
     RunDecision,
     RunReading,
+    TermNode,
     compile_disjuncts,
     compile_values,
+    datum_term,
     look_ups,
 )
 
@@ -22,6 +25,31 @@ __all__ = ["Key", "RunConditions"]
 
 Key = tuple[str, ...]
 """Values under which an element is looked up."""
+
+
+class DataTests:
+    """What elements, or tuples of an absent unit, are asked beside data that a run says."""
+
+    def __init__(self, elements: Sequence[ElementStream]) -> None:
+        self._tests = {
+            each.stream.name: [test.condition() for test in each.had]
+            for each in elements
+            if each.had
+        }
+
+    def hold(self, part: Part, said: Mapping[str, TermNode]) -> bool:
+        """Return whether a row of a tuple passes; `said` has the data as terms."""
+        return all(
+            any(all(test(_beside(row, said)) for test in self._tests.get(name, ())) for row in rows)
+            for name, rows in part.rows.items()
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self._tests)
+
+
+def _beside(row: PartRow, said: Mapping[str, TermNode]) -> RunReading:
+    return RunReading({**row.terms, **said}, 0, 0, RunAtHand((), None, {}))
 
 
 class RunConditions:
@@ -39,6 +67,10 @@ class RunConditions:
         ]
         self.keys = {each.block: each.keys for each in decision.elements}
         self._run, self._gap_us = decision.run, decision.gap_us
+        self._tests = DataTests(decision.elements)
+        self._of_absent = [DataTests(each.elements) for each in decision.absences]
+        self._known = decision.known
+        self._had, self._data = decision.had, decision.data
         # What another block of the unit does not bind is not asked of its elements.
         equal = look_ups(begin.each) if len(decision.elements) == 1 else []
         self._lefts = [compile_values(left) for left, _ in equal]
@@ -57,18 +89,29 @@ class RunConditions:
         if last is None:
             return None
         if head.elements:
-            assert last.element is not None
-            terms = self.keys[last.blocks[0]]
-            return tuple(last.element.value(term) for term in terms)
+            return self.same_of(last)
         row = self.rows(last)[0].terms
         return tuple(row[term].value or "" for term in self.begin.left_keys)
+
+    def same_of(self, part: Part) -> Key:
+        """Return the values of SAME of an element."""
+        assert part.element is not None
+        return tuple([part.element.value(term) for term in self.keys[part.blocks[0]]])
+
+    def known_of(self, left: Part) -> Key:
+        """Return what stands before says of the data that elements say."""
+        return left.data[: self._known]
+
+    def data_of(self, head: Head) -> Key:
+        """Return the data that elements of a run say, before there are any as far as known."""
+        return head.elements[0].data if head.elements else head.data
 
     def look_up_keys(self, head: Head) -> list[Key]:
         """Return the values, those of SAME among them, under which a run's next element stands."""
         same = self.same_key(head) or ()
         if not all(same):
             return []
-        return [(*same, *key) for key in self.keys_of_head(head)]
+        return [(*same, *self.data_of(head), *key) for key in self.keys_of_head(head)]
 
     def keys_of_head(self, head: Head) -> list[Key]:
         """Return the values under which the next element of a run is looked up."""
@@ -90,6 +133,17 @@ class RunConditions:
         start_us, end_us = (0, 0) if left is None else (left.start_us, left.end_us)
         reading = RunReading(self.rows(left)[0].terms, start_us, end_us, RunAtHand((), None, {}))
         return {name: tuple(first(reading)) for name, first, _ in self.folds}
+
+    def passes(self, left: Part | None, part: Part) -> bool:
+        """Return whether an element passes what it is asked beside data that are said."""
+        return not self._tests or self._tests.hold(part, self._said(left, part))
+
+    def _said(self, left: Part | None, element: Part) -> dict[str, TermNode]:
+        """Return what is said of data, by their terms."""
+        said = dict(zip(self._data, element.data, strict=True))
+        if left is not None:
+            said |= zip(self._had, left.data, strict=True)
+        return {datum_term(datum): TermNode(0, value) for datum, value in said.items()}
 
     def step(self, head: Head, candidate: Part | None, row: PartRow) -> RunReading:
         """Return what conditions read of a run and a candidate."""
@@ -120,8 +174,12 @@ class RunConditions:
         assert first.element is not None
         runs = {self._run: RunAtHand([first.element], None, {})}
         same = self.same_key(head) or ()
-        for unit, asked in zip(units, self.absent, strict=True):
-            for near in unit.near(((left,), head.elements), same, docid):
+        said = self._said(left, first)
+        for unit, tests, asked in zip(units, self._of_absent, self.absent, strict=True):
+            own = [said[datum_term(datum)].value or "" for datum in unit.data]
+            for near in unit.near(((left,), head.elements), (*same, *own), docid):
+                if tests and not tests.hold(near, said):
+                    continue
                 run = RunAtHand((), near.element, {})
                 start_us = min(left.start_us, near.start_us)
                 if asked(RunReading(terms, start_us, first.end_us, run, runs)):

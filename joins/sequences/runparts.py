@@ -28,7 +28,7 @@ class Part:
 
     `entered` is the document from which on it counts, and `settled` the one that settles its end,
     once it is an element that has entered.  Elements have serial numbers in the order in which they
-    enter.
+    enter.  `data` are the values of the keys of its stream, which are held against data.
     """
 
     docid: int
@@ -42,6 +42,7 @@ class Part:
     blocks: tuple[int, ...]
     leaves: tuple[int, ...]
     chosen: tuple[int, ...]
+    data: tuple[str, ...] = ()
     rows: dict[str, list[PartRow]] = field(default_factory=dict)
     entered: int = 0
     settled: int = 0
@@ -134,7 +135,10 @@ class Parts:
         chosen = nodes
         if stream.chosen != stream.terms:
             chosen = tuple([nodes[stream.terms.index(term)] for term in stream.chosen])
-        key = (stream.blocks, row.leaves, chosen)
+        bound = map(TermNode, nodes, row.values[1:size])
+        terms = dict(zip(stream.terms, bound, strict=True))
+        data = tuple([terms[term].value or "" for term in stream.keys])
+        key = (stream.blocks, row.leaves, chosen, data)
         part = self._new.get(key)
         if part is None:
             part = self._new[key] = Part(
@@ -149,13 +153,14 @@ class Parts:
                 stream.blocks,
                 row.leaves,
                 chosen,
+                data,
             )
-        bound = map(TermNode, nodes, row.values[1:size])
-        terms = dict(zip(stream.terms, bound, strict=True))
         part.rows.setdefault(stream.name, []).append(PartRow(terms))
         is_element = self._element_streams is None or stream.name in self._element_streams
         if part.element is None and is_element:
-            part.element = RunElement(stream.blocks[0], row.start_us, row.end_us, terms)
+            part.element = RunElement(
+                stream.blocks[0], row.start_us, row.end_us, _of_element(terms, stream)
+            )
 
     @property
     def has_new(self) -> bool:
@@ -166,6 +171,13 @@ class Parts:
         """Return the tuples that came since they were last taken, in order of position and end."""
         new, self._new = [part for part in self._new.values() if part.element is not None], {}
         return sorted(new, key=_ARRIVAL)
+
+
+def _of_element(terms: Mapping[str, TermNode], stream: TupleStream) -> Mapping[str, TermNode]:
+    """Return what a run says of an element: not what is held against data, which stands last."""
+    if not stream.terms[-1].startswith("$"):
+        return terms
+    return {name: bound for name, bound in terms.items() if not name.startswith("$")}
 
 
 _ARRIVAL = attrgetter("docid", "depth", "match_id", "end_us")
@@ -242,7 +254,8 @@ class GrownElements(GrowingRun):
 class Head:
     """A run as far as it has come: what stands before it, its elements, its values of FOLD.
 
-    `begin` says what is asked of its next element.  `docid` is the largest of its parts.
+    `begin` says what is asked of its next element.  `docid` is the largest of its parts.  A
+    run without elements waits for those that say some `data`.
     """
 
     begin: int
@@ -250,6 +263,7 @@ class Head:
     elements: tuple[Part, ...]
     folds: Mapping[str, Values]
     docid: int
+    data: tuple[str, ...] = ()
     before: GrownElements = field(init=False)
 
     def __post_init__(self) -> None:

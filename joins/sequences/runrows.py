@@ -163,6 +163,8 @@ class RunRows(FoundRows[AnyRun]):
                 self._runs.run, self._runs.keys, self._keys, head.elements, head.folds, identity
             )
             lefts = self._lefts(head.left, head.elements[0], head.begin)
+            said = zip(self._runs.data, head.elements[0].data, strict=True)
+            own |= {name: TermNode(0, value) for name, value in said}
         for row in lefts:
             yield {**row.terms, **own}
 

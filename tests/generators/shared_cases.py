@@ -188,6 +188,21 @@ STATEMENTS = (
     "S//b->u+ FOLLOWED BY {, W} S//c UNLESS S//a WITHIN 9 s SAME (//k = $key) MATCH STRICT",
     "(S//a | T//c) FOLLOWED BY {, W} S//b FOLLOWED BY {, W} S//c SAME (//k = $key) MATCH NEXT",
     "S//a[p >= $least] FOLLOWED BY {, W} S//b->u+ SAME (//k = $key) MATCH ANY WHERE count(u) > 1",
+    "S//a->v FOLLOWED BY {, W} *//b[k = $key]->u+",
+    "*//a NEXT {, W} *//b[contains(k, $key)]->u+ {u/p >= prev(u/p)}",
+    "S//b[k = $key or p = $text]->u+ {, 4 s} WITHIN 9 s WHERE count(u) >= $least",
+    "S//a[k->x] NEXT {x = y, W} *//b[k->y][p = $least]->u+ WHILE {y = 'x'} WITHIN 9 s SAME (//k)",
+    "(S//a[k = $key] | *//c) FOLLOWED BY {, W} (S//b[k = $key] | *//c[contains(k, $key)])+",
+    "S//a NEXT {, W} *//b[k = $key]->u+ UNLESS *//c[contains(k, $key)]",
+    "*//a[k = $key]->v FOLLOWED BY {v/p <= u/p, W} S//b->u+ UNLESS *//c[k = $key]",
+    "*//a[p = $text] NEXT {, W} *//b[k = $key]->u+ FOLD {s = 0 THEN s + u/p} UNLESS S//c",
+    "S//a[k = $key] FOLLOWED BY {, W} *//b[k != $key]->u+ {u/p >= prev(u/p)}",
+    "*//a[contains(k, $key)] NEXT {, W} S//b[not(k = $key)]->u+ {, 4 s}",
+    "S//b[p = $least][not(p < count(k) * $least)]->u+ {, 5 s} WITHIN 9 s",
+    "S//b[k = $key][k != $key]+ WITHIN 9 s SAME (//p = $text)",
+    "(S//a->v NEXT {, W} S//b[k = $key]->u+ WITHIN 9 s SAME (//k)) FOLLOWED BY {, W} S//c[k->z]",
+    "S//c NEXT {, W} (*//a FOLLOWED BY {, W} *//b[p = $least]->u+ UNLESS *//c[p != $least])",
+    "(S//a JOIN {, W} S//c[k = $key]) FOLLOWED BY {, W} *//b[contains(k, $key)][p = $text]->u+",
 )
 
 

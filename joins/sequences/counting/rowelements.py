@@ -117,6 +117,6 @@ class RowElements:
             stream.blocks,
             (int(self.leaves[row]),),
             tuple([nodes[term] for term in stream.chosen]),
-            {stream.name: [PartRow(element.terms)]},
+            rows={stream.name: [PartRow(element.terms)]},
             element=element,
         )

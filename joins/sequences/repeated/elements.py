@@ -23,7 +23,6 @@ from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
 from joins.sequences.clock import WatermarkSteps
 from joins.sequences.repeated.readers import Place, RunReader, SideReaders, Standing
-from joins.sequences.repeated.runsteps import same_of
 from joins.sequences.runconditions import RunConditions
 from joins.sequences.runparts import Part, Parts, Roles
 from joins.sequences.waiting import SettlingParts
@@ -54,6 +53,7 @@ class UnitElements:
         lefts: Standing[Any],
     ) -> None:
         self._decision = decision
+        self._known = decision.known
         self._begins = begins
         self._standing = standing
         self._lefts = lefts
@@ -149,12 +149,16 @@ class UnitElements:
     def _places_of(self, part: Part) -> list[Place]:
         found: list[Place] = []
         for number, conditions in enumerate(self._begins):
-            same = same_of(part, conditions.keys[part.blocks[0]])
+            same = conditions.same_of(part)
             if all(same):
                 keys = conditions.keys_of_element(part)
-                found += [(number, (*same, *key)) for key in keys]
+                found += [(number, (*same, *part.data, *key)) for key in keys]
                 if self._decision.is_leading:
                     found.append((number, ()))
+                elif self._known < len(part.data):
+                    # What stands before does not say all of it.
+                    known = part.data[: self._known]
+                    found += [(number, (*same, *known, *key)) for key in keys]
         return list(dict.fromkeys(found))
 
     def at(self, place: Place) -> Sequence[Part]:

@@ -95,29 +95,28 @@ class GraphRunEvaluation(RunEvaluation):
 
     def _begin_behind(self, left: Left) -> Iterator[tuple[_Begun, Grown, int]]:
         """Yield what the elements that are there become behind a tuple that came."""
-        head = Head(left.begin, left.part, (), {}, left.part.docid)
-        known = [part for part in self._known(head) if self._may_stand(head, left.part, part)]
-        begun = self._graph_behind(left) if known else None
-        for part in known:
-            assert begun is not None
-            yield from self._add(begun, part, begins=self._asked.fits(head, part))
+        for head in self._heads_behind(left):
+            known = [part for part in self._known(head) if self._may_stand(head, left.part, part)]
+            begun = self._graph_behind(head) if known else None
+            for part in known:
+                assert begun is not None
+                yield from self._add(begun, part, begins=self._asked.fits(head, part))
 
-    def _graph_behind(self, left: Left) -> _Begun:
+    def _graph_behind(self, head: Head) -> _Begun:
         """Return a new graph of the runs behind a tuple, which elements will find."""
-        part, decision = left.part, self.decision
+        part, decision = head.first, self.decision
         until_us = min(part.start_us + decision.within_us, part.end_us + decision.window_us)
-        head = Head(left.begin, part, (), {}, part.docid)
-        self._lefts.note_head(part)
+        self._lefts.note_head(part, head.data)
         return self._graph(head, part, min(until_us, UNBOUNDED))
 
     def _grow_by(self, part: Part, places: Sequence[Place]) -> Iterator[tuple[_Begun, Grown, int]]:
         """Yield what an element that came adds to each graph."""
         self._through = part.serial + 1
         for before in self._lefts.before(places, part):
-            head = Head(before.begin, before.part, (), {}, 0)
+            head = self._head(before, part.data)
             is_there = before.part.position <= part.position
             if is_there and self._may_stand(head, before.part, part):
-                self._graph_behind(before)
+                self._graph_behind(head)
         found: dict[int, _Begun] = {}
         for place in places:
             graphs = self._graphs.get(place, [])
@@ -179,6 +178,7 @@ class GraphRunEvaluation(RunEvaluation):
             and part.end_us - first.start_us <= decision.within_us
             and (head.left is None or part.end_us - first.end_us <= decision.window_us)
             and self._asked.meet(first, part)
+            and self._begins[head.begin].passes(head.left, part)
         )
 
     def _forget(self, before_us: int) -> None:

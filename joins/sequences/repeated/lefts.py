@@ -135,7 +135,8 @@ class Lefts:
             if conditions.rows(part):
                 # Other ways to begin ask the same of each element.
                 folds = conditions.first_folds(part)
-                keys = conditions.look_up_keys(Head(begin, part, (), folds, part.docid))
+                known = conditions.known_of(part)
+                keys = conditions.look_up_keys(Head(begin, part, (), folds, part.docid, known))
                 self.next += 1
                 return Left(self.next - 1, begin, part, [(begin, key) for key in keys])
         return None

@@ -8,6 +8,7 @@ from operator import attrgetter
 from joins.memory.durations import UNBOUNDED
 from joins.sequences.repeated.lefts import Left, Lefts, LeftsReader
 from joins.sequences.repeated.readers import Place
+from joins.sequences.runconditions import Key
 from joins.sequences.runparts import Part
 from templates.decision import TupleStream
 from templates.rundecision import RunDecision
@@ -25,7 +26,7 @@ class OwnLefts:
         self._lefts = lefts
         self._first = lefts.next
         self._told: dict[Left, None] = {}
-        self._headed: dict[Part, None] = {}
+        self._headed: dict[tuple[Part, Key], None] = {}
         self._since_us = -UNBOUNDED
 
     def __len__(self) -> int:
@@ -53,7 +54,7 @@ class OwnLefts:
         return self._lefts.counts[docid]
 
     def at_hand(self, latest_us: Mapping[Place, int]) -> list[Left]:
-        """Return what came in the batch before an element that is there, and has no head.
+        """Return what came in the batch before an element that is there.
 
         Elements at places where some came in the batch end at these times at the latest.
         """
@@ -61,14 +62,14 @@ class OwnLefts:
         for place, end_us in latest_us.items():
             new = self._lefts.new_at(place)
             found |= dict.fromkeys([left for left in new if left.part.end_us < end_us])
-        return sorted((left for left in found if left.part not in self._headed), key=_NUMBER)
+        return sorted(found, key=_NUMBER)
 
     def before(self, places: Iterable[Place], part: Part) -> Iterator[Left]:
-        """Yield what ends before an element, within the windows, and has no head."""
+        """Yield what ends before an element, within the windows, and has no head for its data."""
         for place in places:
             for left in self._lefts.before(place, part, self.decision):
                 if (
-                    left.part not in self._headed
+                    not self.has_head(left.part, part.data)
                     and left.number >= self._first
                     and left.part.end_us >= self._since_us
                 ):
@@ -78,11 +79,15 @@ class OwnLefts:
         """Return whether a tuple came in the batch."""
         return left.number >= self._lefts.first_new
 
-    def note_head(self, part: Part) -> None:
-        """Have a tuple have a head from now on."""
-        self._headed[part] = None
+    def has_head(self, part: Part, data: Key) -> bool:
+        """Return whether a tuple has a head that waits for elements which say some data."""
+        return (part, data) in self._headed
+
+    def note_head(self, part: Part, data: Key) -> None:
+        """Have a tuple have a head for some data from now on."""
+        self._headed[part, data] = None
 
     def forget(self, before_us: int) -> None:
         """Forget what ends before a time."""
-        self._headed = {part: None for part in self._headed if part.end_us >= before_us}
+        self._headed = {each: None for each in self._headed if each[0].end_us >= before_us}
         self._since_us = max(self._since_us, before_us)

@@ -35,7 +35,7 @@ from joins.sequences.repeated.lefts import Left, Lefts
 from joins.sequences.repeated.ownlefts import OwnLefts
 from joins.sequences.repeated.readers import Place
 from joins.sequences.repeated.runsteps import RunSteps
-from joins.sequences.runconditions import RunConditions
+from joins.sequences.runconditions import Key, RunConditions
 from joins.sequences.runparts import (
     DecidedRun,
     Head,
@@ -174,15 +174,31 @@ class RunEvaluation:
 
     # -- what stands before --------------------------------------------------------------------
 
-    def _head(self, left: Left) -> Head:
-        """Return a run without elements behind what stands before."""
+    def _head(self, left: Left, data: Key) -> Head:
+        """Return a run behind what stands before, without elements, which will say some data."""
         part = left.part
-        return Head(left.begin, part, (), self._begins[left.begin].first_folds(part), part.docid)
+        folds = self._begins[left.begin].first_folds(part)
+        return Head(left.begin, part, (), folds, part.docid, data)
+
+    def _heads_behind(self, left: Left) -> Iterator[Head]:
+        """Yield the new runs behind what stands before, one for each data that elements say."""
+        known = self._begins[left.begin].known_of(left.part)
+        said: Iterable[Key] = (known,)
+        if len(known) < len(self.decision.data):
+            said = dict.fromkeys(part.data for part in self._known(self._head(left, known)))
+        for data in said:
+            if not self._lefts.has_head(left.part, data):
+                yield self._head(left, data)
+
+    def _heads_at_hand(self) -> Iterator[Head]:
+        """Yield the new runs behind what came in the batch before an element."""
+        for left in self._lefts.at_hand(self.elements.latest_us):
+            yield from self._heads_behind(left)
 
     def _begin_before(self, places: Iterable[Place], part: Part) -> None:
         """Have what stood before an element wait for it, where a run may take it."""
         for left in self._lefts.before(places, part):
-            head = self._head(left)
+            head = self._head(left, part.data)
             if not self._lefts.is_new(left) and self._asked.fits(head, part):
                 self._wait(head)
 
@@ -201,10 +217,10 @@ class RunEvaluation:
                     touched.setdefault(id(head), (head, []))[1].append(part)
         for head, parts in touched.values():
             yield from self._advance(head, parts)
-        for left in self._lefts.at_hand(self.elements.latest_us):
-            head = self._head(left)
+        for head in self._heads_at_hand():
             if self._is_taken(head):
-                self._lefts.note_head(left.part)
+                assert head.left is not None
+                self._lefts.note_head(head.left, head.data)
                 yield from self._advance(head, None)
 
     def _is_taken(self, head: Head) -> bool:
@@ -275,8 +291,7 @@ class RunEvaluation:
             }
             for head in self._fitting(touched.values(), part):
                 yield from self._grow(head, part)
-        for left in self._lefts.at_hand(self.elements.latest_us):
-            head = self._head(left)
+        for head in self._heads_at_hand():
             self._wait(head)
             for part in self._known(head):
                 if self._asked.fits(head, part):
@@ -341,7 +356,7 @@ class RunEvaluation:
 
     def _wait(self, head: Head) -> None:
         if head.left is not None and not head.elements:
-            self._lefts.note_head(head.left)
+            self._lefts.note_head(head.left, head.data)
         for place in self._places(head):
             if head.left is not None:
                 self.elements.waiting.note(place, self, head.first.end_us)

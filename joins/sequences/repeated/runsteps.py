@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from joins.sequences.runconditions import Key, RunConditions
+from joins.sequences.runconditions import RunConditions
 from joins.sequences.runparts import Head, Part, is_remembered
 from templates.rundecision import RunDecision
 
-__all__ = ["RunSteps", "same_of"]
-
-
-def same_of(part: Part, terms: Iterable[str]) -> Key:
-    """Return the values of an element that all of a run have in common."""
-    assert part.element is not None
-    return tuple([part.element.value(term) for term in terms])
+__all__ = ["RunSteps"]
 
 
 class RunSteps:
@@ -31,7 +25,6 @@ class RunSteps:
         """Return whether a run may take an element: in time, remembered, and by the conditions."""
         decision, last = self.decision, head.last
         conditions = self._begins[head.begin]
-        terms = conditions.keys[part.blocks[0]]
         if last is not None:
             if last.end_us >= part.start_us:
                 return False
@@ -40,13 +33,17 @@ class RunSteps:
                 return False
             if not self.meet(first, part):
                 return False
-            if terms and same_of(part, terms) != conditions.same_key(head):
+            if part.data != conditions.data_of(head):
                 return False
-        elif part.end_us - part.start_us > decision.within_us or not all(same_of(part, terms)):
+            if conditions.same_of(part) != conditions.same_key(head):
+                return False
+        elif part.end_us - part.start_us > decision.within_us or not all(conditions.same_of(part)):
             return False
         if head.left is not None and part.end_us - head.left.end_us > decision.window_us:
             return False
         if head.elements and part.end_us - head.elements[-1].end_us > decision.gap_us:
+            return False
+        if not conditions.passes(head.left, part):
             return False
         row = conditions.rows(head.left)[0]
         if not conditions.each(conditions.step(head, part, row)):

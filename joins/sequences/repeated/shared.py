@@ -92,7 +92,13 @@ class SharedSides:
         if decision.is_leading:
             return self._nothing()
         reading = tuple(
-            (begin.left, begin.left_keys, begin.folds, tuple(left for left, _ in own))
+            (
+                begin.left,
+                begin.left_keys,
+                begin.folds,
+                tuple(left for left, _ in own),
+                decision.known,
+            )
             for begin, own in zip(decision.begins, _look_ups(decision), strict=True)
         )
         found = self._lefts.get(reading)
@@ -109,6 +115,7 @@ class SharedSides:
             decision.is_next,
             decision.grace_us if decision.is_next else 0,
             decision.is_leading,
+            decision.known,
             decision.elements,
             tuple(tuple(right for _, right in own) for own in _look_ups(decision)),
         )
