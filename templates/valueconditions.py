@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import partial, reduce
 
 from templates.comparisons import both
-from xscl.comparison import XPATH_FRAME, XPATH_NUMBER
+from xscl.comparison import OF_EXCERPT, XPATH_FRAME, XPATH_NUMBER
 from xscl.constants import tested_parameter
 from xscl.disjunctions import Disjunction
+from xscl.excerpttests import excerpted
 from xscl.hoisting import hoist
 from xscl.path import (
     And,
@@ -81,8 +82,16 @@ def asked_of_values(condition: Condition, texts: Set[str]) -> Ask | None:
 
 def asked_of_node(variable: str, condition: Condition) -> Disjunct | None:
     """Return a condition of a variable's node as one of its values; None if it is none."""
-    hoisted = hoist(strip_variables(condition))
-    return _asked(hoisted, variable) if _is_asked_of_values(hoisted) else None
+    condition = strip_variables(condition)
+    hoisted = hoist(condition)
+    if _is_asked_of_values(hoisted):
+        return _asked(hoisted, variable)
+    if (found := excerpted(condition)) is None:
+        return None
+    excerpt, asked = found
+    given = dict.fromkeys(asked.parameters())
+    truth = Call(OF_EXCERPT, (Literal(asked.written()), _all(excerpt, variable), *given))
+    return _compared("=", truth, Literal(1.0))
 
 
 def _binds(condition: Condition) -> bool:

@@ -30,6 +30,7 @@ from xscl.xpath1numbers import as_number, number_of_truth
 __all__ = [
     "ALL_VALUES",
     "CALCULATED",
+    "NOT",
     "Calculation",
     "Framed",
     "Side",
@@ -45,12 +46,18 @@ ALL_VALUES = "all values"
 CALCULATED = "calculated"
 """The operator of a text of values that passes a comparison, or a frame."""
 
+NOT = "not "
+"""What stands before the operator of a comparison that must not hold."""
+
 Side = int | float | Parameter | tuple[Any, ...]
 """An operand by its place, a number, a parameter, or a function with its sides."""
 
 
 class Calculation(NamedTuple):
-    """Two sides and how they are compared; `int` are places of operands."""
+    """Two sides and how they are compared; `int` are places of operands.
+
+    How is an operator, or `NOT` and one: then no two numbers are to be compared so.
+    """
 
     left: Side
     operator: str
@@ -64,6 +71,10 @@ class Calculation(NamedTuple):
     def text(self, values: Mapping[str, Any]) -> str:
         """Return it with the values of parameters, each as the number that XPath 1.0 reads."""
         return json.dumps([_given(self.left, values), self.operator, _given(self.right, values)])
+
+    def opposite(self) -> Calculation:
+        """Return what holds where it does not."""
+        return self._replace(operator=f"{NOT}{self.operator}")
 
 
 class Framed(NamedTuple):
@@ -82,6 +93,10 @@ class Framed(NamedTuple):
             given_value(values[e.name]) if isinstance(e, Parameter) else e for e in self.arguments
         )
         return json.dumps([self.expression, [*given]])
+
+    def opposite(self) -> Framed:
+        """Return what holds where it does not."""
+        return self._replace(expression=f"not({self.expression})")
 
 
 def framed_by(frame: XPathFrame) -> tuple[FunctionValue, Framed]:
@@ -162,9 +177,10 @@ def passes_calculated(text: str, wanted: str) -> bool:
     if len(compared) == 2:
         return _passes_framed(numbers, *compared)
     left, operator, right = compared
-    compare = COMPARE[operator]
+    compare = COMPARE[operator.removeprefix(NOT)]
     ones, others = _side(left, numbers), _side(right, numbers)
-    return any(compare(one, other) for one in ones for other in others)
+    found = any(compare(one, other) for one in ones for other in others)
+    return found is not operator.startswith(NOT)
 
 
 @lru_cache(maxsize=4_096)

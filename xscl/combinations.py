@@ -140,7 +140,13 @@ def _alternatives(
             either = [each for part in parts for each in part]
             return either if len(either) <= ALTERNATIVES_MAX else None
     asked = _asked(condition, texts)
-    return None if asked is None else [((asked, is_wanted),)]
+    if asked is None:
+        return None
+    operand, operator, data, form = asked
+    if not is_wanted and isinstance(data, (Calculation, Framed)) and any(data.parameters()):
+        # Each is asked, so who looks for the opposite is found as well.
+        asked, is_wanted = (operand, operator, data.opposite(), form), True
+    return [((asked, is_wanted),)]
 
 
 def _all_of(parts: Sequence[list[_Together]]) -> list[_Together] | None:

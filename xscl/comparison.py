@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INSTANTS",
+    "OF_EXCERPT",
     "REVISION",
     "UNBOUND",
     "XPATH_FRAME",
@@ -179,9 +180,11 @@ made where the values of documents are found, and stands for a value of the vari
 XPATH_NUMBER = "number of XPath 1.0"
 """A function of a parameter: the number that XPath 1.0 reads in what it is given."""
 
-
 XPATH_FRAME = "truth of XPath 1.0"
 """A function of an expression, a literal, and of its arguments (`XPathFrame`): 1 where it holds."""
+
+OF_EXCERPT = "truth of an excerpt"
+"""A function of a condition, a literal, of an excerpt, and of its parameters: 1 where it holds."""
 
 
 def operands_in(operand: Operand) -> tuple[Operand, ...]:

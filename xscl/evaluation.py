@@ -15,12 +15,14 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Protocol, cast
 
 from xscl import functions, measures
 from xscl.arithmetic import CALCULATE
 from xscl.comparison import (
     INSTANTS,
+    OF_EXCERPT,
     REVISION,
     UNBOUND,
     XPATH_FRAME,
@@ -41,6 +43,7 @@ from xscl.comparison import (
     term,
 )
 from xscl.disjunctions import DataForm
+from xscl.excerpttests import passes_excerpt, read_excerpted
 from xscl.path import Literal, Parameter, XPathValue
 from xscl.runvalues import RunAtHand, RunElement, RunReading, UnboundError, aggregate, read_run
 from xscl.signatures import MEASURES
@@ -185,6 +188,21 @@ def _framed(expression: str, operands: Sequence[Operand]) -> _Reader:
     return lambda reading: (call_xpath(truth, [each(reading) for each in arguments]),)
 
 
+def _excerpted(written: str, excerpt: _Reader) -> _Reader:
+    asked = read_excerpted(written)
+    names = [*dict.fromkeys(each.name for each in asked.parameters())]
+
+    @lru_cache(maxsize=4_096)
+    def asked_with(*given: str | float | int) -> str:
+        return asked.text(dict(zip(names, given, strict=True)))
+
+    def holds(reading: Reading) -> Values:
+        wanted = asked_with(*[reading.parameters[name] for name in names])
+        return (float(passes_excerpt(functions.spell(excerpt(reading)[0]), wanted)),)
+
+    return holds
+
+
 def _xpath_argument(operand: Operand) -> Callable[[Reading], XPathArgument]:
     """Return what gives an operand to XPath 1.0: texts of nodes, a text or a number."""
     match operand:
@@ -239,6 +257,8 @@ def compile_operand(operand: Operand) -> _Reader:
             return lambda reading: (read(reading.parameters[name], "<"),)
         case Call(function, (Literal(str() as expression), *operands)) if function == XPATH_FRAME:
             return _framed(expression, operands)
+        case Call(function, (Literal(str() as written), excerpt, *_)) if function == OF_EXCERPT:
+            return _excerpted(written, compile_operand(excerpt))
         case Row():
             return _rows(operand)
         case Cell(row, column):

@@ -51,6 +51,7 @@ __all__ = [
     "excerpted",
     "is_asked_of_excerpt",
     "passes_excerpt",
+    "read_excerpted",
     "selected_in_excerpt",
 ]
 
@@ -67,6 +68,10 @@ class Excerpted(NamedTuple):
     def text(self, values: Mapping[str, Any]) -> str:
         """Return it with the values of parameters, as JSON."""
         return json.dumps(_written(with_values(self.step, values)))
+
+    def written(self) -> str:
+        """Return it as it is, as JSON."""
+        return json.dumps(_written(self.step))
 
 
 def excerpted(condition: Condition) -> tuple[Excerpt, Excerpted] | None:
@@ -90,7 +95,7 @@ def selected_in_excerpt(step: Step) -> tuple[Excerpt, Excerpted] | None:
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (And, Axis, Comparison, Exists, FunctionValue, Literal, NodeTest, Not, Opaque, Or)
-} | {kind.__name__: kind for kind in (Path, PathValue, Position, Step, StringTest)}
+} | {kind.__name__: kind for kind in (Parameter, Path, PathValue, Position, Step, StringTest)}
 
 
 def _written(value: Any) -> Any:
@@ -113,6 +118,11 @@ def _read(value: Any) -> Any:
         case list():
             return tuple(map(_read, value))
     return value
+
+
+def read_excerpted(written: str) -> Excerpted:
+    """Return what is asked of an excerpt, as it was written."""
+    return Excerpted(_step(written))
 
 
 def is_asked_of_excerpt(wanted: str) -> bool:

@@ -13,11 +13,12 @@ from broker.explain.quantities import (
     quantity_of_both,
     spell_duration,
 )
-from xscl.calculations import ALL_VALUES, Calculation, Framed, Side
+from xscl.calculations import ALL_VALUES, NOT, Calculation, Framed, Side
 from xscl.canonical import render_number, render_string
-from xscl.comparison import XPATH_FRAME, XPATH_NUMBER
+from xscl.comparison import OF_EXCERPT, XPATH_FRAME, XPATH_NUMBER
 from xscl.disjunctions import OTHER_NUMBER
 from xscl.durations import render_duration
+from xscl.excerpttests import read_excerpted
 from xscl.functions import spell
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.path import (
@@ -303,6 +304,8 @@ def spell_operand(operand: Operand | Derived, labels: dict[str, str] | None = No
             return f"${name}"
         case DerivedCall(function, (Literal(str() as text), *own)) if function == XPATH_FRAME:
             return _spell_frame(text, [spell_operand(each, labels) for each in own])
+        case DerivedCall(function, (Literal(str() as text), *_)) if function == OF_EXCERPT:
+            return spell_asked(read_excerpted(text).step)
         case PathFrom(variable, path):
             return f"{(labels or {}).get(variable, variable)}/{spell_path(path)}".replace(
                 "/.//", "//"
@@ -430,7 +433,8 @@ def spell_calculation(asked: Calculation, operand: Value) -> str:
     """Return a comparison of numbers that are calculated with data."""
     assert isinstance(operand, FunctionValue)
     sides = (_spell_calculated(side, operand.arguments) for side in (asked.left, asked.right))
-    return f" {asked.operator} ".join(sides)
+    compared = f" {asked.operator.removeprefix(NOT)} ".join(sides)
+    return f"not({compared})" if asked.operator.startswith(NOT) else compared
 
 
 def spell_frame(asked: Framed, operand: Value) -> str:

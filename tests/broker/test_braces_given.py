@@ -48,6 +48,10 @@ ASKED = {
     "time(b) - $x = time(a)": LENGTHS,
     "(concat(b/t, $x) = 'aa' OR a/p > 6)": WORDS,
     "(exists(b/e[t = $x]) OR empty(a/e[t = $x]))": WORDS,
+    "(empty(b/e[t = $x][p > 4]) OR exists(a/e[t = 'a'][p]))": WORDS,
+    "(exists(b/e[t][p > $x][last()]) OR empty(a/t[. != 'A'][2]))": NUMBERS,
+    "if (empty(b/e[t = $x][p > 4])) then a/t else 'A' = 'A'": WORDS,
+    "if (exists(a/e[count(t[. = $x]) > 1]) OR b/p > 6) then 1 else 0 = 1": WORDS,
     "(b[p > count(t) * $x]/t = a/t OR b/t = 'xA')": NUMBERS,
     "(b/t[$x] = 'a' OR time(b) > time(a) + 5 s)": PLACED,
 }

@@ -312,9 +312,10 @@ def test_what_is_beside_an_item_is_data_in_all_places(asked: str) -> None:
         assert found == given_by_oracle(case, stays), place
 
 
-EXCERPTS = [
+ASKED_OF_EACH = [
     *("[not(e[t = $x][p > 4])]", "[t[. != 'a'][$x] = 'A']", "[count(t[. = $x]) > 1]"),
     *("[not(e[p > count(t) * $x]/t)]", "[e[not(t = $x) and p][last()]]"),
+    *("[not(concat(t, $x) = 'aa')]", "[not(p != count(t) * $x or e)]"),
 ]
 DECIDED = {
     "the next": PAIR.format("", "%s").replace("FOLLOWED BY", "NEXT"),
@@ -326,10 +327,23 @@ DECIDED = {
 
 
 @pytest.mark.parametrize("place", DECIDED)
-def test_excerpts_decide_what_the_oracle_says(place: str) -> None:
-    for seed, asked in enumerate(EXCERPTS):
+def test_who_is_asked_for_each_text_has_what_the_oracle_says(place: str) -> None:
+    for seed, asked in enumerate(ASKED_OF_EACH):
         given = PLACED if "[$x]" in asked else MIXED
         case = parse_case(case_of(DECIDED[place].replace("%s", asked), given, seed))
         stays = [Stay("q", values, i % 2, 8) for i, values in enumerate(case.assignments["q"])]
         found = given_by_engine(case, stays, [0, 3], [5], 1 + seed % 2)
         assert found == given_by_oracle(case, stays), asked
+
+
+@pytest.mark.parametrize("place", ["the next", "what is absent", "not followed"])
+def test_who_is_asked_for_each_text_is_decided_for_together(place: str) -> None:
+    for asked in ("[count(t[. = $x]) > 1]", "[not(concat(t, $x) = 'aa')]", "[not(p != t * $x)]"):
+        classes: list[int] = []
+        for count in (1, 4):
+            registry = ClassRegistry()
+            (query,) = parse(DECIDED[place].replace("%s", asked), id="q")
+            assignments = tuple({"x": str(each)} for each in range(count))
+            QuerySet(registry).add(RegisteredQuery(query, 0, assignments))
+            classes.append(len(registry.by_number))
+        assert classes[0] == classes[1], asked

@@ -57,3 +57,5 @@ def test_numbers_pass_as_in_xpath(seed: int) -> None:
     expected = node.xpath(f"{text} {operator} {other}", x=given)
     assert passes_calculated(json.dumps(numbers), written) == expected
     assert read_calculation(written).text({}) == written
+    opposite = compared.opposite().text({"x": given})
+    assert passes_calculated(json.dumps(numbers), opposite) != expected
