@@ -20,7 +20,7 @@ from xscl.disjunctions import OTHER_NUMBER, DataForm, Disjunction
 from xscl.functions import to_double
 from xscl.path import Parameter, XPathFrame
 from xscl.pattern import Constant
-from xscl.query import Call, Operand, Term, operand_terms, term
+from xscl.query import Call, Operand, Term, term
 from xscl.texttests import NEGATED, TEXT_TESTS
 
 __all__ = [
@@ -168,7 +168,8 @@ class Solution(NamedTuple):
     """An end of the numbers `x` with which a tuple passes a comparison: the least, or the largest.
 
     The comparison is `steps(x) operator other`; no step divides by `x`, so its numbers are all
-    between two (`broker.matching.boxes.solutions`).
+    between two (`broker.matching.boxes.solutions`).  One that `is_handed_on` is a value of the
+    tuple: else it is solved again above, of values that are.
     """
 
     steps: tuple[ArithmeticStep, ...]
@@ -176,12 +177,7 @@ class Solution(NamedTuple):
     other: Operand
     terms: Terms
     is_least: bool
-
-    @property
-    def is_handed_on(self) -> bool:
-        """Whether an operator hands it on as a value: times are known to nobody above."""
-        operands = (*(step.operand for step in self.steps), self.other)
-        return all(is_of_document(read) for each in operands for read in operand_terms(each))
+    is_handed_on: bool = False
 
 
 def is_of_document(read: Term) -> bool:

@@ -10,7 +10,14 @@ from templates.box import DURATION, Data, Instant, Place, Test, place_at
 from templates.clause import Clause
 from templates.clausesides import Side, template_of_sides
 from templates.comparisons import compared
-from templates.computed import NO_NUMBERS, Numbered, number_tests, numbered, reads_only
+from templates.computed import (
+    NO_NUMBERS,
+    Numbered,
+    is_solved_of_times,
+    number_tests,
+    numbered,
+    reads_only,
+)
 from templates.datatests import data_test, duration_test, word_test
 from templates.derived import as_derived
 from templates.heldonce import held_once
@@ -25,9 +32,7 @@ from xscl.pattern import DataTest
 from xscl.query import (
     Call,
     Disjunct,
-    PathFrom,
     Residual,
-    ValuesFrom,
     VariableValue,
     operand_parameters,
     operand_terms,
@@ -197,7 +202,7 @@ class ClauseBuilder:
         if self._is_root or not self._is_open:
             return _NONE
         asked: list[Residual | Call] = [*self._others, *self._tests]
-        asked = [each for each in asked if _has_data(each)]
+        asked = [each for each in asked if _has_data(each) and not _is_solved_of_times(each)]
         for _, below in self._read:
             asked += (*below.undecided, *below.left_over)
         return frozenset(_values_of_nodes(asked)) if asked else _NONE
@@ -277,6 +282,10 @@ def _has_data(asked: Residual | Call) -> bool:
     return any(operand_parameters(each) for each in compared(asked))
 
 
+def _is_solved_of_times(asked: Residual | Call) -> bool:
+    return isinstance(asked, Residual) and is_solved_of_times(asked)
+
+
 def _differ_by_constants(asked: Residual | Call) -> bool:
     """Return whether numbers with constants must differ, as nearly all do: little is handed on."""
     if not isinstance(asked, Residual) or asked.operator != "!=":
@@ -292,5 +301,5 @@ def _values_of_nodes(asked: Iterable[Residual | Call]) -> Iterator[str]:
     for each in asked:
         for operand in compared(each):
             for read in operand_terms(operand):
-                if isinstance(read, (PathFrom, ValuesFrom)):
+                if not isinstance(read, VariableValue):
                     yield term(read)

@@ -8,6 +8,7 @@ from templates.clause import Alternative, Published
 from templates.clausecompiler import Catalog, Compiler
 from templates.conjunctions import values_asked
 from templates.decisioncompiler import Decisions
+from templates.innertimes import with_times
 from templates.lifted import with_lifted
 from templates.ordered import choices
 from templates.plain import plain_statements
@@ -60,7 +61,7 @@ def _compile_plain(
     *,
     shares: bool,
 ) -> list[Alternative]:
-    statements = [*map(with_lifted, statements)]
+    statements = [with_times(with_lifted(each)) for each in statements]
     chosen = [(each, choice) for each in statements for choice in choices(each.root)]
     given = point, catalog, published
     # One asks for no more values than it compares.

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from templates.box import (
     OTHER_NUMBER,
+    SPAN,
     ArithmeticStep,
     Computed,
     Data,
@@ -42,7 +43,15 @@ from xscl.query import (
 from xscl.solving import LARGEST_SOLVED, STEPS_MAX
 from xscl.syntax import ARITHMETIC, TURNED
 
-__all__ = ["NO_NUMBERS", "Numbered", "number_tests", "numbered", "reads_only"]
+__all__ = [
+    "NO_NUMBERS",
+    "Numbered",
+    "is_solved_of_times",
+    "number_tests",
+    "numbered",
+    "reads_only",
+    "stands_alone",
+]
 
 PlaceOf = Callable[[str], Place | Instant]
 """Says where a term is."""
@@ -81,8 +90,8 @@ def numbered(
 ) -> Numbered:
     """Return residuals as tests of numbers; `texts` are the parameters that may have strings.
 
-    Solved is what reads values of `solved_of` alone; None is for all that a tuple has.  What reads
-    times alone is so, too, and its ends are handed on.
+    Solved is what reads values of `solved_of` alone; None is for all that a tuple has.  Of sums of
+    times the ends are handed on.
     """
     tests: list[Test] = []
     solved: list[Residual] = []
@@ -92,13 +101,18 @@ def numbered(
             operand, against = alone
             computed = Computed(operand, _terms([operand], place_of))
             tests += [Test(computed, *test) for test in against]
+        elif (
+            solved_of is not None
+            and has_formulas
+            and _is_of_times(each)
+            and (within := _within(each, place_of, is_handed_on=True))
+        ):
+            tests += within  # times are moderate: nothing is left open
         elif (solved_of is None or reads_only(solved_of, each.left, each.right)) and (
             within := _within(each, place_of)
         ) is not None:
             tests += within
             solved.append(each)
-        elif has_formulas and _is_of_times(each) and (within := _within(each, place_of)):
-            tests += within  # times are moderate: nothing is left open
         else:
             others.append(each)
     return Numbered(tuple(tests), tuple(solved), tuple(others))
@@ -137,6 +151,11 @@ def reads_only(values: Set[str], *operands: Operand) -> bool:
     return not has_interval and all(
         term(each) in values for operand in operands for each in operand_terms(operand)
     )
+
+
+def stands_alone(residual: Residual, texts: Collection[str]) -> bool:
+    """Return whether a number of a tuple is held against data that are alone on their side."""
+    return _alone(residual, texts, has_formulas=True) is not None
 
 
 def _alone(
@@ -199,7 +218,9 @@ def _is_computed(operand: Operand) -> bool:
     return False
 
 
-def _within(residual: Residual, place_of: PlaceOf) -> list[Test] | None:
+def _within(
+    residual: Residual, place_of: PlaceOf, *, is_handed_on: bool = False
+) -> list[Test] | None:
     """Return a comparison with data within arithmetic as tests of both ends of its solutions.
 
     The data are the parameter, if there is one, else the first number that a place can be had for.
@@ -220,7 +241,11 @@ def _within(residual: Residual, place_of: PlaceOf) -> list[Test] | None:
                 continue
             terms = _terms(read, place_of)
             return [
-                Test(Solution(steps, compared, other, terms, is_least), how, *_held(data))
+                Test(
+                    Solution(steps, compared, other, terms, is_least, is_handed_on),
+                    how,
+                    *_held(data),
+                )
                 for is_least, how in ((True, "<="), (False, ">="))
             ]
     return None
@@ -240,6 +265,11 @@ def _held(data: _Datum) -> tuple[Data] | tuple[Data, bool, DataForm]:
 def _is_moderate(data: _Datum) -> bool:
     """Return whether data may be solved for; of a parameter, some assignments may not."""
     return not isinstance(data, Literal) or not abs(to_double(data.value)) > LARGEST_SOLVED
+
+
+def is_solved_of_times(residual: Residual) -> bool:
+    """Return whether ends say of sums of times with which datum a comparison holds of them."""
+    return _is_of_times(residual) and _within(residual, lambda _: SPAN) is not None
 
 
 def _is_of_times(residual: Residual) -> bool:

@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from xscl.prefilters import Values
 
 __all__ = [
+    "FIRST_TIME",
     "INSTANTS",
+    "LAST_TIME",
     "OF_EXCERPT",
     "REVISION",
+    "TIME_BETWEEN",
     "UNBOUND",
     "XPATH_FRAME",
     "XPATH_NUMBER",
@@ -176,6 +179,12 @@ block with a condition of its own what `start()` says there.
 REVISION = "revision"
 """A function of a variable: how many documents its document revises, a whole number as text.  It is
 made where the values of documents are found, and stands for a value of the variable's node."""
+
+FIRST_TIME, LAST_TIME = "first time", "last time"
+"""Functions of calls of `INSTANTS`: the start and the end of the interval of some documents."""
+
+TIME_BETWEEN = "time between"
+"""A function of a first and a last time: how long the interval is, exactly."""
 
 XPATH_NUMBER = "number of XPath 1.0"
 """A function of a parameter: the number that XPath 1.0 reads in what it is given."""

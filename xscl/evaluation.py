@@ -21,9 +21,12 @@ from typing import Protocol, cast
 from xscl import functions, measures
 from xscl.arithmetic import CALCULATE
 from xscl.comparison import (
+    FIRST_TIME,
     INSTANTS,
+    LAST_TIME,
     OF_EXCERPT,
     REVISION,
+    TIME_BETWEEN,
     UNBOUND,
     XPATH_FRAME,
     XPATH_NUMBER,
@@ -275,6 +278,9 @@ def compile_operand(operand: Operand) -> _Reader:
         case Call(function, arguments) if function in _OF_DOCUMENT and arguments:
             name = term(operand)
             return lambda reading: (float(reading.value(name)),)
+        case Call(function, _) if function in (TIME_BETWEEN, *_EXTREMES):
+            time = _whole_time(operand)
+            return lambda reading: (float(time(reading)),)
         case Call("unbound"):
             return _unbound
         case Call("start"):
@@ -288,6 +294,21 @@ def compile_operand(operand: Operand) -> _Reader:
         case Call(function, arguments):
             return _function(function, list(map(compile_operand, arguments)))
     raise AssertionError(f"not run yet: {operand}")
+
+
+def _whole_time(operand: Operand) -> Callable[[Reading], int]:
+    """Return what gives a time of documents, or the time between two, in microseconds."""
+    match operand:
+        case Call(function, (first, last)) if function == TIME_BETWEEN:
+            start, end = _whole_time(first), _whole_time(last)
+            return lambda reading: end(reading) - start(reading)
+        case Call(function, times) if function in _EXTREMES:
+            names, extreme = [*map(term, times)], _EXTREMES[function]
+            return lambda reading: extreme([int(reading.value(name)) for name in names])
+    raise AssertionError(operand)
+
+
+_EXTREMES: Mapping[str, Callable[[Iterable[int]], int]] = {FIRST_TIME: min, LAST_TIME: max}
 
 
 def _measure(function: str, left: Operand, right: Operand) -> _Reader:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from support.reading import operator
 
+from xscl.comparison import FIRST_TIME, LAST_TIME, TIME_BETWEEN
 from xscl.evaluation import compile_condition, compile_operand, optional_values
 from xscl.query import Call, Operand, PathFrom, VariableValue, operand_terms, term
 
@@ -100,3 +101,16 @@ def test_arithmetic_of_what_is_no_number_is_none() -> None:
     [value] = compile_operand(Call("-", (VariableValue("x"),)))(Tuple({"x": "one"}))
     assert isinstance(value, float)
     assert math.isnan(value)
+
+
+def test_the_time_between_documents_is_exact_where_times_are_no_doubles() -> None:
+    starts, ends = (
+        tuple(Call(function, (VariableValue(name),)) for name in "ab")
+        for function in ("start", "time")
+    )
+    first, last = Call(FIRST_TIME, starts), Call(LAST_TIME, ends)
+    late = 1 << 53
+    times = {"start(a)": late + 2, "start(b)": late + 1, "time(a)": late + 4, "time(b)": late + 2}
+    known = Tuple({name: str(time) for name, time in times.items()})
+    assert compile_operand(Call(TIME_BETWEEN, (first, last)))(known) == (3.0,)
+    assert compile_operand(first)(known) == (float(late + 1),)
