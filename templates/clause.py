@@ -19,6 +19,7 @@ from templates.decision import Decided
 from templates.factor import Factor
 from templates.lengths import NO_LENGTH, LongestSum
 from templates.queryclass import QueryClass
+from xscl.disjunctions import Disjunction
 from xscl.evaluation import Condition, compile_condition
 from xscl.path import Parameter
 from xscl.pattern import TreePattern, TuplePattern, VariablePair
@@ -177,6 +178,16 @@ class Clause:
     def is_by_data(self) -> bool:
         """Whether its tuples are handed on once for each of the data that find them."""
         return any(isinstance(place, FoundBy) for place in self.tested)
+
+    @property
+    def counts_by_data(self) -> bool:
+        """Whether tuples count once for each of the data that find them.
+
+        Where each datum is asked they do not, as they would not if it were compiled for each.
+        """
+        looked_for = (test.data for test in self.box if test.looks_in_texts)
+        is_found = any(not isinstance(e, Disjunction) or e.is_found for e in looked_for)
+        return self.is_by_data and is_found
 
     def first_tested(self, place: Place) -> tuple[Clause, Place]:
         """Return where what is at a place is tested first: the clause, and its place there."""

@@ -148,8 +148,9 @@ class ClauseFacts(NamedTuple):
 
     Further columns are how many terms have a node, how many are times, and, 0 or 1, whether
     something is asked that neither the join tests nor a box, whether a box has solved something
-    that may have to be asked, whether tuples are handed on by data, whether the box looks for
-    words in texts, so that several groups may have a tuple, and whether a confidence has factors.
+    that may have to be asked, whether tuples are handed on by data, and count for each, whether the
+    box looks for words in texts, so that several groups may have a tuple, and whether a confidence
+    has factors.
     """
 
     streams: Ints
@@ -159,6 +160,7 @@ class ClauseFacts(NamedTuple):
     are_open: Ints
     are_solved: Ints
     are_by_data: Ints
+    count_by_data: Ints
     have_words: Ints
     have_factors: Ints
 
@@ -234,7 +236,8 @@ class TermTable:
         is_open = bool(clause.residuals[clause.solved :] or clause.tests)
         sizes = len(places), len(instants)
         has_words = any(t.looks_in_texts or t.operator.startswith(NEGATED) for t in clause.box)
-        are = is_open, clause.solved > 0, clause.is_by_data, has_words, bool(clause.factors)
+        by_data = clause.is_by_data, clause.counts_by_data
+        are = is_open, clause.solved > 0, *by_data, has_words, bool(clause.factors)
         self._facts.append([(stream, bool(clause.stream), *sizes, *are)])
 
     def _kind(self, place: TestedPlace) -> int:

@@ -88,14 +88,14 @@ class Hits:
     def are_blocks(self) -> Flags:
         """Which tuples are documents as a block has them, which a decision reads.
 
-        What is handed on by data is as many tuples as there are data that find it.
+        What is handed on by data that an index finds is as many tuples as these are.
         """
         points = self.points
         are_blocks: Flags = points.tuples.right[self.rows] == 0
         are_blocks &= points.operands.are_documents[points.left[self.rows]]
         if points.tuples.decided is not None:
             are_blocks &= points.tuples.decided[self.rows, 0] == 0
-        are_blocks &= self._facts.are_by_data == 0
+        are_blocks &= self._facts.count_by_data == 0
         return are_blocks
 
     @cached_property

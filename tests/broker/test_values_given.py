@@ -347,3 +347,23 @@ def test_who_is_asked_for_each_text_is_decided_for_together(place: str) -> None:
             QuerySet(registry).add(RegisteredQuery(query, 0, assignments))
             classes.append(len(registry.by_number))
         assert classes[0] == classes[1], asked
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_paused"),
+    [
+        *(("[not(concat(t, $x) = 'aa')]", False), ("[not(e[t = $x][p < $x])]", False)),
+        *(("[starts-with(t, $x)]", True), ("[t[starts-with(., $x)] or t = $x]", True)),
+    ],
+)
+def test_who_is_asked_counts_for_no_document_of_a_block_and_who_is_found_for_each(
+    asked: str, is_paused: bool
+) -> None:
+    documents = stream(["<t>123</t><l>1</l>"] * 9)
+    xml = {each.docid: each.xml for each in documents}
+    (query,) = parse(f"{DECIDED['the next'].replace('%s', asked)} GRACE 0 s", id="q")
+    given = tuple({"x": each} for each in ("1", "12", "123", ""))
+    budget = replace(UNLIMITED, matches_per_1000_documents=40)
+    engine = Engine([RegisteredQuery(query, 0, given)], lateness_us=0, budget=budget)
+    step = engine.process(engine.evaluate(documents), lambda docids: {d: xml[d] for d in docids})
+    assert bool(step.pauses) == is_paused

@@ -153,10 +153,10 @@ class Member:
     def has_inner(self) -> bool:
         """Return whether an operator of the query reads tuples of others, and not blocks alone.
 
-        A block that is handed on by data is as many tuples as there are data that find it.
+        A block that is handed on by data that an index finds is as many tuples as these are.
         """
         return any(
-            len(clause.sources) > 1 or clause.deciding or clause.is_by_data
+            len(clause.sources) > 1 or clause.deciding or clause.counts_by_data
             for alternative in self.alternatives
             for clause in alternative.clauses[:-1]
         )
