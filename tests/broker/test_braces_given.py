@@ -42,6 +42,8 @@ ASKED = {
     "exists(b/t[$x])": PLACED,
     "b/t[$x] = a/t": PLACED,
     "b/e[position() <= $x]/t = a/t": PLACED,
+    "b/t[. != 'xA'][$x] = a/t": PLACED,
+    "b/e[t = $x][last()]/t = a/t": WORDS,
     "b[p > count(t) * $x]/p = a/p": NUMBERS,
     "b/e[p = count(t) * $x]/t = 'a'": (5, 2, 7),
     "time(b) > time(a) + $x": LENGTHS,
