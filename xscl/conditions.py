@@ -379,13 +379,13 @@ class PatternBuilder:
             return None
         reads = excerpt_read_by_xpath(syntax, self.namespaces)
         opaque = replace(make_opaque(syntax, self.namespaces), reads=reads)
-        is_positional = speaks_of_position(syntax)
-        if is_positional:
-            return replace(opaque, is_positional=True)
 
         def text_of(each: Expression) -> tuple[str, tuple[tuple[str, str], ...]]:
             return in_xpath1(each, self.namespaces)
 
+        if speaks_of_position(syntax):
+            calculated = calculated_comparison(syntax, text_of, self._data_free_path)
+            return replace(opaque, is_positional=True, calculated=calculated)
         compared = held_against_data(syntax, text_of, self._data_free_path)
         calculated = frame = None
         if compared is None:

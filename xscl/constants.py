@@ -15,7 +15,7 @@ from xscl.combinations import (
 )
 from xscl.disjunctions import Disjunction, OperandTest
 from xscl.excerpttests import Excerpted, excerpted, selected_in_excerpt
-from xscl.hoisting import hoist
+from xscl.hoisting import given_position, hoist
 from xscl.path import (
     Comparison,
     Condition,
@@ -46,6 +46,7 @@ __all__ = [
     "exclude_constants",
     "tested_excerpt",
     "tested_parameter",
+    "tested_position",
     "tested_step",
 ]
 
@@ -152,6 +153,18 @@ def _given(predicate: Condition, texts: Collection[str]) -> Given | None:
         case Or() | Not() | Opaque(frame=XPathFrame()):
             return combined(predicate, texts)
     return None
+
+
+def tested_position(step: Step, texts: Collection[str]) -> Given | None:
+    """Return a given position, the first predicate of a step, as a condition of its node's values.
+
+    What is calculated is asked as it is: solved, it would be two bounds, of which what competes can
+    have one.
+    """
+    position = given_position(step)
+    if isinstance(position, Opaque):
+        return combined(position, texts)
+    return None if position is None else _given(position, texts)
 
 
 def tested_excerpt(predicate: Condition) -> Given | None:

@@ -11,9 +11,9 @@ in which statements most likely differ.  A number or a text of XPath 1.0 that is
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
 
 from xscl.functions import spell
+from xscl.opaque import put_positions
 from xscl.path import (
     ANY,
     And,
@@ -104,7 +104,7 @@ def _by_position(path: Path, asked: Comparison | StringTest | None) -> Compariso
         return None
     step, behind = path.steps[given[0]], Path(path.steps[given[0] + 1 :])
     found = given_position(step)
-    if found is None:
+    if not isinstance(found, Comparison):
         return None
     others = [*step.predicates[1:]]
     match asked:
@@ -118,22 +118,45 @@ def _by_position(path: Path, asked: Comparison | StringTest | None) -> Compariso
     return replace(found, left=_value_below(there, found.left))
 
 
-def given_position(step: Step) -> Comparison | None:
-    """Return a given position, the first that a step asks for, as a comparison of a number.
+def given_position(step: Step) -> Comparison | Opaque | None:
+    """Return a given position, the first that a step asks for, as a comparison of numbers.
 
-    It is the number of the step's node.  None where another position is counted behind it, among
-    what it has left.
+    These are the number of the step's node, and how many it selects beside that.  None where
+    another position is counted behind it, among what it has left.
     """
-    if not (step.predicates and _is_given(step.predicates[0])):  # as mostly
+    if not step.predicates or not counts_positions(step.predicates[0]):  # as mostly
         return None
     first, *others = step.predicates
     if any(map(counts_positions, others)):
         return None
     if (siblings := _siblings(step)) is None:
         return None
-    assert isinstance(first, Position)
-    number = XPathValue(Path(()), f"count(preceding-sibling::{siblings}) + 1")
-    return Comparison(number, first.operator, cast(Parameter, first.number))
+    place, count = f"count(preceding-sibling::{siblings}) + 1", f"count(../{siblings})"
+    match first:
+        case Position(operator, Parameter() as given, of_last=False, is_size=is_size):
+            number = XPathValue(Path(()), count if is_size else place)
+            return Comparison(number, operator, given)
+        case Position(operator, Parameter() as given):
+            last = FunctionValue("-", (XPathValue(Path(()), count), given))
+            compared: tuple[Value, str, Value] = (XPathValue(Path(()), place), operator, last)
+            expression = f"position() {operator} last() - ${given.name}"
+            return Opaque(expression, parameters=(given,), calculated=compared)
+        case Opaque(parameters=(_, *_), calculated=(left, operator, right)):
+            sides = (_with_positions(each, f"({place})", count) for each in (left, right))
+            left, right = sides
+            return replace(first, is_positional=False, calculated=(left, operator, right))
+    return None
+
+
+def _with_positions(value: Value, position: str, last: str) -> Value:
+    """Return a side of a comparison with expressions for `position()` and `last()` of its node."""
+    match value:
+        case XPathValue(path, expression) if not path.steps:
+            return replace(value, expression=put_positions(expression, position, last))
+        case FunctionValue(function, arguments):
+            own = (_with_positions(each, position, last) for each in arguments)
+            return FunctionValue(function, tuple(own))
+    return value
 
 
 def _is_given(condition: Condition) -> bool:

@@ -31,6 +31,7 @@ __all__ = [
     "in_xpath1",
     "make_opaque",
     "positions_as_variables",
+    "put_positions",
     "put_values",
     "subexpressions",
 ]
@@ -135,14 +136,21 @@ def positions_as_variables(expression: str) -> str:
     >>> positions_as_variables("position() mod 2 = count(a[position() < last()])")
     '$position mod 2 = count(a[position() < last()])'
     """
+    return put_positions(expression, "$position", "$last")
+
+
+def put_positions(expression: str, position: str, last: str) -> str:
+    """Return an expression with others for `position()` and `last()` of its context node."""
     depth = 0
 
-    def variable(found: re.Match[str]) -> str:
+    def own(found: re.Match[str]) -> str:
         nonlocal depth
         depth += {"[": 1, "]": -1}.get(found[0], 0)
-        return f"${found['name']}" if found["name"] and not depth else found[0]
+        if depth or not found["name"]:
+            return found[0]
+        return position if found["name"] == "position" else last
 
-    return _STRING_OR_POSITION.sub(variable, expression)
+    return _STRING_OR_POSITION.sub(own, expression)
 
 
 def _rewrite(expression: Expression, names: Namespaces, used: dict[str, str]) -> Expression:

@@ -15,11 +15,12 @@ from xscl.constants import (
     admitted_constant,
     tested_excerpt,
     tested_parameter,
+    tested_position,
     tested_step,
 )
 from xscl.disjunctions import DataForm
 from xscl.functions import to_double
-from xscl.hoisting import given_position, hoist
+from xscl.hoisting import hoist
 from xscl.path import (
     ANY,
     And,
@@ -353,8 +354,8 @@ class _Builder:
         paths = [p for p in step.predicates if isinstance(p, Exists) and self._binds(p.path)]
         if len(paths) == len(step.predicates):  # as mostly
             return _Split(branches=step.predicates)
-        position = given_position(step)
-        predicates = tuple(conjuncts(step.predicates[position is not None :]))
+        held = tested_position(step, self.texts)
+        predicates = tuple(conjuncts(step.predicates[held is not None :]))
         counting = 0
         for i, predicate in enumerate(predicates, 1):
             if counts_positions(predicate):
@@ -364,15 +365,13 @@ class _Builder:
         uncounted: list[Condition] = []
         tests: list[DataTest] = []
         admitted: list[Admitted] = []
-        given: list[Given] = []
+        given: list[Given] = [] if held is None else [held]
         others = [*predicates[counting:]]
         if (whole := tested_step(replace(step, predicates=counted))) is not None:
             given.append(whole)
             # Who is found by what such a node fulfils is asked.
             others += self._implied(predicates[:counting])
             counted = ()
-        if position is not None and (held := self._given(position)) is not None:
-            given.append(held)
         for predicate in others:
             if isinstance(predicate, Exists) and self._binds(predicate.path):
                 branches.append(predicate)

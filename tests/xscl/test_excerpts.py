@@ -226,6 +226,13 @@ def test_a_position_is_never_what_is_no_number() -> None:
     ("asked", "count"),
     [
         *(("a[b = $x][c < $n]", 0), ("not(a = $x)", 0), ("a = $x or b = $x", 0), ("a[$n]", 0)),
+        *(
+            ("last() - $n", 0),
+            ("position() = $n + 1", 0),
+            ("last() * $n != 2", 0),
+            ("last() = $n", 0),
+        ),
+        *(("b = $x][2", 1), ("$n][1", 1), ("b][$n", 1), ("position() = count(a[. = $x])", 1)),
         *(("not(a[b = $x][c < $n])", 1), ("a[b = $x][2]", 1), ("a[not(b[c = $x][d < $n])]/e", 1)),
     ],
 )
