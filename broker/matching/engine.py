@@ -19,6 +19,7 @@ Invariants: matches do not depend on how documents are grouped into batches, nor
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -137,6 +138,7 @@ class Engine:
             for registered in publishers_first(queries):
                 self._queries.add(registered)
         self._queries.fan_out.settle()
+        self._has_news = True
 
     def follow(self, change: SetChange) -> bool:
         """Change the queries between two batches; return False if state is missing for that.
@@ -149,6 +151,7 @@ class Engine:
         if change.gone or any(each.query.id in self._queries for each in change.queries):
             self._balances.begun.forget_look_ups()
         self._queries.follow(change)
+        self._has_news = True
         return True
 
     def lacks(self, change: SetChange) -> bool:
@@ -329,8 +332,11 @@ class Engine:
         elif self._finishing is not None and not self._absorption.is_much:
             self._finishing.begin(self._queries.fan_out, batch.take, batch.documents)
         if not batch.is_known or self._queries.must_probe:
-            for stratum in self._processor.strata:
-                self._probe(stratum, batch)
+            # What is made for queries that have come stays as long as they do.
+            with without_collecting() if self._has_news else nullcontext():
+                for stratum in self._processor.strata:
+                    self._probe(stratum, batch)
+            self._has_news = False
         return dead, batch.accounts.settle(self._absorption.last_docid, self._horizon_us())
 
     def _leave_out_unread(self) -> None:

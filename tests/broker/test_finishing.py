@@ -190,7 +190,7 @@ def test_a_query_stops_where_all_shards_together_go_over_its_budget() -> None:
     assert found == lines_of(whole)
     assert shards.finished == ["other", "q"]
     assert shards.tuples > 0
-    assert [step.spent for step in shards.steps] == [step.spent for step in whole]
+    assert [[*step.spent] for step in shards.steps] == [[*step.spent] for step in whole]
 
 
 def test_what_is_too_much_for_a_task_is_made_by_the_driver() -> None:

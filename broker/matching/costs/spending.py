@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
 
@@ -112,7 +112,7 @@ class Spending:
         over = (tally for tally in self._tallies.values() if tally.is_over)
         return sorted(over, key=lambda tally: tally.query)
 
-    def carry_on(self, last_docid: int) -> list[Spent]:
+    def carry_on(self, last_docid: int) -> Sequence[Spent]:
         """Have the counts of the last document's block go on behind the batch.
 
         Return what the queries that have found something in the batch have spent there.
