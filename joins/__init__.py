@@ -38,12 +38,13 @@ if TYPE_CHECKING:
     from joins.memory.tupletable import ClassTuple, TuplePosition, TupleTable, in_tables
     from joins.sequences.processor import DecidingProcessor
     from joins.sequences.runends import CountedEnds
-    from joins.sequences.takenvalues import hashes_in
+    from joins.sequences.takenvalues import ALL_BUT, hashes_in
     from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
     from joins.sql.render import template_sql
     from templates.queryclass import QueryClass
 
 __all__ = [
+    "ALL_BUT",
     "DEFAULT_ENGINE",
     "DEFAULT_LIMITS",
     "DEFAULT_RUN_LIMITS",
@@ -94,7 +95,7 @@ _HOMES = {
     "joins.memory.tupletable": ("ClassTuple", "TuplePosition", "TupleTable", "in_tables"),
     "joins.sequences.processor": ("DecidingProcessor",),
     "joins.sequences.runends": ("CountedEnds",),
-    "joins.sequences.takenvalues": ("hashes_in",),
+    "joins.sequences.takenvalues": ("ALL_BUT", "hashes_in"),
     "joins.signature.limits": ("DEFAULT_LIMITS", "SignatureLimits"),
     "joins.sql.render": ("template_sql",),
     "templates.queryclass": ("QueryClass",),

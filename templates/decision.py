@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from templates.exceptions import Differing
+from templates.exceptions import HeldFor
 from templates.hadtests import HadTest
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Disjunct, SimilarityJoin
@@ -58,12 +58,13 @@ class DecisionKind(enum.Enum):
 class Threshold(NamedTuple):
     """A value that is held against data: `term operator data`.
 
-    It is an inequality, or `=` where it is a value of an absent row; or data must differ from it.
+    It is an inequality, or `=` where it is a value of an absent row.  Where rows hold for sets of
+    data, `held` says for which.
     """
 
     term: str
     operator: str
-    differs: Differing | None = None
+    held: HeldFor | None = None
 
     @property
     def rises(self) -> bool:
@@ -214,14 +215,15 @@ class Decision:
 
     @property
     def is_sparing(self) -> bool:
-        """Whether rights of NEXT serve all data but those that must differ from their values."""
+        """Whether rights of NEXT serve sets of data, and leave others."""
         is_next = self.kind is DecisionKind.NEXT
-        return is_next and any(_differs(fit.right) for fit in self.fits)
+        return is_next and any(_holds_for_data(fit.right) for fit in self.fits)
 
     @property
     def spares(self) -> bool:
-        """Whether what is absent takes tuples away for all data but such."""
-        return any(_differs(case.stream) for absent in self.absences for case in absent.cases)
+        """Whether what is absent takes tuples away for sets of data."""
+        cases = (case for absent in self.absences for case in absent.cases)
+        return any(_holds_for_data(case.stream) for case in cases)
 
     @property
     def is_scored(self) -> bool:
@@ -237,8 +239,8 @@ class Decision:
         return {each.name for each in (*self.lefts, *sides, *cases)}
 
 
-def _differs(stream: TupleStream) -> bool:
-    return stream.threshold is not None and stream.threshold.differs is not None
+def _holds_for_data(stream: TupleStream) -> bool:
+    return stream.threshold is not None and stream.threshold.held is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,16 +158,17 @@ class Decisions:
         equal = tuple(equal_terms(clause).items())
         return replace(self._named(clause), equal=equal) if equal or had else self._alone(clause)
 
-    def competing(self, clause: Clause, had: Collection[str]) -> TupleStream:
+    def competing(self, clause: Clause, had: Collection[str], spared: str | None) -> TupleStream:
         """Return the tuples of a clause as a stream, of which some are the next ones.
 
         Values of the left operand are equal to data that are `had`: those do not tell them apart.
+        Nor do those of a datum of which there are sets.
         """
         equal = tuple(equal_terms(clause).items())
         return replace(
             self._named(clause),
-            keys=tuple(name for datum, name in equal if datum not in had),
-            threshold=threshold_of(clause, had),
+            keys=tuple(name for datum, name in equal if datum not in had and datum != spared),
+            threshold=threshold_of(clause, had, spared),
             equal=equal,
         )
 
@@ -175,13 +176,16 @@ class Decisions:
         chosen = self.chosen(clause.blocks) & set(clause.carried)
         return TupleStream(clause.stream, clause.blocks, clause.carried, tuple(sorted(chosen)))
 
-    def absent(self, clause: Clause, had: Collection[str]) -> TupleStream:
+    def absent(self, clause: Clause, had: Collection[str], spared: str | None) -> TupleStream:
         """Return the tuples of an absent unit, with what is held against data as a term.
 
-        Data that are `had` are equal to values of the tuples that are taken away, too.
+        Data that are `had` are equal to values of the tuples that are taken away, too; of a datum
+        that is `spared` there are sets.
         """
         equal = equal_terms(clause)
-        if equal.keys() <= set(had):
+        if spared is not None:
+            threshold = threshold_of(clause, had, spared)
+        elif equal.keys() <= set(had):
             threshold = threshold_of(clause, had)
         elif (together := found_together(clause, had)) is not None:
             threshold = Threshold(named_terms(clause)[clause.tested.index(together)], "=")

@@ -1,13 +1,15 @@
 """Data for which a tuple does not hold: those that it must differ from, and does not.
 
-A tuple that must differ from a datum holds for all data but its own values, its **exceptions**; so
-whom it serves, or takes away from, is told by them (`docs/decided.md`).
+A tuple that must differ from a datum holds for all data but its own values, one that must equal it
+for its value alone, and one that is not held against it for all.  So whom it serves, or takes away
+from, is a set of data, and so is whom it leaves (`docs/decided.md`).
 """
 
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from templates.box import OTHER_NUMBER, SPARED, TAKEN, JointData, Test
 from xscl.evaluation import values_of_optional
@@ -15,21 +17,61 @@ from xscl.functions import to_double
 from xscl.prefilters import spell_number
 from xscl.texttests import NEGATED
 
-__all__ = ["Differing", "excepted_name", "is_excepting", "spared"]
+__all__ = [
+    "ALL_DATA",
+    "NO_DATA",
+    "DataSet",
+    "HeldFor",
+    "Ways",
+    "compared_name",
+    "is_excepting",
+    "spared",
+    "spared_by_absent",
+    "spared_by_rights",
+]
 
 _NONE_EQUAL = f"{NEGATED}equals"
 
+Ways = Sequence[Collection[tuple[str, str]]]
+"""What tuples of several streams are held against: what each datum is called, and how."""
 
-class Differing(NamedTuple):
-    """How the values of a term must differ from a datum: a test without its place and data."""
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """Some data, or all but some, by the texts that boxes have of them."""
+
+    some: frozenset[str] = frozenset()
+    is_all_but: bool = False
+
+    def __bool__(self) -> bool:
+        return self.is_all_but or bool(self.some)
+
+    def __and__(self, other: DataSet) -> DataSet:
+        if self.is_all_but and other.is_all_but:
+            return DataSet(self.some | other.some, is_all_but=True)
+        if self.is_all_but or other.is_all_but:
+            whole, rest = (other, self) if self.is_all_but else (self, other)
+            return DataSet(whole.some - rest.some)
+        return DataSet(self.some & other.some)
+
+    def __invert__(self) -> DataSet:
+        return DataSet(self.some, not self.is_all_but)
+
+
+NO_DATA, ALL_DATA = DataSet(), DataSet(is_all_but=True)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFor:
+    """For which data a value of a tuple holds: how it is compared with them."""
 
     operator: str
     is_of_several: bool
 
-    def exceptions(self, text: str | None) -> frozenset[str]:
-        """Return the data for which it does not hold of a value, as boxes have those spared."""
+    def refused(self, text: str | None) -> DataSet:
+        """Return the data for which it does not hold."""
         if text is None:
-            return frozenset()
+            return NO_DATA
         if self.operator == OTHER_NUMBER:
             number = to_double(text)
             values = set[str]() if number != number else {spell_number(number)}
@@ -37,7 +79,8 @@ class Differing(NamedTuple):
             values = {*map(str, values_of_optional(text or "[]"))} if self.is_of_several else {text}
             if self.operator == "!=" and len(values) > 1:
                 values = set()
-        return frozenset(json.dumps([value]) for value in values)
+        own = frozenset([json.dumps([value]) for value in values])
+        return DataSet(own, is_all_but=self.operator == "=")
 
 
 def is_excepting(test: Test) -> bool:
@@ -45,13 +88,42 @@ def is_excepting(test: Test) -> bool:
     return test.is_given and (test.excludes or test.operator == _NONE_EQUAL)
 
 
-def excepted_name(test: Test) -> str:
-    """Return what tells the data of such a test from those of others."""
-    return repr(spared(test).data)
+def compared_name(test: Test) -> str | None:
+    """Return what the datum is called that a value equals, or differs from; None if none does."""
+    if not is_excepting(test):
+        return test.datum
+    return _as_one(test).datum or f"{test.data!r} as a number"
 
 
 def spared(test: Test) -> Test:
-    """Return the test that the datum of another is among those that a decided tuple spares."""
-    operator = "!=" if test.operator == _NONE_EQUAL else test.operator
-    as_one = test._replace(place=TAKEN, operator=operator, is_of_several=False)
-    return Test(TAKEN, SPARED, JointData((as_one,)))
+    """Return the test that the datum of another is one for which a decided tuple is."""
+    return Test(TAKEN, SPARED, JointData((_as_one(test),)))
+
+
+def _as_one(test: Test) -> Test:
+    if test.operator == OTHER_NUMBER:
+        return test._replace(place=TAKEN, is_of_several=False)
+    return Test(TAKEN, "=", test.data, form=test.form)
+
+
+def spared_by_rights(ways: Ways) -> str | None:
+    """Return the datum from which some rights of NEXT must differ, or that some must not equal.
+
+    All are held against it at most, and against the same equal data, by which they compete.
+    """
+    names = {name for way in ways for name, how in way if how == "!="}
+    if not names and not all(ways):
+        names = {name for way in ways for name, how in way if how == "="}
+    if len(names) != 1 or any(len(way) - len({name for name, _ in way}) for way in ways):
+        return None
+    rests = {frozenset(each for each in way if each[0] not in names) for way in ways}
+    hows = {how for way in ways for _, how in way}
+    return names.pop() if len(rests) == 1 and hows <= {"=", "!="} else None
+
+
+def spared_by_absent(ways: Ways, by_rights: str | None) -> str | None:
+    """Return the datum from which absent rows must differ, or which they equal `by_rights`, too."""
+    names = {name for way in ways for name, _ in way}
+    hows = {how for way in ways for _, how in way}
+    is_one = len(names) == 1 and hows <= {"=", "!="} and all(len(way) < 2 for way in ways)
+    return names.pop() if is_one and ("!=" in hows or by_rights in names) else None

@@ -8,7 +8,7 @@ from functools import lru_cache
 from templates.box import SPAN, Place, Test
 from templates.clause import Clause
 from templates.decision import Conjunction, Threshold
-from templates.exceptions import Differing, is_excepting
+from templates.exceptions import HeldFor, compared_name, is_excepting
 from templates.founddata import as_datum, by_datum
 from templates.hadtests import HadTest, had_values
 from templates.tuplestreams import tested_below
@@ -21,6 +21,7 @@ __all__ = [
     "left_over",
     "named_terms",
     "threshold_of",
+    "ways_held",
 ]
 
 
@@ -86,22 +87,46 @@ def held_equal(clause: Clause) -> list[Test]:
     return by_datum({as_datum(test) for test in tests})
 
 
-def threshold_of(clause: Clause, had: Collection[str]) -> Threshold | None:
+def ways_held(clause: Clause, had: Collection[str]) -> list[tuple[str, str]]:
+    """Return the data that a clause's tuples are held against above, each with how.
+
+    It is `=` where a value is equal to a datum, of several such values the datum stands once; and
+    `!=` where the datum must differ.  What is held against data that are `had` alone is asked
+    beside the operand that has them.
+    """
+    tests = list(left_over(clause, had))
+    equal = {test.datum for test in tests if test.datum is not None}
+    others = [_how(test) for test in tests if test.datum is None]
+    return sorted([*((datum, "=") for datum in equal), *others])
+
+
+def _how(test: Test) -> tuple[str, str]:
+    if is_excepting(test):
+        return str(compared_name(test)), "!="
+    return repr(test.data), "some " * test.is_of_several + test.operator
+
+
+def threshold_of(
+    clause: Clause, had: Collection[str], spared: str | None = None
+) -> Threshold | None:
     """Return the value of a clause's tuples that is `left_over` with a bound, if it is one.
 
-    Or the one that data must differ from.  With several it is not decided for all data together
-    (`prepared`).
+    With several bounds it is not decided for all data together (`prepared`).  Where there are sets
+    of a datum, what it is called is given, and the value is one that is held against it.
     """
     names, left = named_terms(clause), [*left_over(clause, had)]
-    given: list[Threshold] = []
-    for test, place in _tested_above(clause):
-        if test not in left:
-            continue
-        if test.operator in INEQUALITIES:
-            given.append(Threshold(names[place], test.operator))
-        elif is_excepting(test):
-            differs = Differing(test.operator, test.is_of_several)
-            given.append(Threshold(names[place], "!=", differs))
+    tested = [(test, names[place]) for test, place in _tested_above(clause) if test in left]
+    if spared is not None:
+        for test, name in tested:
+            if compared_name(test) == spared:
+                how = "!=" if is_excepting(test) else "="
+                return Threshold(
+                    name, how, HeldFor(how if how == "=" else test.operator, test.is_of_several)
+                )
+        return None
+    given = [
+        Threshold(name, test.operator) for test, name in tested if test.operator in INEQUALITIES
+    ]
     return given[0] if len(given) == 1 else None
 
 

@@ -22,10 +22,10 @@ from templates.decision import (
     Fit,
     TupleStream,
 )
-from templates.exceptions import is_excepting, spared
+from templates.exceptions import compared_name, spared, spared_by_absent, spared_by_rights
 from templates.founddata import ByData
 from templates.haddata import HadData, Operands
-from templates.helddata import held_equal, left_over
+from templates.helddata import held_equal, left_over, ways_held
 from templates.joingraph import GraphNode, JoinGraph
 from templates.measured import in_text, test_of
 from templates.ordered import (
@@ -83,17 +83,22 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
                 compared |= decisions.chosen(blocks) & compared_in(disjunct)
     of_rights = [had.asked_of_right(each.clauses) for each in chain(*alternatives)]
     of_absent = [had.asked_of_absent(each.clause, each.beside) for each in taking]
+    is_next = node.kind is DecisionKind.NEXT
+    competing = [each.clauses[1] for each in chain(*alternatives)] if is_next else []
+    by_rights = spared_by_rights([ways_held(each, had.used[0]) for each in competing])
+    of_both = [*had.used[0], *had.used[1]]
+    by_absent = spared_by_absent([ways_held(each.clause, of_both) for each in taking], by_rights)
     lefts: list[TupleStream] = []
     fits: list[Fit] = []
     for each, also in zip(chain(*alternatives), of_rights, strict=True):
-        left, *rights = _streams(decisions, each.clauses, node.kind, had.used)
+        left, *rights = _streams(decisions, each.clauses, node.kind, had.used, by_rights)
         rest, join = scored(each.fit)
         fits += [Fit(left, right, conjunction_of(rest, also), at_zero(join)) for right in rights]
         lefts += [] if rights else [left]
     absences: dict[int, list[AbsentCase]] = {}
     for taken, also in zip(taking, of_absent, strict=True):
         rest, join = scored(taken.asked)
-        stream = decisions.absent(taken.clause, [*had.used[0], *had.used[1]])
+        stream = decisions.absent(taken.clause, of_both, by_absent)
         condition = conjunction_of(rest, also)
         names = tuple(sorted({clause.stream for own in taken.beside for clause in own}))
         case = AbsentCase(taken.blocks, stream, condition, names, at_zero(join))
@@ -114,7 +119,7 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
     )
     built = Built.of(decision, decisions.catalog, compilers, deciding, compared)
     bars = dict.fromkeys(_bars((node for _, node in nodes), node.kind))
-    return replace(built, bars=tuple(bars), by_data=by_data)
+    return replace(built, bars=tuple(bars), by_data=by_data, spared=(by_rights, by_absent))
 
 
 @dataclass
@@ -163,13 +168,19 @@ def _streams(
     operands: Operands,
     kind: DecisionKind,
     had: tuple[tuple[str, ...], tuple[str, ...]],
+    spared: str | None,
 ) -> list[TupleStream]:
-    """Return the streams of operands, whose values data are equal to that are `had`."""
+    """Return the streams of operands, whose values data are equal to that are `had`.
+
+    Of the datum that is `spared` rights have sets.
+    """
     first, *others = operands
     streams = [decisions.stream(first).by(had[0])]
     for other in others:
-        is_next = kind is DecisionKind.NEXT
-        stream = decisions.competing(other, had[0]) if is_next else decisions.stream(other)
+        if kind is DecisionKind.NEXT:
+            stream = decisions.competing(other, had[0], spared)
+        else:
+            stream = decisions.stream(other)
         streams.append(stream.by(had[1]))
     return streams
 
@@ -240,7 +251,7 @@ def pairs_clause(
         compiler.tuples(operand, needed, by_data, decision.had[0] if side and is_next else ())
         for side, (operand, by_data) in enumerate(zip(node.operands, built.by_data, strict=True))
     ]
-    streams = _streams(decisions, below, node.kind, decision.had)
+    streams = _streams(decisions, below, node.kind, decision.had, built.spared[0])
     if len(streams) > 1:
         decided = Decided(decision, streams[0], streams[1], conjunction_of(scored(fit)[0]))
     else:
@@ -266,8 +277,8 @@ def pairs_clause(
             *tested,
             *_scores(fit, below),
             *_steps(decision, below),
-            *_taking(decision, built.deciding),
-            *_sparing(decision, built.deciding),
+            *_taking(decision, built.deciding, built.spared[1]),
+            *_sparing(decision, built.deciding, built.spared),
             *built.bars,
         ),
         residuals=residuals,
@@ -324,8 +335,10 @@ def _steps(decision: Decision, below: Sequence[Clause]) -> Iterator[Test]:
                 yield Test(BAR, _BARRED[test.operator], test.data)
 
 
-def _taking(decision: Decision, deciding: Sequence[Clause]) -> Iterator[Test]:
-    """Yield what says for which data a tuple is not taken away."""
+def _taking(
+    decision: Decision, deciding: Sequence[Clause], spared_datum: str | None
+) -> Iterator[Test]:
+    """Yield what says for which data a tuple is not taken away, unless it says what is spared."""
     absent = {case.stream.name for each in decision.absences for case in each.cases}
     read = [each for each in deciding if each.stream in absent]
     had = [*decision.had[0], *decision.had[1]]
@@ -333,7 +346,7 @@ def _taking(decision: Decision, deciding: Sequence[Clause]) -> Iterator[Test]:
     for operator, data in dict.fromkeys(test[1:3] for test in others):
         if isinstance(data, Parameter) and operator in INEQUALITIES:
             yield Test(BAR, _BARRED[operator], data)
-    for own in dict.fromkeys(tuple(held_equal(each)) for each in read):
+    for own in dict.fromkeys(tuple(held_equal(each)) for each in read if spared_datum is None):
         if {test.datum for test in own} <= set(had):
             continue
         yield (
@@ -346,23 +359,22 @@ def _taking(decision: Decision, deciding: Sequence[Clause]) -> Iterator[Test]:
             yield Test(BAR, ">", window_us)
 
 
-def _sparing(decision: Decision, deciding: Sequence[Clause]) -> Iterator[Test]:
-    """Yield what says that a tuple is for some data alone: others are served, or taken away."""
-    streams = {case.stream.name for each in decision.absences for case in each.cases}
-    had = [*decision.had[0], *decision.had[1]]
-    found = [spared(test) for test in _excepting(deciding, streams, had)]
-    if decision.kind is DecisionKind.NEXT:
-        rights = {fit.right.name for fit in decision.fits}
-        found += [spared(test) for test in _excepting(deciding, rights, decision.had[0])]
-    yield from dict.fromkeys(found)
-
-
-def _excepting(
-    deciding: Sequence[Clause], streams: Collection[str], had: Collection[str]
+def _sparing(
+    decision: Decision, deciding: Sequence[Clause], data: tuple[str | None, str | None]
 ) -> Iterator[Test]:
-    """Yield how tuples of some streams must differ from data."""
-    read = (each for each in deciding if each.stream in streams)
-    return (test for each in read for test in left_over(each, had) if is_excepting(test))
+    """Yield what says that a tuple is for some data alone: others are served, or taken away."""
+    absent = {case.stream.name for each in decision.absences for case in each.cases}
+    rights = {fit.right.name for fit in decision.fits}
+    read = ((rights, decision.had[0]), (absent, [*decision.had[0], *decision.had[1]]))
+    found = (
+        spared(test)
+        for datum, (streams, had) in zip(data, read, strict=True)
+        for clause in deciding
+        if datum is not None and clause.stream in streams
+        for test in left_over(clause, had)
+        if compared_name(test) == datum
+    )
+    yield from dict.fromkeys(found)
 
 
 def _scores(fit: Disjunct, below: Sequence[Clause]) -> Iterator[Test]:

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from itertools import chain
 
-from templates.box import Measured, Test
+from templates.box import Measured
 from templates.chaindecision import ChainDecision, DecidedChains
 from templates.clause import Alternative, Clause
 from templates.decision import Conjunction, Decided, Decision, DecisionKind
-from templates.exceptions import excepted_name, is_excepting
-from templates.helddata import left_over
+from templates.exceptions import spared_by_absent, spared_by_rights
+from templates.helddata import ways_held
 from templates.rundecision import DecidedRuns, RunDecision
 from xscl.counting import counts_chain, is_counted
 from xscl.path import Parameter, condition_parameters
@@ -234,11 +234,14 @@ def _decides_by_parameter(clause: Clause) -> bool:
     asked = [*(fit.asked for fit in decision.fits), *(case.asked for case in cases)]
     rights = {fit.right.name for fit in decision.fits if decision.kind is DecisionKind.NEXT}
     of_left, of_both = decision.had[0], {*decision.had[0], *decision.had[1]}
-    held = [_data(each, of_left) for each in clause.deciding if each.stream in rights]
+    held = [ways_held(each, of_left) for each in clause.deciding if each.stream in rights]
     taking = [_taking(each, of_both) for each in clause.deciding if each.stream in absent]
     windows = {each.window_us for each in decision.absences}
-    hows = {how for each in held for _, how in each}
-    has_bar = decision.is_nearing or not hows <= {"=", "!="}
+    by_rights = spared_by_rights(held)
+    by_absent = spared_by_absent(
+        [ways_held(each, of_both) for each in clause.deciding if each.stream in absent], by_rights
+    )
+    has_bar = decision.is_nearing or not {how for each in held for _, how in each} <= {"=", "!="}
     is_held = any(held) or any(taking)
     if decision.is_scored and not _is_scored_alone(
         decision, clause, has_bar=has_bar, is_held=is_held
@@ -246,10 +249,30 @@ def _decides_by_parameter(clause: Clause) -> bool:
         return True
     return (
         any(map(_asks_parameter, asked))
-        or not _serves_in_one_way(held, is_nearing=decision.is_nearing)
-        or not _takes_in_one_way(decision, taking, windows, has_bar=has_bar)
-        or ("!=" in hows and any(how in ("=", "!=") for each in taking for _, how in each))
+        or not (by_rights or _are_steps(held, most=0 if decision.is_nearing else 1))
+        or not (by_absent or _takes_in_one_way(decision, taking, windows, has_bar=has_bar))
+        or not _has_one_set(decision, by_rights, by_absent, taking)
     )
+
+
+def _has_one_set(
+    decision: Decision,
+    by_rights: str | None,
+    by_absent: str | None,
+    taking: Sequence[tuple[tuple[str, str], ...]],
+) -> bool:
+    """Return whether a tuple has data of one kind, if any, of which rows leave some.
+
+    Then no window is data.
+    """
+    if by_rights is by_absent is None:
+        return True
+    windows = [decision.window_us, *(each.window_us for each in decision.absences)]
+    if any(isinstance(each, Parameter) for each in windows):
+        return False
+    if by_absent is not None:
+        return by_rights in (None, by_absent)
+    return not any(how == "=" for each in taking for _, how in each)
 
 
 def _is_scored_alone(decision: Decision, clause: Clause, *, has_bar: bool, is_held: bool) -> bool:
@@ -308,9 +331,9 @@ def _taking(clause: Clause, had: Collection[str]) -> tuple[tuple[str, str], ...]
 
     Values that they take are those of all data that are equal to any.
     """
-    left = _data(clause, had)
+    left = ways_held(clause, had)
     if any(how == "=" for _, how in left):
-        left = sorted({*left, *(each for each in _data(clause, ()) if each[1] == "=")})
+        left = sorted({*left, *(each for each in ways_held(clause, ()) if each[1] == "=")})
     return tuple(left)
 
 
@@ -330,7 +353,7 @@ def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]
     if isinstance(runs, DecidedRuns) and not _say_the_same(runs.decision):
         return True
     return any(_have_parameters(each.operands()) for each in runs.conditions()) or any(
-        not set(_data(each, had.get(each.stream, ()))) <= given.get(each.stream, set())
+        not set(ways_held(each, had.get(each.stream, ()))) <= given.get(each.stream, set())
         for each in read
         if each.stream not in begins
     )
@@ -357,37 +380,6 @@ def _say_the_same(decision: RunDecision) -> bool:
         for unit in of_units
         for each in unit
     )
-
-
-def _data(clause: Clause, had: Collection[str]) -> list[tuple[str, str]]:
-    """Return the data that the tuples of a clause are held against above, each with how.
-
-    It is `=` where a value is equal to a datum, of several such values the datum stands once; and
-    `!=` where the datum must differ.  What is held against data that are `had` alone is asked
-    beside the operand that has them.
-    """
-    tests = list(left_over(clause, had))
-    equal = {test.datum for test in tests if test.datum is not None}
-    return sorted(
-        [*((datum, "=") for datum in equal), *(_how(test) for test in tests if test.datum is None)]
-    )
-
-
-def _how(test: Test) -> tuple[str, str]:
-    if is_excepting(test):
-        return excepted_name(test), "!="
-    return repr(test.data), "some " * test.is_of_several + test.operator
-
-
-def _serves_in_one_way(asked: Sequence[list[tuple[str, str]]], *, is_nearing: bool) -> bool:
-    """Return whether rights serve lefts step by step, or all must differ from one datum.
-
-    Those that nothing is asked of serve all data.
-    """
-    if any(how == "!=" for each in asked for _, how in each):
-        ways = {tuple(each) for each in asked if each}
-        return not is_nearing and len(ways) == 1 and all(len(way) == 1 for way in ways)
-    return _are_steps(asked, most=0 if is_nearing else 1)
 
 
 def _are_steps(asked: Sequence[list[tuple[str, str]]], most: int) -> bool:

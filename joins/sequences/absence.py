@@ -23,9 +23,10 @@ from joins.sequences.decidedtuples import DecidedTuples
 from joins.sequences.planning.ascents import Ascent, TakingKind
 from joins.sequences.planning.plan import KINDS, Plan
 from joins.sequences.steps import LOWEST, PairHeights, heights_of
-from joins.sequences.takenvalues import Exceptions, RowExceptions, TakenValues
+from joins.sequences.takenvalues import RefusedData, TakenValues
 from joins.sequences.timeline import RunSpans, SortedRun, Timeline
 from templates.decision import DecisionKind
+from templates.exceptions import DataSet
 
 __all__ = ["AbsentContenders"]
 
@@ -79,7 +80,7 @@ class AbsentContenders:
         self._contenders = contenders
         self._conditions = conditions
         self._steps = steps
-        self._exceptions = RowExceptions(plan, contenders)
+        self._refused = RefusedData(plan, contenders)
         self._listed = limits.listed_pairs
         self.cancelling = Timeline(limits)
 
@@ -140,13 +141,13 @@ class AbsentContenders:
         """Return tuples with all that takes them away for some data, and which are for none."""
         asked = asked.some(~taken[asked.which])
         bars = tuples.bar.copy()
-        equal, different = ([(np.zeros(0, np.int64), np.zeros(0, np.int64))] for _ in range(2))
+        equal, of_data = ([(np.zeros(0, np.int64), np.zeros(0, np.int64))] for _ in range(2))
         asked, spans = self._stretches(asked)
         for questions, run, places in spans.listed(self._listed):
             fits = self._fit(asked, questions, run, places)
             found, near = asked.some(questions[fits]), run.rows[places[fits]]
             np.maximum.at(bars, found.which, self._heights(found, near))
-            for taking, rows in ((TakingKind.EQUAL, equal), (TakingKind.DIFFERENT, different)):
+            for taking, rows in ((TakingKind.EQUAL, equal), (TakingKind.OF_DATA, of_data)):
                 own = found.takings == taking
                 rows.append((found.which[own], near[own]))
         which, near = (np.concatenate(each) for each in zip(*equal, strict=True))
@@ -154,20 +155,16 @@ class AbsentContenders:
         own, numbers = values.add(which, *(each[slots] for each in self._contenders.hashes))
         of_values = tuples.taken.copy()
         of_values[own] = numbers
-        spared = self._spared(*(np.concatenate(each) for each in zip(*different, strict=True)))
-        some = [which for which, data in spared.items() if data]
-        of_values[some] = values.add_sets([spared[which] for which in some])
-        taken[[which for which, data in spared.items() if not data]] = True
+        which, near = (np.concatenate(each) for each in zip(*of_data, strict=True))
+        spared: dict[int, DataSet] = {}
+        for row, refused in zip(which.tolist(), self._refused.of(near), strict=True):
+            known = spared.get(row)
+            spared[row] = refused & (values.data(int(of_values[row])) if known is None else known)
+        some = [row for row, data in spared.items() if data]
+        of_values[some] = values.add_data([spared[row] for row in some])
+        taken[[row for row, data in spared.items() if not data]] = True
         needs = self._steps.need_windows(tuples.decision)
         return replace(tuples, bar=bars, taken=of_values), taken | needs & (tuples.height <= bars)
-
-    def _spared(self, which: Ints, near: Ints) -> dict[int, Exceptions]:
-        """Return for which data alone tuples are not taken away by rows, given one for each."""
-        spared: dict[int, Exceptions] = {}
-        for own, exceptions in zip(which.tolist(), self._exceptions.of(near), strict=True):
-            known = spared.get(own)
-            spared[own] = exceptions if known is None else known & exceptions
-        return spared
 
     def _heights(self, asked: _AskedTuples, near: Ints) -> Ints:
         """Return up to where rows raise the bars of tuples."""

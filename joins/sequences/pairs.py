@@ -117,7 +117,7 @@ class ContenderPairs:
         self.lefts, self.rights = Timeline(limits), Timeline(limits)
         self.steps = PairHeights(plan, contenders)
         self.served = Served(plan, contenders, conditions, self.steps, limits)
-        self.spared = SparedData(plan, contenders)
+        self.spared = SparedData(plan, contenders, conditions)
 
     def __len__(self) -> int:
         return len(self.lefts) + len(self.rights)

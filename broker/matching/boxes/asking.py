@@ -16,7 +16,7 @@ from broker.matching.boxes.index import Asks, as_number, mixed
 from broker.matching.boxes.numbers import ends_of, is_made, numbers_of
 from broker.matching.boxes.points import Points
 from broker.matching.boxes.soughtwords import SoughtWords
-from joins import hash_values, hashes_in
+from joins import ALL_BUT, hash_values, hashes_in
 from templates.box import SPAN, TAKEN, WINDOW, Excluded, Number, Place, Solution
 
 __all__ = ["AskingTuples"]
@@ -181,7 +181,8 @@ class AskingTuples:
             words = [word for each in found for word in each]
             members = of_found, *hash_values(pa.array(words, pa.string()))
             is_spared = np.array([f.spared > k for f in self.forms], np.bool_)[which]
-            is_spared[own] &= texts.astype(np.bool_)
+            is_spared[own] &= _are_spared(texts)
+            texts[:] = [text and text.removeprefix(ALL_BUT) for text in texts.tolist()]
             yield HashSets.of(own, texts.tolist(), members, is_spared)
 
     def _texts_of_taken(
@@ -205,14 +206,19 @@ class AskingTuples:
             return np.arange(len(rows)), None
         own, texts, _ = self._texts_of_taken(0, of_forms, rows, which)
         counts, found = np.ones(len(rows), np.int64), [np.zeros(0, np.uint64)]
+        own, texts = own[_are_spared(texts)], texts[_are_spared(texts)]
         for row, text in zip(own.tolist(), texts.tolist(), strict=True):
-            if text:
-                found.append(hashes_in(text)[0])
-                counts[row] = len(found[-1])
+            found.append(hashes_in(text)[0])
+            counts[row] = len(found[-1])
         again = np.repeat(np.arange(len(rows)), counts)
         spared = np.full(len(again), np.nan)
-        spared[np.isin(again, own[texts.astype(np.bool_)])] = as_number(np.concatenate(found))
+        spared[np.isin(again, own)] = as_number(np.concatenate(found))
         return again, spared
+
+
+def _are_spared(texts: npt.NDArray[np.object_]) -> Flags:
+    """Return which sets have the only data that are spared, and not those that are not."""
+    return np.array([bool(text) and text[0] != ALL_BUT for text in texts.tolist()], np.bool_)
 
 
 def _read(bound: BoundPlace) -> Place:

@@ -27,7 +27,7 @@ class TakingKind(enum.IntEnum):
 
     For all; for thresholds below its value, or above; for windows that reach it; for windows under
     which it meets all parts of the tuple; for data that equal its value; for thresholds up to the
-    score of both; for data that differ from its values.
+    score of both; for all that differ from its values, or for sets of data as these are.
     """
 
     WHOLE = 0
@@ -37,7 +37,7 @@ class TakingKind(enum.IntEnum):
     MEETING = 4
     EQUAL = 5
     SCORED = 6
-    DIFFERENT = 7
+    OF_DATA = 7
 
 
 def ascent_of(decision: Decision) -> Ascent:
@@ -49,7 +49,7 @@ def ascent_of(decision: Decision) -> Ascent:
     if any(fit.score is not None for fit in decision.fits):
         return Ascent.SCORED
     found = {fit.right.threshold for fit in decision.fits}
-    rising = {each.rises for each in found if each is not None and each.differs is None}
+    rising = {each.rises for each in found if each is not None and each.held is None}
     if not rising:
         return Ascent.NONE
     [rises] = rising
@@ -61,8 +61,8 @@ def taking_of(decision: Decision, absent: Absent, case: AbsentCase) -> TakingKin
     if case.score is not None:
         return TakingKind.SCORED
     held = case.stream.threshold
-    if held is not None and held.differs is not None:
-        return TakingKind.DIFFERENT
+    if held is not None and held.held is not None:
+        return TakingKind.OF_DATA
     if held is not None and held.operator == "=":
         return TakingKind.EQUAL
     if held is not None:

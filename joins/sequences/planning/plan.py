@@ -187,6 +187,7 @@ class Plan:
             stratum=stratum,
             is_used=True,
             is_served=decision.kind is DecisionKind.NEXT
+            and not decision.is_sparing
             and (ascent != Ascent.NONE or any(fit.right.keys for fit in decision.fits)),
             is_sparing=decision.is_sparing,
             is_whole=decision.is_whole,

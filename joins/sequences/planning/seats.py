@@ -18,7 +18,7 @@ from joins.sequences.columns import Columns
 from joins.sequences.planning.names import StreamNames
 from joins.sequences.planning.terms import Terms
 from templates.decision import TupleStream
-from templates.exceptions import Differing
+from templates.exceptions import HeldFor
 
 __all__ = ["Role", "Seats"]
 
@@ -45,7 +45,7 @@ class _BlockNumbers:
 class Seats:
     """All seats by number; a column of theirs is had by its name.  No number is given twice.
 
-    `differences` say of some seats how rows differ from the data for which they hold.
+    Where rows hold for sets of data, `held` says of seats for which.
     """
 
     def __init__(self, terms: Terms) -> None:
@@ -61,7 +61,7 @@ class Seats:
         self._rules = Columns({"rule": np.int64})
         self._blocks = _BlockNumbers()
         self._streams = StreamNames()
-        self.differences: dict[int, Differing] = {}
+        self.held: dict[int, HeldFor] = {}
 
     def __len__(self) -> int:
         return len(self._columns)
@@ -101,8 +101,8 @@ class Seats:
         for places, terms in ((self._chosen, stream.chosen), (self._keys, stream.keys)):
             places.append(len(terms), place=np.array([place_of(term) for term in terms], np.int64))
         self._rules.append(len(rules), rule=np.array(rules, np.int64))
-        if stream.threshold is not None and stream.threshold.differs is not None:
-            self.differences[seat] = stream.threshold.differs
+        if stream.threshold is not None and stream.threshold.held is not None:
+            self.held[seat] = stream.threshold.held
         return seat
 
     def blocks_of(self, blocks: tuple[int, ...]) -> int:
