@@ -192,6 +192,10 @@ WORKLOADS = {
     "[author = $x], absent [not(author = $x)]": Workload(
         f"S//i[author = $x]->a NOT FOLLOWED BY {LINKED} S//i[not(author = $x)]->b", _name
     ),
+    "[price > $x][price < $y], right of NEXT": Workload(
+        f"S//i->a NEXT {LINKED} S//i[price > $x][price < $y]->b",
+        lambda i: {"x": i + 1e6, "y": i + 1e7},
+    ),
     "[author != $x], absent": Workload(
         "S//i->a NOT FOLLOWED BY {, 1 s} S//i[author != $x]->b", _name
     ),

@@ -226,10 +226,25 @@ class Test(NamedTuple):
         """Whether it holds of a text that has its data in it: a word, or one of several numbers."""
         return self.operator in TEXT_TESTS or (self.operator == "=" and self.is_of_several)
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether it says nothing of a tuple that could be looked up, so that each datum is asked.
+
+        What is said of a decided tuple is no matter of a datum that could be asked before.
+        """
+        is_equal = self.operator == "=" and not self.is_of_several
+        is_of_decided = self.operator in (NONE_OF, SPARED) or self.place in (BAR, WINDOW)
+        return not (is_equal or self.looks_in_texts or is_of_decided)
+
     def of_found(self, place: Place) -> Test:
         """Return the test of what a tuple was found by, which is handed on at a place."""
-        is_number = self.operator == "=" and self.form is DataForm.PLAIN
-        return Test(place, "=", self.data, form=DataForm.SPELLED if is_number else self.form)
+        form = self.form
+        if form is DataForm.PLAIN and self.is_asked:
+            is_text = self.operator == "!=" or self.operator.startswith(NEGATED)
+            form = DataForm.PLAIN if is_text else DataForm.AS_GIVEN
+        elif form is DataForm.PLAIN and self.operator == "=":
+            form = DataForm.SPELLED
+        return Test(place, "=", self.data, form=form)
 
     @property
     def is_given(self) -> bool:

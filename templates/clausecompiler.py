@@ -66,6 +66,9 @@ class Catalog(Protocol):
     def want(self, edges: Iterable[VariablePair], valued: Iterable[int]) -> None:
         """Ask for pairs of variables and for the values of variables."""
 
+    def unwant(self, edges: Iterable[VariablePair], valued: Iterable[int]) -> None:
+        """Undo one `want` of the same."""
+
 
 _FROM_OUTSIDE = Published(0, 0)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from templates.clause import Alternative, Published
 from templates.clausecompiler import Catalog, Compiler
@@ -12,7 +12,8 @@ from templates.innertimes import with_times
 from templates.lifted import with_lifted
 from templates.ordered import choices
 from templates.plain import plain_statements
-from templates.variants import variants
+from templates.prepared import decided_by_parameters, is_prepared
+from templates.variants import Variant, variants
 from xscl.query import Query
 
 __all__ = ["Catalog", "compile_query"]
@@ -37,13 +38,37 @@ def compile_query(
     `lateness_us` is the largest grace, which a query has that says none.
     """
     read = [(each, plain_statements(each.query)) for each in variants(query)]
+    given = point, catalog, published, lateness_us, shares
+    found = _compile_statements(read, *given)
+    if not query.parameters or not (asking := decided_by_parameters(found)):
+        return found
+    # Where it is not decided together otherwise, each datum is asked.
+    again = _compile_statements(read, *given, asking)
+    kept, others = (again, found) if is_prepared(again) else (found, again)
+    for alternative in others:
+        catalog.unwant(alternative.edges, alternative.valued)
+        for pattern in alternative.patterns:
+            catalog.remove(pattern)
+    return kept
+
+
+def _compile_statements(
+    read: Sequence[tuple[Variant, Sequence[Query]]],
+    point: int,
+    catalog: Catalog,
+    published: Mapping[str, Published],
+    lateness_us: int,
+    shares: bool,
+    asks_each: Collection[int] = (),
+) -> list[Alternative]:
+    """Return the alternatives of all statements; `asks_each` are decisions by their places."""
     found: list[Alternative] = []
     for variant, statements in read:
         if variant.query.is_plain:
             found += _compile_plain(statements, point, catalog, published, shares=shares)
             continue
         asked = values_asked(statement for _, own in read for statement in own)
-        given = asked, point, catalog, published, lateness_us, shares
+        given = asked, point, catalog, published, lateness_us, shares, asks_each
         decisions = Decisions(variant.query, statements, *given)
         found += [
             decisions.compiler(statement, choice, variant.factors).compile()

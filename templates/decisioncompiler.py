@@ -57,7 +57,8 @@ class Decisions:
     """The decisions of one query, each compiled once.
 
     `asked` are the variables whose values the query asks for: all that it reads of a block hands
-    them on, so that the streams of operands are those that are decided about.
+    them on, so that the streams of operands are those that are decided about.  Decisions of places
+    that `asks_each` has hand on what competes, and is absent, once for each datum that is asked.
     """
 
     query: Query
@@ -68,6 +69,7 @@ class Decisions:
     published: Mapping[str, Published]
     lateness_us: int
     shares: bool
+    asks_each: Collection[int] = ()
     built: dict[int, Built] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -176,7 +178,9 @@ class Decisions:
         chosen = self.chosen(clause.blocks) & set(clause.carried)
         return TupleStream(clause.stream, clause.blocks, clause.carried, tuple(sorted(chosen)))
 
-    def absent(self, clause: Clause, had: Collection[str], spared: str | None) -> TupleStream:
+    def absent(
+        self, clause: Clause, had: Collection[str], spared: str | None, *, asks_each: bool
+    ) -> TupleStream:
         """Return the tuples of an absent unit, with what is held against data as a term.
 
         Data that are `had` are equal to values of the tuples that are taken away, too; of a datum
@@ -187,7 +191,7 @@ class Decisions:
             threshold = threshold_of(clause, had, spared)
         elif equal.keys() <= set(had):
             threshold = threshold_of(clause, had)
-        elif (together := found_together(clause, had)) is not None:
+        elif together := found_together(clause, had, asks_each=asks_each):
             threshold = Threshold(named_terms(clause)[clause.tested.index(together)], "=")
         else:
             [name] = equal.values()

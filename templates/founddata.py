@@ -13,18 +13,31 @@ from templates.box import TAKEN, FoundBy, Test
 from templates.clause import Clause
 from templates.hadtests import had_values
 
-__all__ = ["ByData", "as_datum", "by_datum", "found_by", "found_together"]
+__all__ = ["ByData", "as_datum", "asked_data", "by_datum", "found_by", "found_together"]
 
 
 class ByData(Enum):
     """Whether tuples are handed on once for each of the data that find them, and with which.
 
-    With each by itself, or with all of them as one as well.
+    With each by itself, or with all of them as one as well; of those of which an index finds none,
+    each may be asked, too.
     """
 
     NO = 0
     EACH = 1
     TOGETHER = 2
+    EACH_ASKED = 3
+    TOGETHER_ASKED = 4
+
+    @property
+    def asks_each(self) -> bool:
+        """Whether data are asked that no index finds."""
+        return self in (ByData.EACH_ASKED, ByData.TOGETHER_ASKED)
+
+    @property
+    def is_together(self) -> bool:
+        """Whether all data are one as well."""
+        return self in (ByData.TOGETHER, ByData.TOGETHER_ASKED)
 
 
 def found_by(clause: Clause, had: Collection[str] = ()) -> dict[Test, FoundBy]:
@@ -32,17 +45,31 @@ def found_by(clause: Clause, had: Collection[str] = ()) -> dict[Test, FoundBy]:
 
     Those are left out that are asked beside data that are `had`, unless these find tuples as well.
     """
-    if not any(test.looks_in_texts for test in clause.box):  # as mostly
+    if not any(test.looks_in_texts or test.is_asked for test in clause.box):  # as mostly
         return {}
     numbers = _numbers(clause, had)
-    return {test: FoundBy((numbers[test],)) for test in numbers if test.looks_in_texts}
+    found = (test for test in numbers if test.looks_in_texts or test.is_asked)
+    return {test: FoundBy((numbers[test],)) for test in found}
+
+
+def asked_data(clause: Clause) -> list[Test]:
+    """Return the tests of a clause's box whose data are asked one by one, and handed on."""
+    places = (place for place in clause.tested if isinstance(place, FoundBy))
+    found = {number for place in places for number in place.numbers}
+    asked, numbers = _may_be_asked(clause), _numbers(clause, ()) if found else {}
+    return asked if any(numbers.get(test) in found for test in asked) else []
+
+
+def _may_be_asked(clause: Clause) -> list[Test]:
+    return [test for test in clause.box if test.is_given and test.is_asked]
 
 
 def _numbers(clause: Clause, had: Collection[str]) -> dict[Test, int]:
     """Return what is given of the strings that a clause's box asks for, with their numbers."""
     equal = [test for test in clause.box if test.operator == "=" and not test.is_of_several]
     looking = [test for test in clause.box if test.looks_in_texts]
-    numbers = {test: n for n, test in enumerate([*equal, *looking]) if test.is_given}
+    every = [*equal, *looking, *_may_be_asked(clause)]
+    numbers = {test: n for n, test in enumerate(every) if test.is_given}
     if not had:
         return numbers
     known = dict.fromkeys(had, "")
@@ -53,16 +80,18 @@ def _numbers(clause: Clause, had: Collection[str]) -> dict[Test, int]:
     }
 
 
-def found_together(clause: Clause, had: Collection[str]) -> FoundBy | None:
+def found_together(clause: Clause, had: Collection[str], *, asks_each: bool) -> FoundBy | None:
     """Return what a clause's tuples are found by, where it is more than one datum."""
-    numbers = {as_datum(test): number for test, number in _numbers(clause, had).items()}
+    found = _numbers(clause, had).items()
+    numbers = {as_datum(test): n for test, n in found if asks_each or not test.is_asked}
     in_order = by_datum(numbers)
     return FoundBy(tuple([numbers[test] for test in in_order])) if len(in_order) > 1 else None
 
 
 def as_datum(test: Test) -> Test:
     """Return a test as one of the data that tuples are found by, wherever that is."""
-    return test.of_found(TAKEN) if test.looks_in_texts else test._replace(place=TAKEN)
+    is_equal = not (test.looks_in_texts or test.is_asked)
+    return test._replace(place=TAKEN) if is_equal else test.of_found(TAKEN)
 
 
 def by_datum(tests: Iterable[Test]) -> list[Test]:

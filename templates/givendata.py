@@ -51,7 +51,7 @@ def given_by(test: Test) -> Read:
     data = test.data
     if isinstance(data, Parameter):
         name, form, operator = data.name, test.form, test.operator
-        if form in (DataForm.PLAIN, DataForm.SPELLED):
+        if form in (DataForm.PLAIN, DataForm.SPELLED, DataForm.AS_GIVEN):
             return itemgetter(name)
         return lambda values: form.read(values[name], operator)
     if isinstance(data, Formula):
@@ -80,6 +80,6 @@ def text_of(test: Test) -> Callable[[Any], str]:
         return lambda given: spell_number(to_double(given))
     if operator == "=" and test.is_of_several:
         return spell_number
-    if test.form is DataForm.SPELLED:
+    if test.form in (DataForm.SPELLED, DataForm.AS_GIVEN):
         return lambda given: given if isinstance(given, str) else spell_number(given)
     return str

@@ -61,7 +61,8 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
     """Return a decision of pairs, or of tuples alone, with the clauses that it reads."""
     alternatives = [_choices_of(decisions, statement, node) for statement, node in nodes]
     had = HadData(nodes[0][1].kind)
-    by_data = _by_data(nodes)
+    asks_each = nodes[0][1].origin in decisions.asks_each
+    by_data = _by_data(nodes, asks_each=asks_each)
     for side, own in enumerate(by_data):
         for each in chain(*alternatives):
             each.compile(side, own, had.of_competing)
@@ -74,8 +75,9 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
         blocks = tuple(blocks_of(node))
         beside = [each.clauses for each in some]
         for number, unit in enumerate(node.absences):
+            absent_by_data = ByData.TOGETHER_ASKED if asks_each else ByData.TOGETHER
             for compiler, clause, disjunct in _absent(
-                decisions, statement, blocks, unit, had.of_all
+                decisions, statement, blocks, unit, absent_by_data, had.of_all
             ):
                 compilers.append(compiler)
                 deciding.append(clause)
@@ -98,7 +100,7 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
     absences: dict[int, list[AbsentCase]] = {}
     for taken, also in zip(taking, of_absent, strict=True):
         rest, join = scored(taken.asked)
-        stream = decisions.absent(taken.clause, of_both, by_absent)
+        stream = decisions.absent(taken.clause, of_both, by_absent, asks_each=asks_each)
         condition = conjunction_of(rest, also)
         names = tuple(sorted({clause.stream for own in taken.beside for clause in own}))
         case = AbsentCase(taken.blocks, stream, condition, names, at_zero(join))
@@ -190,6 +192,7 @@ def _absent(
     statement: Query,
     blocks: Sequence[int],
     unit: AbsentUnit,
+    by_data: ByData,
     had: Collection[str],
 ) -> Iterator[tuple[DecisionCompiler, Clause, Disjunct]]:
     """Yield what an absent unit reads: a stream for each block and disjunct."""
@@ -204,11 +207,11 @@ def _absent(
             # A key leads from the document, so that the block itself must be asked for.
             needed = compiler.terms(rest) | {decisions.query.blocks[block].root}
             absent = node if own != Disjunct() else block
-            clause = compiler.tuples(absent, needed, ByData.TOGETHER, had)
+            clause = compiler.tuples(absent, needed, by_data, had)
             yield compiler, clause, rest
 
 
-def _by_data(nodes: Sequence[tuple[Query, Ordered]]) -> tuple[ByData, ...]:
+def _by_data(nodes: Sequence[tuple[Query, Ordered]], *, asks_each: bool) -> tuple[ByData, ...]:
     """Return which operands of a decision are handed on by the data that find them.
 
     Rights of NEXT are, which compete by them, and what is asked for data that what competes, or is
@@ -224,10 +227,9 @@ def _by_data(nodes: Sequence[tuple[Query, Ordered]]) -> tuple[ByData, ...]:
             beside |= parameters_asked(query, [block], asked)
     if is_next:
         beside |= own[1]
-    return tuple(
-        ByData.EACH if (is_next and side) or own[side] & beside else ByData.NO
-        for side in range(count)
-    )
+    of_rights = ByData.EACH_ASKED if asks_each else ByData.EACH
+    of_others = (ByData.EACH if each & beside else ByData.NO for each in own)
+    return tuple(of_rights if is_next and n else each for n, each in enumerate(of_others))
 
 
 def parameters_asked(query: Query, blocks: Iterable[int], asked: Iterable[Disjunct]) -> set[str]:

@@ -43,7 +43,7 @@ from xscl.query import (
 )
 from xscl.sequence import Unit, absences_at, children, decides, is_chain, nodes_below
 
-__all__ = ["is_decided_alone", "is_prepared", "may_be_prepared"]
+__all__ = ["decided_by_parameters", "is_decided_alone", "is_prepared", "may_be_prepared"]
 
 
 def may_be_prepared(query: Query) -> bool:
@@ -159,6 +159,16 @@ def is_prepared(alternatives: Sequence[Alternative]) -> bool:
         or any(map(_takes_by_score, alternative.clauses[:-1]))
         or any(map(_decides_by_parameter, alternative.clauses))
         for alternative in alternatives
+    )
+
+
+def decided_by_parameters(alternatives: Iterable[Alternative]) -> frozenset[int]:
+    """Return the places of decisions of pairs, or of tuples, that depend on parameters."""
+    clauses = (clause for alternative in alternatives for clause in alternative.clauses)
+    return frozenset(
+        clause.origin
+        for clause in clauses
+        if isinstance(clause.query_class.decided, Decided) and _decides_by_parameter(clause)
     )
 
 

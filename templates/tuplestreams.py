@@ -103,10 +103,12 @@ def places_tested(clause: Clause, asked: ByData, had: Collection[str]) -> Iterat
     if not clause.box:  # as mostly
         return
     found = {} if asked is ByData.NO else found_by(clause, had)
+    if not asked.asks_each:
+        found = {test: each for test, each in found.items() if not test.is_asked}
     for test in clause.box:
         if not _is_solved_again(test):
             yield found.get(test, test.place)
-    if asked is ByData.TOGETHER and (together := found_together(clause, had)):
+    if asked.is_together and (together := found_together(clause, had, asks_each=asked.asks_each)):
         yield together
 
 

@@ -44,18 +44,20 @@ _INEQUALITIES = frozenset(("<", "<=", ">", ">="))
 class DataForm(Enum):
     """What data are held against a value as, and so must be what a parameter is given.
 
-    A string, or a number by a bound; a number as `spell_number` writes it; the number that XPath
-    1.0 reads in them.  Where not even one that is none may be compared, this needs a number.
+    A string, or a number by a bound; a number as `spell_number` writes it, or a string; the same of
+    what nothing but itself is compared with; the number that XPath 1.0 reads in them.  Where not
+    even one that is none may be compared, this needs a number.
     """
 
     PLAIN = "plain"
     SPELLED = "spelled"
+    AS_GIVEN = "as given"
     XPATH_NUMBER = "number of XPath 1.0"
     XPATH_NUMBER_ONLY = "number of XPath 1.0 that is one"
 
     def read(self, given: Any, operator: str) -> Any:
         """Return what a parameter is given as a test with an operator reads it."""
-        if self in (DataForm.PLAIN, DataForm.SPELLED):
+        if self in (DataForm.PLAIN, DataForm.SPELLED, DataForm.AS_GIVEN):
             return given
         number = as_number(given if isinstance(given, str) else float(given))
         if operator in _INEQUALITIES:

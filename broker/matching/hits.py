@@ -125,7 +125,7 @@ class Hits:
         if not self._facts.are_by_data.any():
             return np.zeros(len(self), np.int64), [()]
         of_use = [
-            use.equal if each.clause.is_by_data else ()
+            use.finding if each.clause.is_by_data else ()
             for use, each in zip(self.uses, self.terms, strict=True)
         ]
         numbers: dict[Strings, int] = {}

@@ -97,6 +97,12 @@ class Use:
         return self.asked.equal if box is None or isinstance(box, Box) else box
 
     @property
+    def finding(self) -> Strings:
+        """The strings by which tuples are found that are handed on by data."""
+        box = self.box
+        return self.asked.finding if box is None or isinstance(box, Box) else box
+
+    @property
     def told_apart_by(self) -> Strings:
         """The strings that it asks for, and behind them those that texts must not have."""
         box = self.box

@@ -12,6 +12,7 @@ from typing import Any
 from broker.matching.boxes.index import LOOSE, Box
 from templates.box import NONE_OF, SPARED, Place, Solution, Test
 from templates.clause import Clause
+from templates.founddata import as_datum, asked_data
 from templates.givendata import given_by, text_by, text_of
 from xscl.functions import to_double
 from xscl.pattern import INEQUALITIES
@@ -49,9 +50,9 @@ class _BoxReader:
     spared stands before that.
     """
 
-    __slots__ = ("_bounds", "_equal", "_excluded", "_taken")
+    __slots__ = ("_bounds", "_data", "_equal", "_excluded", "_taken")
 
-    def __init__(self, tests: Sequence[Test]) -> None:
+    def __init__(self, clause: Clause) -> None:
         equal: list[Test] = []
         words: list[Test] = []
         excluded: list[Test] = []
@@ -59,7 +60,7 @@ class _BoxReader:
         spared: list[Test] = []
         taken: list[Test] = []
         unwanted: list[Test] = []
-        for test in tests:
+        for test in clause.box:
             if test.operator in INEQUALITIES:
                 bounds.append(test)
             elif test.excludes:
@@ -76,16 +77,17 @@ class _BoxReader:
         self._excluded = _row(excluded)
         self._bounds = _row(bounds)
         self._taken = _row([*spared, *taken, *unwanted])
+        self._data = _row([as_datum(test) for test in asked_data(clause)])
 
     def box(self, values: _Values, window_us: int, point: int) -> Box:
         """Return the box of an assignment."""
         equal, excluded, bounds = self._equal(values), self._excluded(values), self._bounds(values)
-        return Box(equal, excluded, bounds, window_us, point, self._taken(values))
+        return Box(
+            equal, excluded, bounds, window_us, point, self._taken(values), self._data(values)
+        )
 
 
-_reader_of: Callable[[Clause], _BoxReader] = lru_cache(maxsize=256)(
-    lambda clause: _BoxReader(clause.box)
-)
+_reader_of: Callable[[Clause], _BoxReader] = lru_cache(maxsize=256)(_BoxReader)
 
 
 def _row(tests: Sequence[Test]) -> Callable[[_Values], tuple[Any, ...]]:

@@ -49,7 +49,7 @@ class Box(NamedTuple):
     """A box: strings that are asked for and excluded, in the order of the form's places.
 
     `bounds` are upper ones, negated where the test is from below.  `taken` are strings that must be
-    in no set at a place.
+    in no set at a place.  Where tuples are handed on by data that are asked each, `data` are these.
     """
 
     equal: tuple[str, ...]
@@ -58,6 +58,12 @@ class Box(NamedTuple):
     window_us: int
     point: int
     taken: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+
+    @property
+    def finding(self) -> tuple[str, ...]:
+        """The strings by which tuples are found that are handed on by data."""
+        return (*self.equal, *self.data) if self.data else self.equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +236,7 @@ class BoxIndex:
 
     def _write(self, numbers: Ints, forms: Ints, boxes: Sequence[Box]) -> None:
         size = len(boxes)
-        equal, excluded, bounds, windows, points, taken = zip(*boxes, strict=True)
+        equal, excluded, bounds, windows, points, taken, _ = zip(*boxes, strict=True)
         self._forms.write(numbers, forms)
         self._windows.write(numbers, np.fromiter(windows, np.int64, size))
         self._points.write(numbers, np.fromiter(points, np.int64, size))

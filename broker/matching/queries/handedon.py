@@ -160,12 +160,12 @@ class HandedOn:
         if box.bounds and _is_empty(box):
             return
         by_strings = self._shared.setdefault(clause.stream, {})
-        found, kept_us = by_strings.get(box.equal), _kept_us(box, above_us)
+        found, kept_us = by_strings.get(box.finding), _kept_us(box, above_us)
         if found is None:
-            by_strings[box.equal] = self._use(clause, box, kept_us)
+            by_strings[box.finding] = self._use(clause, box, kept_us)
             return
         if not isinstance(found, _Shared):
-            found = by_strings[box.equal] = _Shared(found)
+            found = by_strings[box.finding] = _Shared(found)
         found.add(box, kept_us)
         self._note(found)
 
@@ -175,7 +175,7 @@ class HandedOn:
         if box.bounds and _is_empty(box):
             return
         by_strings = self._shared[clause.stream]
-        found = by_strings[box.equal]
+        found = by_strings[box.finding]
         if isinstance(found, _Shared):
             found.remove(box, _kept_us(box, above_us))
             self._note(found)
@@ -185,7 +185,7 @@ class HandedOn:
             if self._leaving is None:
                 self._leaving = []
             self._leaving.append(found)
-        del by_strings[box.equal]
+        del by_strings[box.finding]
         if not by_strings:
             del self._shared[clause.stream]
 
@@ -229,7 +229,7 @@ class HandedOn:
             kept_us = self._kept_us
         self._kept_us = kept_us
         # The window and the point are the use's.
-        asks_more = box.bounds or box.excluded or box.taken
+        asks_more = box.bounds or box.excluded or box.taken or box.data
         asked = box if asks_more else box.equal
         window_us, topic = box.window_us, self._topic
         use = self._classes.enter(self._member, clause, window_us, topic, kept_us, asked)
