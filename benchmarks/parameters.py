@@ -183,6 +183,9 @@ WORKLOADS = {
     ),
     "[author = $x]+, behind NEXT": Workload(f"S//i->a NEXT {LINKED} S//i[author = $x]->b+", _name),
     "[contains(title, $x)]+": Workload("S//i[contains(title, $x)]->b+ WITHIN 1 m", _name),
+    "[author = $x], [author = $x]+, MATCH": Workload(
+        "S//i[author = $x]->a FOLLOWED BY {, 1 m} S//i[author = $x]->b+ MATCH NEXT", _name
+    ),
     "[author = $x] NEXT [author != $x]+": Workload(
         f"S//i[author = $x]->a NEXT {LINKED} S//i[author != $x]->b+", _name
     ),

@@ -7,7 +7,7 @@ chain's streams besides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,13 +22,16 @@ from templates.chaindecision import (
 from templates.clause import Clause
 from templates.conjunctions import compared_in
 from templates.elements import RepeatedUnit, of_elements, operand_with_elements
+from templates.founddata import ByData
 from templates.optionalpaths import fresh_paths
 from templates.ordered import Chained
+from templates.paircompiler import parameters_asked
 from templates.runcompiler import (
     asked_anywhere,
     compile_elements,
     given_keys,
     handed_on,
+    said_data,
     tested_behind,
 )
 from templates.rundecision import (
@@ -78,16 +81,28 @@ class _Reading:
         self._operands: list[Operand] = [*of_keys, *asked_anywhere(decisions)]
         self.compilers: list[Compiler] = []
         self.deciding: list[Clause] = []
+        self.by_data = _by_data(*nodes[0])
 
     def elements(
-        self, unit: RepeatedUnit, keys: Sequence[tuple[str, ...]], *, are_tested: bool = False
+        self,
+        unit: RepeatedUnit,
+        keys: Sequence[tuple[str, ...]],
+        *,
+        known: Collection[str] = (),
+        are_tested: bool = False,
     ) -> tuple[ElementStream, ...]:
         """Return the streams of the blocks of a unit; see `compile_elements`."""
         found: list[ElementStream] = []
         for block, own in zip(unit.blocks, keys, strict=True):
             statement = next(s for s in self._statements if _has_block(s, block))
             compiler, clause, stream = compile_elements(
-                self._decisions, statement, block, own, self._operands, are_tested=are_tested
+                self._decisions,
+                statement,
+                block,
+                own,
+                self._operands,
+                are_tested=are_tested,
+                known=None if self.by_data is ByData.NO else known,
             )
             self.compilers.append(compiler)
             self.deciding.append(clause)
@@ -139,8 +154,16 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
         )
         for number, step in enumerate(node.steps)
     ]
+    of_steps = [set(each.data) for link in links for each in link.elements]
+    data = sorted(set.intersection(*of_steps))
+    links = [_saying(link, data) for link in links]
     absences = [
-        AbsentElement(each.step, reading.elements(each.unit, each.keys), each.asked, each.window_us)
+        AbsentElement(
+            each.step,
+            reading.elements(each.unit, each.keys, known=data),
+            each.asked,
+            each.window_us,
+        )
         for each in node.absences
     ]
     is_contiguous = node.strategy in (Strategy.PARTITION, Strategy.STRICT)
@@ -159,7 +182,27 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
         *(step.compared for _, each in nodes for step in each.steps),
         *(absent.compared for _, each in nodes for absent in each.absences),
     )
-    return Built.of(decision, decisions.catalog, reading.compilers, reading.deciding, compared)
+    built = Built.of(decision, decisions.catalog, reading.compilers, reading.deciding, compared)
+    return replace(built, by_data=(reading.by_data if data else ByData.NO,))
+
+
+def _by_data(statement: Query, node: Chained) -> ByData:
+    """Return whether elements are handed on by the data that find them: all steps have some."""
+    if not statement.parameters:
+        return ByData.NO
+    of_steps = [parameters_asked(statement, step.unit.blocks, ()) for step in node.steps]
+    return ByData.EACH if set.intersection(*of_steps) else ByData.NO
+
+
+def _saying(link: ChainLink, data: Sequence[str]) -> ChainLink:
+    """Return a step whose elements are told apart by some of the data that they say."""
+
+    def told_apart(each: ElementStream) -> ElementStream:
+        terms = dict(zip(each.data, each.stream.keys, strict=True))
+        keys = tuple([terms[datum] for datum in data])
+        return replace(each, stream=replace(each.stream, keys=keys), data=tuple(data))
+
+    return replace(link, elements=tuple(map(told_apart, link.elements)))
 
 
 def _counting(decisions: Decisions, node: Chained) -> Counting:
@@ -208,11 +251,13 @@ def chain_clause(
     for step, begin in zip(node.steps, begins, strict=True):
         stream = None
         if not step.is_repeated:
-            below.append(compiler.tuples(step.block, needed))
-            stream = decisions.stream(below[-1])
-            if not steps:
+            below.append(compiler.tuples(step.block, needed, built.by_data[0]))
+            if steps:
+                stream = decisions.stream(below[-1]).by(decision.data)
+            else:
                 # A run begins with any element: which of them are an assignment's is asked behind.
-                stream, tested = decisions.tested(below[0]), below[0].tested_terms
+                stream = decisions.told_apart(below[0], decision.data)
+                tested = below[0].tested_terms
         steps.append(HandedOnStep(stream, begin, step.unit.run, step.run_keys))
     carried_by_runs = {
         name for step in node.steps if step.is_repeated for name in (step.unit.run, *step.run_keys)
@@ -223,7 +268,9 @@ def chain_clause(
     first = node.steps[0]
     own = first.keys[first.unit.blocks.index(first.block)]
     box += given_keys(decisions, carried, first.run_keys if first.is_repeated else own)
-    chains = DecidedChains(decision, tuple(steps), "", carried, tested, ())
+    box += tuple(said_data(decision, built.deciding, 1 + len(carried) + len(tested)))
+    data = tuple(f"{first.unit.run}${datum}" for datum in decision.data)
+    chains = DecidedChains(decision, tuple(steps), "", carried, (*tested, *data), (), data)
     compared = frozenset(own_keys | (built.compared & decisions.chosen(blocks))).union(
         *(compared_in(each) for each in (where, *begins)), *(each.compared for each in below)
     )

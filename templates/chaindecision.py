@@ -73,6 +73,11 @@ class ChainDecision:
             yield from absent.elements
 
     @property
+    def data(self) -> tuple[str, ...]:
+        """The data that all elements of a run say, whatever the step."""
+        return self.links[0].elements[0].data
+
+    @property
     def is_contiguous(self) -> bool:
         """Whether a run goes from one document to the next."""
         return self.strategy in (Strategy.PARTITION, Strategy.STRICT)
@@ -130,8 +135,8 @@ class HandedOnStep:
 class DecidedChains:
     """What a query class hands on of chains: tuples of a stream with the terms `carried`.
 
-    Behind them a tuple has the terms `tested_terms` of its first unit, which are held against data.
-    `variables` are those of its root and its terms.
+    Behind them a tuple has `tested_terms`, which are held against data: those of its first unit,
+    and as terms `data` what elements say.  `variables` are those of its root and its terms.
     """
 
     decision: ChainDecision
@@ -140,6 +145,7 @@ class DecidedChains:
     carried: tuple[str, ...]
     tested_terms: tuple[str, ...]
     variables: tuple[int, ...]
+    data: tuple[str, ...] = ()
 
     @property
     def terms(self) -> tuple[str, ...]:

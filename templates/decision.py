@@ -27,6 +27,7 @@ __all__ = [
     "Fit",
     "Threshold",
     "TupleStream",
+    "is_of_data",
 ]
 
 
@@ -89,12 +90,22 @@ class TupleStream:
     threshold: Threshold | None = None
     equal: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def told_apart(self) -> tuple[object, ...]:
+        """What tells its tuples apart from those of another stream, and from each other."""
+        return self.name, self.chosen, self.keys
+
     def by(self, data: Collection[str]) -> TupleStream:
         """Return the stream with contenders that have one value of each of some data."""
         if self.keys or not data:
             return self
         terms = dict(self.equal)
         return replace(self, keys=tuple([terms[datum] for datum in data]))
+
+
+def is_of_data(term: str) -> bool:
+    """Return whether a term of a tuple is held against data, and no variable."""
+    return term.startswith("$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -359,8 +359,12 @@ def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]
         each.stream.name: {(datum, "=") for datum in (*each.given, *each.data)}
         for each in runs.decision.read()
     }
+    if isinstance(runs, DecidedChains):
+        of_units = {(datum, "=") for datum in runs.decision.data}
+        streams = (step.stream.name for step in runs.steps if step.stream is not None)
+        given = dict.fromkeys(streams, of_units) | given
     had = _had_beside(runs.decision)
-    if isinstance(runs, DecidedRuns) and not _say_the_same(runs.decision):
+    if not _say_the_same(runs.decision):
         return True
     return any(_have_parameters(each.operands()) for each in runs.conditions()) or any(
         not set(ways_held(each, had.get(each.stream, ()))) <= given.get(each.stream, set())
@@ -371,20 +375,25 @@ def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]
 
 def _had_beside(decision: RunDecision | ChainDecision) -> dict[str, set[str]]:
     """Return the data beside which elements, and what is absent, are asked more, by stream."""
-    if isinstance(decision, ChainDecision):
-        return {}
-    found = {each.stream.name: {*decision.had} for each in decision.elements}
+    had = decision.had if isinstance(decision, RunDecision) else ()
+    of_elements = decision.elements if isinstance(decision, RunDecision) else ()
     absent = (each for unit in decision.absences for each in unit.elements)
-    return found | {each.stream.name: {*decision.had, *decision.data} for each in absent}
+    found = {each.stream.name: {*had} for each in of_elements}
+    return found | {each.stream.name: {*had, *decision.data} for each in absent}
 
 
-def _say_the_same(decision: RunDecision) -> bool:
+def _say_the_same(decision: RunDecision | ChainDecision) -> bool:
     """Return whether elements of all blocks say the same data, and what is absent none but these.
 
-    It may say those of what stands before.
+    It may say those of what stands before.  Of chains more is asked of what runs begin with alone.
     """
-    of_units = [decision.elements, *(each.elements for each in decision.absences)]
-    known = {*decision.had, *decision.data}
+    had: tuple[str, ...] = ()
+    of_units = [each.elements for each in decision.absences]
+    if isinstance(decision, RunDecision):
+        had, of_units = decision.had, [decision.elements, *of_units]
+    elif any(each.had for link in decision.links for each in link.elements):
+        return False
+    known = {*had, *decision.data}
     return all(
         each.data == unit[0].data and known.issuperset(each.data)
         for unit in of_units

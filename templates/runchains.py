@@ -36,6 +36,9 @@ def in_columns(
     """Return the chain that is stepped in columns for a decision, and its program, if it is."""
     is_chain = isinstance(decision, ChainDecision)
     chain = decision if isinstance(decision, ChainDecision) else chain_of(decision)
+    if chain is not None and chain.is_partitioned and chain.data:
+        # There elements have the keys of documents, which say no data.
+        return None
     program = None if chain is None else compile_chain(chain, are_looked_up=is_chain)
     return None if chain is None or program is None else (chain, program)
 

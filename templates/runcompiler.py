@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from templates.box import Test, place_at, terms_tested
 from templates.built import Built
-from templates.chaindecision import DecidedChains
+from templates.chaindecision import ChainDecision, DecidedChains
 from templates.clause import Clause, ClauseSource
 from templates.conjunctions import compared_in, elements_behind, split
 from templates.elements import of_candidate
@@ -68,6 +68,7 @@ __all__ = [
     "given_keys",
     "handed_on",
     "runs_clause",
+    "said_data",
     "tested_behind",
 ]
 
@@ -265,9 +266,13 @@ def compile_elements(
         said = [datum for datum in equal_terms(clause) if datum not in of_keys]
         # Those that are known stand first.
         data = sorted(said, key=lambda datum: (datum not in known, datum))
-        had = asked_of_had(clause, {datum: datum_term(datum) for datum in known}).had
-    found = decisions.tested(clause) if are_tested else decisions.stream(clause, had)
-    stream = replace(found, chosen=tuple(sorted(chosen))).by(data)
+        if not are_tested:
+            had = asked_of_had(clause, {datum: datum_term(datum) for datum in known}).had
+    if are_tested:
+        found = decisions.told_apart(clause, data)
+    else:
+        found = decisions.stream(clause, had).by(data)
+    stream = replace(found, chosen=tuple(sorted(chosen)))
     return compiler, clause, ElementStream(block, stream, tuple(keys), of_keys, tuple(data), had)
 
 
@@ -295,7 +300,7 @@ def runs_clause(
     if not below:
         box = given_keys(decisions, carried, node.run_keys)
     data = tuple(f"{unit.run}${datum}" for datum in decision.data)
-    box += tuple(_said(decision, built.deciding, 1 + len(carried) + len(tested)))
+    box += tuple(said_data(decision, built.deciding, 1 + len(carried) + len(tested)))
     tested += data
     if decision.counting is not None:
         carried = (unit.run,)
@@ -327,9 +332,14 @@ def runs_clause(
     )
 
 
-def _said(decision: RunDecision, read: Sequence[Clause], first: int) -> Iterator[Test]:
+def said_data(
+    decision: RunDecision | ChainDecision, read: Sequence[Clause], first: int
+) -> Iterator[Test]:
     """Yield that what elements say are data; a run carries it from a place on."""
-    stream = decision.elements[0].stream.name
+    elements = (
+        decision.elements if isinstance(decision, RunDecision) else decision.links[0].elements
+    )
+    stream = elements[0].stream.name
     [clause] = (each for each in read if each.stream == stream)
     tests = {test.datum: test for test in held_equal(clause)}
     for number, datum in enumerate(decision.data, first):

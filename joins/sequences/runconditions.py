@@ -21,7 +21,7 @@ from templates.rundecision import (
     look_ups,
 )
 
-__all__ = ["Key", "RunConditions"]
+__all__ = ["DataTests", "Key", "RunConditions"]
 
 Key = tuple[str, ...]
 """Values under which an element is looked up."""

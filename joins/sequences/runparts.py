@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, overload
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
 from joins.memory.slots import Ints
-from templates.decision import TupleStream
+from templates.decision import TupleStream, is_of_data
 from templates.rundecision import GrowingRun, RunElement, TermNode, Totals, Values
 
 __all__ = ["DecidedRun", "Extent", "Head", "Part", "PartRow", "Parts", "Roles", "is_remembered"]
@@ -175,9 +175,9 @@ class Parts:
 
 def _of_element(terms: Mapping[str, TermNode], stream: TupleStream) -> Mapping[str, TermNode]:
     """Return what a run says of an element: not what is held against data, which stands last."""
-    if not stream.terms[-1].startswith("$"):
+    if not is_of_data(stream.terms[-1]):
         return terms
-    return {name: bound for name, bound in terms.items() if not name.startswith("$")}
+    return {name: bound for name, bound in terms.items() if not is_of_data(name)}
 
 
 _ARRIVAL = attrgetter("docid", "depth", "match_id", "end_us")

@@ -246,7 +246,7 @@ class ChainRows(FoundRows[AnyChain]):
 
     def __init__(self, number: int, chains: DecidedChains) -> None:
         super().__init__(number, chains)
-        self._steps = chains.steps
+        self._steps, self._data = chains.steps, chains.data
         self._begins = [compile_disjuncts((step.begin,)) for step in chains.steps]
         self._takes_all = chains.takes_all
         count = 0 if self._takes_all else len(chains.steps)
@@ -258,7 +258,8 @@ class ChainRows(FoundRows[AnyChain]):
 
     def terms(self, one: AnyChain, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
         """Yield the rows of the plain units that fit, each with the runs."""
-        own: dict[str, TermNode] = {}
+        said = zip(self._data, self._first_of(one, 0).data if self._data else (), strict=True)
+        own = {name: TermNode(0, value) for name, value in said}
         choices: list[list[PartRow]] = []
         for number, step in enumerate(self._steps):
             if step.stream is None:

@@ -220,6 +220,11 @@ STATEMENTS = (
     "(S//a->v NEXT {, W} S//b[k = $key]->u+ WITHIN 9 s SAME (//k)) FOLLOWED BY {, W} S//c[k->z]",
     "S//c NEXT {, W} (*//a FOLLOWED BY {, W} *//b[p = $least]->u+ UNLESS *//c[p != $least])",
     "(S//a JOIN {, W} S//c[k = $key]) FOLLOWED BY {, W} *//b[contains(k, $key)][p = $text]->u+",
+    "S//a[k = $key] FOLLOWED BY {, W} *//b[k = $key]->u+ {u/p >= prev(u/p)} MATCH NEXT",
+    "S//b[k = $key]->u+ FOLLOWED BY {, W} S//c[contains(k, $key)] UNLESS *//a MATCH STRICT",
+    "S//a[p = $text][p > $least]->v FOLLOWED BY {v/k = u/k, W} *//b[p = $text]->u MATCH NEXT",
+    "(S//a[k = $key] | S//c[k = $key]) FOLLOWED BY {, W} *//b[k = $key]+ UNLESS S//c[k != $key]"
+    " WITHIN 9 s SAME (//p) MATCH PARTITION",
 )
 
 

@@ -288,7 +288,9 @@ class ChainEvaluation(ChainElements):
 
     def _next_documents(self, head: ChainHead, parts: list[Part] | None) -> Iterator[ChainHead]:
         """Yield the runs with what fits of the next documents; or have the head wait for them."""
-        place = (0, head.same if self.decision.is_partitioned else ())
+        # Documents say no data.
+        named = head.same[: len(head.same) - len(self.decision.data)]
+        place = (0, named if self.decision.is_partitioned else ())
         known: Iterable[Part] = parts or ()
         if parts is None and place in self._lines:
             known = self._lines[place].behind(head.part.end_us)

@@ -8,6 +8,7 @@ from itertools import product
 from joins.memory.durations import UNBOUNDED
 from joins.sequences.absentunits import AbsentTuples, Key
 from joins.sequences.chained.chainparts import ChainHead
+from joins.sequences.runconditions import DataTests
 from joins.sequences.runparts import Part, is_remembered
 from templates.chaindecision import ChainDecision, ChainLink, chain_look_ups
 from templates.rundecision import (
@@ -16,9 +17,11 @@ from templates.rundecision import (
     RunAtHand,
     RunElement,
     RunReading,
+    TermNode,
     Values,
     compile_disjuncts,
     compile_values,
+    datum_term,
 )
 
 __all__ = ["ChainAbsence", "StepEvaluation"]
@@ -70,11 +73,14 @@ class StepEvaluation:
         self._looked_up = _LookUp(link.first, single), _LookUp(link.each, single)
 
     def same(self, part: Part) -> Key | None:
-        """Return the values of SAME of an element, None where it lacks one."""
+        """Return what an element has in common with others of a run, None where it lacks a key.
+
+        It is the values of SAME, and what it says of data.
+        """
         element = part.element
         assert element is not None
         found = tuple([element.value(term) for term in self._keys[part.blocks[0]]])
-        return found if all(found) else None
+        return (*found, *part.data) if all(found) else None
 
     # -- places --------------------------------------------------------------------------------
 
@@ -198,6 +204,8 @@ class ChainAbsence(AbsentTuples):
         super().__init__(absent, retention_us, lateness_us)
         self._asked = compile_disjuncts(absent.asked)
         self._terms = [link.run for link in decision.links]
+        self._of_run = decision.data
+        self._tests = DataTests(absent.elements)
 
     def takes_away(
         self,
@@ -210,7 +218,15 @@ class ChainAbsence(AbsentTuples):
         place = self.absent.step
         first, right = steps[0][0], steps[place][0] if place else steps[0][-1]
         before = self._before(steps, runs)
-        for near in self.near(steps, same, docid):
+        named, data = same[: len(same) - len(self._of_run)], steps[0][0].data
+        said = {
+            datum_term(datum): TermNode(0, value)
+            for datum, value in zip(self._of_run, data, strict=True)
+        }
+        own = [said[datum_term(datum)].value or "" for datum in self.data]
+        for near in self.near(steps, (*named, *own), docid):
+            if self._tests and not self._tests.hold(near, said):
+                continue
             start_us = min(first.start_us, near.start_us)
             run = RunAtHand((), near.element, {})
             if self._asked(RunReading({}, start_us, right.end_us, run, before)):

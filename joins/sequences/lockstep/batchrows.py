@@ -116,8 +116,11 @@ class BatchRows:
         return found
 
     def first_rows(self, stream: TupleStream) -> Ints:
-        """Return the first row of each tuple of a stream: of each choice of nodes of a document."""
-        return self.once(("tuples", stream.name, stream.chosen), partial(self._first_rows, stream))
+        """Return the first row of each tuple of a stream: of each choice of nodes of a document.
+
+        Tuples differ in what they say of data as well.
+        """
+        return self.once(("tuples", *stream.told_apart), partial(self._first_rows, stream))
 
     def _first_rows(self, stream: TupleStream) -> Ints:
         own = self.of(stream.name)
@@ -128,13 +131,17 @@ class BatchRows:
             pc.list_element(nodes, 1 + stream.terms.index(term)).to_numpy(zero_copy_only=False)
             for term in stream.chosen
         ]
+        chosen += [
+            self.values(stream, own, term).dictionary_encode().indices.to_numpy()
+            for term in stream.keys
+        ]
         parts = np.stack([self.documents[own], *chosen], axis=1)
         _, first = np.unique(parts, axis=0, return_index=True)
         return own[np.sort(first)]
 
     def first_values(self, stream: TupleStream, term: str) -> pa.Array:
         """Return the values of a term in the first rows of the tuples of a stream."""
-        key = "values", stream.name, stream.chosen, term
+        key = "values", *stream.told_apart, term
         return self.once(key, lambda: self.values(stream, self.first_rows(stream), term))
 
     def only(self, streams: Set[str]) -> tuple[pa.Table, Ints]:

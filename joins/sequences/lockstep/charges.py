@@ -10,7 +10,6 @@ has its document, or it was published.  Then it has `LISTED` instead.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 
 from joins.memory.slots import Ints
 from joins.sequences.lockstep.batchrows import BatchRows
-from templates.decision import TupleStream
+from templates.decision import TupleStream, is_of_data
 
 __all__ = ["LISTED", "OF_A_RUN", "charges_of"]
 
@@ -40,18 +39,18 @@ _POWERS = 10 ** np.arange(1, 19)
 
 def charges_of(stream: TupleStream, rows: BatchRows, *, is_repeated: bool) -> Ints:
     """Return the charges of elements, by their first rows."""
-    key = "charges", stream.name, stream.chosen, is_repeated
+    key = "charges", *stream.told_apart, is_repeated
     return rows.once(key, partial(_charges, stream, rows, is_repeated))
 
 
 def _charges(stream: TupleStream, rows: BatchRows, is_repeated: bool) -> Ints:
     own = rows.first_rows(stream)
-    terms = [rows.first_values(stream, term) for term in stream.terms]
     if is_repeated:
-        charges = 1 + _lines(stream, rows, own, terms)
+        charges = 1 + _lines(stream, rows, own)
     else:
         charges = np.zeros(len(own), np.int64)
-        for values in terms:
+        for term in stream.terms:
+            values = rows.first_values(stream, term)
             charges += pc.binary_length(values).fill_null(0).to_numpy()
     docids = rows.ints("docid")[own]
     are_plain = rows.ints("depth")[own] == 0
@@ -63,14 +62,16 @@ def _charges(stream: TupleStream, rows: BatchRows, is_repeated: bool) -> Ints:
     return np.where(are_plain, charges, LISTED)
 
 
-def _lines(stream: TupleStream, rows: BatchRows, own: Ints, terms: Sequence[pa.Array]) -> Ints:
+def _lines(stream: TupleStream, rows: BatchRows, own: Ints) -> Ints:
     """Return the lengths of elements as lines."""
-    frame = json.dumps([stream.blocks[0], 0, 0, {name: [0, ""] for name in stream.terms}])
+    terms = [term for term in stream.terms if not is_of_data(term)]
+    frame = json.dumps([stream.blocks[0], 0, 0, {name: [0, ""] for name in terms}])
     # But for the times, the nodes and the values.
-    sizes = np.full(len(own), len(frame) - 2 - 3 * len(stream.terms))
+    sizes = np.full(len(own), len(frame) - 2 - 3 * len(terms))
     sizes += _digits(rows.ints("start_us")[own]) + _digits(rows.ints("end_us")[own])
-    for term, values in zip(stream.terms, terms, strict=True):
-        sizes += _digits(rows.nodes(stream, own, term)) + _spelled(values)
+    for term in terms:
+        sizes += _digits(rows.nodes(stream, own, term))
+        sizes += _spelled(rows.first_values(stream, term))
     return sizes
 
 

@@ -30,7 +30,8 @@ Doubles = npt.NDArray[np.float64]
 class ElementRead(NamedTuple):
     """What rows of a stream are read as: elements of a source, or documents of the chain's streams.
 
-    `operands` are numbers of an element, and `keys` terms; a negative source is of documents.
+    `operands` are numbers of an element, and `keys` terms, those of its stream the last of them; a
+    negative source is of documents.
     """
 
     source: int
@@ -96,8 +97,11 @@ class KeyCodes:
         self._codes = {key: int(into[code]) for key, code in self._codes.items() if into[code] >= 0}
         return into
 
-    def of(self, columns: Sequence[pa.Array], size: int, *, may_be_empty: bool) -> Ints:
-        """Return the codes of the keys of so many rows; -1 where an element has no key."""
+    def of(self, columns: Sequence[pa.Array], size: int, needed: int) -> Ints:
+        """Return the codes of the keys of so many rows; -1 where one of those `needed` is empty.
+
+        These are the first of them.
+        """
         if not columns:
             return np.zeros(size, np.int64)
         encoded = [column.dictionary_encode() for column in columns]
@@ -112,7 +116,7 @@ class KeyCodes:
         ]
         known = self._codes
         codes = [
-            known.setdefault(key, len(known)) if may_be_empty or all(key) else -1
+            known.setdefault(key, len(known)) if all(key[:needed]) else -1
             for key in zip(*texts, strict=True)
         ]
         found: Ints = np.array(codes, np.int64)[inverse.reshape(-1)]
@@ -191,7 +195,7 @@ def read_elements(
             if isinstance(operand, TextOf):
                 values[start:stop, k] = texts.of(column_of(operand.variable))
             else:
-                key = "numbers", read.stream.name, read.stream.chosen, operand
+                key = "numbers", *read.stream.told_apart, operand
                 values[start:stop, k] = rows.once(key, partial(numbers_of, operand, column_of))
     sources = np.repeat([read.source for read, _ in found], np.diff(at))
     names = "docid", "start_us", "end_us", "watermark_us", "docid_min", "docid_max", "depth"
@@ -229,5 +233,6 @@ def _keys_of(found: Sequence[tuple[ElementRead, Ints]], rows: BatchRows, codes: 
             for terms in zip(*(read.keys for read, _ in some), strict=True)
         ]
         size = sum(len(own) for _, own in some)
-        keys.append(codes.of(columns, size, may_be_empty=are_documents))
+        needed = 0 if are_documents else len(columns) - len(some[0][0].stream.keys)
+        keys.append(codes.of(columns, size, needed))
     return np.concatenate(keys)

@@ -83,7 +83,8 @@ class KeptElements:
             texts = [k for k, each in enumerate(operands) if isinstance(each, TextOf)]
             self._text_columns[found] = texts
             self.parts.add_source(own.stream)
-            self._read(ElementRead(found, own.stream, own.keys, operands, link.is_repeated))
+            keys = (*own.keys, *own.stream.keys)
+            self._read(ElementRead(found, own.stream, keys, operands, link.is_repeated))
         return found
 
     def _add_documents(self, decision: ChainDecision) -> None:

@@ -114,7 +114,8 @@ class ElementParts:
         first = rows.table.take(pa.array(at))
         for element, row in zip(elements.tolist(), read_instances(first, at.tolist()), strict=True):
             nodes = tuple([row.nodes[1 + own.terms.index(t)] for t in own.chosen])
-            by_node.setdefault((row.leaves, nodes), []).append(element)
+            data = tuple([row.values[1 + own.terms.index(t)] or "" for t in own.keys])
+            by_node.setdefault((row.leaves, nodes, data), []).append(element)
         for part in parts.take_new():
-            for element in by_node.get((part.leaves, part.chosen), ()):
+            for element in by_node.get((part.leaves, part.chosen, part.data), ()):
                 yield element, part
