@@ -88,6 +88,7 @@ def _admitted(predicate: Condition) -> Admitted | None:
             chained = chain_of(left, operator, right)
             if chained is not None and isinstance(chained[1], float):
                 return chained[0], chained[1]
+            return _written(predicate)
     return None
 
 

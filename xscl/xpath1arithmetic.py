@@ -7,6 +7,7 @@ of data is arithmetic like any other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import cast
 
 from xscl.opaque import has_parameters
 from xscl.path import FunctionValue, Literal, Parameter, Path, Value, XPathValue
@@ -53,15 +54,13 @@ def calculated_comparison(
 def written_comparison(
     expression: Expression, text_of: TextOf, path_of: PathOf
 ) -> Calculated | None:
-    """Return a comparison of numbers that are calculated with one that is written out.
+    """Return a comparison of numbers that are calculated with such that are written out.
 
-    That is the first one with which nothing is done but what may be solved for it, and the only
-    `Literal` on its side.  All else are numbers, of several the first; but of a path alone on the
-    other side each counts.  `!=` is left to XPath 1.0.
+    Where it may be solved for one, it is the first one with which nothing is done but that, and the
+    only `Literal` on its side.  All else are numbers, of several the first; but of a path alone on
+    the other side each counts.
     """
     if not isinstance(expression, Binary) or expression.operator not in TURNED:
-        return None
-    if expression.operator == "!=":
         return None
     left, right = expression.left, expression.right
 
@@ -73,6 +72,8 @@ def written_comparison(
         return _number_of_node(operand, text_of)
 
     for is_left, (one, other) in ((True, (left, right)), (False, (right, left))):
+        if expression.operator == "!=":
+            break
         for calculated in _around_literals(one, number_of):
             if not isinstance(calculated, FunctionValue):
                 continue
@@ -81,6 +82,28 @@ def written_comparison(
                 break
             sides = (calculated, beside) if is_left else (beside, calculated)
             return sides[0], expression.operator, sides[1]
+    sides_of = [
+        _of_literals(each, number_of) or _side(each, text_of, path_of) for each in (left, right)
+    ]
+    if None in sides_of or not any(isinstance(each, FunctionValue) for each in sides_of):
+        return None
+    return cast(Value, sides_of[0]), expression.operator, cast(Value, sides_of[1])
+
+
+def _of_literals(expression: Expression, number_of: Callable[[Expression], Value]) -> Value | None:
+    """Return an expression around all numbers that are written in it; None without any."""
+    match expression:
+        case NumberLiteral(value=value):
+            return Literal(as_number(value))
+        case Negative(operand=operand):
+            own = _of_literals(operand, number_of)
+            return None if own is None else FunctionValue("-", (own,))
+        case Binary(operator=operator, left=left, right=right) if operator in ARITHMETIC:
+            sides = [_of_literals(each, number_of) for each in (left, right)]
+            if sides == [None, None]:
+                return None
+            numbers = (own or number_of(e) for own, e in zip(sides, (left, right), strict=True))
+            return FunctionValue(operator, tuple(numbers))
     return None
 
 

@@ -236,6 +236,8 @@ def test_a_choice_of_nodes_is_decided_by_the_paths_that_its_statement_has() -> N
         ("not(p > %s)", "<p>8</p>"),
         ("not(c[p < %s]/k)", "<c><p>1</p><k/></c>"),
         ("sum(p) = %s or c[p = '3']", "<p>1</p>"),
+        ("p mod %s > count(k) + p", "<p>1</p>"),
+        ("p != count(p) * %s", "<k>1</k>"),
     ],
 )
 def test_wherever_it_stands_they_are_one_class(text: str, unwanted: str) -> None:

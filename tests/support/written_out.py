@@ -80,6 +80,10 @@ CONDITIONS = (
     "[p and not(contains(w, %w)) or p = %m]",
     "[w != %w and not(@n > %n or k) or count(w) > %n]",
     "[p > @n * %m and w = %w or p < %n]",
+    "[p != @n * %m]",
+    "[p mod %m >= count(w) mod %m]",
+    "[not(@n * 2 != p * %m)]",
+    "[sum(p) div (@n - %m) > count(w) * %m - p]",
 )
 """With numbers, numbers that are no strings, and words."""
 
