@@ -7,16 +7,18 @@ front that says whose it is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import product
 
 from xscl.calculations import CALCULATED, Calculation, Framed, calculation, framed_by
 from xscl.disjunctions import OTHER_NUMBER, DataForm, Disjunction, OperandTest, Together
+from xscl.excerpttests import Excerpted
 from xscl.functions import spell
 from xscl.path import (
     And,
     Comparison,
     Condition,
+    Excerpt,
     Exists,
     FunctionValue,
     Literal,
@@ -44,6 +46,7 @@ __all__ = [
     "Chained",
     "chain_of",
     "combined",
+    "combined_excerpt",
     "compared_as",
     "compares_data",
     "is_number",
@@ -55,7 +58,7 @@ ALTERNATIVES_MAX = 32
 Chained = tuple[Prefilter, Parameter | float]
 """A comparison to be solved for its datum, and that."""
 
-_Data = str | float | Parameter | XPathFrame | Calculation | Framed
+_Data = str | float | Parameter | XPathFrame | Calculation | Framed | Excerpted
 
 _Asked = tuple[Value, str, _Data, DataForm]
 """An operand, and what is asked of it."""
@@ -99,6 +102,22 @@ def combined(condition: Condition, texts: Collection[str]) -> tuple[Prefilter, D
     places = {each: i if len(operands) > 1 else -1 for i, each in enumerate(operands)}
     tests = tuple(_together(each, places) for each in found)
     return Prefilter(operands, EITHER, is_negated=is_negated), Disjunction(tests)
+
+
+def combined_excerpt(
+    excerpt: Excerpt, asked: Excerpted, weaker: Iterable[Condition], texts: Collection[str]
+) -> tuple[Prefilter, Disjunction]:
+    """Return what is asked of an excerpt as data of it, and of what `weaker` conditions compare.
+
+    These hold wherever it does: who is found by one is asked.
+    """
+    found: list[_Asked] = [(excerpt, CALCULATED, asked, DataForm.PLAIN)]
+    found += [own for each in weaker if (own := _asked(each, texts)) is not None]
+    found = found[:OPERANDS_MAX]
+    operands = tuple(sorted({operand for operand, *_ in found}, key=repr))
+    places = {each: i if len(operands) > 1 else -1 for i, each in enumerate(operands)}
+    together = tuple((each, True) for each in dict.fromkeys(found))
+    return Prefilter(operands, EITHER), Disjunction((_together(together, places),))
 
 
 def _together(each: _Together, places: dict[Value, int]) -> OperandTest | Together:

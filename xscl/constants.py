@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 
-from xscl.calculations import CALCULATED
 from xscl.combinations import (
     chain_of,
     combined,
+    combined_excerpt,
     compared_as,
     compares_data,
     is_number,
 )
 from xscl.disjunctions import Disjunction, OperandTest
-from xscl.excerpttests import Excerpted, excerpted, selected_in_excerpt
-from xscl.hoisting import given_position, hoist
+from xscl.excerpttests import excerpted, selected_in_excerpt
+from xscl.hoisting import given_position, hoist, weaker_tests
 from xscl.path import (
     Comparison,
     Condition,
-    Excerpt,
     Exists,
     Literal,
     Not,
@@ -37,7 +36,7 @@ from xscl.path import (
     value_parameters,
 )
 from xscl.prefilters import Admitted, Prefilter
-from xscl.texttests import EITHER, IN_NO_TEXT, TEXT_TESTS, text_test
+from xscl.texttests import IN_NO_TEXT, TEXT_TESTS, text_test
 
 __all__ = [
     "Given",
@@ -168,15 +167,18 @@ def tested_position(step: Step, texts: Collection[str]) -> Given | None:
     return None if position is None else _given(position, texts)
 
 
-def tested_excerpt(predicate: Condition) -> Given | None:
-    """Return a predicate as a condition of an excerpt; None if it is none."""
+def tested_excerpt(predicate: Condition, texts: Collection[str]) -> Given | None:
+    """Return a predicate as a condition of an excerpt; None if it is none.
+
+    `texts` are the parameters that stand for strings.
+    """
     if not any(condition_parameters(predicate)):
         return None
     found = excerpted(predicate)
-    return None if found is None else _of_excerpt(*found)
+    return None if found is None else combined_excerpt(*found, weaker_tests((predicate,)), texts)
 
 
-def tested_step(step: Step) -> Given | None:
+def tested_step(step: Step, texts: Collection[str]) -> Given | None:
     """Return that a node passes the predicates of its step as a condition of an excerpt.
 
     None if it is none, or they have no parameters.
@@ -184,12 +186,7 @@ def tested_step(step: Step) -> Given | None:
     if not any(any(condition_parameters(each)) for each in step.predicates):
         return None
     found = selected_in_excerpt(step)
-    return None if found is None else _of_excerpt(*found)
-
-
-def _of_excerpt(excerpt: Excerpt, asked: Excerpted) -> Given:
-    test = OperandTest(-1, CALCULATED, asked)
-    return Prefilter((excerpt,), EITHER), Disjunction((test,))
+    return None if found is None else combined_excerpt(*found, weaker_tests(step.predicates), texts)
 
 
 def breadth_of_constants(path: Path) -> int:

@@ -10,6 +10,7 @@ in which statements most likely differ.  A number or a text of XPath 1.0 that is
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from xscl.functions import spell
@@ -41,7 +42,7 @@ from xscl.path import (
 )
 from xscl.xpath1numbers import as_number
 
-__all__ = ["disjuncts", "given_position", "hoist"]
+__all__ = ["disjuncts", "given_position", "hoist", "weaker_tests"]
 
 
 def hoist(condition: Condition) -> Condition:
@@ -66,6 +67,37 @@ def hoist(condition: Condition) -> Condition:
         case Not(inner):
             return Not(hoist(inner))
     return condition
+
+
+def weaker_tests(conditions: Iterable[Condition]) -> Iterator[Comparison | StringTest]:
+    """Yield comparisons of paths with parameters that hold wherever some conditions do.
+
+    They are asked of more nodes: those that the paths select without predicates.
+    """
+    for condition in conjuncts(conditions):
+        match condition:
+            case Exists(path):
+                yield from _weaker_below(path)
+            case Comparison(left=PathValue(path)):
+                if isinstance(condition.right, Parameter):
+                    yield replace(condition, left=PathValue(_bare(path.steps)))
+                yield from _weaker_below(path)
+            case StringTest(value=PathValue(path)):
+                if isinstance(condition.argument, Parameter):
+                    yield replace(condition, value=PathValue(_bare(path.steps)))
+                yield from _weaker_below(path)
+
+
+def _weaker_below(path: Path) -> Iterator[Comparison | StringTest]:
+    for i, step in enumerate(path.steps, 1):
+        for each in weaker_tests(step.predicates):
+            found = _below(_bare(path.steps[:i]), each)
+            assert isinstance(found, (Comparison, StringTest))
+            yield found
+
+
+def _bare(steps: Iterable[Step]) -> Path:
+    return Path(tuple(replace(each, variable=None, predicates=()) for each in steps))
 
 
 def disjuncts(condition: Condition) -> tuple[Condition, ...]:

@@ -366,13 +366,10 @@ class _Builder:
         tests: list[DataTest] = []
         admitted: list[Admitted] = []
         given: list[Given] = [] if held is None else [held]
-        others = [*predicates[counting:]]
-        if (whole := tested_step(replace(step, predicates=counted))) is not None:
+        if (whole := tested_step(replace(step, predicates=counted), self.texts)) is not None:
             given.append(whole)
-            # Who is found by what such a node fulfils is asked.
-            others += self._implied(predicates[:counting])
             counted = ()
-        for predicate in others:
+        for predicate in predicates[counting:]:
             if isinstance(predicate, Exists) and self._binds(predicate.path):
                 branches.append(predicate)
                 continue
@@ -412,22 +409,6 @@ class _Builder:
             return None
         return None if any(condition_parameters(stripped)) else found
 
-    def _implied(self, counted: Iterable[Condition]) -> Iterator[Condition]:
-        """Yield tests for texts that all nodes pass of which some predicates count positions.
-
-        Numbers are held against bounds, of which what competes may have one alone.
-        """
-        for each in counted:
-            match hoist(strip_variables(each)):
-                case Comparison(PathValue(), "=", Parameter(name)):
-                    is_of_text = name in self.texts
-                case Comparison(PathValue(), "=", Literal(str())) | StringTest(value=PathValue()):
-                    is_of_text = True
-                case _:
-                    is_of_text = False
-            if is_of_text and not any(map(self._binds, binding_paths(each))):
-                yield each
-
     def _given(self, predicate: Condition) -> Given | None:
         """Return a predicate as a test of values with a parameter; None if it is none."""
         if any(map(self._binds, binding_paths(predicate))):
@@ -440,7 +421,7 @@ class _Builder:
             return None
         if any(map(self._binds, binding_paths(predicate))) or self._is_of_nodes(asked):
             return None
-        return tested_excerpt(strip_variables(predicate))
+        return tested_excerpt(strip_variables(predicate), self.texts)
 
     def _is_of_nodes(self, asked: Condition) -> bool:
         """Return whether a condition is one of nodes of which each has data of its own."""

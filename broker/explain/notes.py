@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
@@ -64,7 +65,7 @@ def _notes(
     are_together: bool,
 ) -> Iterator[SharingNote]:
     names = {name for name, _ in query.parameters}
-    tested = {text for node in _nodes(alternatives) for text in node.tests}
+    tested = {part for node in _nodes(alternatives) for text in node.tests for part in _parts(text)}
     for block in query.blocks:
         for step in _steps(block.path, tested):
             asked = [*conjuncts(step.predicates[given_position(step) is not None :])]
@@ -222,6 +223,12 @@ def _nodes(alternatives: Sequence[Sequence[ClauseView]]) -> Iterator[NodeView]:
         yield from side.nodes
 
 
+def _parts(test: str) -> Iterator[str]:
+    """Yield a test, and what of it stands behind others that must hold together with it."""
+    yield test
+    yield from (test[found.end() :] for found in re.finditer(" and ", test))
+
+
 def _counted_in_excerpt(
     step: Step, asked: Sequence[Condition], tested: Collection[str]
 ) -> Step | None:
@@ -243,9 +250,9 @@ def _excerpt_note(asked: str) -> SharingNote:
 def _is_of_excerpt(predicate: Condition, tested: Collection[str]) -> bool:
     """Return whether a predicate is among what nodes are tested for as it stands."""
     stripped = strip_variables(predicate)
-    if spell_condition(stripped) not in tested or tested_excerpt(stripped) is None:
-        return False
     names = {each.name for each in condition_parameters(stripped)}
+    if spell_condition(stripped) not in tested or tested_excerpt(stripped, names) is None:
+        return False
     return tested_parameter(stripped, names) is None
 
 
@@ -308,7 +315,7 @@ def _is_data(condition: Condition) -> bool:
     """Return whether a condition's constant, or its parameter, is data of a node's values."""
     names = {each.name for each in condition_parameters(condition)}
     if names:
-        return (tested_parameter(condition, names) or tested_excerpt(condition)) is not None
+        return (tested_parameter(condition, names) or tested_excerpt(condition, names)) is not None
     return admitted_constant(condition) is not None
 
 

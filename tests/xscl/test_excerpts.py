@@ -16,7 +16,7 @@ from xpath_eval.conditions import Conditions
 from xpath_eval.structure import parse_xml
 from xscl.excerpttests import excerpted, passes_excerpt, selected_in_excerpt
 from xscl.excerpttexts import ExcerptTexts
-from xscl.path import Axis, Condition, Excerpt, Path, Step
+from xscl.path import Axis, Condition, Excerpt, Path, PathValue, Step
 from xscl.prefilters import Values
 from xscl.treepattern import tree_pattern
 
@@ -240,4 +240,26 @@ def test_what_has_another_form_has_no_excerpt(asked: str, count: int) -> None:
     (query,) = xscl.parse(f"{DECLARED}[{asked}]")
     pattern = tree_pattern(query.blocks[0], (), texts={"x"})
     values = [node.derivation for node in pattern.nodes if isinstance(node.derivation, Values)]
-    assert sum(isinstance(each.operands[0], Excerpt) for each in values) == count
+    assert sum(isinstance(e, Excerpt) for each in values for e in each.operands) == count
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("a[b = $x][2]", ["a/b"]),
+        ("a[b[. = $x][1]/c < $n][last()]/d = 'e'", ["a/b", "a/b/c"]),
+        ("a[contains(., $x) and b][2]", ["a"]),
+        ("a = $x][@k > $n][1", ["@k", "a"]),
+        ("a[not(b = $x)][2]", []),
+        ("not(a[b = $x][2])", []),
+    ],
+)
+def test_who_is_asked_is_found_by_what_follows(asked: str, found: list[str]) -> None:
+    (query,) = xscl.parse(f"{DECLARED}[{asked}]")
+    pattern = tree_pattern(query.blocks[0], (), texts={"x"})
+    values = [node.derivation for node in pattern.nodes if isinstance(node.derivation, Values)]
+    (operands,) = [each.operands for each in values]
+    paths = [each.path for each in operands if isinstance(each, PathValue)]
+    assert [
+        "/".join("@" * (s.axis is Axis.ATTRIBUTE) + s.test.name for s in p.steps) for p in paths
+    ] == found

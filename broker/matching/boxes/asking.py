@@ -113,12 +113,13 @@ class AskingTuples:
     def _found(self, places: Sequence[int], which: Ints, at: Ints) -> Iterator[list[str]]:
         """Yield what is found of what a form looks for at one of its places, by form, in texts."""
         known: dict[tuple[int, int], list[str]] = {}
-        texts = self.points.operands.texts(at)
-        for form, place, text in zip(which.tolist(), at.tolist(), texts, strict=True):
-            words = known.get((form, place))
+        # Nodes have one text where what is read is above them, and some of the wanted are asked.
+        codes, texts = self.points.operands.coded(at)
+        for form, code in zip(which.tolist(), codes.tolist(), strict=True):
+            words = known.get((form, code))
             if words is None:
-                words = [] if text is None else self.words[form][places[form]].found(text)
-                known[form, place] = words
+                words = [] if code < 0 else self.words[form][places[form]].found(texts[code])
+                known[form, code] = words
             yield words
 
     def _bounds(self, rows: Ints, which: Ints) -> tuple[list[Doubles], list[Flags]]:
