@@ -196,7 +196,7 @@ class FanOut:
         self._terms_of.write(np.array(numbers), UNKNOWN)
         self._index.remove(numbers)
         query_class, clause = uses[0].query_class, uses[0].clause
-        self._forms.remove(query_class, clause, len(uses), lambda: (each.asked for each in uses))
+        self._forms.remove(query_class, clause, len(uses), lambda: [each.asked for each in uses])
 
     def _add_to_group(
         self, use: Use, key: Hashable, groups: dict[Hashable, Use | UseGroup]

@@ -213,19 +213,17 @@ def test_of_many_boxes_those_are_looked_at_whose_datum_is_spared() -> None:
 
 def test_a_word_is_looked_for_as_long_as_some_box_has_it() -> None:
     words = SoughtWords("contains")
-    for word in ("harbour", "harbour", "our"):
-        words.add(word)
+    words.add_all(["harbour", "harbour", "our"])
     for left in (["harbour", "our"], ["our"]):
-        words.remove("harbour")
+        words.remove_all(["harbour"])
         assert words.found("the harbour") == left
-    words.remove("our")
+    words.remove_all(["our"])
     assert words.found("the harbour") == []
 
 
 def test_an_expression_is_looked_for_in_each_of_several_values() -> None:
     expressions = SoughtWords("matches/i", is_of_several=True)
-    for each in ("^B", "x|y", "[0-9]"):
-        expressions.add(each)
+    expressions.add_all(["^B", "x|y", "[0-9]"])
     assert expressions.found(optional_values(["a", "bY"])) == ["^B", "x|y"]
     assert expressions.found(optional_values(["3"])) == ["[0-9]"]
 

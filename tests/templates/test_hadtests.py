@@ -78,7 +78,7 @@ def test_what_is_looked_for_in_texts_is_found_as_in_boxes(
 ) -> None:
     test = BoxTest(SPAN, operator, EITHER if operator == "either" else X, is_of_several=True)
     words = SoughtWords(operator, is_of_several=True)
-    words.add(text_by(test)({"x": data}))
+    words.add_all([text_by(test)({"x": data})])
     value = optional_values(texts)
     found = bool(words.found(value))
     assert passes(test)(value, {"x": data}) is found

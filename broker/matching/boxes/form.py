@@ -5,6 +5,7 @@ Boxes of one form differ in data alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -66,9 +67,15 @@ class Form(NamedTuple):
         """What is looked for in texts: what must be there, then what must not."""
         return (*self.words, *self.unwanted)
 
-    def sought_by(self, box: Box) -> tuple[str, ...]:
-        """Return what a box looks for, in the same order."""
-        return (*box.equal[len(self.equal) :], *box.taken[len(self.taken) :])
+    def sought_by(self, boxes: Sequence[Box]) -> Iterator[list[str]]:
+        """Yield what boxes look for, in the same order.
+
+        Of what must not be there a box of several assignments has none.
+        """
+        for k in range(len(self.equal), len(self.equal) + len(self.words)):
+            yield [box.equal[k] for box in boxes]
+        for k in range(len(self.taken), len(self.taken) + len(self.unwanted)):
+            yield [box.taken[k] for box in boxes if k < len(box.taken)]
 
     @classmethod
     def of(cls, query_class: int, clause: Clause) -> Form:

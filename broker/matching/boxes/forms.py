@@ -6,7 +6,7 @@ What a tuple asks is worked out once for each form of its class, however many bo
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
@@ -68,10 +68,8 @@ class Forms:
         known.uses += len(boxes)
         number = known.number
         if found := self._words.get(number):
-            for box in boxes:
-                # What must not be there comes last, and a box of several assignments has none.
-                for word, words in zip(known.form.sought_by(box), found, strict=False):
-                    words.add(word)
+            for words, sought in zip(found, known.form.sought_by(boxes), strict=True):
+                words.add_all(sought)
         return number, known.form.spared > 0
 
     def _learn(self, query_class: int, clause: Clause) -> _Known:
@@ -105,14 +103,14 @@ class Forms:
             yield own
 
     def remove(
-        self, query_class: int, clause: Clause, count: int, boxes: Callable[[], Iterable[Box]]
+        self, query_class: int, clause: Clause, count: int, boxes: Callable[[], Sequence[Box]]
     ) -> None:
         """Undo one `add` for each of some boxes, which are made where they look for words."""
         known = self._known[query_class, clause]
         number, form = known.number, known.form
-        for box in boxes() if number in self._words else ():
-            for word, words in zip(form.sought_by(box), self._words[number], strict=False):
-                words.remove(word)
+        if found := self._words.get(number):
+            for words, sought in zip(found, form.sought_by(boxes()), strict=True):
+                words.remove_all(sought)
         known.uses -= count
         if known.uses:
             return

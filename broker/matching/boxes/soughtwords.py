@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from xpath_eval.textindex import TextIndex
 from xscl.evaluation import values_of_optional
 from xscl.functions import to_double
@@ -23,20 +25,26 @@ class SoughtWords:
         self._index = TextIndex[str]()
         self._counts: dict[str, int] = {}
 
-    def add(self, word: str) -> None:
-        """Look for a word."""
-        count = self._counts.get(word, 0)
-        self._counts[word] = count + 1
-        if not count and self._operator != "=":
-            self._index.add(self._operator, word, word)
+    def add_all(self, words: Iterable[str]) -> None:
+        """Look for words, once more each."""
+        counts, new = self._counts, list[str]()
+        for word in words:
+            count = counts.get(word, 0)
+            counts[word] = count + 1
+            if not count:
+                new.append(word)
+        if self._operator != "=":
+            for word in new:
+                self._index.add(self._operator, word, word)
 
-    def remove(self, word: str) -> None:
-        """Undo one `add`."""
-        self._counts[word] -= 1
-        if not self._counts[word]:
-            del self._counts[word]
-            if self._operator != "=":
-                self._index.remove(self._operator, word, word)
+    def remove_all(self, words: Iterable[str]) -> None:
+        """Look for words once less each."""
+        for word in words:
+            self._counts[word] -= 1
+            if not self._counts[word]:
+                del self._counts[word]
+                if self._operator != "=":
+                    self._index.remove(self._operator, word, word)
 
     def found(self, text: str) -> list[str]:
         """Return the words that a text has."""
