@@ -10,6 +10,7 @@ from templates.conjunctions import values_asked
 from templates.decisioncompiler import Decisions
 from templates.innertimes import with_times
 from templates.lifted import with_lifted
+from templates.nodeconditions import with_conditions_of_operands
 from templates.ordered import choices
 from templates.plain import plain_statements
 from templates.prepared import decided_by_parameters, is_prepared
@@ -37,7 +38,10 @@ def compile_query(
     `published` come from outside and are read in stratum 0.
     `lateness_us` is the largest grace, which a query has that says none.
     """
-    read = [(each, plain_statements(each.query)) for each in variants(query)]
+    read = [
+        (each, [*map(with_conditions_of_operands, plain_statements(each.query))])
+        for each in variants(query)
+    ]
     given = point, catalog, published, lateness_us, shares
     found = _compile_statements(read, *given)
     if not query.parameters or not (asking := decided_by_parameters(found)):

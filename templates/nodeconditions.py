@@ -8,11 +8,13 @@ for data.  In an operator with one conjunction they are asked there; of one of s
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from typing import Any, cast
 
 from templates.comparisons import both
-from templates.ordered import PlainNode, predicates_of
+from templates.decision import DecisionKind
+from templates.ordered import Kept, Ordered, PlainNode, Repeated, predicates_of
 from templates.valueconditions import asked_of_node
 from xscl.comparison import operands_below
 from xscl.path import Condition, Exists, Not, condition_parameters
@@ -29,7 +31,7 @@ from xscl.query import (
 )
 from xscl.rewriting import attach
 
-__all__ = ["with_conditions_of_nodes"]
+__all__ = ["with_conditions_of_nodes", "with_conditions_of_operands"]
 
 _Conditions = dict[str, tuple[Condition, ...]]
 
@@ -42,13 +44,100 @@ def with_conditions_of_nodes(query: Query) -> Query:
     if not has_tests and not (query.parameters and any(map(_chooses, asked))):  # as mostly
         return query
     added: _Conditions = defaultdict(tuple)
-    root: Any = _without(node, added)
+    root = _without(node, added)
+    return _with_added(query, root, added)
+
+
+def with_conditions_of_operands(query: Query) -> Query:
+    """Return a plain query whose decisions ask for paths with conditions in their operands.
+
+    What is asked of one operand, or of what is absent, is a condition of it.
+    """
+    node = cast(PlainNode, query.root)
+    if not query.parameters or not any(_of_node(t) for d in predicates_of(node) for t in d.tests):
+        return query  # as mostly
+    added: _Conditions = defaultdict(tuple)
+    root = _within_decisions(node, {each.name: each.block for each in query.variables}, added)
+    return _with_added(query, root, added) if added else query
+
+
+def _with_added(query: Query, root: Any, added: _Conditions) -> Query:
+    """Return a query of a root, and conditions of nodes in its blocks."""
     block_of = {each.name: each.block for each in query.variables}
     blocks = list(query.blocks)
     for variable, conditions in added.items():
         block = blocks[number := block_of[variable]]
         blocks[number] = replace(block, path=attach(block.path, {variable: conditions}))
     return replace(query, blocks=tuple(blocks), root=root)
+
+
+def _within_decisions(
+    node: PlainNode, block_of: Mapping[str, int], added: _Conditions
+) -> PlainNode:
+    """Return a node without tests of paths of one operand, where that is no decision itself."""
+
+    def within(each: PlainNode) -> Any:
+        return _within_decisions(each, block_of, added)
+
+    match node:
+        case Operator():
+            asked = _moved(node.disjuncts, {*_blocks_of_joins(node)}, block_of, added)
+            return replace(node, left=within(node.left), right=within(node.right), disjuncts=asked)
+        case Kept(Ordered(kind=DecisionKind.SETTLED, operands=(operand,)), where):
+            where = _moved(where, {*_blocks_of_joins(operand)}, block_of, added)
+            return replace(node, node=within(node.node), where=where)
+        case Kept():
+            return replace(node, node=within(node.node))
+        case Repeated() if node.operand is not None:
+            return replace(node, operand=within(node.operand))
+        case Ordered():
+            operands = tuple(map(within, node.operands))
+            own = {block for each in node.operands for block in _blocks_of_joins(each)}
+            absences = tuple(
+                replace(
+                    unit,
+                    blocks=tuple(
+                        (block, _moved(asked, {block}, block_of, added))
+                        for block, asked in unit.blocks
+                    ),
+                )
+                for unit in node.absences
+            )
+            asked = _moved(node.disjuncts, own, block_of, added)
+            return replace(node, operands=operands, disjuncts=asked, absences=absences)
+    return node
+
+
+def _blocks_of_joins(node: PlainNode) -> Iterator[int]:
+    """Yield the blocks of a node in which nothing is decided."""
+    match node:
+        case int():
+            yield node
+        case From(int() as block):
+            yield block
+        case Operator():
+            yield from _blocks_of_joins(node.left)
+            yield from _blocks_of_joins(node.right)
+
+
+def _moved(
+    asked: tuple[Disjunct, ...],
+    blocks: Set[int],
+    block_of: Mapping[str, int],
+    added: _Conditions,
+) -> tuple[Disjunct, ...]:
+    """Return a predicate without tests of paths from some blocks, which are added to nodes."""
+    if len(asked) != 1:
+        return asked
+    [only] = asked
+    kept: list[Call] = []
+    for test in only.tests:
+        of_node = _of_node(test)
+        if of_node is None or block_of.get(of_node[0]) not in blocks:
+            kept.append(test)
+        else:
+            added[of_node[0]] += (of_node[1],)
+    return (replace(only, tests=tuple(kept)),)
 
 
 def _without(node: PlainNode, added: _Conditions) -> PlainNode:

@@ -112,3 +112,29 @@ def test_an_equality_that_alone_pairs_documents_is_joined_for_each_assignment() 
     classes = ClassRegistry()
     QuerySet(classes).add(RegisteredQuery(query, 0, ({"x": "a"}, {"x": "b"})))
     assert [len(each.template.value_joins) for each in classes.by_number.values()] == [1, 1]
+
+
+DECIDED = {
+    "next": "S//i->a NEXT {a/l = b/l AND %s AND %s, 1 h} S//i->b",
+    "unless": "S//i->a FOLLOWED BY {a/l = b/l AND %s, 1 h} S//i->b"
+    " UNLESS {c/l = a/l AND %s} S//i->c",
+    "behind joins": "(S//i->a FOLLOWED BY {a/l = b/l AND %s, 1 h} S//i->b)"
+    " NEXT {b/l = c/l AND %s, 1 h} S//i->c",
+    "limited": "S//i->a FOLLOWED BY {a/l = b/l AND %s, 1 h} S//i->b WHERE %s LIMIT 2 PER 3 s",
+}
+
+
+@pytest.mark.parametrize("place", DECIDED)
+def test_what_decisions_ask_of_a_node_of_an_operand_is_asked_there(place: str) -> None:
+    second = "c" if place == "unless" else "b"
+    asked = DECIDED[place] % ("empty(a/e[t = $x][p > 4])", f"exists({second}/t[. != $x])")
+    case = parse_case(case_of(asked, WORDS, 2))
+    stays = [Stay("q", values, i % 2, 10) for i, values in enumerate(case.assignments["q"])]
+    assert given_by_engine(case, stays, [0, 4], [6], 1) == given_by_oracle(case, stays) != []
+    counts = []
+    for given in (1, 100):
+        classes = ClassRegistry()
+        assignments = tuple({"x": f"w{i}"} for i in range(given))
+        QuerySet(classes).add(RegisteredQuery(case.queries[0], 0, assignments))
+        counts.append(len(classes.by_number))
+    assert counts[0] == counts[1]
