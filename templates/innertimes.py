@@ -23,7 +23,6 @@ from xscl.query import (
     Query,
     Residual,
     VariableValue,
-    operand_parameters,
 )
 
 __all__ = ["with_times"]
@@ -63,20 +62,15 @@ class _Times:
         return replace(
             disjunct,
             residuals=tuple(
-                Residual(self._of(each.left, node), each.operator, self._of(each.right, node))
-                if self._is_left_over(each)
-                else each
+                each if stands_alone(each, self._texts) else self._residual(each, node)
                 for each in disjunct.residuals
             ),
-            tests=tuple(
-                cast(Call, self._of(each, node)) if operand_parameters(each) else each
-                for each in disjunct.tests
-            ),
+            tests=tuple(cast(Call, self._of(each, node)) for each in disjunct.tests),
         )
 
-    def _is_left_over(self, residual: Residual) -> bool:
-        has_data = operand_parameters(residual.left) or operand_parameters(residual.right)
-        return bool(has_data) and not stands_alone(residual, self._texts)
+    def _residual(self, residual: Residual, node: Operator) -> Residual:
+        left, right = self._of(residual.left, node), self._of(residual.right, node)
+        return Residual(left, residual.operator, right)
 
     def _of(self, operand: Operand, node: Operator) -> Operand:
         """Return an operand of the tuples of a node that asks for times of documents."""
@@ -97,10 +91,7 @@ class _Times:
         """Return a condition of a choice that asks for times of documents."""
         return replace(
             disjunct,
-            residuals=tuple(
-                Residual(self._of(each.left, node), each.operator, self._of(each.right, node))
-                for each in disjunct.residuals
-            ),
+            residuals=tuple(self._residual(each, node) for each in disjunct.residuals),
             tests=tuple(cast(Call, self._of(each, node)) for each in disjunct.tests),
         )
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 
 from xpath_eval.textindex import TextIndex
+from xscl import parse
 from xscl.constants import admitted_constant
 from xscl.evaluation import optional_values
 from xscl.functions import compare_literal, holds, spell
@@ -187,3 +189,23 @@ def test_what_is_asked_otherwise_is_a_filter() -> None:
         null,
     ):
         assert admitted_constant(each) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "steps"),
+    [
+        ("p > vat * 3", ["*"]),
+        ("3 div vat <= p", ["div"]),
+        ("p > vat div 3 + 1", ["+"]),
+        ("(1 + vat) * vat > p mod 3", ["+", "*"]),
+        ("p > vat mod 3", None),
+        ("p > vat div 3", None),
+        ("p != vat * 3", None),
+    ],
+)
+def test_what_can_be_solved_for_a_constant_is(asked: str, steps: list[str] | None) -> None:
+    (query,) = parse(f"S//i[{asked}]")
+    found = admitted_constant(query.blocks[0].path.steps[0].predicates[0])
+    assert found is not None
+    prefilter, _ = found
+    assert (prefilter.chain and [step for step, _ in prefilter.chain.steps]) == steps
