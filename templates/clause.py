@@ -186,7 +186,7 @@ class Clause:
         Where each datum is asked they do not, as they would not if it were compiled for each.
         """
         looked_for = (test.data for test in self.box if test.looks_in_texts)
-        is_found = any(not isinstance(e, Disjunction) or e.is_found for e in looked_for)
+        is_found = any(not isinstance(e, Disjunction) or e.is_narrow for e in looked_for)
         return self.is_by_data and is_found
 
     def first_tested(self, place: Place) -> tuple[Clause, Place]:

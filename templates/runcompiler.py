@@ -43,6 +43,7 @@ from xscl.counting import is_counted
 from xscl.evaluation import compile_condition
 from xscl.pattern import TuplePattern
 from xscl.query import (
+    Block,
     Disjunct,
     From,
     Operand,
@@ -56,6 +57,7 @@ from xscl.query import (
     term,
 )
 from xscl.sequence import units_of
+from xscl.sought import as_sought
 
 if TYPE_CHECKING:
     from templates.clausecompiler import Compiler
@@ -82,6 +84,7 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
     keys = () if counting is None else counting.keys
     of_left = {term(t) for key in keys for t in operand_terms(key.operand)}
     by_data = _by_data(nodes)
+    seeks = bool(nodes[0][0].parameters) and counting is None
     lefts: list[Clause] = []
     for statement, node in nodes:
         folds = tuple(FoldValue(*each) for each in node.folds)
@@ -113,7 +116,7 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
         found: list[ElementStream] = []
         for block, own in zip(blocks, keys, strict=True):
             compiler, clause, stream = compile_elements(
-                decisions, statement, block, own, operands, known=known
+                decisions, statement, block, own, operands, known=known, seeks=seeks
             )
             compilers.append(compiler)
             deciding.append(clause)
@@ -238,11 +241,12 @@ def compile_elements(
     *,
     are_tested: bool = False,
     known: Collection[str] | None = None,
+    seeks: bool = False,
 ) -> tuple[DecisionCompiler, Clause, ElementStream]:
     """Compile the elements of a block with all that is asked of them.
 
     With `are_tested` they carry what is held against data, which is asked behind.  Where they may
-    say data, what stands before says those that are `known`.
+    say data, what stands before says those that are `known`; it `seeks` data that nothing says.
     """
     own = tuple(v for v in statement.variables if v.block == block and v.name[0] != "+")
     names = {v.name for v in own}
@@ -250,7 +254,10 @@ def compile_elements(
     given = {key: named[key] for key in keys if key in named}
     equal = Disjunct(residuals=tuple(Residual(VariableValue(k), "=", p) for k, p in given.items()))
     node = From(block, where=(equal,)) if given else block
-    compiler = decisions.compiler(replace(statement, variables=own), {id(node): equal})
+    alone = replace(statement, variables=own)
+    if seeks:
+        alone = replace(alone, blocks=_sought(statement, block, known or ()))
+    compiler = decisions.compiler(alone, {id(node): equal})
     asked = [each for each in operands if names.issuperset(operand_variables(each))]
     values = [VariableValue(name) for each in asked for name in operand_variables(each)]
     compiler.look_at([*asked, *values, *map(VariableValue, keys)])
@@ -330,6 +337,15 @@ def runs_clause(
         counts,
         box,
     )
+
+
+def _sought(statement: Query, block: int, known: Collection[str]) -> tuple[Block, ...]:
+    """Return the blocks of a statement, one of which finds the data that nothing says."""
+    blocks = [*statement.blocks]
+    texts = {name for name, kind in statement.parameters if kind not in ("number", "duration")}
+    had = {datum.partition(" (")[0] for datum in known}
+    blocks[block] = replace(blocks[block], path=as_sought(blocks[block].path, texts, had))
+    return tuple(blocks)
 
 
 def said_data(

@@ -147,6 +147,12 @@ class Disjunction:
         """Whether an index finds who looks for it; else each is asked."""
         return not any(_each(each)[0].operator == CALCULATED for each in self.tests)
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether an index finds who looks for it, and not by a bound, or by what must differ."""
+        broad = (CALCULATED, OTHER_NUMBER, "!=", *_INEQUALITIES)
+        return not all(_each(each)[0].operator in broad for each in self.tests)
+
     def parameters(self) -> Iterator[tuple[Parameter, OperandTest]]:
         """Yield the parameters, each with the test that it is in."""
         for each in self.tests:
