@@ -73,8 +73,7 @@ class HeldFor:
         if text is None:
             return NO_DATA
         if self.operator == OTHER_NUMBER:
-            number = to_double(text)
-            values = set[str]() if number != number else {spell_number(number)}
+            values = {spell_number(to_double(text))}
         else:
             values = {*map(str, values_of_optional(text or "[]"))} if self.is_of_several else {text}
             if self.operator == "!=" and len(values) > 1:

@@ -43,6 +43,11 @@ def test_it_decides_so_in_pieces(name: str) -> None:
     check(ALL[name], partial(run_engine, batch_size=3, limits=TINY))
 
 
+def test_what_is_left_of_a_left_stays_when_others_are_forgotten() -> None:
+    text = next(text for name, text in ALL.items() if "What is left of a left" in name)
+    check(text, partial(run_engine, batch_size=1, limits=TINY))
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_decides_so(engine: EngineName) -> None:
     name = next(name for name in ALL if "Misplaced" in name)
