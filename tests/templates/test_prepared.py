@@ -304,3 +304,10 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
 )
 def test_a_parameter_that_decides_what_a_pattern_is_is_not_data(text: str) -> None:
     assert not prepared(text)
+
+
+def test_a_number_may_be_given_where_each_datum_is_asked() -> None:
+    [query] = xscl.parse("S//a NEXT {, 1 h} S//b[n > $n][m > $m][not(k = $k or o > $o)]", id="q")
+    clauses = [c for each in compile_query(query, 0, PatternCatalog(), {}) for c in each.clauses]
+    typed = {each for clause in clauses for test in clause.box for each in test.typed()}
+    assert typed == {("k", True)}
