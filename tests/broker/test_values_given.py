@@ -315,7 +315,7 @@ def test_what_is_beside_an_item_is_data_in_all_places(asked: str) -> None:
 ASKED_OF_EACH = [
     *("[not(e[t = $x][p > 4])]", "[t[. != 'a'][$x] = 'A']", "[count(t[. = $x]) > 1]"),
     *("[not(e[p > count(t) * $x]/t)]", "[e[not(t = $x) and p][last()]]"),
-    *("[not(concat(t, $x) = 'aa')]", "[not(p != count(t) * $x or e)]"),
+    *("[not(concat(t, $x) = 'aa')]", "[not(p != count(t) * $x) and t = $x or e]"),
 ]
 DECIDED = {
     "the next": PAIR.format("", "%s").replace("FOLLOWED BY", "NEXT"),
