@@ -203,7 +203,6 @@ class _KeptNodes:
         for step in path.steps:
             found = dict.fromkeys(self._step(step, found))
         for each in found if is_text else ():
-            self.keep(each)
             if not isinstance(each, _Leaf):
                 self.whole.add(self.root if each is None else each)
 
@@ -228,7 +227,7 @@ class _KeptNodes:
                 above = chain.from_iterable(map(_with_ancestors, found))
                 yield from self._each_kept(e for e in above if _is_called(step.test, e))
             case Axis.DOCUMENT:
-                yield from self._each_kept(None for _ in found)
+                yield None
 
     def _each_kept(self, nodes: Iterable[_Node]) -> Iterator[_Node]:
         for each in nodes:

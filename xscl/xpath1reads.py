@@ -104,7 +104,6 @@ class _ReadByXPath:
     def _path(self, path: PathExpression, at: _Places) -> _Places:
         if path.is_absolute:
             at = ((_DOCUMENT,),)
-            self.paths.update(map(Path, at))
         if path.start is not None:
             at = self.ask(path.start, at)
         for step in path.steps:

@@ -282,7 +282,7 @@ OF_SEVERAL = {
     "[p > $x][1]": NUMBERS,
     "[not(e/t = $x)][last()]": WORDS,
     "[t][last() - $x][e]": PLACED,
-    "[position() = $x + 1]": PLACED,
+    "[position() * 2 = $x + 1]": PLACED,
     "[last() = $x]": PLACED,
     "[../@n = $x]": WORDS,
     "[following-sibling::i/t = $x][position() < 3]": WORDS,
