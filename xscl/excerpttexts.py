@@ -294,9 +294,9 @@ class _KeptNodes:
         is_whole = is_whole or element in self.whole
         has_texts = is_whole or element in self.texts
         if (own := self.attributes.get(element)) is not None:
-            for name in element.attrib:
-                if name in own:
-                    copy.set(name, element.attrib[name])
+            for each in attributes_of(element):  # of several, XPath 1.0 reads the first
+                if each.name in own:
+                    copy.set(each.name, each.value)
         if has_texts:
             copy.text = element.text
         children = element if has_texts else self._children(element)

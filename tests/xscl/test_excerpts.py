@@ -230,6 +230,7 @@ def spelled(asked: str, xml: str) -> str:
             '<n0:x xmlns:n0="u" xmlns:n1="urn:n"><n1:a>t</n1:a></n0:x>',
         ),
         ("not(a[. = $x][b])", "<x><a>&#13;&lt;</a></x>", "<x><a>&#13;&lt;</a></x>"),
+        ("count(a[@* = $x]) > 1", "<x><a k='1' j='2'/></x>", '<x><a j="2" k="1"/></x>'),
     ],
 )
 def test_an_excerpt_has_what_is_read(asked: str, xml: str, excerpt: str) -> None:
