@@ -122,4 +122,4 @@ def test_a_query_within_its_budget_has_no_tally() -> None:
     spending.charge(FoundCharges(("few",), one, one + 3, one + 3, one + 2, one + 100, one + 1))
     assert spending.opened("few") is None
     assert spending.over() == []
-    assert spending.carry_on(3) == [Spent("few", 1, 0, 0, 1, 100)]
+    assert [*spending.carry_on(3)] == [Spent("few", 1, 0, 0, 1, 100)]
