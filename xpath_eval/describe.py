@@ -46,7 +46,7 @@ from xscl.path import (
     XPathValue,
 )
 
-__all__ = ["describe", "describe_dot"]
+__all__ = ["describe", "describe_dot", "value_text"]
 
 Names = Mapping[int, str]
 
@@ -173,10 +173,10 @@ def condition_text(condition: Condition) -> str:
         case Exists(path):
             return _path(path)
         case Comparison(left, operator, right):
-            return f"{_value(left)} {operator} {_value(right)}"
+            return f"{value_text(left)} {operator} {value_text(right)}"
         case StringTest(function, value, argument, flags):
             arguments = [value, argument, *([Literal(flags)] if flags else ())]
-            return f"{function}({', '.join(map(_value, arguments))})"
+            return f"{function}({', '.join(map(value_text, arguments))})"
         case And(conditions):
             return f"({' and '.join(map(condition_text, conditions))})"
         case Or(conditions):
@@ -199,7 +199,8 @@ def _position(condition: Position) -> str:
     return f"{side} {condition.operator} {number}"
 
 
-def _value(value: Value) -> str:
+def value_text(value: Value) -> str:
+    """Return what a condition compares as it could have been written."""
     match value:
         case PathValue(path):
             return _path(path)
@@ -210,7 +211,7 @@ def _value(value: Value) -> str:
         case Literal(float() as number):
             return render_number(number)
         case FunctionValue(function, arguments):
-            return f"{function}({', '.join(map(_value, arguments))})"
+            return f"{function}({', '.join(map(value_text, arguments))})"
         case Excerpt(paths, texts):
             return f"excerpt({', '.join(map(_path, (*paths, *texts)))})"
         case Parameter(name):

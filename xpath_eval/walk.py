@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from xpath_eval.conditions import Conditions, Selected
+from xpath_eval.describe import value_text
 from xpath_eval.nodesets import NodeSets, members, node_set
 from xpath_eval.parsing import XmlError
 from xpath_eval.shape import Bound, ShapeCollector
@@ -29,7 +30,7 @@ from xpath_eval.structure import NodeTree, Structure
 from xscl import functions
 from xscl.comparison import REVISION, Call, Derived, PathFrom
 from xscl.evaluation import optional_values
-from xscl.path import Axis
+from xscl.path import Axis, Excerpt
 from xscl.pattern import Values
 
 __all__ = ["DERIVED_CHARACTERS_MAX", "Answer", "Asker", "ConditionQuestion", "Stage", "Walk"]
@@ -37,6 +38,15 @@ __all__ = ["DERIVED_CHARACTERS_MAX", "Answer", "Asker", "ConditionQuestion", "St
 DERIVED_CHARACTERS_MAX = 64 << 20
 """Characters of the values that functions give of one document: for each query that applies another
 function, the values of its nodes once more."""
+
+
+def _what_is_made(derivation: Derived | PathFrom | Values) -> str:
+    """Return what is too much of a document, named by the last of it."""
+    operands = derivation.operands if isinstance(derivation, Values) else ()
+    read = [value_text(each) for each in operands if isinstance(each, Excerpt)]
+    if not read:
+        return "the values that functions in queries give of the document have"
+    return f"what queries read of the document for its nodes, one by one, as {read[0]}, has"
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,8 +306,8 @@ class Asker(Conditions):
             self._derived_characters += sum(map(len, values))
             if self._derived_characters > DERIVED_CHARACTERS_MAX:
                 raise XmlError(
-                    "the values that functions in queries give of the document have more than "
-                    f"{DERIVED_CHARACTERS_MAX} characters together"
+                    f"{_what_is_made(step.derivation)} more than {DERIVED_CHARACTERS_MAX}"
+                    " characters together"
                 )
             self.derived[variable.id, node] = values
             yield node, len(values)

@@ -264,10 +264,15 @@ def test_what_siblings_read_of_each_other_counts_for_each(tmp_path: Path) -> Non
         DocumentLine("S", f"<b>{inner}</b>".encode(), time_us=number)
         for number, inner in enumerate(items)
     ]
-    most = 2 * len("/0<b><c><d>w</d></c><c><d>w</d></c></b>")
+    # Who is asked is found by the texts of `d`, which stand behind what is read.
+    most = 2 * len(r'["\u0001/0<b><c><d>w</d></c><c><d>w</d></c></b>", "\u0002w"]')
     with mock.patch.object(xpath_eval.walk, "DERIVED_CHARACTERS_MAX", most + 10):
         stand.take(lines)
     [letter] = stand.outbox.dead_letters()
-    assert letter.docid == 3
+    assert (letter.docid, letter.reason) == (
+        3,
+        "what queries read of the document for its nodes, one by one, as excerpt(../c/d),"
+        f" has more than {most + 10} characters together",
+    )
     assert len(stand.found()) == 2
     stand.close()
