@@ -110,7 +110,7 @@ class Compiler:
     def __post_init__(self) -> None:
         self.block_of = {variable.name: variable.block for variable in self.query.variables}
         # A parameter whose type is left open may be a number in some assignments (`QuerySet`).
-        self.texts = {n for n, kind in self.query.parameters if kind not in ("number", "duration")}
+        self.texts = self.query.text_parameters
         self._read: dict[int, ReadTerms] = {}
         self._sharing = self._sharing_block() if self.shares else None
         read = [self.read(disjunct) for disjunct in self.choice.values()]

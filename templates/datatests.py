@@ -103,7 +103,7 @@ def _operator(function: str, flags: Sequence[Operand]) -> str | None:
 
 def without_data(query: Query, asked: Disjunct) -> tuple[Disjunct, Disjunct]:
     """Split a conjunction into what boxes test or no parameter is in, and the rest."""
-    texts = {name for name, kind in query.parameters if kind not in ("number", "duration")}
+    texts = query.text_parameters
     residuals = [
         each
         for each in asked.residuals

@@ -6,7 +6,6 @@ has data, reads the times of documents, which are handed on: those of the first 
 
 from __future__ import annotations
 
-from collections.abc import Set
 from dataclasses import replace
 from typing import cast
 
@@ -33,19 +32,18 @@ def with_times(query: Query) -> Query:
     root = query.root
     if not query.parameters or not isinstance(root, Operator):
         return query
-    texts = {name for name, kind in query.parameters if kind not in ("number", "duration")}
-    times = _Times(query, texts)
+    times = _Times(query)
     sides = (times.within(cast(PlainNode, each)) for each in (root.left, root.right))
     left, right = cast("tuple[Operator, Operator]", tuple(sides))
     return replace(query, root=replace(root, left=left, right=right))
 
 
 class _Times:
-    """What is said of the times of a query's documents; `texts` are parameters of strings."""
+    """What is said of the times of a query's documents."""
 
-    def __init__(self, query: Query, texts: Set[str]) -> None:
+    def __init__(self, query: Query) -> None:
         self._roots = [block.root for block in query.blocks]
-        self._texts = texts
+        self._texts = query.text_parameters
 
     def within(self, node: PlainNode) -> PlainNode:
         """Return a node whose operators ask for times of documents."""

@@ -46,7 +46,7 @@ def with_lifted(query: Query) -> Query:
     query = with_conditions_of_nodes(query)
     if not query.parameters:
         return query
-    texts = {name for name, kind in query.parameters if kind not in ("number", "duration")}
+    texts = query.text_parameters
     node = cast(PlainNode, query.root)
     blocks, variables, asked = list(query.blocks), list(query.variables), list[_Asked]()
     for number in blocks_of(node):

@@ -64,7 +64,7 @@ class LossyChain:
         self.lossy = sorted(positive & self.losses.keys())
         self.block_of = {variable.name: variable.block for variable in query.variables}
         # One whose type is left open is a text here: a query says of which a number is given.
-        self._texts = {n for n, kind in query.parameters if kind not in ("number", "duration")}
+        self._texts = query.text_parameters
         self.blocks = tuple(replace(block, loss=None) for block in query.blocks)
 
     def can_be(self, lost: Sequence[int], least: Fraction) -> bool:

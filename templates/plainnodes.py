@@ -300,7 +300,7 @@ class PlainNodes:
         if len(disjuncts) != 1:
             return list(parts), disjuncts
         [rest] = disjuncts
-        texts = {name for name, kind in self.query.parameters if kind not in ("number", "duration")}
+        texts = self.query.text_parameters
         found: list[PlainPart] = []
         for part in parts:
             blocks = set(blocks_of(part.node))

@@ -330,10 +330,8 @@ def _takes_in_one_way(
     hows = {how for way in ways for _, how in way}
     if hows <= {"="}:
         return True
-    if hows == {"!="}:
-        return all(len(way) == 1 for way in ways)
     is_one = all(len(way) == 1 for way in ways)
-    return is_one and hows.issubset(INEQUALITIES) and not has_bar
+    return is_one and (hows == {"!="} or (hows.issubset(INEQUALITIES) and not has_bar))
 
 
 def _taking(clause: Clause, had: Collection[str]) -> tuple[tuple[str, str], ...]:

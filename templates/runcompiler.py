@@ -342,9 +342,10 @@ def runs_clause(
 def _sought(statement: Query, block: int, known: Collection[str]) -> tuple[Block, ...]:
     """Return the blocks of a statement, one of which finds the data that nothing says."""
     blocks = [*statement.blocks]
-    texts = {name for name, kind in statement.parameters if kind not in ("number", "duration")}
     had = {datum.partition(" (")[0] for datum in known}
-    blocks[block] = replace(blocks[block], path=as_sought(blocks[block].path, texts, had))
+    blocks[block] = replace(
+        blocks[block], path=as_sought(blocks[block].path, statement.text_parameters, had)
+    )
     return tuple(blocks)
 
 

@@ -282,6 +282,11 @@ class Query:
         yield from operators_below(self.root)
 
     @property
+    def text_parameters(self) -> set[str]:
+        """The parameters that may have strings."""
+        return {name for name, kind in self.parameters if kind not in ("number", "duration")}
+
+    @property
     def has_runs(self) -> bool:
         """Whether something is repeated."""
         return any(isinstance(node, Repetition) for node in nodes_below(self.root))

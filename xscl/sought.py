@@ -61,7 +61,6 @@ def _sought(asked: Condition, texts: Collection[str], known: Collection[str]) ->
     names = {parameter.name for parameter in condition_parameters(asked)}
     if not names or names & set(known) or strip_variables(asked) != asked:
         return asked
-    given, alone = tested_parameter(asked, texts), Or((asked,))
     given = tested_parameter(asked, texts)
     if given is None or given[0].operator not in _BROAD:
         return asked

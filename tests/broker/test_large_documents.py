@@ -236,43 +236,43 @@ def test_values_that_functions_give_are_bounded_for_each_document(tmp_path: Path
     stand.close()
 
 
-def test_excerpts_are_bounded_as_other_values_are(tmp_path: Path) -> None:
+def found_within(
+    most: int, statement: str, documents: list[str], tmp_path: Path
+) -> tuple[list[tuple[int, str]], int]:
+    """Return the dead letters, with their reasons, and how many matches there are for 'w'."""
     stand = MatchingBroker(tmp_path)
-    counted = query("S//c[count(d[. = $x]) > 1]")
-    stand.register(counted)
-    stand.subscribe(counted, {"x": "w"})
-    items = ["<d>w</d><d>w</d>", "<d>w</d><e>left out</e><d>w</d>", "<d>w</d>" * 4]
+    asked = query(statement)
+    stand.register(asked)
+    stand.subscribe(asked, {"x": "w"})
     lines = [
-        DocumentLine("S", f"<b><c>{inner}</c></b>".encode(), time_us=number)
-        for number, inner in enumerate(items)
+        DocumentLine("S", f"<b>{inner}</b>".encode(), time_us=number)
+        for number, inner in enumerate(documents)
     ]
-    most = len("<c><d>w</d><d>w</d></c>")
-    with mock.patch.object(xpath_eval.walk, "DERIVED_CHARACTERS_MAX", most + 10):
+    with mock.patch.object(xpath_eval.walk, "DERIVED_CHARACTERS_MAX", most):
         stand.take(lines)
-    [letter] = stand.outbox.dead_letters()
-    assert letter.docid == 3
+    letters = [(letter.docid, letter.reason) for letter in stand.outbox.dead_letters()]
+    matches = len(stand.found())
     stand.close()
+    return letters, matches
+
+
+def test_excerpts_are_bounded_as_other_values_are(tmp_path: Path) -> None:
+    items = ["<d>w</d><d>w</d>", "<d>w</d><e>left out</e><d>w</d>", "<d>w</d>" * 4]
+    most = len("<c><d>w</d><d>w</d></c>") + 10
+    documents = [f"<c>{inner}</c>" for inner in items]
+    letters, _ = found_within(most, "S//c[count(d[. = $x]) > 1]", documents, tmp_path)
+    assert [docid for docid, _ in letters] == [3]
 
 
 def test_what_siblings_read_of_each_other_counts_for_each(tmp_path: Path) -> None:
-    stand = MatchingBroker(tmp_path)
-    second = query("S//c[d = $x][2]")
-    stand.register(second)
-    stand.subscribe(second, {"x": "w"})
     items = ["<c><d>w</d></c>" * 2, "<c><d>w</d><e>left out</e></c>" * 2, "<c><d>w</d></c>" * 3]
-    lines = [
-        DocumentLine("S", f"<b>{inner}</b>".encode(), time_us=number)
-        for number, inner in enumerate(items)
-    ]
     # Who is asked is found by the texts of `d`, which stand behind what is read.
-    most = 2 * len(r'["\u0001/0<b><c><d>w</d></c><c><d>w</d></c></b>", "\u0002w"]')
-    with mock.patch.object(xpath_eval.walk, "DERIVED_CHARACTERS_MAX", most + 10):
-        stand.take(lines)
-    [letter] = stand.outbox.dead_letters()
-    assert (letter.docid, letter.reason) == (
-        3,
-        "what queries read of the document for its nodes, one by one, as excerpt(../c/d),"
-        f" has more than {most + 10} characters together",
+    one = r'["\u0001/0<b><c><d>w</d></c><c><d>w</d></c></b>", "\u0002w"]'
+    most = 2 * len(one) + 10
+    letters, matches = found_within(most, "S//c[d = $x][2]", items, tmp_path)
+    reason = (
+        "what queries read of the document for its nodes, one by one, as excerpt(../c/d), has more"
+        f" than {most} characters together"
     )
-    assert len(stand.found()) == 2
-    stand.close()
+    assert letters == [(3, reason)]
+    assert matches == 2
