@@ -22,6 +22,8 @@ from lxml import etree
 
 from xscl.nodes import attributes_of
 from xscl.path import ANY, Axis, Excerpt, NodeTest, Path, Step, matches_name
+from xscl.qualifiednames import PREFIXES, Prefixes, declarations, qualified_name
+from xscl.writing import attribute_text, tagged, text_content
 
 __all__ = ["OF_ATTRIBUTE", "OF_PLACE", "OF_TEXT", "ExcerptTexts"]
 
@@ -277,35 +279,26 @@ class _KeptNodes:
     def xml(self, top: etree._Element) -> str:
         """Return what is kept of the tree of an element as XML."""
         if self.written is None:
-            names = {f"n{i}": uri for i, uri in enumerate(sorted({*top.nsmap.values()}))}
-            root = etree.Element(top.tag, nsmap=names)
-            waiting = [(top, root, False)]
-            while waiting:
-                element, copy, is_whole = waiting.pop()
-                waiting += self._write(element, copy, is_whole=is_whole)
-            etree.cleanup_namespaces(root)
-            self.written = etree.tostring(root, encoding="unicode")
+            self.written = self._tagged(top, PREFIXES, is_whole=False)
         return self.written
 
-    def _write(
-        self, element: etree._Element, copy: etree._Element, *, is_whole: bool
-    ) -> Iterator[tuple[etree._Element, etree._Element, bool]]:
-        """Write an element without its children; yield these, each with what is to be its copy."""
+    def _tagged(self, element: etree._Element, known: Prefixes, *, is_whole: bool) -> str:
+        """Return what is kept of an element as XML, behind declarations of what is known."""
         is_whole = is_whole or element in self.whole
         has_texts = is_whole or element in self.texts
-        if (own := self.attributes.get(element)) is not None:
-            for each in attributes_of(element):  # of several, XPath 1.0 reads the first
-                if each.name in own:
-                    copy.set(each.name, each.value)
-        if has_texts:
-            copy.text = element.text
-        children = element if has_texts else self._children(element)
-        for number, child in enumerate(children):
+        own = self.attributes.get(element, ())
+        attributes = [e for e in attributes_of(element) if e.name in own] if own else []
+        name, names = qualified_name(element), [*map(qualified_name, attributes)]
+        known, start = declarations(name, names, known)
+        for each, attribute in zip(names, attributes, strict=True):  # XPath 1.0 reads the first
+            start.append(f' {each.written}="{attribute_text(attribute.value)}"')
+        content = [text_content(element.text)] if has_texts and element.text else []
+        for number, child in enumerate(element if has_texts else self._children(element)):
             self.numbers[child] = number
-            twin = etree.SubElement(copy, child.tag)
-            if has_texts:
-                twin.tail = child.tail
-            yield child, twin, is_whole
+            content.append(self._tagged(child, known, is_whole=is_whole))
+            if has_texts and child.tail:
+                content.append(text_content(child.tail))
+        return tagged(name.written, start, content)
 
     def _children(self, element: etree._Element) -> Sequence[etree._Element]:
         """Return the kept children, in the order of the document."""

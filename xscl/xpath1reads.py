@@ -29,7 +29,7 @@ _Places = tuple[tuple[Step, ...], ...]
 _OF_CONTEXT = frozenset({"string", "number", "string-length", "normalize-space"})
 """Functions that without an argument read the text of the context node."""
 
-_OF_NAMES = frozenset({"count", "local-name", "namespace-uri", "boolean", "not"})
+_OF_NAMES = frozenset({"count", "name", "local-name", "namespace-uri", "boolean", "not"})
 """Functions that read no text of the nodes that are their argument."""
 
 _ANY = node_test(ANY, ANY)
@@ -54,7 +54,7 @@ def excerpt_read_by_xpath(expression: Expression, namespaces: Namespaces) -> Exc
 
 
 class _NoNodesError(Exception):
-    """An expression reads how prefixes are written."""
+    """An expression reads which namespaces are declared."""
 
 
 @dataclass(slots=True)
@@ -84,8 +84,6 @@ class _ReadByXPath:
             case Junction(terms=terms):
                 for each in terms:
                     self.ask(each, at)
-            case FunctionCall(name="name"):
-                raise _NoNodesError
             case FunctionCall(name="lang", arguments=arguments):
                 self.paths.update(Path((*each, *_LANGUAGE)) for each in at)
                 for each in arguments:

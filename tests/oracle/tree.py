@@ -78,8 +78,11 @@ def _element(source: Any, parent: Node) -> Node:
 def _put_in_order(source: Any) -> None:
     """Have lxml count attributes in the order of the semantics as well."""
     attributes = [(etree.QName(tag), value) for tag, value in source.attrib.items()]
+    in_order = sorted(attributes, key=lambda a: (a[0].namespace or "", a[0].localname))
+    if attributes == in_order:  # else lxml may choose another prefix
+        return
     source.attrib.clear()
-    for tag, value in sorted(attributes, key=lambda a: (a[0].namespace or "", a[0].localname)):
+    for tag, value in in_order:
         source.set(tag, value)
 
 
