@@ -200,6 +200,9 @@ WORKLOADS = {
         f"S//i->a NEXT {LINKED} S//i[price > $x][price < $y]->b",
         lambda i: {"x": i + 1e6, "y": i + 1e7},
     ),
+    "[author = $x], or [title = $y], right of NEXT": Workload(
+        f"S//i->a NEXT {LINKED} (S//i[author = $x]->b | S//i[title = $y]->b)", _neither
+    ),
     "[author != $x], absent": Workload(
         "S//i->a NOT FOLLOWED BY {, 1 s} S//i[author != $x]->b", _name
     ),

@@ -33,8 +33,8 @@ class Built:
 
     It has each of them once, however many alternatives of its operands read them: what is decided
     above reads it once for each of its own.  `bars` says for which thresholds of scores its tuples
-    are decided, `by_data` which operands are handed on by data, `spared` of which data there are
-    sets, by competing rows and by absent ones.
+    are decided, `by_data` which operands are handed on by data, `data` by which all alternatives of
+    each are; `spared` of which data there are sets, by competing rows and by absent ones.
     """
 
     decision: Decision | RunDecision | ChainDecision
@@ -47,6 +47,7 @@ class Built:
     compared: frozenset[str]
     bars: tuple[Test, ...] = ()
     by_data: tuple[ByData, ...] = ()
+    data: tuple[tuple[Test, ...], ...] = ()
     spared: tuple[str | None, str | None] = (None, None)
     is_taken: bool = False
 

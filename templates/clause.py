@@ -109,7 +109,8 @@ class Clause:
     clauses above; the stream `is_common` if it is that of all statements with such an operator,
     whatever their data.  A query `has_several_words` there where a tuple may have those of more
     than one of its alternatives, or assignments.  `tuple_variables` are the variables of all those
-    nodes, that of the root first.  `similar` are the similarity joins of the tuples, in the order
+    nodes, that of the root first.  `unheld` are data by which its tuples are handed on though none
+    is held against them.  `similar` are the similarity joins of the tuples, in the order
     of the text, those of the clauses below included.  Where the tuples are decided, `deciding` are
     the clauses that the decision reads, and `origin` is its place among the decisions of the query.
     `guard` is what is asked of tables, None where nothing is; `actions` are done for each match of
@@ -136,6 +137,7 @@ class Clause:
     compared: tuple[str, ...]
     carried: tuple[str, ...]
     tested: tuple[TestedPlace, ...] = ()
+    unheld: tuple[Test, ...] = ()
     stream: str = ""
     is_common: bool = False
     has_several_words: bool = False
@@ -187,7 +189,7 @@ class Clause:
         """
         looked_for = (test.data for test in self.box if test.looks_in_texts)
         is_found = any(not isinstance(e, Disjunction) or e.is_narrow for e in looked_for)
-        return self.is_by_data and is_found
+        return self.is_by_data and is_found and not self.unheld
 
     def first_tested(self, place: Place) -> tuple[Clause, Place]:
         """Return where what is at a place is tested first: the clause, and its place there."""

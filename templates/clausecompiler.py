@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Protocol
 
-from templates.box import SPAN, TestedPlace, terms_tested
+from templates.box import SPAN, Test, TestedPlace, terms_tested
 from templates.clause import Alternative, Clause, ClauseSource, Published, source_of_block
 from templates.clausebuilder import ClauseBuilder
 from templates.clausesides import Side
 from templates.datatests import without_implied
 from templates.derived import as_derived
-from templates.founddata import ByData
+from templates.founddata import ByData, unheld_data
 from templates.ordered import PlainNode, blocks_of
 from templates.queryclass import QueryClass
 from templates.readterms import ReadTerms, variables_apart
@@ -257,17 +257,22 @@ class Compiler:
         needed: frozenset[str],
         by_data: ByData = ByData.NO,
         had: Collection[str] = (),
+        data: Collection[Test] = (),
     ) -> Clause:
         """Compile a node whose tuples are handed on with the terms that are needed of it.
 
         It is handed on `by_data` where what is decided depends on the data that find it, but for
-        what is asked beside data that are `had`.
+        what is asked beside data that are `had`; and by all other `data`, too.
         """
+        below = self.operand(node, needed)
+        self.hand_on(node, below, by_data, had, data)
+        return below
+
+    def operand(self, node: PlainNode, needed: frozenset[str]) -> Clause:
+        """Compile a node that is to be handed on with the terms that are needed of it."""
         blocks, block_of = {*blocks_of(node)}, self.block_of_term
         needed_here = frozenset([t for t in needed if block_of[t] in blocks])
-        below = self.clause(node, needed_here)
-        self._give_stream(node, below, by_data, had)
-        return below
+        return self.clause(node, needed_here)
 
     def has_words(self, node: PlainNode) -> bool:
         """Return whether words of a node that is no root may be data in a box."""
@@ -390,10 +395,16 @@ class Compiler:
             if are_blocks[i >= template.left_size]
         ]
 
-    def _give_stream(
-        self, node: PlainNode, clause: Clause, by_data: ByData, had: Collection[str]
+    def hand_on(
+        self,
+        node: PlainNode,
+        clause: Clause,
+        by_data: ByData,
+        had: Collection[str],
+        data: Collection[Test] = (),
     ) -> None:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
+        clause.unheld = unheld_data(clause, data, had) if data else ()
         tested: tuple[TestedPlace, ...] = ()
         is_common = self.is_common(clause)
         if is_common or self.query.parameters or self.has_choices:

@@ -13,7 +13,16 @@ from templates.box import TAKEN, FoundBy, Test
 from templates.clause import Clause
 from templates.hadtests import had_values
 
-__all__ = ["ByData", "as_datum", "asked_data", "by_datum", "found_by", "found_together"]
+__all__ = [
+    "ByData",
+    "as_datum",
+    "asked_data",
+    "by_datum",
+    "data_asked",
+    "found_by",
+    "found_together",
+    "unheld_data",
+]
 
 
 class ByData(Enum):
@@ -45,11 +54,12 @@ def found_by(clause: Clause, had: Collection[str] = ()) -> dict[Test, FoundBy]:
 
     Those are left out that are asked beside data that are `had`, unless these find tuples as well.
     """
-    if not any(test.looks_in_texts or test.is_asked for test in clause.box):  # as mostly
+    is_found = any(test.looks_in_texts or test.is_asked for test in clause.box)
+    if not (is_found or clause.unheld):  # as mostly
         return {}
     numbers = _numbers(clause, had)
-    found = (test for test in numbers if test.looks_in_texts or test.is_asked)
-    return {test: FoundBy((numbers[test],)) for test in found}
+    found = [test for test in numbers if test.looks_in_texts or test.is_asked]
+    return {test: FoundBy((numbers[test],)) for test in (*found, *clause.unheld)}
 
 
 def asked_data(clause: Clause) -> list[Test]:
@@ -61,7 +71,8 @@ def asked_data(clause: Clause) -> list[Test]:
 
 
 def _may_be_asked(clause: Clause) -> list[Test]:
-    return [test for test in clause.box if test.is_given and test.is_asked]
+    asked = [test for test in clause.box if test.is_given and test.is_asked]
+    return [*asked, *clause.unheld]
 
 
 def _numbers(clause: Clause, had: Collection[str]) -> dict[Test, int]:
@@ -86,6 +97,18 @@ def found_together(clause: Clause, had: Collection[str], *, asks_each: bool) -> 
     numbers = {as_datum(test): n for test, n in found if asks_each or not test.is_asked}
     in_order = by_datum(numbers)
     return FoundBy(tuple([numbers[test] for test in in_order])) if len(in_order) > 1 else None
+
+
+def unheld_data(clause: Clause, every: Iterable[Test], had: Collection[str]) -> tuple[Test, ...]:
+    """Return those of some data that nothing in a clause's box is held against."""
+    own = {as_datum(test) for test in _numbers(clause, had)}
+    return tuple([test for test in every if test not in own])
+
+
+def data_asked(clauses: Iterable[Clause], had: Collection[str]) -> tuple[Test, ...]:
+    """Return the data that boxes of clauses are held against, but for those beside data `had`."""
+    found = {as_datum(test) for clause in clauses for test in _numbers(clause, had)}
+    return tuple(by_datum(found))
 
 
 def as_datum(test: Test) -> Test:

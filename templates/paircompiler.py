@@ -23,7 +23,7 @@ from templates.decision import (
     TupleStream,
 )
 from templates.exceptions import compared_name, spared, spared_by_absent, spared_by_rights
-from templates.founddata import ByData
+from templates.founddata import ByData, data_asked
 from templates.haddata import HadData, Operands
 from templates.helddata import held_equal, left_over, ways_held
 from templates.joingraph import GraphNode, JoinGraph
@@ -63,9 +63,13 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
     had = HadData(nodes[0][1].kind)
     asks_each = nodes[0][1].origin in decisions.asks_each
     by_data = _by_data(nodes, asks_each=asks_each)
+    data: list[tuple[Test, ...]] = []
     for side, own in enumerate(by_data):
-        for each in chain(*alternatives):
-            each.compile(side, own, had.of_competing)
+        operands = [each.operand(side) for each in chain(*alternatives)]
+        asked = data_asked(operands, had.of_competing) if own.asks_each else ()
+        data.append(tuple([each for each in asked if each.datum not in had.of_competing]))
+        for each, operand in zip(chain(*alternatives), operands, strict=True):
+            each.hand_on(side, operand, own, had.of_competing, data[side])
         had.know([[each.clauses for each in some] for some in alternatives])
     compilers = [each.compiler for each in chain(*alternatives)]
     deciding = [clause for each in chain(*alternatives) for clause in each.clauses]
@@ -75,14 +79,12 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
         blocks = tuple(blocks_of(node))
         beside = [each.clauses for each in some]
         for number, unit in enumerate(node.absences):
-            absent_by_data = ByData.TOGETHER_ASKED if asks_each else ByData.TOGETHER
-            for compiler, clause, disjunct in _absent(
-                decisions, statement, blocks, unit, absent_by_data, had.of_all
-            ):
+            for compiler, read, clause, disjunct in _absent(decisions, statement, blocks, unit):
                 compilers.append(compiler)
                 deciding.append(clause)
-                taking.append(_Taking(number, blocks, clause, disjunct, beside))
+                taking.append(_Taking(number, blocks, compiler, read, clause, disjunct, beside))
                 compared |= decisions.chosen(blocks) & compared_in(disjunct)
+    _hand_on_absent(taking, had.of_all, asks_each=asks_each)
     of_rights = [had.asked_of_right(each.clauses) for each in chain(*alternatives)]
     of_absent = [had.asked_of_absent(each.clause, each.beside) for each in taking]
     is_next = node.kind is DecisionKind.NEXT
@@ -121,7 +123,9 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
     )
     built = Built.of(decision, decisions.catalog, compilers, deciding, compared)
     bars = dict.fromkeys(_bars((node for _, node in nodes), node.kind))
-    return replace(built, bars=tuple(bars), by_data=by_data, spared=(by_rights, by_absent))
+    return replace(
+        built, bars=tuple(bars), by_data=by_data, data=tuple(data), spared=(by_rights, by_absent)
+    )
 
 
 @dataclass
@@ -134,10 +138,21 @@ class _Choice:
     needed: frozenset[str]
     clauses: list[Clause] = field(default_factory=list)
 
-    def compile(self, side: int, by_data: ByData, had: Collection[str]) -> None:
-        """Compile the next operand."""
-        operand = self.node.operands[side]
-        self.clauses.append(self.compiler.tuples(operand, self.needed, by_data, had))
+    def operand(self, side: int) -> Clause:
+        """Compile an operand."""
+        return self.compiler.operand(self.node.operands[side], self.needed)
+
+    def hand_on(
+        self,
+        side: int,
+        operand: Clause,
+        by_data: ByData,
+        had: Collection[str],
+        data: Collection[Test],
+    ) -> None:
+        """Have the next operand handed on."""
+        self.compiler.hand_on(self.node.operands[side], operand, by_data, had, data)
+        self.clauses.append(operand)
 
 
 def _choices_of(decisions: Decisions, statement: Query, node: Ordered) -> list[_Choice]:
@@ -160,9 +175,27 @@ class _Taking(NamedTuple):
 
     unit: int
     blocks: tuple[int, ...]
+    compiler: DecisionCompiler
+    node: int | From
     clause: Clause
     asked: Disjunct
     beside: Sequence[Operands]
+
+
+def _hand_on_absent(taking: Sequence[_Taking], had: Collection[str], *, asks_each: bool) -> None:
+    """Have all streams of absent units handed on.
+
+    Each datum asked, those that are held against some data say all the data that any of them is.
+    """
+    by_data, held = ByData.TOGETHER, frozenset[Clause]()
+    if asks_each:
+        by_data = ByData.TOGETHER_ASKED
+        asked = ((each.clause, data_asked([each.clause], had)) for each in taking)
+        held = frozenset(c for c, data in asked if any(each.datum not in had for each in data))
+    every = data_asked(held, had)
+    for each in taking:
+        data = every if each.clause in held else ()
+        each.compiler.hand_on(each.node, each.clause, by_data, had, data)
 
 
 def _streams(
@@ -192,10 +225,8 @@ def _absent(
     statement: Query,
     blocks: Sequence[int],
     unit: AbsentUnit,
-    by_data: ByData,
-    had: Collection[str],
-) -> Iterator[tuple[DecisionCompiler, Clause, Disjunct]]:
-    """Yield what an absent unit reads: a stream for each block and disjunct."""
+) -> Iterator[tuple[DecisionCompiler, int | From, Clause, Disjunct]]:
+    """Yield what an absent unit reads for each block and disjunct; nothing is handed on yet."""
     for block, disjuncts in unit.blocks:
         variables = tuple(v for v in statement.variables if v.block in (*blocks, block))
         alone = replace(statement, variables=variables)
@@ -207,8 +238,7 @@ def _absent(
             # A key leads from the document, so that the block itself must be asked for.
             needed = compiler.terms(rest) | {decisions.query.blocks[block].root}
             absent = node if own != Disjunct() else block
-            clause = compiler.tuples(absent, needed, by_data, had)
-            yield compiler, clause, rest
+            yield compiler, absent, compiler.operand(absent, needed), rest
 
 
 def _by_data(nodes: Sequence[tuple[Query, Ordered]], *, asks_each: bool) -> tuple[ByData, ...]:
@@ -249,9 +279,10 @@ def pairs_clause(
     blocks = tuple(blocks_of(node))
     needed = needed_above | compiler.terms(where) | compiler.terms(fit) | decisions.chosen(blocks)
     is_next = node.kind is DecisionKind.NEXT
+    handed_on = zip(node.operands, built.by_data, built.data, strict=True)
     below = [
-        compiler.tuples(operand, needed, by_data, decision.had[0] if side and is_next else ())
-        for side, (operand, by_data) in enumerate(zip(node.operands, built.by_data, strict=True))
+        compiler.tuples(each, needed, by_data, decision.had[0] if side and is_next else (), data)
+        for side, (each, by_data, data) in enumerate(handed_on)
     ]
     streams = _streams(decisions, below, node.kind, decision.had, built.spared[0])
     if len(streams) > 1:

@@ -19,7 +19,7 @@ from templates.box import (
     place_at,
 )
 from templates.clause import Clause
-from templates.founddata import ByData, found_by, found_together
+from templates.founddata import ByData, as_datum, found_by, found_together
 from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES
 from xscl.query import INFINITE_US, operand_terms, term
@@ -56,7 +56,7 @@ def stream_name(
     asked = (
         "common" if is_shared else owner,
         None if is_shared else clause.window_us,
-        clause.box if has_data else [test[:2] for test in clause.box],
+        (*clause.box, *clause.unheld) if has_data else [test[:2] for test in clause.box],
     )
     read = (
         [(s.block, s.below and s.below.stream) for s in clause.sources],
@@ -100,7 +100,7 @@ def places_tested(clause: Clause, asked: ByData, had: Collection[str]) -> Iterat
     What is solved of nodes is solved again there, of those that are carried.  What is handed on by
     data says by which, and not where they were found; so it is not of data that are `had`.
     """
-    if not clause.box:  # as mostly
+    if not (clause.box or clause.unheld):  # as mostly
         return
     found = {} if asked is ByData.NO else found_by(clause, had)
     if not asked.asks_each:
@@ -108,6 +108,7 @@ def places_tested(clause: Clause, asked: ByData, had: Collection[str]) -> Iterat
     for test in clause.box:
         if not _is_solved_again(test):
             yield found.get(test, test.place)
+    yield from (found[test] for test in clause.unheld)
     if asked.is_together and (together := found_together(clause, had, asks_each=asked.asks_each)):
         yield together
 
@@ -153,7 +154,7 @@ def tested_below(below: Clause | None, side: int) -> Iterator[Test]:
     """Yield what a clause below, and those below it, ask of the tuples that it hands on."""
     if below is None:
         return
-    if below.box:  # mostly there is none
+    if below.box or below.unheld:  # mostly there is none
         yield from _box_below(below, side)
     if _has_window_test(below):
         position = 1 + len(below.carried) + below.tested.index(SPAN)
@@ -165,12 +166,14 @@ def _box_below(below: Clause, side: int) -> Iterator[Test]:
     first = 1 + len(below.carried)
     position = {place: first + i for i, place in enumerate(below.tested)}
     found = found_by(below)
-    for test in below.box:
+    place: Place | Number
+    for test in (*below.box, *below.unheld):
         if test in found and found[test] in position:
-            yield test.of_found(place_at(side, -1, position[found[test]]))
+            place = place_at(side, -1, position[found[test]])
+            yield as_datum(test)._replace(place=place)
             continue
         if isinstance(test.place, Solution) and not test.place.is_handed_on:
-            place: Place | Number = _solved_above(test.place, below, side)
+            place = _solved_above(test.place, below, side)
         elif below.tested:
             place = place_at(side, -1, position[test.place])
         else:
@@ -183,7 +186,8 @@ def _tests_below(below: Clause | None) -> int:
     if below is None:
         return 0
     solved = 0 if below.tested else sum(map(_is_solved_again, below.box))
-    return (len(below.box) if below.tested else solved) + _has_window_test(below)
+    told = len(below.box) + len(below.unheld)
+    return (told if below.tested else solved) + _has_window_test(below)
 
 
 def _has_window_test(below: Clause) -> bool:

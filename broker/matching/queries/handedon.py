@@ -229,7 +229,7 @@ class HandedOn:
             kept_us = self._kept_us
         self._kept_us = kept_us
         # The window and the point are the use's.
-        asks_more = box.bounds or box.excluded or box.taken
+        asks_more = box.bounds or box.excluded or box.taken or box.data
         asked = box if asks_more else box.equal
         window_us, topic = box.window_us, self._topic
         use = self._classes.enter(self._member, clause, window_us, topic, kept_us, asked)
