@@ -117,8 +117,9 @@ class WordIndex(Generic[T]):
         self._fresh_min = fresh_min
         self._words: dict[str, _Word[T]] = {}
         self._built: list[_Built[T]] = []
-        self._fresh: dict[str, _Word[T]] = {}
-        self._dead = 0
+        # Words that are in no automaton, of which some may be gone, or stand here twice.
+        self._fresh: list[str] = []
+        self._gone = 0
 
     def __len__(self) -> int:
         return len(self._words)
@@ -127,7 +128,8 @@ class WordIndex(Generic[T]):
         """Let somebody look for a word by `contains`, `starts-with`, `ends-with` or `equals`."""
         entry = self._words.get(word)
         if entry is None:
-            self._words[word] = self._fresh[word] = _Word(function, who)
+            self._words[word] = _Word(function, who)
+            self._fresh.append(word)
         else:
             entry.add(function, who)
 
@@ -137,12 +139,11 @@ class WordIndex(Generic[T]):
         entry.remove(function, who)
         if not entry:
             del self._words[word]
-            if self._fresh.pop(word, None) is None:
-                self._dead += 1
+            self._gone += 1
 
     def find(self, text: str, found: set[T]) -> None:
         """Add all who look for a word that the text has, where they look for it."""
-        if self._fresh or self._dead > len(self._words):
+        if self._fresh or self._gone > len(self._words):
             self._build()
         size = len(text)
         if (empty := self._words.get("")) is not None:
@@ -154,18 +155,18 @@ class WordIndex(Generic[T]):
                     entries[i - 1].find(start, end, size, found)
 
     def _build(self) -> None:
-        if self._dead > len(self._words):
-            self._built, self._dead = [], 0
-            self._fresh = dict(self._words)
-        if not self._fresh:
+        if self._gone > len(self._words):
+            self._built, self._gone = [], 0
+            self._fresh = [*self._words]
+        words = {word: self._words[word] for word in self._fresh if word in self._words}
+        self._fresh = []
+        if not words:
             return
         # Sizes at least double from one automaton to the one before it.
-        words = self._fresh
         while self._built and len(self._built[-1].words) < max(2 * len(words), self._fresh_min):
             earlier = self._built.pop()
             words = {**dict(zip(earlier.words, earlier.entries, strict=True)), **words}
         self._built.append(_Built.of(words))
-        self._fresh = {}
 
 
 class _Built(NamedTuple, Generic[T]):

@@ -25,7 +25,7 @@ from broker.matching.hits import Hits
 from broker.matching.limits import MatchingLimits
 from broker.matching.outcomes.countedends import takes_all_ends
 from broker.matching.usegroups import SEVERAL, FoundUses, UseGroup, group_key, keys_without
-from broker.matching.uses import Use
+from broker.matching.uses import UNNUMBERED, Use
 from templates.clause import Clause
 
 __all__ = ["FanOut", "UseListener"]
@@ -48,43 +48,35 @@ class UseListener(Protocol):
 
 
 class _NumberedUses:
-    """The uses of a class, each with its number; where statements differ there is one."""
+    """The uses of a class that have numbers; where statements differ there is one."""
 
-    __slots__ = ("_number", "_several", "_use")
+    __slots__ = ("_count", "_uses")
 
     def __init__(self) -> None:
-        self._use: Use | None = None
-        self._number = UNKNOWN
-        self._several: dict[Use, int] | None = None
+        self._uses: list[Use] = []
+        self._count = 0
 
     def __len__(self) -> int:
-        return int(self._use is not None) if self._several is None else len(self._several)
+        return self._count
 
     def __iter__(self) -> Iterator[Use]:
-        if self._several is not None:
-            yield from self._several
-        elif self._use is not None:
-            yield self._use
-
-    def of(self, use: Use) -> int:
-        """Return the number of a use."""
-        return self._number if self._several is None else self._several[use]
+        return (use for use in self._uses if use.number != UNNUMBERED)
 
     def add(self, uses: Sequence[Use], numbers: Sequence[int]) -> None:
-        """Take uses with their numbers, or give uses that are there others."""
-        if self._several is None:
-            if len(uses) == 1 and self._use in (None, uses[0]):
-                self._use, self._number = uses[0], numbers[0]
-                return
-            self._several = {} if self._use is None else {self._use: self._number}
-        self._several.update(zip(uses, numbers, strict=True))
+        """Give uses their numbers, or uses that are there others."""
+        for use, number in zip(uses, numbers, strict=True):
+            if use.number == UNNUMBERED:
+                self._uses.append(use)
+                self._count += 1
+            use.number = number
 
     def pop(self, use: Use) -> int:
-        """Take a use away; return its number."""
-        if self._several is not None:
-            return self._several.pop(use)
-        self._use = None
-        return self._number
+        """Take a use away for good; return its number."""
+        number, use.number = use.number, UNNUMBERED
+        self._count -= 1
+        if len(self._uses) > 2 * self._count:
+            self._uses = [*self]
+        return number
 
 
 class FanOut:
@@ -218,7 +210,7 @@ class FanOut:
         group = self._groups[use.clause.stream][key] = UseGroup(use.clause, key)
         group.add(use)
         of_class = self._by_class[use.query_class]
-        group.number, group.entered = of_class.of(use), use
+        group.number, group.entered = use.number, use
         of_class.add([use], [GROUPED])
         self._uses[group.number] = group
         return group
@@ -281,7 +273,7 @@ class FanOut:
         if (listener := self._listener()) is not None:
             listener.went(uses)
         for use in uses:
-            if use.topic.source or self._by_class[use.query_class].of(use) == GROUPED:
+            if use.topic.source or use.number == GROUPED:
                 self._remove(use)
                 continue
             if use.clause.is_common:
@@ -358,9 +350,9 @@ class FanOut:
             self._of_ends = self.changes, of_class = self.changes, {}
         found = of_class.get(query_class)
         if found is None:
-            numbers = self._by_class.get(query_class, _NumberedUses())
-            found = [use for use in numbers if numbers.of(use) != FOLLOWS]
-            if not all(map(takes_all_ends, numbers)):
+            uses = [*self.uses_of(query_class)]
+            found = [use for use in uses if use.number != FOLLOWS]
+            if not all(map(takes_all_ends, uses)):
                 found = []
             of_class[query_class] = found
         return found

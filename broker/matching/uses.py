@@ -14,7 +14,10 @@ from templates.measured import is_scored, thresholds
 from xscl.path import Parameter
 from xscl.query import Query, SelectKind, Window
 
-__all__ = ["Strings", "Topic", "Use", "length_under"]
+__all__ = ["UNNUMBERED", "Strings", "Topic", "Use", "length_under"]
+
+UNNUMBERED = -3
+"""Stands for the number of a use that no fan-out has."""
 
 Strings = tuple[str, ...]
 
@@ -62,8 +65,8 @@ class Topic:
 class Use:
     """One topic's use of a class: a clause of the query, and the values of its parameters.
 
-    `query_class` is the number that the join gives to the class, -1 until it is asked; no other
-    field changes.
+    `query_class` is the number that the join gives to the class, -1 until it is asked, and `number`
+    that by which the fan-out finds it; no other field changes.
     `kept_us` is for how long the instances that it joins are kept: for its window and the windows
     of the clauses above, added up.  `box` is that of several assignments (`handedon`), which have
     no values of parameters: its strings alone where it asks for nothing else.  `holder` is the
@@ -79,6 +82,7 @@ class Use:
     box: Box | Strings | None = None
     holder: int = 0
     beside: Sized = ()
+    number: int = UNNUMBERED
 
     @property
     def asked(self) -> Box:
