@@ -273,12 +273,12 @@ def _has_one_set(
 ) -> bool:
     """Return whether a tuple has data of one kind, if any, of which rows leave some.
 
-    Then no window is data.
+    Then no window is data, but for one that it is decided for.
     """
     if by_rights is by_absent is None:
         return True
-    windows = [decision.window_us, *(each.window_us for each in decision.absences)]
-    if any(isinstance(each, Parameter) for each in windows):
+    windows = [each.window_us for each in decision.absences]
+    if decision.is_nearing or any(isinstance(each, Parameter) for each in windows):
         return False
     if by_absent is not None:
         return by_rights in (None, by_absent)
@@ -325,7 +325,7 @@ def _takes_in_one_way(
         # One behind another would have to be kept for the longer one of both.
         is_alone = decision.kind.has_right or len(windows) == 1
         return is_alone and not has_bar and sum(isinstance(w, Parameter) for w in windows) == 1
-    if decision.is_graded or decision.is_nearing:
+    if decision.is_nearing:
         return not ways
     hows = {how for way in ways for _, how in way}
     if hows <= {"="}:
