@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 from support import given_items
 from support.assigned import Stay, given_by_engine, given_by_oracle
+from support.examples import is_searching, size
 from support.kit import parse_case
 
 from broker.matching.engine import RegisteredQuery
@@ -25,6 +26,7 @@ PLACES = {
 WORDS = ("a", "A", "a b", "", "5")
 NUMBERS = (5, 6.0, -1, 1e60)
 PLACED = (1, 2.0, 1.5, 0)
+MANY = size(20, 1_000)
 LENGTHS = ("1 s", "2 s", "3 s", "1 us")
 ASKED = {
     "concat(b/t, $x) = 'aa'": WORDS,
@@ -68,7 +70,10 @@ case_of = partial(given_items.case_of, documents=10, prices=("5", "7", "x", "INF
 @pytest.mark.parametrize("asked", ASKED)
 def test_each_assignment_has_what_the_oracle_says(asked: str) -> None:
     found: list[str] = []
+    number = [*ASKED].index(asked)
     for seed, text in enumerate(PLACES.values()):
+        if (number + seed) % 2 and not is_searching():
+            continue
         case = parse_case(case_of(text.format(asked), ASKED[asked], seed))
         stays = [Stay("q", values, 0, 10) for values in case.assignments["q"]]
         own = given_by_engine(case, stays, [0, 4], [], 1 + 2 * (seed == 1))
@@ -90,13 +95,13 @@ def test_intervals_of_tuples_of_joins_are_those_of_their_documents(asked: str) -
 
 
 @pytest.mark.parametrize("asked", ASKED)
-def test_a_thousand_assignments_are_the_classes_of_one(asked: str) -> None:
+def test_many_assignments_are_the_classes_of_one(asked: str) -> None:
     values = {
-        WORDS: [f"w{i}" for i in range(1_000)],
-        LENGTHS: [f"{i} s" for i in range(1, 1_001)],
-    }.get(ASKED[asked], [*range(1_000)])
+        WORDS: [f"w{i}" for i in range(MANY)],
+        LENGTHS: [f"{i} s" for i in range(1, 1 + MANY)],
+    }.get(ASKED[asked], [*range(MANY)])
     if asked.startswith(("tokenize", "replace")):
-        values = [f"w{i}" for i in range(1_000)]
+        values = [f"w{i}" for i in range(MANY)]
     for place in ("inner", "outer", "where"):
         (query,) = parse(PLACES[place].format(asked), id="q")
         counts = []

@@ -257,7 +257,7 @@ def test_statements_find_the_same_where_nothing_is_shared(seed: int, budget: Bud
     values = given(texts, seed)
     way = Way(without=(MRule.C_SEQ,))
     expected = Running(texts, budget, way, given=values).feed(stream, 40)
-    for batch in [1, 9, 40] if is_searching() else [9 if seed >= BLOCKS_FROM else 1, 40]:
+    for batch in [1, 9, 40] if is_searching() else [9 if seed >= BLOCKS_FROM else 3, 40]:
         held_pairs = [0, 5, 256][(seed + batch) % 3]
         limits = replace(DEFAULT_MATCHING_LIMITS, held_pairs=held_pairs)
         of_shards = replace(DEFAULT_SHARD_LIMITS, first_asked=1 + batch, listed_tuples=7 * batch)

@@ -119,7 +119,7 @@ def values(chance: random.Random, prices: tuple[str, ...]) -> Iterator[Values]:
 
 @pytest.mark.parametrize("function", ["count", "count distinct", "sum", "avg", "min", "max"])
 def test_bounds_of_all_stretches_hold_what_each_is(function: str) -> None:
-    for seed in range(size(20, 300)):
+    for seed in range(size(10, 300)):
         chance = random.Random(f"{function} {seed}")
         column = columns.column_of(function, 1)
         assert column is not None

@@ -100,9 +100,8 @@ STRUCTURED = [
 ]
 
 
-@pytest.mark.parametrize("assigned", [0, 5, 100_000])
 @pytest.mark.parametrize("seed", range(examples(1)))
-def test_tuples_are_the_same_with_and_without_statements(assigned: int, seed: int) -> None:
+def test_tuples_are_the_same_with_and_without_statements(seed: int) -> None:
     """Where signatures differ in how many classes may hold, both ways are gone in one batch."""
     random_ = random.Random(seed)
     parts = ["<c>{}</c>", "<d>{}</d>", "<g><c>{}</c><d>1</d></g>", "<g><g><d>{}</d></g></g>"]
@@ -113,8 +112,11 @@ def test_tuples_are_the_same_with_and_without_statements(assigned: int, seed: in
         )
         for _ in range(24)
     ]
-    running = agrees(STRUCTURED, stream(bodies), matching(assigned=assigned))
-    assert ("db" in vars(running.processor.view)) == (assigned < 100_000)
+    expected = Running(STRUCTURED, "mmqjp-views").feed(stream(bodies)).lines
+    for assigned in (0, 5, 100_000):
+        running = Running(STRUCTURED, limits=matching(assigned=assigned)).feed(stream(bodies))
+        assert running.lines == expected != []
+        assert ("db" in vars(running.processor.view)) == (assigned < 100_000)
 
 
 @pytest.mark.parametrize("groups", [2, 4])

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -152,6 +153,7 @@ def test_sets_that_go_from_between_others_are_found_no_more_and_the_others_are(
             }
 
 
+@cache
 def is_similar(look: AskedMeasure, own: frozenset[str], other: frozenset[str]) -> bool:
     first, second = (own, other) if look.is_first else (other, own)
     return score(look.measure, set(first), set(second)) >= Fraction(repr(look.threshold))

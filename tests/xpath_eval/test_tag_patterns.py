@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from support.examples import examples
 
 import xpath_eval.evaluator
 import xscl
@@ -97,7 +98,7 @@ def test_patterns_find_what_a_parser_finds(name: str) -> None:
     plan, chance = plan_of(name), random.Random(name)
     evaluator, parsing = taught(plan), Evaluator(plan)
     assert evaluator.pattern_count == PATTERNS[name]
-    for _ in range(2_000):
+    for _ in range(examples(600)):
         xml = mutated(chance, chance.choice(DOCUMENTS))
         parsing.forget_shapes()
         revision = chance.randint(0, 2)
