@@ -183,6 +183,9 @@ WORKLOADS = {
     ),
     "[author = $x]+, behind NEXT": Workload(f"S//i->a NEXT {LINKED} S//i[author = $x]->b+", _name),
     "[contains(title, $x)]+": Workload("S//i[contains(title, $x)]->b+ WITHIN 1 m", _name),
+    "[not(author = $x)]+, behind NEXT": Workload(
+        f"S//i->a NEXT {LINKED} S//i[not(author = $x)]->b+", _name
+    ),
     "[price > $x]+": Workload("S//i[price > $x]->b+ WITHIN 1 m", _high),
     "[author = $x], [author = $x]+, MATCH": Workload(
         "S//i[author = $x]->a FOLLOWED BY {, 1 m} S//i[author = $x]->b+ MATCH NEXT", _name

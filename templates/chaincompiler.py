@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from templates.box import Test
@@ -22,13 +23,12 @@ from templates.chaindecision import (
 from templates.clause import Clause
 from templates.conjunctions import compared_in
 from templates.elements import RepeatedUnit, of_elements, operand_with_elements
-from templates.founddata import ByData
+from templates.founddata import ByData, by_datum
 from templates.optionalpaths import fresh_paths
 from templates.ordered import Chained
 from templates.paircompiler import parameters_asked
 from templates.runcompiler import (
     asked_anywhere,
-    compile_elements,
     given_keys,
     handed_on,
     said_data,
@@ -40,6 +40,12 @@ from templates.rundecision import (
     Counting,
     ElementStream,
     FoldValue,
+)
+from templates.runelements import (
+    BlockElements,
+    compile_elements,
+    data_of_all,
+    hand_on,
 )
 from templates.tuplestreams import tested_below
 from xscl.counting import counts_chain
@@ -81,7 +87,7 @@ class _Reading:
         self._operands: list[Operand] = [*of_keys, *asked_anywhere(decisions)]
         self.compilers: list[Compiler] = []
         self.deciding: list[Clause] = []
-        self.by_data = _by_data(*nodes[0])
+        self.by_data = _by_data(decisions, *nodes[0])
 
     def elements(
         self,
@@ -90,24 +96,21 @@ class _Reading:
         *,
         known: Collection[str] = (),
         are_tested: bool = False,
-    ) -> tuple[ElementStream, ...]:
-        """Return the streams of the blocks of a unit; see `compile_elements`."""
-        found: list[ElementStream] = []
+    ) -> list[BlockElements]:
+        """Compile the elements of a unit; see `compile_elements`."""
+        found: list[BlockElements] = []
         for block, own in zip(unit.blocks, keys, strict=True):
             statement = next(s for s in self._statements if _has_block(s, block))
-            compiler, clause, stream = compile_elements(
-                self._decisions,
-                statement,
-                block,
-                own,
-                self._operands,
+            elements = compile_elements(
+                *(self._decisions, statement, block, own, self._operands),
                 are_tested=are_tested,
                 known=None if self.by_data is ByData.NO else known,
+                asks_each=self.by_data.asks_each,
             )
-            self.compilers.append(compiler)
-            self.deciding.append(clause)
-            found.append(stream)
-        return tuple(found)
+            self.compilers.append(elements.compiler)
+            self.deciding.append(elements.clause)
+            found.append(elements)
+        return found
 
     def documents(self, node: Chained) -> Iterator[ElementStream]:
         """Yield the documents of the chain's streams, under PARTITION only where its keys are."""
@@ -141,30 +144,39 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
     _, node = nodes[0]
     counting = _counting(decisions, node) if counts_chain(decisions.query) else None
     reading = _Reading(decisions, nodes, () if counting is None else counting.keys)
+    units = [
+        reading.elements(step.unit, step.keys, are_tested=not number and not step.is_repeated)
+        for number, step in enumerate(node.steps)
+    ]
+    # What a run begins with alone is asked behind.
+    of_units = data_of_all(each for unit in units for each in unit if not each.are_tested)
+    of_steps = (set(each.data) for unit in units for each in unit)
+    known = [str(test.datum) for test in of_units or set.intersection(*of_steps)]
+    absent = [reading.elements(each.unit, each.keys, known=known) for each in node.absences]
+    asked = tuple(by_datum({*of_units, *data_of_all(chain(*absent))}))
     links = [
         ChainLink(
             step.unit.run,
             step.is_repeated,
-            reading.elements(step.unit, step.keys, are_tested=not number and not step.is_repeated),
+            hand_on(unit, asked),
             step.first,
             step.each,
             tuple(FoldValue(*each) for each in step.folds),
             step.gap_us,
             step.window_us,
         )
-        for number, step in enumerate(node.steps)
+        for step, unit in zip(node.steps, units, strict=True)
     ]
-    of_steps = [set(each.data) for link in links for each in link.elements]
-    data = sorted(set.intersection(*of_steps))
+    data = sorted(set.intersection(*(set(each.data) for link in links for each in link.elements)))
     links = [_saying(link, data) for link in links]
     absences = [
         AbsentElement(
             each.step,
-            reading.elements(each.unit, each.keys, known=data),
+            hand_on(own, data_of_all(own)),
             each.asked,
             each.window_us,
         )
-        for each in node.absences
+        for each, own in zip(node.absences, absent, strict=True)
     ]
     is_contiguous = node.strategy in (Strategy.PARTITION, Strategy.STRICT)
     decision = ChainDecision(
@@ -183,13 +195,15 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
         *(absent.compared for _, each in nodes for absent in each.absences),
     )
     built = Built.of(decision, decisions.catalog, reading.compilers, reading.deciding, compared)
-    return replace(built, by_data=(reading.by_data if data else ByData.NO,))
+    return replace(built, by_data=(reading.by_data if data else ByData.NO,), data=(asked,))
 
 
-def _by_data(statement: Query, node: Chained) -> ByData:
+def _by_data(decisions: Decisions, statement: Query, node: Chained) -> ByData:
     """Return whether elements are handed on by the data that find them: all steps have some."""
     if not statement.parameters:
         return ByData.NO
+    if node.origin in decisions.asks_each and not counts_chain(statement):
+        return ByData.EACH_ASKED
     of_steps = [parameters_asked(statement, step.unit.blocks, ()) for step in node.steps]
     return ByData.EACH if set.intersection(*of_steps) else ByData.NO
 
@@ -244,6 +258,7 @@ def chain_clause(
     }
     needed = needed_above | compiler.terms(where) | own_keys | decisions.chosen(blocks)
     needed = needed.union(*map(compiler.terms, begins))
+    by_data = built.by_data[0], (), built.data[0]
     below: list[Clause] = []
     steps: list[HandedOnStep] = []
     tested: tuple[str, ...] = ()
@@ -251,7 +266,7 @@ def chain_clause(
     for step, begin in zip(node.steps, begins, strict=True):
         stream = None
         if not step.is_repeated:
-            below.append(compiler.tuples(step.block, needed, built.by_data[0]))
+            below.append(compiler.tuples(step.block, needed, *by_data))
             if steps:
                 stream = decisions.stream(below[-1]).by(decision.data)
             else:

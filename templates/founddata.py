@@ -19,6 +19,7 @@ __all__ = [
     "asked_data",
     "by_datum",
     "data_asked",
+    "data_said",
     "found_by",
     "found_together",
     "unheld_data",
@@ -103,6 +104,17 @@ def unheld_data(clause: Clause, every: Iterable[Test], had: Collection[str]) -> 
     """Return those of some data that nothing in a clause's box is held against."""
     own = {as_datum(test) for test in _numbers(clause, had)}
     return tuple([test for test in every if test not in own])
+
+
+def data_said(clause: Clause, had: Collection[str], by_data: ByData) -> tuple[Test, ...]:
+    """Return what a clause's tuples say of data when they are handed on by them."""
+    found = {} if by_data is ByData.NO else found_by(clause, had)
+    said = (
+        test
+        for test in clause.box
+        if test.datum is not None or (test in found and (by_data.asks_each or not test.is_asked))
+    )
+    return tuple(by_datum(dict.fromkeys(map(as_datum, said))))
 
 
 def data_asked(clauses: Iterable[Clause], had: Collection[str]) -> tuple[Test, ...]:

@@ -163,13 +163,9 @@ def is_prepared(alternatives: Sequence[Alternative]) -> bool:
 
 
 def decided_by_parameters(alternatives: Iterable[Alternative]) -> frozenset[int]:
-    """Return the places of decisions of pairs, or of tuples, that depend on parameters."""
+    """Return the places of decisions that depend on parameters."""
     clauses = (clause for alternative in alternatives for clause in alternative.clauses)
-    return frozenset(
-        clause.origin
-        for clause in clauses
-        if isinstance(clause.query_class.decided, Decided) and _decides_by_parameter(clause)
-    )
+    return frozenset(clause.origin for clause in clauses if _decides_by_parameter(clause))
 
 
 def _takes_by_score(clause: Clause) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from templates.box import Test, place_at, terms_tested
@@ -17,9 +18,8 @@ from templates.chaindecision import ChainDecision, DecidedChains
 from templates.clause import Clause, ClauseSource
 from templates.conjunctions import compared_in, elements_behind, split
 from templates.elements import of_candidate
-from templates.founddata import ByData
-from templates.hadtests import HadTest
-from templates.helddata import asked_of_had, equal_terms, held_equal
+from templates.founddata import ByData, by_datum
+from templates.helddata import equal_terms, held_equal
 from templates.joingraph import GraphNode, JoinGraph
 from templates.measured import in_text
 from templates.ordered import Repeated, asked_of_elements, blocks_of, choices, predicates_of
@@ -31,11 +31,11 @@ from templates.rundecision import (
     CountedKey,
     Counting,
     DecidedRuns,
-    ElementStream,
     FoldValue,
     RunDecision,
     datum_term,
 )
+from templates.runelements import BlockElements, compile_elements, data_of_all, hand_on
 from templates.template import template_of
 from templates.tuplestreams import tested_below
 from xscl.comparison import Elements, operands_below
@@ -43,21 +43,15 @@ from xscl.counting import is_counted
 from xscl.evaluation import compile_condition
 from xscl.pattern import TuplePattern
 from xscl.query import (
-    Block,
     Disjunct,
-    From,
     Operand,
     Query,
-    Residual,
     SelectKind,
     SimilarityJoin,
-    VariableValue,
     operand_terms,
-    operand_variables,
     term,
 )
 from xscl.sequence import units_of
-from xscl.sought import as_sought
 
 if TYPE_CHECKING:
     from templates.clausecompiler import Compiler
@@ -66,7 +60,6 @@ if TYPE_CHECKING:
 __all__ = [
     "asked_anywhere",
     "build_runs",
-    "compile_elements",
     "given_keys",
     "handed_on",
     "runs_clause",
@@ -84,7 +77,8 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
     keys = () if counting is None else counting.keys
     of_left = {term(t) for key in keys for t in operand_terms(key.operand)}
     by_data = _by_data(nodes)
-    seeks = bool(nodes[0][0].parameters) and counting is None
+    asks_each = nodes[0][1].origin in decisions.asks_each
+    seeks = bool(nodes[0][0].parameters) and counting is None and not asks_each
     lefts: list[Clause] = []
     for statement, node in nodes:
         folds = tuple(FoldValue(*each) for each in node.folds)
@@ -110,26 +104,35 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
         if isinstance(below, Elements) and below.operand is not None
     ]
 
-    def elements(
+    def compiled(
         blocks: Sequence[int], keys: Sequence[Sequence[str]], known: Collection[str]
-    ) -> tuple[ElementStream, ...]:
-        found: list[ElementStream] = []
-        for block, own in zip(blocks, keys, strict=True):
-            compiler, clause, stream = compile_elements(
-                decisions, statement, block, own, operands, known=known, seeks=seeks
+    ) -> list[BlockElements]:
+        found = [
+            compile_elements(
+                *(decisions, statement, block, own, operands),
+                known=known,
+                seeks=seeks,
+                asks_each=asks_each,
             )
-            compilers.append(compiler)
-            deciding.append(clause)
-            found.append(stream)
-        return tuple(found)
+            for block, own in zip(blocks, keys, strict=True)
+        ]
+        compilers.extend(each.compiler for each in found)
+        deciding.extend(each.clause for each in found)
+        return found
 
-    elements_read = elements(node.unit.blocks, node.keys, known)
-    known_behind = known.union(elements_read[0].data)
+    repeated = compiled(node.unit.blocks, node.keys, known)
+    known_behind = known.union(str(test.datum) for test in repeated[0].data)
+    away = [compiled(each.unit.blocks, each.keys, known_behind) for each in node.absences]
+    of_absent = (test for test in data_of_all(chain(*away)) if test.datum not in known)
+    elements_read = hand_on(repeated, by_datum({*data_of_all(repeated), *of_absent}))
     absences = tuple(
         AbsentElement(
-            each.step, elements(each.unit.blocks, each.keys, known_behind), (), each.window_us
+            each.step,
+            hand_on(own, data_of_all(own)),
+            (),
+            each.window_us,
         )
-        for each in node.absences
+        for each, own in zip(node.absences, away, strict=True)
     )
     read = [*elements_read, *(each for absent in absences for each in absent.elements)]
     asked_for = {datum for each in read for datum in each.data}
@@ -232,57 +235,6 @@ def asked_anywhere(decisions: Decisions) -> list[Operand]:
     return operands
 
 
-def compile_elements(
-    decisions: Decisions,
-    statement: Query,
-    block: int,
-    keys: Sequence[str],
-    operands: Sequence[Operand],
-    *,
-    are_tested: bool = False,
-    known: Collection[str] | None = None,
-    seeks: bool = False,
-) -> tuple[DecisionCompiler, Clause, ElementStream]:
-    """Compile the elements of a block with all that is asked of them.
-
-    With `are_tested` they carry what is held against data, which is asked behind.  Where they may
-    say data, what stands before says those that are `known`; it `seeks` data that nothing says.
-    """
-    own = tuple(v for v in statement.variables if v.block == block and v.name[0] != "+")
-    names = {v.name for v in own}
-    named = {} if is_counted(decisions.query) else decisions.same.given()
-    given = {key: named[key] for key in keys if key in named}
-    equal = Disjunct(residuals=tuple(Residual(VariableValue(k), "=", p) for k, p in given.items()))
-    node = From(block, where=(equal,)) if given else block
-    alone = replace(statement, variables=own)
-    if seeks:
-        alone = replace(alone, blocks=_sought(statement, block, known or ()))
-    compiler = decisions.compiler(alone, {id(node): equal})
-    asked = [each for each in operands if names.issuperset(operand_variables(each))]
-    values = [VariableValue(name) for each in asked for name in operand_variables(each)]
-    compiler.look_at([*asked, *values, *map(VariableValue, keys)])
-    terms = {term(each) for operand in asked for each in operand_terms(operand)}
-    needed = terms | decisions.chosen_of_elements(block) | {decisions.query.blocks[block].root}
-    by_data = ByData.EACH if known is not None and statement.parameters else ByData.NO
-    clause = compiler.tuples(node, frozenset(needed), by_data, known or ())
-    chosen = decisions.chosen_of_elements(block) & set(clause.carried)
-    of_keys = tuple(parameter.name for parameter in given.values())
-    data: list[str] = []
-    had: tuple[HadTest, ...] = ()
-    if known is not None and not is_counted(decisions.query):
-        said = [datum for datum in equal_terms(clause) if datum not in of_keys]
-        # Those that are known stand first.
-        data = sorted(said, key=lambda datum: (datum not in known, datum))
-        if not are_tested:
-            had = asked_of_had(clause, {datum: datum_term(datum) for datum in known}).had
-    if are_tested:
-        found = decisions.told_apart(clause, data)
-    else:
-        found = decisions.stream(clause, had).by(data)
-    stream = replace(found, chosen=tuple(sorted(chosen)))
-    return compiler, clause, ElementStream(block, stream, tuple(keys), of_keys, tuple(data), had)
-
-
 def runs_clause(
     compiler: DecisionCompiler, node: Repeated, where: Disjunct, needed_above: frozenset[str]
 ) -> Clause:
@@ -337,16 +289,6 @@ def runs_clause(
         counts,
         box,
     )
-
-
-def _sought(statement: Query, block: int, known: Collection[str]) -> tuple[Block, ...]:
-    """Return the blocks of a statement, one of which finds the data that nothing says."""
-    blocks = [*statement.blocks]
-    had = {datum.partition(" (")[0] for datum in known}
-    blocks[block] = replace(
-        blocks[block], path=as_sought(blocks[block].path, statement.text_parameters, had)
-    )
-    return tuple(blocks)
 
 
 def said_data(

@@ -15,7 +15,8 @@ class RunLimits:
     """The limits of the repetitions of one engine."""
 
     runs: int = 10_000
-    """Runs with one newest document: as many as a query may have matches of it by default."""
+    """Runs with one newest document that say the same data: as many as a query may have matches of
+    it by default."""
 
     elements: int = 10_000
     """Elements of a run."""

@@ -237,6 +237,20 @@ STATEMENTS = (
     "S//a[p = $text][p > $least]->v FOLLOWED BY {v/k = u/k, W} *//b[p = $text]->u MATCH NEXT",
     "(S//a[k = $key] | S//c[k = $key]) FOLLOWED BY {, W} *//b[k = $key]+ UNLESS S//c[k != $key]"
     " WITHIN 9 s SAME (//p) MATCH PARTITION",
+    "S//a FOLLOWED BY {, W} *//b[not(k = $key)]->u+",
+    "*//a NEXT {, W} *//b[not(contains(k, $key))]->u+ {u/p >= prev(u/p)} UNLESS S//c[k = $key]",
+    "(S//b[not(k = $key)] | *//c | T//c[k = $key])+ {, 4 s} WITHIN 9 s",
+    "*//a[k->x] NEXT {x = y, W} (S//b[k->y][p = $text] | *//c[k->y])+",
+    "*//a NEXT {, W} (S//b[k = $key] | *//c[p > $least])+",
+    "S//a FOLLOWED BY {, W} (*//b[k = $key or p > $least] | *//c)+ {, 5 s}",
+    "*//a NEXT {, W} *//b->u+ {u/p >= prev(u/p)} UNLESS (*//c[k = $key] | T//c)",
+    "S//a[k = $key] FOLLOWED BY {, W} *//b[k = $key]->u+ UNLESS *//c[p = $least]",
+    "S//c NEXT {, W} (*//a FOLLOWED BY {, W} (*//b[p = $text] | S//c)+)",
+    "S//a FOLLOWED BY {, W} S//b->u+ FOLLOWED BY {, W} *//c[k = $key] MATCH NEXT",
+    "*//a[k = $key]->u+ FOLLOWED BY {, W} S//b MATCH STRICT",
+    "S//a[not(k = $key)] FOLLOWED BY {, W} *//b[not(p = $text)]+ SAME (//k) MATCH PARTITION",
+    "S//a[k = $key]->v FOLLOWED BY {v/p < u/p, W} *//b[k = $key][p > $least]->u+ MATCH NEXT",
+    "S//a[p > $least] FOLLOWED BY {, W} *//b[k = $key] UNLESS S//c[p = $least] MATCH NEXT",
 )
 
 

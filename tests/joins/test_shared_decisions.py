@@ -13,6 +13,8 @@ from support.runners import lines, run_engine, run_oracle
 from support.tiny_limits import TINY
 
 import xscl
+from broker.matching.limits import MatchingLimits
+from joins import RunLimits
 from templates.compiler import compile_query
 from templates.prepared import is_prepared, may_be_prepared
 from xpath_eval.catalog import PatternCatalog
@@ -23,6 +25,31 @@ def test_the_statements_of_these_cases_are_decided_together(text: str) -> None:
     [query] = xscl.parse(text.replace("W}", "5 s}"), id="q")
     assert may_be_prepared(query)
     assert is_prepared(compile_query(query, 0, PatternCatalog(), {}))
+
+
+@pytest.mark.parametrize(
+    ("text", "runs", "heads"),
+    [
+        ("S//a FOLLOWED BY {, 9 s} S//b[not(k = $key)]+", 8, 1),
+        ("S//a FOLLOWED BY {, 9 s} S//b[not(k = $key)]->u+ {count() < 4}", 8, 1),
+        ("S//a NEXT {, 9 s} (S//b[not(k = $key)] | S//b[k = 'no'])+", 2, 3),
+        ("S//a FOLLOWED BY {, 9 s} S//b[not(k = $key)]+ MATCH NEXT", 2, 4),
+    ],
+)
+def test_runs_of_one_assignment_are_not_too_many_because_of_others(
+    text: str, runs: int, heads: int
+) -> None:
+    given = "".join(f'parameters q {{"key": "{n}"}}\n' for n in range(6))
+    documents = "".join(
+        f"document {n} S 00:00:1{n} <{name}><k>x</k></{name}>\n"
+        for n, name in enumerate("aabbb", 1)
+    )
+    case = parse_case(f"query q\n    {text} GRACE 0 s\n{given}\n{documents}tick 9 00:10:00\n----\n")
+    found = [
+        len(run_engine(case, limits=MatchingLimits(runs=RunLimits(runs=most, heads=heads))))
+        for most in (runs, 1_000)
+    ]
+    assert found[0] == found[1] > 6 * runs
 
 
 def test_they_get_what_the_oracle_says() -> None:

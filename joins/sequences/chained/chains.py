@@ -52,8 +52,8 @@ class ChainEvaluation(ChainElements):
         self._heads: dict[_Place, WaitingHeads] = defaultdict(WaitingHeads)
         self._of_document: dict[tuple[int, ...], list[tuple[int, Part]]] = defaultdict(list)
         self._size = 0
-        self._counts: Counter[int] = Counter()
-        self._head_counts: Counter[int] = Counter()
+        self._counts: Counter[tuple[int, Key]] = Counter()
+        self._head_counts: Counter[tuple[int, Key]] = Counter()
 
     def __len__(self) -> int:
         return self._size
@@ -84,9 +84,10 @@ class ChainEvaluation(ChainElements):
         if self.limit is not None and head.docid >= self.limit:
             return False
         is_last = head.step == len(self._steps) - 1
-        self._head_counts[head.docid] += 1
-        self._counts[head.docid] += is_last
-        runs, heads = self._counts[head.docid], self._head_counts[head.docid]
+        key = head.docid, head.part.data
+        self._head_counts[key] += 1
+        self._counts[key] += is_last
+        runs, heads = self._counts[key], self._head_counts[key]
         limits = self._limits
         if runs <= limits.runs and heads <= limits.heads and head.size <= limits.elements:
             return True

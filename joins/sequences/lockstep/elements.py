@@ -49,7 +49,8 @@ class ElementRead(NamedTuple):
 class ElementColumns(NamedTuple):
     """Elements that came in a batch; `rows` are their first rows, `keys` -1 where one is missing.
 
-    `extents` are for each the least and largest docid behind it, its depth and its document.
+    `extents` are for each the least and largest docid behind it, its depth and its document; equal
+    `data` are those that elements of the batch say alike.
     `positions` are None where no document is published, and `charges` are `LISTED` of all where
     they are not asked for.
     """
@@ -62,6 +63,7 @@ class ElementColumns(NamedTuple):
     ends_us: Ints
     watermarks_us: Ints
     keys: Ints
+    data: Ints
     values: Doubles
     extents: Ints
     positions: list[tuple[int, int, str]] | None
@@ -208,19 +210,25 @@ def read_elements(
         ids = rows.table.column("match_id").take(pa.array(first)).to_pylist()
         positions = list(zip(docids.tolist(), depths.tolist(), ids, strict=True))
     extents = np.stack([oldest, newest, depths, documents], axis=1)
-    times, keys = (starts_us, ends_us, watermarks_us), _keys_of(found, rows, codes)
+    times, (keys, data) = (starts_us, ends_us, watermarks_us), _keys_of(found, rows, codes)
     charges = np.full(len(first), LISTED)
     for (read, _), start, stop in zip(found if are_charged else (), at, at[1:], strict=False):
         if not read.are_documents:
             charges[start:stop] = charges_of(read.stream, rows, is_repeated=read.is_repeated)
     return ElementColumns(
-        sources, first, documents, docids, *times, keys, values, extents, positions, charges
+        sources, first, documents, docids, *times, keys, data, values, extents, positions, charges
     )
 
 
-def _keys_of(found: Sequence[tuple[ElementRead, Ints]], rows: BatchRows, codes: KeyCodes) -> Ints:
-    """Return the codes of the keys of elements, and of documents, read by read."""
+def _keys_of(
+    found: Sequence[tuple[ElementRead, Ints]], rows: BatchRows, codes: KeyCodes
+) -> tuple[Ints, Ints]:
+    """Return the codes of the keys of elements, and of documents, read by read.
+
+    With them come codes of the data that are a part of these.
+    """
     keys: list[Ints] = []
+    data: list[Ints] = []
     for are_documents, reads in groupby(found, lambda each: each[0].are_documents):
         some = list(reads)
         columns = [
@@ -235,4 +243,5 @@ def _keys_of(found: Sequence[tuple[ElementRead, Ints]], rows: BatchRows, codes: 
         size = sum(len(own) for _, own in some)
         needed = 0 if are_documents else len(columns) - len(some[0][0].stream.keys)
         keys.append(codes.of(columns, size, needed))
-    return np.concatenate(keys)
+        data.append(KeyCodes().of(() if are_documents else columns[needed:], size, 0))
+    return np.concatenate(keys), np.concatenate(data)

@@ -97,7 +97,10 @@ class KeptElements:
 
     @property
     def docids(self) -> Ints:
-        """The docids by their numbers, which rise with them batch by batch."""
+        """The docids by their numbers, which rise with them batch by batch.
+
+        One has a number for each of the data that its elements say.
+        """
         return self._docids[: self._docids_seen]
 
     @property
@@ -129,7 +132,11 @@ class KeptElements:
         e = self.e[first : self.size]
         e[:, ElementColumn.DOCID] = came.docids
         e[:, ElementColumn.CAME] = batch
+        # Runs that say other data are counted by themselves.
         distinct, number = numbered(came.docids)
+        kinds = int(came.data.max()) + 1
+        pairs, number = numbered(number * kinds + came.data)
+        distinct = distinct[pairs // kinds]
         e[:, ElementColumn.NUMBER] = self._docids_seen + number
         self._docids = longer(self._docids, self._docids_seen, distinct)
         watermarks_us = np.zeros(len(distinct), np.int64)

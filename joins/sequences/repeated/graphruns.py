@@ -9,6 +9,7 @@ runs are counted before one of them is listed.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -21,6 +22,7 @@ from joins.sequences.repeated.lefts import Left, Lefts
 from joins.sequences.repeated.readers import Place
 from joins.sequences.repeated.rungraph import Grown, RunGraph
 from joins.sequences.repeated.runs import RunEvaluation
+from joins.sequences.runconditions import Key
 from joins.sequences.runparts import DecidedRun, Head, Part
 from templates.rundecision import RunDecision
 
@@ -83,9 +85,12 @@ class GraphRunEvaluation(RunEvaluation):
                     self._begin_behind(one) if isinstance(one, Left) else self._grow_by(*one)
                 )
             ]
-            counted = sum(count for _, _, count in grown)
+            counted = Counter[Key]()
+            for _, one, count in grown:
+                counted[one.node.part.data] += count
+            most = max(counted.values(), default=0)
             longest = max((one.node.longest for _, one, _ in grown), default=0)
-            if counted > self._limits.runs or longest > self._limits.elements:
+            if most > self._limits.runs or longest > self._limits.elements:
                 self.limit = docid
                 return
             for begun, one, _ in grown:

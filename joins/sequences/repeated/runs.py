@@ -77,8 +77,8 @@ class RunEvaluation:
         self._swept = limits.swept_parts
         self._size = 0
         self.limit: int | None = None
-        self._counts: Counter[int] = Counter()
-        self._head_counts: Counter[int] = Counter()
+        self._counts: Counter[tuple[int, Key]] = Counter()
+        self._head_counts: Counter[tuple[int, Key]] = Counter()
         self._absent = [
             AbsentTuples(each, decision.retention_us, lateness_us) for each in decision.absences
         ]
@@ -228,8 +228,9 @@ class RunEvaluation:
         if self.limit is not None and head.docid >= self.limit:
             return False
         # What stands before counts, whether it has a head by now or not.
-        self._head_counts[head.docid] += bool(head.elements)
-        heads = self._head_counts[head.docid] + self._lefts.count(head.docid)
+        key = self._counted_as(head)
+        self._head_counts[key] += bool(head.elements)
+        heads = self._head_counts[key] + self._lefts.count(head.docid)
         if heads <= self._limits.heads:
             return True
         self.limit = head.docid
@@ -300,7 +301,7 @@ class RunEvaluation:
     def _fitting(self, heads: Iterable[Head], part: Part) -> list[Head]:
         """Return the runs that may take an element: none where these are more than may be found."""
         found: list[Head] = []
-        most = self._limits.runs - self._counts[part.docid]
+        most = self._limits.runs - self._counts[part.docid, part.data]
         for head in heads:
             if self._asked.fits(head, part):
                 found.append(head)
@@ -324,12 +325,16 @@ class RunEvaluation:
         """Return whether a run is found, or its newest document makes too many."""
         if self.limit is not None and head.docid >= self.limit:
             return False
-        self._counts[head.docid] += 1
-        limits = self._limits
-        if self._counts[head.docid] <= limits.runs and len(head.elements) <= limits.elements:
+        key, limits = self._counted_as(head), self._limits
+        self._counts[key] += 1
+        if self._counts[key] <= limits.runs and len(head.elements) <= limits.elements:
             return True
         self.limit = head.docid
         return False
+
+    def _counted_as(self, head: Head) -> tuple[int, Key]:
+        """Return what a run counts for: its newest document, and the data that it says."""
+        return head.docid, self._begins[head.begin].data_of(head)
 
     # -- elements and heads --------------------------------------------------------------------
 
