@@ -10,6 +10,10 @@ FIND_PYTHON := for python in $(PYTHON) python3 python3.14 python3.13 python3.12 
 	command -v $$python >/dev/null 2>&1 || continue; \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
 	echo $$python; break; done
+# pip compiles on one processor, and the tests of what it installs as well.
+installed = $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-compile \
+	--editable $(1) && \
+	{ $(BIN)/python -m compileall -q -j 0 -x '/tests/' $(VENV)/lib >/dev/null 2>&1 || true; }
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test soak lint format bench docs clean
@@ -64,7 +68,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.runtime: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing into $(VENV). Once, and it takes a few minutes: PySpark alone is 450 MB." >&2
-	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable .
+	@$(call installed,.)
 	@touch $@
 
 # Tests start Spark some twenty times; Java reads its classes once for all of them.  It passes over
@@ -82,5 +86,5 @@ $(VENV)/compiled-loops: $(VENV)/.dev $(LOOPS)
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing into $(VENV). Once, and it takes a few minutes: PySpark alone is 450 MB." >&2
-	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(call installed,'.[dev]')
 	@touch $(VENV)/.runtime $@

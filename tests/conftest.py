@@ -18,6 +18,9 @@ from xdist.scheduler import LoadFileScheduling
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Little of what tests import, collect and make is garbage that is only found by looking for it.
+gc.set_threshold(20_000, 20, 20)
+
 # Starts of Spark read their classes from here; `tests/support/class_archive.py` says why.
 CLASSES = Path(sys.prefix) / "java-classes"
 if CLASSES.is_file():
@@ -82,7 +85,6 @@ def pytest_collection_finish() -> None:
     """Leave what has been imported and collected out of all garbage collections from here on."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 20, 20)
 
 
 def pytest_sessionfinish() -> None:

@@ -127,7 +127,7 @@ def test_the_newest_of_runs_in_disorder_is_found_without_them(
             found = run_engine(case, batch_size=batch)
         with monkeypatch.context() as looking:
             looking.setattr(PlainLane, "_newest_before", lambda *_: None)
-            assert found == run_engine(case, batch_size=batch), seed
+            assert found == run_engine(case), seed
     # Where two numbers of an element are compared, or not all begin, runs are looked at.
     assert known[True] or "w" in source or "prev(v, " in source
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import xscl
@@ -166,3 +168,14 @@ def test_a_condition_on_all_is_left_out_where_an_equality_joins(
     ]
     alone = "FROM S->a JOIN {} S->b WITHIN INF "
     assert loosenings(alone + where) == []
+
+
+def test_every_loosening_of_the_examples_is_a_query() -> None:
+    count = 0
+    for path in sorted(Path("examples").glob("**/*.xscl")):
+        text = path.read_text()
+        for each in loosenings(text):
+            count += 1
+            assert not any(found.is_error for found in xscl.check(each.edited(text))[1]), each
+    assert count > 10
+    assert loosenings("S; T") == []
