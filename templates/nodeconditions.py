@@ -14,7 +14,16 @@ from typing import Any, cast
 
 from templates.comparisons import both
 from templates.decision import DecisionKind
-from templates.ordered import Kept, Ordered, PlainNode, Repeated, predicates_of
+from templates.elementconditions import without_conditions_of_elements
+from templates.ordered import (
+    AbsentInChain,
+    Chained,
+    Kept,
+    Ordered,
+    PlainNode,
+    Repeated,
+    predicates_of,
+)
 from templates.valueconditions import asked_of_node
 from xscl.comparison import operands_below
 from xscl.path import Condition, Exists, Not, condition_parameters
@@ -51,11 +60,12 @@ def with_conditions_of_nodes(query: Query) -> Query:
 def with_conditions_of_operands(query: Query) -> Query:
     """Return a plain query whose decisions ask for paths with conditions in their operands.
 
-    What is asked of one operand, or of what is absent, is a condition of it.
+    What is asked of one operand, or of what is absent, is a condition of it.  Elements of runs are
+    held against data there, too.
     """
     node = cast(PlainNode, query.root)
-    if not query.parameters or not any(_of_node(t) for d in predicates_of(node) for t in d.tests):
-        return query  # as mostly
+    if not query.parameters:
+        return query
     added: _Conditions = defaultdict(tuple)
     root = _within_decisions(node, {each.name: each.block for each in query.variables}, added)
     return _with_added(query, root, added) if added else query
@@ -63,11 +73,12 @@ def with_conditions_of_operands(query: Query) -> Query:
 
 def _with_added(query: Query, root: Any, added: _Conditions) -> Query:
     """Return a query of a root, and conditions of nodes in its blocks."""
-    block_of = {each.name: each.block for each in query.variables}
     blocks = list(query.blocks)
-    for variable, conditions in added.items():
-        block = blocks[number := block_of[variable]]
-        blocks[number] = replace(block, path=attach(block.path, {variable: conditions}))
+    for each in query.variables:
+        if each.name in added:  # one of elements may be bound by several alternatives
+            block = blocks[each.block]
+            path = attach(block.path, {each.name: added[each.name]})
+            blocks[each.block] = replace(block, path=path)
     return replace(query, blocks=tuple(blocks), root=root)
 
 
@@ -88,8 +99,18 @@ def _within_decisions(
             return replace(node, node=within(node.node), where=where)
         case Kept():
             return replace(node, node=within(node.node))
-        case Repeated() if node.operand is not None:
-            return replace(node, operand=within(node.operand))
+        case Repeated():
+            before = None if node.operand is None else within(node.operand)
+            each = without_conditions_of_elements(node.each, added)
+            away = tuple(_without_conditions(unit, added) for unit in node.absences)
+            return replace(node, operand=before, each=each, absences=away)
+        case Chained():
+            steps = tuple(
+                replace(step, each=without_conditions_of_elements(step.each, added))
+                for step in node.steps
+            )
+            away = tuple(_without_conditions(unit, added) for unit in node.absences)
+            return replace(node, steps=steps, absences=away)
         case Ordered():
             operands = tuple(map(within, node.operands))
             own = {block for each in node.operands for block in _blocks_of_joins(each)}
@@ -106,6 +127,10 @@ def _within_decisions(
             asked = _moved(node.disjuncts, own, block_of, added)
             return replace(node, operands=operands, disjuncts=asked, absences=absences)
     return node
+
+
+def _without_conditions(unit: AbsentInChain, added: _Conditions) -> AbsentInChain:
+    return replace(unit, asked=without_conditions_of_elements(unit.asked, added))
 
 
 def _blocks_of_joins(node: PlainNode) -> Iterator[int]:

@@ -251,6 +251,12 @@ STATEMENTS = (
     "S//a[not(k = $key)] FOLLOWED BY {, W} *//b[not(p = $text)]+ SAME (//k) MATCH PARTITION",
     "S//a[k = $key]->v FOLLOWED BY {v/p < u/p, W} *//b[k = $key][p > $least]->u+ MATCH NEXT",
     "S//a[p > $least] FOLLOWED BY {, W} *//b[k = $key] UNLESS S//c[p = $least] MATCH NEXT",
+    "*//a NEXT {, W} *//b->u+ {u/k = $key AND u/p >= prev(u/p)}",
+    "S//b->u+ {u/k != $key AND u/p > $least, 4 s} WITHIN 9 s",
+    "*//a NEXT {, W} (*//b[k->y][p->n] | *//c[p->n])+ {y != $key AND n >= $least}",
+    "*//a NEXT {, W} *//b->u+ WHILE {u/p >= prev(u/p, 0)} UNLESS {w/k = $key} *//c->w",
+    "S//a FOLLOWED BY {, W} *//b->u+ {lower-case(u/k) = $key} FOLLOWED BY {, W} S//c MATCH NEXT",
+    "S//a FOLLOWED BY {, W} *//b->u+ {contains(u/k, $key) AND empty(u/k[. = $text])}",
 )
 
 
