@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from templates.elementnumbers import calculate
 from xscl.comparison import INSTANTS, REVISION
 from xscl.disjunctions import OTHER_NUMBER, DataForm, Disjunction
+from xscl.excerpttests import Excerpted
 from xscl.functions import to_double
 from xscl.path import Parameter, XPathFrame
 from xscl.pattern import Constant
@@ -235,6 +236,13 @@ class Test(NamedTuple):
         is_equal = self.operator == "=" and not self.is_of_several
         is_of_decided = self.operator in (NONE_OF, SPARED) or self.place in (BAR, WINDOW)
         return not (is_equal or self.looks_in_texts or is_of_decided)
+
+    @property
+    def reads_shared_text(self) -> bool:
+        """Whether it is asked of a text that stands beside the values of a document."""
+        data = self.data.data() if isinstance(self.data, Disjunction) else ()
+        is_looked_for = self.looks_in_texts and self.operator != "="
+        return is_looked_for and any(isinstance(e, Excerpted) and e.leads_upwards for e in data)
 
     def of_found(self, place: Place) -> Test:
         """Return the test of what a tuple was found by, which is handed on at a place."""

@@ -22,6 +22,7 @@ from templates.decision import Conjunction, Decided, Decision, DecisionKind
 from templates.exceptions import spared_by_absent, spared_by_rights
 from templates.helddata import ways_held
 from templates.rundecision import DecidedRuns, RunDecision
+from xscl.comparison import operands_below
 from xscl.counting import counts_chain, is_counted
 from xscl.path import Parameter, condition_parameters
 from xscl.pattern import INEQUALITIES, PatternNode, TreePattern, Values
@@ -38,8 +39,10 @@ from xscl.query import (
     Query,
     Repetition,
     Residual,
+    ValuesFrom,
     Window,
     operand_parameters,
+    term,
 )
 from xscl.sequence import Unit, absences_at, children, decides, is_chain, nodes_below
 
@@ -155,6 +158,7 @@ def is_prepared(alternatives: Sequence[Alternative]) -> bool:
             if isinstance(pattern, TreePattern)
         )
         or any(map(_tests_parameter, alternative.clauses[:-1]))
+        or any(map(_reads_text_of_operand, alternative.clauses))
         or _pairs_by_parameter(alternative.clauses)
         or any(map(_takes_by_score, alternative.clauses[:-1]))
         or any(map(_decides_by_parameter, alternative.clauses))
@@ -187,6 +191,21 @@ def _tests_parameter(clause: Clause) -> bool:
     """Return whether a parameter stands in a condition that no box has."""
     operands = [o for residual in clause.residuals for o in (residual.left, residual.right)]
     return _have_parameters([*operands, *clause.tests])
+
+
+def _reads_text_of_operand(clause: Clause) -> bool:
+    """Return whether a condition asks of a text beside the values of a document of which none is.
+
+    Tuples that are handed on are without it.
+    """
+    sides = (side for each in clause.residuals for side in (each.left, each.right))
+    return any(
+        isinstance(each, ValuesFrom)
+        and each.values.leads_upwards
+        and term(each) not in clause.places
+        for side in (*sides, *clause.tests)
+        for each in operands_below(side)
+    )
 
 
 def _pairs_by_parameter(clauses: Sequence[Clause]) -> bool:

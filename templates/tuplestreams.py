@@ -88,6 +88,8 @@ def may_be_common(clause: Clause) -> bool:
     others = [test for test in own if test.operator != "=" or test.is_of_several]
     if not others:
         return True
+    if any(test.reads_shared_text for test in others):
+        return False
     # What a block asks with constants is asked of the values of a node that stands at a carried
     # one, or above it at a fixed height.
     carried = _carried_places(clause).union(test.place for test in clause.constants)
@@ -98,13 +100,15 @@ def places_tested(clause: Clause, asked: ByData, had: Collection[str]) -> Iterat
     """Yield the places in a clause's box whose values are handed on for the clauses above.
 
     What is solved of nodes is solved again there, of those that are carried.  What is handed on by
-    data says by which, and not where they were found; so it is not of data that are `had`.
+    data says by which, and not where they were found; so it is not of data that are `had`.  What is
+    asked of a text beside the values of a document always is: it is not handed on.
     """
     if not (clause.box or clause.unheld):  # as mostly
         return
     found = {} if asked is ByData.NO else found_by(clause, had)
     if not asked.asks_each:
         found = {test: each for test, each in found.items() if not test.is_asked}
+    found |= {test: each for test, each in found_by(clause).items() if test.reads_shared_text}
     for test in clause.box:
         if not _is_solved_again(test):
             yield found.get(test, test.place)

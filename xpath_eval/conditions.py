@@ -19,7 +19,7 @@ from lxml import etree
 from xpath_eval.structure import NodeTree, Structure
 from xscl import calculations, functions, solving
 from xscl import xpath1numbers as numbers
-from xscl.excerpttexts import ExcerptTexts
+from xscl.excerpttexts import NAMED, ExcerptedNode, excerpt_below, places_in
 from xscl.holding import HoldingOf
 from xscl.path import (
     And,
@@ -42,6 +42,7 @@ from xscl.path import (
     XPathValue,
     matches_name,
 )
+from xscl.sharedtexts import name_of
 from xscl.xpath1nodes import SELF, Namespaces, NodePlace, compile_xpath, holds_at
 
 __all__ = ["Conditions", "Selected", "SelectedNodes", "needs_values"]
@@ -85,17 +86,18 @@ The operand is in the answer, which keeps it alive.
 class Conditions(HoldingOf[int]):
     """Evaluates conditions on one document.
 
-    `selected` may be shared by all documents of one structure.
+    `selected` may be shared by all documents of one structure.  Texts that values have in common
+    are `shared`, by name.
     """
 
     __slots__ = (
-        "_excerpts",
         "_known_found",
         "_known_opaque",
         "_known_values",
         "_selected",
         "_structure",
         "_tree",
+        "shared",
     )
 
     def __init__(
@@ -104,7 +106,7 @@ class Conditions(HoldingOf[int]):
         self._tree = tree
         self._structure = structure
         self._selected = {} if selected is None else selected
-        self._excerpts: dict[int, ExcerptTexts] = {}
+        self.shared: dict[str, str] = {}
         self._known_values: dict[tuple[int, int], Sequence[functions.Atom]] = {}
         self._known_opaque: dict[tuple[str, object, int, int, int], bool] = {}
         self._known_found: dict[tuple[str, object, int], str | float] = {}
@@ -185,7 +187,7 @@ class Conditions(HoldingOf[int]):
             case XPathValue(path, expression, namespaces):
                 return [self._found(expression, namespaces, n) for n in self.select(path, node)]
             case Excerpt():
-                return (self._excerpt(value, node),)
+                return self._excerpt(value, node)
             case Parameter() | XPathFrame():
                 raise AssertionError(f"{value} has no value: parameters are put in before")
         assert_never(value)
@@ -235,17 +237,35 @@ class Conditions(HoldingOf[int]):
             return NodePlace.of_text(structure.texts_of[structure.parent(node)].index(node))
         return NodePlace.of_attribute(structure.attribute_name(node))
 
-    def _excerpt(self, excerpt: Excerpt, node: int) -> str:
+    def place(self, excerpt: Excerpt, nodes: Iterable[int]) -> str:
+        """Find what an excerpt that leads upwards is at nodes.
+
+        Return the text that those have in common which are new, empty where none are.
+        """
+        new = [node for node in nodes if (id(excerpt), node) not in self._known_values]
+        if not new:
+            return ""
+        text, places = places_in(excerpt, [self._excerpted(node) for node in new])
+        name = name_of(text)
+        self.shared[name] = text
+        for node, place in zip(new, places, strict=True):
+            self._known_values[id(excerpt), node] = (f"{place}{NAMED}{name}",)
+        return text
+
+    def _excerpt(self, excerpt: Excerpt, node: int) -> Sequence[functions.Atom]:
+        if excerpt.leads_upwards:
+            self.place(excerpt, (node,))
+            return self._known_values[id(excerpt), node]
+        return (excerpt_below(excerpt, self._excerpted(node), self.value(node)),)
+
+    def _excerpted(self, node: int) -> ExcerptedNode:
         structure, element = self._structure, self._element(node)
-        texts = self._excerpts.get(id(excerpt))
-        if texts is None:
-            texts = self._excerpts[id(excerpt)] = ExcerptTexts(excerpt)
         if structure.is_element(node):
-            return texts.of(element)
+            return ExcerptedNode(element)
         if structure.is_text(node):
-            index = structure.texts_of[structure.parent(node)].index(node)
-            return texts.of_text(element, index, self.value(node))
-        return texts.of_attribute(element, structure.attribute_name(node))
+            texts = structure.texts_of[structure.parent(node)]
+            return ExcerptedNode(element, text=texts.index(node))
+        return ExcerptedNode(element, attribute=structure.attribute_name(node))
 
 
 def _path_of_texts(value: Value) -> Path | None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +39,7 @@ from xpath_eval.steptree import StepTree
 from xpath_eval.structure import Detail, NodeTree, Structure, StructureKey, structure_key
 from xpath_eval.tagpatterns import KnownTexts, TagPatterns
 from xpath_eval.walk import Answer, Asker, Stage, Walk
+from xscl.sharedtexts import SHARED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -254,11 +256,16 @@ class Evaluator:
     def _fill(self, raw: _RawShape, tree: NodeTree) -> Witnesses:
         """Return the witnesses of a document of a raw shape."""
         stage, derived = raw.stage, _NOTHING_DERIVED
+        shared: tuple[str, ...] = ()
         if stage.questions:
-            stage, derived = self._answer(raw, tree)
+            stage, asker = self._answer(raw, tree)
+            derived, shared = asker.derived, tuple(asker.shared.values())
         gathering = stage.gathering
         assert gathering is not None
-        return Witnesses(gathering.shape, gathering.nodes, gathering.values(tree, derived))
+        nodes, values = gathering.nodes, gathering.values(tree, derived)
+        if shared:
+            nodes, values = (*nodes, *repeat(SHARED, len(shared))), (*values, *shared)
+        return Witnesses(gathering.shape, nodes, values)
 
     def gathering(
         self, stream: str, xml: bytes, *, is_published: bool = False
@@ -409,7 +416,7 @@ class Evaluator:
         stage.gathering = gather(raw.structure, raw.labels, stage.edges, self.plan.valued)
         self._edges_kept += len(stage.gathering.shape)
 
-    def _answer(self, raw: _RawShape, tree: NodeTree) -> tuple[Stage, DerivedValues]:
+    def _answer(self, raw: _RawShape, tree: NodeTree) -> tuple[Stage, Asker]:
         """Follow the stages of a raw shape by the answers of a document, to the last."""
         structure, stage = raw.structure, raw.stage
         if len(raw.selected) > self.limits.selected:
@@ -421,7 +428,7 @@ class Evaluator:
             if following is None:
                 following = self._go_on(raw, stage, answers, asker)
             stage = following
-        return stage, asker.derived
+        return stage, asker
 
     def _go_on(
         self, raw: _RawShape, stage: Stage, answers: tuple[Answer, ...], conditions: Conditions

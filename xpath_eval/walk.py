@@ -42,11 +42,13 @@ function, the values of its nodes once more."""
 
 def _what_is_made(derivation: Derived | PathFrom | Values) -> str:
     """Return what is too much of a document, named by the last of it."""
-    operands = derivation.operands if isinstance(derivation, Values) else ()
-    read = [value_text(each) for each in operands if isinstance(each, Excerpt)]
-    if not read:
+    if not (read := _excerpts(derivation)):
         return "the values that functions in queries give of the document have"
-    return f"what queries read of the document for its nodes, one by one, as {read[0]}, has"
+    return f"what queries read of the document, as {value_text(read[0])}, has"
+
+
+def _excerpts(derivation: Derived | PathFrom | Values) -> tuple[Excerpt, ...]:
+    return derivation.excerpts if isinstance(derivation, Values) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,16 +303,24 @@ class Asker(Conditions):
         step = variable.definition.step
         assert step is not None
         assert step.derivation is not None
+        nodes = tuple(nodes)
+        for excerpt in _excerpts(step.derivation):
+            if excerpt.leads_upwards:
+                self._count(step.derivation, [self.place(excerpt, nodes)])
         for node in nodes:
             values = self._derived_values(step.derivation, node)
-            self._derived_characters += sum(map(len, values))
-            if self._derived_characters > DERIVED_CHARACTERS_MAX:
-                raise XmlError(
-                    f"{_what_is_made(step.derivation)} more than {DERIVED_CHARACTERS_MAX}"
-                    " characters together"
-                )
+            self._count(step.derivation, values)
             self.derived[variable.id, node] = values
             yield node, len(values)
+
+    def _count(self, derivation: Derived | PathFrom | Values, made: Iterable[str]) -> None:
+        """Count texts that are made of the document; raise `XmlError` where they are too many."""
+        self._derived_characters += sum(map(len, made))
+        if self._derived_characters > DERIVED_CHARACTERS_MAX:
+            raise XmlError(
+                f"{_what_is_made(derivation)} more than {DERIVED_CHARACTERS_MAX}"
+                " characters together"
+            )
 
     def _derived_values(
         self, derivation: Derived | PathFrom | Values, node: int

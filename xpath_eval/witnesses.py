@@ -13,7 +13,8 @@ node and the string value of the shape's node `i`.  So, for one document,
     R_docW(node, strVal)             = {(nodes[i], values[i])}
 
 A value is null where no query compares it.  Two shape nodes may stand for one document node:
-a derived value (`lower-case(x2)`) has a shape node of its own.
+a derived value (`lower-case(x2)`) has a shape node of its own.  Behind the nodes of the shape stand
+texts that values have in common (`xscl.sharedtexts`), each with `SHARED` for its node.
 """
 
 from __future__ import annotations

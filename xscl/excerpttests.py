@@ -16,7 +16,7 @@ from lxml import etree
 
 from xscl import functions
 from xscl.excerpts import excerpt_read_by
-from xscl.excerpttexts import OF_ATTRIBUTE, OF_PLACE, OF_TEXT
+from xscl.excerpttexts import NAMED, OF_ATTRIBUTE, OF_PLACE, OF_TEXT
 from xscl.holding import HoldingOf
 from xscl.nodes import attributes_of, text_within, texts_of
 from xscl.path import (
@@ -43,6 +43,7 @@ from xscl.path import (
     condition_parameters,
     matches_name,
 )
+from xscl.sharedtexts import shared_text
 from xscl.substitution import with_values
 from xscl.xpath1nodes import SELF, NodePlace, holds_at
 
@@ -60,6 +61,12 @@ class Excerpted(NamedTuple):
     """What is asked of an excerpt: whether its node is among those that a step selects."""
 
     step: Step
+
+    @property
+    def leads_upwards(self) -> bool:
+        """Whether the excerpt has more than what is below its node."""
+        read = excerpt_read_by(self.step)
+        return read is not None and read.leads_upwards
 
     def parameters(self) -> Iterator[Parameter]:
         """Yield its parameters."""
@@ -135,8 +142,12 @@ def passes_excerpt(text: str, wanted: str) -> bool:
     step = _step(wanted)
     if text.startswith(OF_TEXT):
         return bool(_EXCERPTS.survivors(step.predicates, (_text(text.removeprefix(OF_TEXT)),)))
-    start = text.index("<")
-    place, tree = text[:start], _tree(text[start:])
+    if text.startswith(OF_PLACE):
+        place, name = text.split(NAMED)
+        tree = _shared_tree(name)
+    else:
+        start = text.index("<")
+        place, tree = text[:start], _tree(text[start:])
     if step.axis is Axis.SELF:
         return bool(_EXCERPTS.survivors(step.predicates, (tree.at(place),)))
     return tree.is_selected(place, wanted, step)
@@ -260,7 +271,16 @@ def _apart(place: str) -> tuple[str, str, str]:
 
 
 @lru_cache(maxsize=64)
+def _shared_tree(name: str) -> _Tree:
+    return _read_tree(shared_text(name))
+
+
+@lru_cache(maxsize=64)
 def _tree(xml: str) -> _Tree:
+    return _read_tree(xml)
+
+
+def _read_tree(xml: str) -> _Tree:
     # It is of a document that was read, and so are its depth and its sizes.
     parser = etree.XMLParser(
         huge_tree=True, resolve_entities=False, no_network=True, collect_ids=False

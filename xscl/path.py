@@ -12,6 +12,7 @@ import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import dropwhile
 from typing import NamedTuple
 
 __all__ = [
@@ -205,9 +206,21 @@ class Excerpt:
     @property
     def leads_upwards(self) -> bool:
         """Whether it has more than what is below its node."""
+        return any(map(_from_above, (*self.paths, *self.texts)))
+
+    @property
+    def leads_down_again(self) -> bool:
+        """Whether it has what is below a node to which it leads upwards."""
         return any(
-            step.axis in UPWARDS for path in (*self.paths, *self.texts) for step in path.steps
+            step.axis is Axis.CHILD or step.is_deep
+            for path in (*self.paths, *self.texts)
+            for step in _from_above(path)
         )
+
+
+def _from_above(path: Path) -> tuple[Step, ...]:
+    """Return the steps of a path from the first on that leads upwards."""
+    return tuple(dropwhile(lambda step: step.axis not in UPWARDS, path.steps))
 
 
 Value = PathValue | FunctionValue | XPathValue | XPathFrame | Excerpt | Literal | Parameter

@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 
 from xscl.evaluation import optional_values
 from xscl.functions import Atom, spell, to_double
-from xscl.path import Value
+from xscl.path import Excerpt, Value
 from xscl.solving import Chain
 from xscl.texttests import NEGATED, REFUTED
 
@@ -101,6 +101,16 @@ class Values:
     def is_of_several(self) -> bool:
         """Whether the value stands for several, as `optional_values` writes them."""
         return self.kind in _OF_SEVERAL
+
+    @property
+    def excerpts(self) -> tuple[Excerpt, ...]:
+        """The operands that are excerpts."""
+        return tuple(each for each in self.operands if isinstance(each, Excerpt))
+
+    @property
+    def leads_upwards(self) -> bool:
+        """Whether an excerpt has more than what is below its node."""
+        return any(each.leads_upwards for each in self.excerpts)
 
     def of(self, read: Read) -> tuple[str, ...]:
         """Return what the values of the operands come to."""

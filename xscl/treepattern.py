@@ -27,7 +27,6 @@ from xscl.path import (
     Axis,
     Comparison,
     Condition,
-    Excerpt,
     Exists,
     FunctionValue,
     Literal,
@@ -482,8 +481,7 @@ def _has_own_data(node: PatternNode) -> bool:
     """Return whether the data that a node is held against are asked of it, and what is below it."""
     if any(any(condition_parameters(each)) for each in node.filters):
         return False
-    operands = node.derivation.operands if isinstance(node.derivation, Values) else ()
-    return not any(isinstance(each, Excerpt) and each.leads_upwards for each in operands)
+    return not (isinstance(node.derivation, Values) and node.derivation.leads_upwards)
 
 
 def _selecting_by_data(condition: Condition) -> Path | None:

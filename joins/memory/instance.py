@@ -42,7 +42,7 @@ INSTANCE_SCHEMA = pa.schema(
 """An instance as a row.  `(docid, depth, match_id)` is its position, `docid_min` the smallest docid
 behind it, `docid_max` the largest of documents from outside, `leaves` the documents that it
 consists of, in block order; `nodes` and `vals` give the document node and the string value of each
-node of its shape."""
+node of its shape, and behind them texts that values of a document have in common."""
 
 
 class Instance(NamedTuple):

@@ -39,6 +39,8 @@ from joins.memory.limits import MemoryLimits
 from joins.shards.limits import ShardLimits
 from joins.signature.limits import SignatureLimits
 from xpath_eval.limits import EvaluatorLimits
+from xscl.excerpttexts import NAMED
+from xscl.sharedtexts import name_of
 
 NESTED = "S//*->a FOLLOWED BY {a = b, 1 h} S//*->b"
 
@@ -264,14 +266,14 @@ def test_excerpts_are_bounded_as_other_values_are(tmp_path: Path) -> None:
     assert [docid for docid, _ in letters] == [3]
 
 
-def test_what_siblings_read_of_each_other_counts_for_each(tmp_path: Path) -> None:
-    items = ["<c><d>w</d></c>" * 2, "<c><d>w</d><e>left out</e></c>" * 2, "<c><d>w</d></c>" * 3]
-    # Who is asked is found by the texts of `d`, which stand behind what is read.
-    one = r'["\u0001/0<b><c><d>w</d></c><c><d>w</d></c></b>", "\u0002w"]'
-    most = 2 * len(one) + 10
+def test_what_siblings_read_of_each_other_counts_once(tmp_path: Path) -> None:
+    items = ["<c><d>w</d></c>" * 40, "<c><d>w</d><e>left out</e></c>" * 40, "<c><d>w</d></c>" * 99]
+    # Who is asked is found by the texts of `d`, which stand behind a place in what is read.
+    place = rf'["\u0001/0.39{NAMED}{name_of("")}", "\u0002w"]'
+    most = len("<b></b>") + 40 * (len("<c><d>w</d></c>") + len(place))
     letters, matches = found_within(most, "S//c[d = $x][2]", items, tmp_path)
     reason = (
-        "what queries read of the document for its nodes, one by one, as excerpt(../c/d), has more"
+        "what queries read of the document, as excerpt(../c/d), has more"
         f" than {most} characters together"
     )
     assert letters == [(3, reason)]

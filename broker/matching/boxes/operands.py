@@ -19,6 +19,7 @@ from xscl.functions import to_double
 from xscl.measures import WordSet, sets_of
 from xscl.prefilters import spell_number
 from xscl.query import Call
+from xscl.sharedtexts import SHARED, SharedText, held
 
 __all__ = ["CodedTexts", "Operands"]
 
@@ -48,7 +49,8 @@ class Operands:
     """Instances in the order of their numbers; `rows` are theirs.
 
     The nodes and values of instance `i` are `nodes[starts[i]]`, `values[starts[i]]` and those
-    behind them, its leaves are `leaves[leaf_starts[i]]` up to `leaves[leaf_starts[i + 1]]`.
+    behind them, its leaves are `leaves[leaf_starts[i]]` up to `leaves[leaf_starts[i + 1]]`.  Texts
+    that its values have in common are held, so that they are found by name.
     """
 
     numbers: Ints
@@ -58,6 +60,7 @@ class Operands:
     values: pa.Array
     leaf_starts: Ints
     leaves: Ints
+    held: tuple[SharedText, ...] = ()
 
     @classmethod
     def of(cls, parts: Iterable[tuple[Sequence[int], pa.RecordBatch]]) -> Operands:
@@ -66,17 +69,19 @@ class Operands:
         schema = pa.schema([INSTANCE_SCHEMA.field(name) for name in _COLUMNS])
         rows = pa.Table.from_batches([part.select(_COLUMNS) for _, part in found], schema)
         values, starts = _flat(rows.column("vals"), pa.string())
-        nodes, _ = _flat(rows.column("nodes"), pa.int32())
+        nodes = _flat(rows.column("nodes"), pa.int32())[0].to_numpy()
+        shared = values.take(pa.array(np.flatnonzero(nodes == SHARED)))
         leaves, leaf_starts = _flat(rows.column("leaves"), pa.int64())
         numbers = np.array([number for some, _ in found for number in some], np.int64)
         return cls(
             numbers,
             rows,
             starts[:-1],
-            nodes.to_numpy(),
+            nodes,
             values,
             leaf_starts,
             leaves.to_numpy(),
+            held(shared.to_pylist()),
         )
 
     def column(self, name: str) -> Ints:
