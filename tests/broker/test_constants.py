@@ -88,7 +88,7 @@ def test_no_statement_minds_the_others(seed: int, budget: Budget) -> None:
 
 @pytest.mark.parametrize("seed", range(200) if is_searching() else (0, 101))
 def test_as_filters_they_find_the_same(seed: int) -> None:
-    texts, stream = statements(seed, size(60, 500)), documents(seed)
+    texts, stream = statements(seed, size(36, 500)), documents(seed)
     expected = Running(texts, UNLIMITED, Way(without=(MRule.C_SEQ,))).feed(stream, 40)
     for shards in (1, 2):
         found = Running(texts, UNLIMITED, Way(shards=shards)).feed(stream, [3, 40][seed % 2])
