@@ -202,7 +202,7 @@ def _by_data(decisions: Decisions, statement: Query, node: Chained) -> ByData:
     """Return whether elements are handed on by the data that find them: all steps have some."""
     if not statement.parameters:
         return ByData.NO
-    if node.origin in decisions.asks_each and not counts_chain(statement):
+    if node.origin in decisions.asking and not counts_chain(statement):
         return ByData.EACH_ASKED
     of_steps = [parameters_asked(statement, step.unit.blocks, ()) for step in node.steps]
     return ByData.EACH if set.intersection(*of_steps) else ByData.NO

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from templates.clause import Alternative, Published
 from templates.clausecompiler import Catalog, Compiler
 from templates.conjunctions import values_asked
 from templates.decisioncompiler import Decisions
+from templates.founddata import AskedOf
 from templates.innertimes import with_times
 from templates.lifted import with_lifted
 from templates.nodeconditions import with_conditions_of_operands
@@ -44,16 +45,27 @@ def compile_query(
     ]
     given = point, catalog, published, lateness_us, shares
     found = _compile_statements(read, *given)
-    if not query.parameters or not (asking := decided_by_parameters(found)):
-        return found
+    places, asking = decided_by_parameters(found), dict[int, AskedOf]()
     # Where it is not decided together otherwise, each datum is asked.
-    again = _compile_statements(read, *given, asking)
-    kept, others = (again, found) if is_prepared(again) else (found, again)
-    for alternative in others:
+    for each in (AskedOf.ROWS, AskedOf.OPERAND) if query.parameters else ():
+        if not places:
+            break
+        asking |= dict.fromkeys(places, each)
+        again = _compile_statements(read, *given, asking)
+        if is_prepared(again):
+            _remove(found, catalog)
+            return again
+        places = decided_by_parameters(again)
+        _remove(again, catalog)
+    return found
+
+
+def _remove(alternatives: Sequence[Alternative], catalog: Catalog) -> None:
+    """Take back what the catalog has of alternatives that are not kept."""
+    for alternative in alternatives:
         catalog.unwant(alternative.edges, alternative.valued)
         for pattern in alternative.patterns:
             catalog.remove(pattern)
-    return kept
 
 
 def _compile_statements(
@@ -63,16 +75,16 @@ def _compile_statements(
     published: Mapping[str, Published],
     lateness_us: int,
     shares: bool,
-    asks_each: Collection[int] = (),
+    asking: Mapping[int, AskedOf] | None = None,
 ) -> list[Alternative]:
-    """Return the alternatives of all statements; `asks_each` are decisions by their places."""
+    """Return the alternatives of all statements; `asking` has decisions by their places."""
     found: list[Alternative] = []
     for variant, statements in read:
         if variant.query.is_plain:
             found += _compile_plain(statements, point, catalog, published, shares=shares)
             continue
         asked = values_asked(statement for _, own in read for statement in own)
-        given = asked, point, catalog, published, lateness_us, shares, asks_each
+        given = asked, point, catalog, published, lateness_us, shares, asking or {}
         decisions = Decisions(variant.query, statements, *given)
         found += [
             decisions.compiler(statement, choice, variant.factors).compile()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from templates.clause import Guard
 from templates.decision import ALWAYS, Conjunction
 from templates.derived import as_derived
 from templates.elements import of_elements
+from templates.hadtests import given_values
 from templates.ordered import asked_of_elements, predicates_of
 from xscl.comparison import operands_below
 from xscl.evaluation import compile_condition
@@ -21,6 +22,7 @@ from xscl.query import (
     Row,
     ValueJoin,
     VariableValue,
+    operand_parameters,
     operand_terms,
     term,
 )
@@ -31,6 +33,7 @@ __all__ = [
     "compared_in",
     "conjunction_of",
     "elements_behind",
+    "parameters_in",
     "split",
     "values_asked",
 ]
@@ -84,10 +87,18 @@ def _rows_in(*operands: Operand) -> list[Row]:
     return [each for each in below if isinstance(each, Row)]
 
 
-def conjunction_of(disjunct: Disjunct, also: Conjunction = ALWAYS) -> Conjunction:
+def parameters_in(disjunct: Disjunct) -> set[str]:
+    """Return the names of the parameters of a conjunction."""
+    return {p.name for operand in disjunct.operands() for p in operand_parameters(operand)}
+
+
+def conjunction_of(
+    disjunct: Disjunct, known: Mapping[str, str], also: Conjunction = ALWAYS
+) -> Conjunction:
     """Split a conjunction into equalities of terms, which are looked up, and the rest.
 
-    What is asked of data that operands have is asked, `also`.
+    Terms that are equal to data stand for its parameters, if `known` has all of them.  What is
+    asked beside such terms is asked, `also`.
     """
     joins: list[tuple[str, str]] = []
     others: list[ValueJoin] = []
@@ -97,7 +108,9 @@ def conjunction_of(disjunct: Disjunct, also: Conjunction = ALWAYS) -> Conjunctio
             others.append(join)
         else:
             joins.append((term(left), term(right)))
-    return replace(also, joins=tuple(joins), rest=replace(disjunct, value_joins=tuple(others)))
+    rest = replace(disjunct, value_joins=tuple(others))
+    given = given_values(parameters_in(disjunct), known) or ()
+    return replace(also, joins=tuple(joins), rest=rest, given=given)
 
 
 def compared_in(disjunct: Disjunct) -> frozenset[str]:

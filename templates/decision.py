@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from templates.exceptions import HeldFor
-from templates.hadtests import HadTest
+from templates.hadtests import HadTest, HadValue
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Disjunct, SimilarityJoin
 
@@ -115,13 +115,14 @@ class Conjunction:
     `joins` are pairs of terms that have one value, which is not empty, the second of them of the
     operand that stands last; `rest` is everything else.  What is asked of a datum that values of an
     operand are equal to stands apart: `same` are pairs of terms as `joins`, which may be empty, and
-    `had` are tests.
+    `had` are tests.  `given` are values of the operand for the parameters in `rest`.
     """
 
     joins: tuple[tuple[str, str], ...] = ()
     rest: Disjunct = NOTHING
     same: tuple[tuple[str, str], ...] = ()
     had: tuple[HadTest, ...] = ()
+    given: tuple[HadValue, ...] = ()
 
 
 ALWAYS = Conjunction()

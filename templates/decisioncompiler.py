@@ -19,7 +19,7 @@ from templates.conjunctions import asked_behind, elements_behind
 from templates.decision import Threshold, TupleStream
 from templates.elements import repeated_units
 from templates.factor import Factor
-from templates.founddata import found_together
+from templates.founddata import AskedOf, found_together
 from templates.hadtests import HadTest
 from templates.helddata import equal_terms, named_terms, threshold_of
 from templates.keys import SameKeys
@@ -57,8 +57,8 @@ class Decisions:
     """The decisions of one query, each compiled once.
 
     `asked` are the variables whose values the query asks for: all that it reads of a block hands
-    them on, so that the streams of operands are those that are decided about.  Decisions of places
-    that `asks_each` has hand on what competes, and is absent, once for each datum that is asked.
+    them on, so that the streams of operands are those that are decided about.  `asking` has the
+    places of decisions that hand on rows, or an operand, once for each datum that is asked.
     """
 
     query: Query
@@ -69,7 +69,7 @@ class Decisions:
     published: Mapping[str, Published]
     lateness_us: int
     shares: bool
-    asks_each: Collection[int] = ()
+    asking: Mapping[int, AskedOf] = field(default_factory=dict)
     built: dict[int, Built] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ from templates.clause import Clause
 from templates.hadtests import had_values
 
 __all__ = [
+    "AskedOf",
     "ByData",
     "as_datum",
     "asked_data",
@@ -50,6 +51,18 @@ class ByData(Enum):
         return self in (ByData.TOGETHER, ByData.TOGETHER_ASKED)
 
 
+class AskedOf(Enum):
+    """Of what all data are asked, where nothing else says whom a row is for.
+
+    Of what competes, or is absent, each datum that it is held against; or of the first operand all
+    that anything in the decision is, so that it has them.
+    """
+
+    NOTHING = 0
+    ROWS = 1
+    OPERAND = 2
+
+
 def found_by(clause: Clause, had: Collection[str] = ()) -> dict[Test, FoundBy]:
     """Return the tests of a clause's box that find tuples, each with what it finds them by.
 
@@ -68,12 +81,13 @@ def asked_data(clause: Clause) -> list[Test]:
     places = (place for place in clause.tested if isinstance(place, FoundBy))
     found = {number for place in places for number in place.numbers}
     asked, numbers = _may_be_asked(clause), _numbers(clause, ()) if found else {}
-    return asked if any(numbers.get(test) in found for test in asked) else []
+    count = len(clause.unheld)
+    return asked if any(numbers.get(test) in found for test in asked[count:]) else asked[:count]
 
 
 def _may_be_asked(clause: Clause) -> list[Test]:
     asked = [test for test in clause.box if test.is_given and test.is_asked]
-    return [*asked, *clause.unheld]
+    return [*clause.unheld, *asked]
 
 
 def _numbers(clause: Clause, had: Collection[str]) -> dict[Test, int]:

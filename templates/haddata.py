@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from templates.clause import Clause
+from templates.conjunctions import conjunction_of
 from templates.decision import ALWAYS, Conjunction, DecisionKind
 from templates.helddata import asked_of_had, equal_terms
+from xscl.query import Disjunct
 
 __all__ = ["HadData", "Operands"]
 
@@ -49,31 +51,35 @@ class HadData:
         first, second = map(sorted, self._used)
         return tuple(first), tuple(second)
 
-    def asked_of_right(self, operands: Operands) -> Conjunction:
-        """Return what a right operand is asked beside the left one; nothing without one.
+    def asked_of_right(self, operands: Operands, rest: Disjunct) -> Conjunction:
+        """Return what a right operand is asked beside the left one, with the `rest`.
 
         Of pairs that do not compete it is what they are looked up by: all else is asked above.
         """
         if len(operands) < 2:
             return ALWAYS
         left, right = operands
-        asked = self._asked(right, [[left]])
+        asked = self._asked(right, [[left]], rest)
         if self._kind is not DecisionKind.NEXT:
             asked = replace(asked, had=())
         return self._noted(asked, [[left]])
 
-    def asked_of_absent(self, absent: Clause, choices: Sequence[Operands]) -> Conjunction:
-        """Return what is asked of what is absent beside the operands of a statement."""
-        return self._noted(self._asked(absent, choices), choices)
+    def asked_of_absent(
+        self, absent: Clause, choices: Sequence[Operands], rest: Disjunct
+    ) -> Conjunction:
+        """Return what is asked of absent rows beside operands of a statement, with the `rest`."""
+        return self._noted(self._asked(absent, choices, rest), choices)
 
-    def _asked(self, clause: Clause, choices: Sequence[Operands]) -> Conjunction:
+    def _asked(self, clause: Clause, choices: Sequence[Operands], rest: Disjunct) -> Conjunction:
         terms = [self._known_terms(choices, side) for side in range(len(choices[0]))]
-        return asked_of_had(clause, {datum: each[datum] for each in terms for datum in each})
+        known = {datum: each[datum] for each in terms for datum in each}
+        return conjunction_of(rest, known, asked_of_had(clause, known))
 
     def _noted(self, asked: Conjunction, choices: Sequence[Operands]) -> Conjunction:
         """Return what is asked, the data noted whose values it reads of operands."""
         read = {name for name, _ in asked.same}
         read.update(each.term for test in asked.had for each in test.given)
+        read.update(each.term for each in asked.given)
         for side in range(len(choices[0])):
             terms = self._known_terms(choices, side)
             self._used[side].update(datum for datum, name in terms.items() if name in read)

@@ -6,10 +6,11 @@ datum is held against that value, and nobody need say who asks (`docs/decided.md
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from templates.box import NONE_OF, OTHER_NUMBER, SPARED, Place, Test
+from templates.box import NONE_OF, OTHER_NUMBER, SPARED, TAKEN, Place, Test
 from templates.givendata import given_by, parameters_of, text_by
 from xscl.arithmetic import COMPARE
 from xscl.disjunctions import DataForm, holds_of, read_disjunction
@@ -21,7 +22,7 @@ from xscl.prefilters import spell_number, values_by_place
 from xscl.solving import refutes
 from xscl.texttests import EITHER, NEGATED, REFUTED, TEXT_TESTS
 
-__all__ = ["HadTest", "HadValue", "had_values", "passes"]
+__all__ = ["GivenReading", "HadTest", "HadValue", "given_values", "had_values", "passes"]
 
 
 class HadValue(NamedTuple):
@@ -35,6 +36,33 @@ class HadValue(NamedTuple):
         """Return what the parameter would be given."""
         value = reading.value(self.term)
         return float(value) if self.is_number else value
+
+
+@dataclass(frozen=True, slots=True)
+class GivenReading:
+    """Rows as conditions read them for whose parameters some of their terms have the values."""
+
+    rows: Reading
+    given: tuple[HadValue, ...]
+
+    @property
+    def start_us(self) -> int:
+        """The start of their interval."""
+        return self.rows.start_us
+
+    @property
+    def end_us(self) -> int:
+        """The end of their interval."""
+        return self.rows.end_us
+
+    @property
+    def parameters(self) -> Mapping[str, str | float | int]:
+        """The values of parameters."""
+        return {each.parameter: each.read(self.rows) for each in self.given}
+
+    def value(self, name: str) -> str:
+        """Return the value of a term."""
+        return self.rows.value(name)
 
 
 class HadTest(NamedTuple):
@@ -69,9 +97,14 @@ def had_values(test: Test, terms: Mapping[str, str]) -> tuple[HadValue, ...] | N
     """
     if not test.is_given or test.operator in (NONE_OF, SPARED) or not isinstance(test.place, Place):
         return None
+    return given_values(parameters_of(test), terms)
+
+
+def given_values(names: Iterable[str], terms: Mapping[str, str]) -> tuple[HadValue, ...] | None:
+    """Return what stands for parameters among terms that are equal to data; None of no names."""
     found: list[HadValue] = []
-    for name in sorted(parameters_of(test)):
-        as_number = Test(test.place, "=", Parameter(name), form=DataForm.SPELLED).datum
+    for name in sorted(names):
+        as_number = Test(TAKEN, "=", Parameter(name), form=DataForm.SPELLED).datum
         own = next((datum for datum in (name, as_number) if datum in terms), None)
         if own is None:
             return None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from templates.absentrows import AbsentRows, absent_rows, hand_on_absent
 from templates.box import BAR, NONE_OF, TAKEN, WINDOW, JointData, Place, Test
 from templates.built import Built
 from templates.clause import Clause, ClauseSource
-from templates.comparisons import held_against_data
 from templates.conjunctions import compared_in, conjunction_of, split
 from templates.datatests import data_test
 from templates.decision import (
@@ -23,13 +23,12 @@ from templates.decision import (
     TupleStream,
 )
 from templates.exceptions import compared_name, spared, spared_by_absent, spared_by_rights
-from templates.founddata import ByData, data_asked
+from templates.founddata import AskedOf, ByData, data_asked
 from templates.haddata import HadData, Operands
 from templates.helddata import held_equal, left_over, ways_held
 from templates.joingraph import GraphNode, JoinGraph
 from templates.measured import in_text, test_of
 from templates.ordered import (
-    AbsentUnit,
     Ordered,
     blocks_of,
     choices,
@@ -39,14 +38,15 @@ from templates.queryclass import QueryClass
 from templates.similarterms import at_zero, scored
 from templates.template import template_of
 from templates.tuplestreams import tested_below
+from xscl.disjunctions import DataForm
 from xscl.evaluation import compile_condition
 from xscl.path import Parameter, PathValue, value_parameters
 from xscl.pattern import INEQUALITIES
 from xscl.query import (
     Disjunct,
-    From,
     Query,
     Residual,
+    SimilarityJoin,
     operand_parameters,
     term,
 )
@@ -61,12 +61,15 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
     """Return a decision of pairs, or of tuples alone, with the clauses that it reads."""
     alternatives = [_choices_of(decisions, statement, node) for statement, node in nodes]
     had = HadData(nodes[0][1].kind)
-    asks_each = nodes[0][1].origin in decisions.asks_each
-    by_data = _by_data(nodes, asks_each=asks_each)
+    asking = decisions.asking.get(nodes[0][1].origin, AskedOf.NOTHING)
+    asks_each = asking is AskedOf.ROWS
+    by_data = _by_data(nodes, asking)
     data: list[tuple[Test, ...]] = []
     for side, own in enumerate(by_data):
         operands = [each.operand(side) for each in chain(*alternatives)]
         asked = data_asked(operands, had.of_competing) if own.asks_each else ()
+        if asking is AskedOf.OPERAND and not side:
+            asked = _data_of_all(nodes)
         data.append(tuple([each for each in asked if each.datum not in had.of_competing]))
         for each, operand in zip(chain(*alternatives), operands, strict=True):
             each.hand_on(side, operand, own, had.of_competing, data[side])
@@ -74,19 +77,20 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
     compilers = [each.compiler for each in chain(*alternatives)]
     deciding = [clause for each in chain(*alternatives) for clause in each.clauses]
     compared: set[str] = set()
-    taking: list[_Taking] = []
+    taking: list[AbsentRows] = []
     for (statement, node), some in zip(nodes, alternatives, strict=True):
         blocks = tuple(blocks_of(node))
         beside = [each.clauses for each in some]
         for number, unit in enumerate(node.absences):
-            for compiler, read, clause, disjunct in _absent(decisions, statement, blocks, unit):
-                compilers.append(compiler)
-                deciding.append(clause)
-                taking.append(_Taking(number, blocks, compiler, read, clause, disjunct, beside))
-                compared |= decisions.chosen(blocks) & compared_in(disjunct)
-    _hand_on_absent(taking, had.of_all, asks_each=asks_each)
-    of_rights = [had.asked_of_right(each.clauses) for each in chain(*alternatives)]
-    of_absent = [had.asked_of_absent(each.clause, each.beside) for each in taking]
+            rows = list(absent_rows(decisions, statement, blocks, number, unit, beside))
+            compilers += [each.compiler for each in rows]
+            deciding += [each.clause for each in rows]
+            taking += rows
+            read = (compared_in(each.asked) for each in rows)
+            compared |= decisions.chosen(blocks) & frozenset[str]().union(*read)
+    hand_on_absent(taking, had.of_all, asks_each=asks_each)
+    of_rights = [had.asked_of_right(each.clauses, each.rest) for each in chain(*alternatives)]
+    of_absent = [had.asked_of_absent(each.clause, each.beside, each.rest) for each in taking]
     is_next = node.kind is DecisionKind.NEXT
     competing = [each.clauses[1] for each in chain(*alternatives)] if is_next else []
     by_rights = spared_by_rights([ways_held(each, had.used[0]) for each in competing])
@@ -94,18 +98,15 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
     by_absent = spared_by_absent([ways_held(each.clause, of_both) for each in taking], by_rights)
     lefts: list[TupleStream] = []
     fits: list[Fit] = []
-    for each, also in zip(chain(*alternatives), of_rights, strict=True):
+    for each, condition in zip(chain(*alternatives), of_rights, strict=True):
         left, *rights = _streams(decisions, each.clauses, node.kind, had.used, by_rights)
-        rest, join = scored(each.fit)
-        fits += [Fit(left, right, conjunction_of(rest, also), at_zero(join)) for right in rights]
+        fits += [Fit(left, right, condition, at_zero(each.score)) for right in rights]
         lefts += [] if rights else [left]
     absences: dict[int, list[AbsentCase]] = {}
-    for taken, also in zip(taking, of_absent, strict=True):
-        rest, join = scored(taken.asked)
+    for taken, condition in zip(taking, of_absent, strict=True):
         stream = decisions.absent(taken.clause, of_both, by_absent, asks_each=asks_each)
-        condition = conjunction_of(rest, also)
         names = tuple(sorted({clause.stream for own in taken.beside for clause in own}))
-        case = AbsentCase(taken.blocks, stream, condition, names, at_zero(join))
+        case = AbsentCase(taken.blocks, stream, condition, names, at_zero(taken.score))
         absences.setdefault(taken.unit, []).append(case)
     decision = Decision(
         node.kind,
@@ -130,11 +131,15 @@ def build_pairs(decisions: Decisions, nodes: Sequence[tuple[Query, Ordered]]) ->
 
 @dataclass
 class _Choice:
-    """The operands of a decision under one choice of disjuncts, of which `fit` is asked of both."""
+    """The operands of a decision under one choice of disjuncts, with what is asked of both.
+
+    It is a `score` that is held against data, and the `rest`.
+    """
 
     compiler: DecisionCompiler
     node: Ordered
-    fit: Disjunct
+    rest: Disjunct
+    score: SimilarityJoin | None
     needed: frozenset[str]
     clauses: list[Clause] = field(default_factory=list)
 
@@ -163,39 +168,8 @@ def _choices_of(decisions: Decisions, statement: Query, node: Ordered) -> list[_
         compiler = decisions.compiler(statement, choice)
         asked = [choice[id(node)], *absent]
         needed = decisions.chosen(tuple(blocks_of(node))).union(*map(compiler.terms, asked))
-        found.append(_Choice(compiler, node, choice[id(node)], needed))
+        found.append(_Choice(compiler, node, *scored(choice[id(node)]), needed))
     return found
-
-
-class _Taking(NamedTuple):
-    """A stream of an absent unit, which has a number, and what is asked of its tuples.
-
-    It is asked beside the operands of its own alternative.
-    """
-
-    unit: int
-    blocks: tuple[int, ...]
-    compiler: DecisionCompiler
-    node: int | From
-    clause: Clause
-    asked: Disjunct
-    beside: Sequence[Operands]
-
-
-def _hand_on_absent(taking: Sequence[_Taking], had: Collection[str], *, asks_each: bool) -> None:
-    """Have all streams of absent units handed on.
-
-    Each datum asked, those that are held against some data say all the data that any of them is.
-    """
-    by_data, held = ByData.TOGETHER, frozenset[Clause]()
-    if asks_each:
-        by_data = ByData.TOGETHER_ASKED
-        asked = ((each.clause, data_asked([each.clause], had)) for each in taking)
-        held = frozenset(c for c, data in asked if any(each.datum not in had for each in data))
-    every = data_asked(held, had)
-    for each in taking:
-        data = every if each.clause in held else ()
-        each.compiler.hand_on(each.node, each.clause, by_data, had, data)
 
 
 def _streams(
@@ -220,28 +194,23 @@ def _streams(
     return streams
 
 
-def _absent(
-    decisions: Decisions,
-    statement: Query,
-    blocks: Sequence[int],
-    unit: AbsentUnit,
-) -> Iterator[tuple[DecisionCompiler, int | From, Clause, Disjunct]]:
-    """Yield what an absent unit reads for each block and disjunct; nothing is handed on yet."""
-    for block, disjuncts in unit.blocks:
-        variables = tuple(v for v in statement.variables if v.block in (*blocks, block))
-        alone = replace(statement, variables=variables)
-        names = {v.name for v in statement.variables if v.block == block}
-        for disjunct in disjuncts:
-            own, rest = held_against_data(disjunct, names, decisions.compiler(alone, {}).texts)
-            node = From(block, where=(own,))
-            compiler = decisions.compiler(alone, {id(node): own})
-            # A key leads from the document, so that the block itself must be asked for.
-            needed = compiler.terms(rest) | {decisions.query.blocks[block].root}
-            absent = node if own != Disjunct() else block
-            yield compiler, absent, compiler.operand(absent, needed), rest
+def _data_of_all(nodes: Sequence[tuple[Query, Ordered]]) -> tuple[Test, ...]:
+    """Return all data that anything is held against in what is decided, but for its windows."""
+    names: set[str] = set()
+    for query, node in nodes:
+        asked = [*node.disjuncts]
+        blocks = [block for unit in node.absences for block, _ in unit.blocks]
+        asked += [each for unit in node.absences for _, own in unit.blocks for each in own]
+        if node.kind is DecisionKind.NEXT:
+            blocks += blocks_of(node.operands[1])
+            asked += predicates_of(node.operands[1])
+        names |= parameters_asked(query, blocks, asked)
+    texts = nodes[0][0].text_parameters
+    form = {name: DataForm.PLAIN if name in texts else DataForm.SPELLED for name in names}
+    return tuple([Test(TAKEN, "=", Parameter(each), form=form[each]) for each in sorted(names)])
 
 
-def _by_data(nodes: Sequence[tuple[Query, Ordered]], *, asks_each: bool) -> tuple[ByData, ...]:
+def _by_data(nodes: Sequence[tuple[Query, Ordered]], asking: AskedOf) -> tuple[ByData, ...]:
     """Return which operands of a decision are handed on by the data that find them.
 
     Rights of NEXT are, which compete by them, and what is asked for data that what competes, or is
@@ -257,8 +226,9 @@ def _by_data(nodes: Sequence[tuple[Query, Ordered]], *, asks_each: bool) -> tupl
             beside |= parameters_asked(query, [block], asked)
     if is_next:
         beside |= own[1]
-    of_rights = ByData.EACH_ASKED if asks_each else ByData.EACH
-    of_others = (ByData.EACH if each & beside else ByData.NO for each in own)
+    of_rights = ByData.EACH_ASKED if asking is AskedOf.ROWS else ByData.EACH
+    is_asked = asking is AskedOf.OPERAND
+    of_others = (ByData.EACH if each & beside or is_asked else ByData.NO for each in own)
     return tuple(of_rights if is_next and n else each for n, each in enumerate(of_others))
 
 
@@ -286,7 +256,8 @@ def pairs_clause(
     ]
     streams = _streams(decisions, below, node.kind, decision.had, built.spared[0])
     if len(streams) > 1:
-        decided = Decided(decision, streams[0], streams[1], conjunction_of(scored(fit)[0]))
+        had = {d: name for d, name in streams[0].equal if d in decision.had[0]}
+        decided = Decided(decision, streams[0], streams[1], conjunction_of(scored(fit)[0], had))
     else:
         decided = Decided(decision, streams[0])
     roots = tuple((GraphNode(each.tuple_variables[0], -1, True),) for each in below)

@@ -18,6 +18,7 @@ from itertools import chain
 from templates.box import Measured
 from templates.chaindecision import ChainDecision, DecidedChains
 from templates.clause import Alternative, Clause
+from templates.conjunctions import parameters_in
 from templates.decision import Conjunction, Decided, Decision, DecisionKind
 from templates.exceptions import spared_by_absent, spared_by_rights
 from templates.helddata import ways_held
@@ -425,4 +426,4 @@ def _are_steps(asked: Sequence[list[tuple[str, str]]], most: int) -> bool:
 
 
 def _asks_parameter(asked: Conjunction) -> bool:
-    return _have_parameters(asked.rest.operands())
+    return not parameters_in(asked.rest) <= {each.parameter for each in asked.given}

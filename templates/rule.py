@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from templates.decision import NOTHING, AbsentCase, Conjunction, Fit
 from templates.derived import as_derived
+from templates.hadtests import GivenReading, HadValue
 from templates.similarterms import similar_terms
 from xscl.evaluation import (
     Condition,
@@ -80,13 +81,17 @@ class Rule:
                 self.comparisons.append((left_term, OPERATORS.index(how), right_term))
         rest = replace(asked.rest, residuals=tuple(further))
         if rest != NOTHING:
-            conditions.append(compile_conjunction(rest))
+            conditions.append(_with(asked.given, compile_conjunction(rest)))
         self.condition = _all_of(conditions) if conditions else None
 
     @property
     def has_numbers(self) -> bool:
         """Whether it compares numbers."""
         return any(operator > 1 for _, operator, _ in self.comparisons)
+
+
+def _with(given: tuple[HadValue, ...], condition: Condition) -> Condition:
+    return (lambda rows: condition(GivenReading(rows, given))) if given else condition
 
 
 def _all_of(conditions: Sequence[Condition]) -> Condition:

@@ -77,7 +77,7 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
     keys = () if counting is None else counting.keys
     of_left = {term(t) for key in keys for t in operand_terms(key.operand)}
     by_data = _by_data(nodes)
-    asks_each = nodes[0][1].origin in decisions.asks_each
+    asks_each = nodes[0][1].origin in decisions.asking
     seeks = bool(nodes[0][0].parameters) and counting is None and not asks_each
     lefts: list[Clause] = []
     for statement, node in nodes:

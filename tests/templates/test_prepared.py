@@ -221,6 +221,10 @@ def prepared(text: str) -> bool:
         "S//a NOT FOLLOWED BY {, $within} S//b[k != $k]",
         "S//a NOT FOLLOWED BY {, $within} S//b[k = $k]",
         "S//a[k = $k] NOT FOLLOWED BY {, $within} S//b[k = $k][m = $m]",
+        # Else the operand says all data.
+        "S//a[n->x] NEXT {x > $n OR x = y, 1 h} S//b[n->y]",
+        "S//a NEXT {, $within} S//b UNLESS S//c[k = $k]",
+        "S//a[n->x] NEXT {x > y * $k, 1 h} S//b[n->y]",
         # What is asked of values of a node is a test of a box, or of each tuple.
         "S//a[n = 1 or n > $low]",
         "S//a[not(k = $k or n > $n)]",
@@ -289,9 +293,7 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
     [
         "S//a[k->x] FOLLOWED BY {substring-after(x, $mark) = y, 1 h} S//b[k->y]",
         "S//a[k->x] FOLLOWED BY {lower-case(substring-after(x, $mark)) = y, 1 h} S//b[k->y]",
-        "S//a[n->x] NEXT {x > $n OR x = y, 1 h} S//b[n->y]",
         "S//a[k = $k] NEXT {, 1 h} (S//b NOT FOLLOWED BY {, 1 h} S//c[k = $k])",
-        "S//a NEXT {, $within} S//b UNLESS S//c[k = $k]",
         "S//a NEXT {, 1 h} S//b UNLESS {, $within} S//c UNLESS {, $other} S//d",
         "S//a UNLESS {, $within} S//b UNLESS {, 1 h} S//c",
         "S//a FOLLOWED BY {, $within} S//b UNLESS {, $within} S//c",
