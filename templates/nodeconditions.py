@@ -22,6 +22,7 @@ from templates.ordered import (
     Ordered,
     PlainNode,
     Repeated,
+    ordered_nodes,
     predicates_of,
 )
 from templates.valueconditions import asked_of_node
@@ -60,15 +61,18 @@ def with_conditions_of_nodes(query: Query) -> Query:
 def with_conditions_of_operands(query: Query) -> Query:
     """Return a plain query whose decisions ask for paths with conditions in their operands.
 
-    What is asked of one operand, or of what is absent, is a condition of it.  Elements of runs are
-    held against data there, too.
+    What is asked of one operand, or of what is absent, is a condition of it; of an operand that is
+    decided, and beside alternatives, it is asked of values.  Elements of runs are held against data
+    there, too.
     """
     node = cast(PlainNode, query.root)
     if not query.parameters:
         return query
     added: _Conditions = defaultdict(tuple)
     root = _within_decisions(node, {each.name: each.block for each in query.variables}, added)
-    return _with_added(query, root, added) if added else query
+    if not any(isinstance(each, (Repeated, Chained)) for each in ordered_nodes(root)):
+        root = _asking_for_values(root)
+    return _with_added(query, root, added)
 
 
 def _with_added(query: Query, root: Any, added: _Conditions) -> Query:
@@ -165,6 +169,30 @@ def _moved(
     return (replace(only, tests=tuple(kept)),)
 
 
+def _asking_for_values(node: PlainNode) -> Any:
+    """Return a node without repetitions that asks for values where it tests paths."""
+    match node:
+        case Operator():
+            left, right = map(_asking_for_values, (node.left, node.right))
+            return replace(node, left=left, right=right, disjuncts=_all_of_values(node.disjuncts))
+        case Kept():
+            where = _all_of_values(node.where)
+            return replace(node, node=_asking_for_values(node.node), where=where)
+        case Ordered():
+            absences = tuple(
+                replace(unit, blocks=tuple((b, _all_of_values(asked)) for b, asked in unit.blocks))
+                for unit in node.absences
+            )
+            operands = tuple(map(_asking_for_values, node.operands))
+            asked = _all_of_values(node.disjuncts)
+            return replace(node, operands=operands, disjuncts=asked, absences=absences)
+    return node
+
+
+def _all_of_values(asked: tuple[Disjunct, ...]) -> tuple[Disjunct, ...]:
+    return tuple(map(_of_values, asked))
+
+
 def _without(node: PlainNode, added: _Conditions) -> PlainNode:
     """Return a node without its tests of paths; those of an only conjunction are added to nodes."""
     match node:
@@ -181,7 +209,7 @@ def _without(node: PlainNode, added: _Conditions) -> PlainNode:
 
 def _asked(asked: tuple[Disjunct, ...], added: _Conditions) -> tuple[Disjunct, ...]:
     if len(asked) > 1:
-        return tuple(map(_of_values, asked))
+        return _all_of_values(asked)
     [only] = asked
     found = [(each, of_node) for each in only.tests if (of_node := _of_node(each)) is not None]
     for _, (variable, condition) in found:

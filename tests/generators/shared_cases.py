@@ -172,6 +172,8 @@ STATEMENTS = (
     "(S//a NOT FOLLOWED BY {, W} *//b[p > $least][k != $key]) NEXT {, W} S//c",
     "*//a[k = $key] NEXT {, W} *//b[k != $key][p != $text]",
     "S//a NEXT {, W} (S//b[p > $least] | *//c[k = $key])",
+    "(S//a->v NEXT {, W} *//b->u) NEXT {v/k = w/k AND exists(u/p[. > $least]), W} S//c->w",
+    "S//a->v NOT FOLLOWED BY {v/k = u/k OR empty(u/k[. = $key]), $within} *//b->u",
     "S//a[p->x] NEXT {x = y OR z != $key, W} *//b[p->y][k->z]",
     "S//a->v NOT JOIN {v/p > u/p + $least, $within} *//b->u",
     "S//a[p > $least]->v FOLLOWED BY {v/k = u/k, $within} *//b->u UNLESS *//c[k = $key]",

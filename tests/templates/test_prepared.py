@@ -225,6 +225,7 @@ def prepared(text: str) -> bool:
         "S//a[n->x] NEXT {x > $n OR x = y, 1 h} S//b[n->y]",
         "S//a NEXT {, $within} S//b UNLESS S//c[k = $k]",
         "S//a[n->x] NEXT {x > y * $k, 1 h} S//b[n->y]",
+        "S//a->a NEXT {a/k = b/k OR exists(b/e[k = $k]), 1 h} S//b->b WHERE empty(a/e[n > $n])",
         # What is asked of values of a node is a test of a box, or of each tuple.
         "S//a[n = 1 or n > $low]",
         "S//a[not(k = $k or n > $n)]",
@@ -313,6 +314,8 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
         "S//a FOLLOWED BY {, $within} S//b+ MATCH STRICT",
         "S//a[k = $k] FOLLOWED BY {, 1 h} S//b+ WINDOW 1 h HAVING count() > $least",
         "SELECT COMPRESSED FROM S//a[k = $k] FOLLOWED BY {, 1 h} S//b+",
+        "(S//a->a NEXT {, 1 h} S//b WHERE exists(a/e[k = $k])) NEXT {, 1 h} S//c",
+        "(S//a->a FOLLOWED BY {a/k = b/k OR exists(b/e[k = $k]), 1 h} S//b->b) NEXT {, 1 h} S//c",
         # What cannot be asked at the root is solved nowhere.
         "(S//a[n->x] JOIN {x > $k * y, 1 h} S//b[n->y]) NEXT {, 1 h} S//c",
     ],
