@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from lxml import etree
@@ -46,6 +47,7 @@ from xscl.path import (
 from xscl.sharedtexts import shared_text
 from xscl.substitution import with_values
 from xscl.xpath1nodes import SELF, NodePlace, holds_at
+from xscl.xpath1sets import TreeSets
 
 __all__ = [
     "Excerpted",
@@ -165,6 +167,7 @@ class _ExcerptNode:
     __slots__ = (
         "_selected",
         "_text",
+        "asked",
         "attributes",
         "children",
         "element",
@@ -174,9 +177,15 @@ class _ExcerptNode:
     )
 
     def __init__(
-        self, element: etree._Element, place: NodePlace, name: str, text: str | None = None
+        self,
+        element: etree._Element,
+        place: NodePlace,
+        name: str,
+        text: str | None = None,
+        asked: _OftenAsked | None = None,
     ) -> None:
         self.element, self.place, self.name, self._text = element, place, name, text
+        self.asked = asked
         self.children: list[_ExcerptNode] = []
         self.attributes: list[_ExcerptNode] = []
         self.texts: list[_ExcerptNode] = []
@@ -207,13 +216,37 @@ class _ExcerptNode:
         return found
 
 
-def _node(element: etree._Element) -> _ExcerptNode:
-    found = _ExcerptNode(element, SELF, str(element.tag))
+class _OftenAsked:
+    """Conditions of XPath 1.0 at elements of one tree; often asked, they are found for all."""
+
+    def __init__(self, root: etree._Element) -> None:
+        self._root = root
+        self._counts: dict[str, int] = {}
+        self._sets: TreeSets | None = None
+
+    def holds(self, condition: Opaque, element: etree._Element) -> bool | None:
+        """Return whether a condition holds at an element, None where it must be asked there."""
+        expression = condition.expression
+        count = self._counts.get(expression, 0)
+        if count < _ONE_BY_ONE:
+            self._counts[expression] = count + 1
+            return None
+        if self._sets is None:
+            self._sets = TreeSets(self._root)
+        return self._sets.has(expression, condition.namespaces, element)
+
+
+_ONE_BY_ONE = 16
+"""At so many elements a condition is asked by itself: of few that takes less time."""
+
+
+def _node(element: etree._Element, asked: _OftenAsked | None = None) -> _ExcerptNode:
+    found = _ExcerptNode(element, SELF, str(element.tag), asked=asked)
     for name, value in ((each.name, each.value) for each in attributes_of(element)):
         found.attributes.append(_ExcerptNode(element, NodePlace.of_attribute(name), name, value))
     for each in texts_of(element):
         found.texts.append(_ExcerptNode(element, NodePlace.of_text(each.index), "", each.value))
-    found.children += map(_node, element)
+    found.children += map(_node, element, repeat(asked))
     return found
 
 
@@ -285,7 +318,8 @@ def _read_tree(xml: str) -> _Tree:
     parser = etree.XMLParser(
         huge_tree=True, resolve_entities=False, no_network=True, collect_ids=False
     )
-    return _Tree(_node(etree.fromstring(xml, parser)))
+    root = etree.fromstring(xml, parser)
+    return _Tree(_node(root, _OftenAsked(root)))
 
 
 class _Excerpts(HoldingOf[_ExcerptNode]):
@@ -317,6 +351,10 @@ class _Excerpts(HoldingOf[_ExcerptNode]):
     def _holds_opaque(
         self, condition: Opaque, node: _ExcerptNode, position: int, size: int
     ) -> bool:
+        if node.asked is not None and not condition.is_positional:
+            found = node.asked.holds(condition, node.element)
+            if found is not None:
+                return found
         return holds_at(condition, node.element, node.place, position, size)
 
 
