@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from functools import lru_cache
+from math import isfinite
 from typing import Any, NamedTuple
 
 from templates.elementnumbers import calculate
@@ -23,6 +24,7 @@ from xscl.path import Parameter, XPathFrame
 from xscl.pattern import Constant
 from xscl.query import Call, Operand, Term, term
 from xscl.texttests import NEGATED, TEXT_TESTS
+from xscl.xpath1numbers import as_number
 
 __all__ = [
     "BAR",
@@ -42,6 +44,7 @@ __all__ = [
     "Instant",
     "JointData",
     "Measured",
+    "MustBe",
     "Number",
     "Place",
     "Solution",
@@ -213,6 +216,22 @@ TestedPlace = Place | Number | FoundBy
 """What an operator hands on for boxes above."""
 
 
+class MustBe(Enum):
+    """What a parameter is given: a string; a number, or a length; or what XPath reads as one."""
+
+    STRING = 0
+    NUMBER = 1
+    READ_AS_NUMBER = 2
+
+    def fits(self, given: object) -> bool:
+        """Return whether something may be given."""
+        if not isinstance(given, str):
+            return self is not MustBe.STRING
+        if self is MustBe.READ_AS_NUMBER:
+            return isfinite(as_number(given))
+        return self is MustBe.STRING
+
+
 class Test(NamedTuple):
     """`place operator data`: see `xscl.pattern.DataTest`."""
 
@@ -282,15 +301,18 @@ class Test(NamedTuple):
         name = self.data.name if isinstance(self.data, Parameter) else repr(self.data)
         return name if self.form is DataForm.PLAIN else f"{name} ({self.form.value})"
 
-    def typed(self) -> Iterator[tuple[str, bool]]:
-        """Yield the parameters that must be given a string, and those that must not be."""
+    def typed(self) -> Iterator[tuple[str, MustBe]]:
+        """Yield the parameters of whose values something is asked, each with what it is."""
         if isinstance(self.data, JointData):
             yield from (each for test in self.data.tests for each in test.typed())
         elif isinstance(self.data, Disjunction):
             given = self.data.parameters()
-            yield from ((each.name, True) for each, test in given if test.is_of_strings)
-        elif isinstance(self.data, Parameter) and (self.is_of_strings or self.is_of_numbers):
-            yield self.data.name, self.is_of_strings
+            yield from ((each.name, MustBe.STRING) for each, test in given if test.is_of_strings)
+        elif isinstance(self.data, Parameter) and self.is_of_strings:
+            yield self.data.name, MustBe.STRING
+        elif isinstance(self.data, Parameter) and self.is_of_numbers:
+            is_read = self.form is DataForm.XPATH_NUMBER_ONLY
+            yield self.data.name, MustBe.READ_AS_NUMBER if is_read else MustBe.NUMBER
 
     @property
     def is_of_strings(self) -> bool:
@@ -302,7 +324,7 @@ class Test(NamedTuple):
 
     @property
     def is_of_numbers(self) -> bool:
-        """Whether a parameter here must be given a number, or a length of time."""
+        """Whether a parameter here must be given a number, a length of time, or a text of one."""
         return self.place == BAR or self.form is DataForm.XPATH_NUMBER_ONLY
 
 

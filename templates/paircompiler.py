@@ -336,7 +336,7 @@ def _steps(decision: Decision, below: Sequence[Clause]) -> Iterator[Test]:
         [_, right] = below
         for test in left_over(right, decision.had[0]):
             if test.operator in INEQUALITIES and isinstance(test.data, Parameter):
-                yield Test(BAR, _BARRED[test.operator], test.data)
+                yield Test(BAR, _BARRED[test.operator], test.data, form=test.form)
 
 
 def _taking(
@@ -347,9 +347,9 @@ def _taking(
     read = [each for each in deciding if each.stream in absent]
     had = [*decision.had[0], *decision.had[1]]
     others = (test for each in read for test in left_over(each, had))
-    for operator, data in dict.fromkeys(test[1:3] for test in others):
+    for operator, data, _, form in dict.fromkeys(test[1:] for test in others):
         if isinstance(data, Parameter) and operator in INEQUALITIES:
-            yield Test(BAR, _BARRED[operator], data)
+            yield Test(BAR, _BARRED[operator], data, form=form)
     for own in dict.fromkeys(tuple(held_equal(each)) for each in read if spared_datum is None):
         if {test.datum for test in own} <= set(had):
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import xscl
+from templates.box import MustBe
 from templates.compiler import compile_query
 from templates.prepared import is_prepared, may_be_prepared
 from xpath_eval.catalog import PatternCatalog
@@ -324,8 +325,17 @@ def test_a_parameter_that_decides_what_a_pattern_is_is_not_data(text: str) -> No
     assert not prepared(text)
 
 
+def test_a_bound_behind_not_may_be_given_as_the_text_of_a_number() -> None:
+    [query] = xscl.parse("S//a NEXT {, 1 h} S//b[not(count(n) > $n)]", id="q")
+    clauses = [c for each in compile_query(query, 0, PatternCatalog(), {}) for c in each.clauses]
+    typed = {each for clause in clauses for test in clause.box for each in test.typed()}
+    assert typed == {("n", MustBe.READ_AS_NUMBER)}
+    given = 3, "3", " 1. ", "INF", "x", "9" * 400
+    assert [MustBe.READ_AS_NUMBER.fits(each) for each in given] == [True] * 3 + [False] * 3
+
+
 def test_a_number_may_be_given_where_each_datum_is_asked() -> None:
     [query] = xscl.parse("S//a NEXT {, 1 h} S//b[n > $n][m > $m][not(k = $k or o > $o)]", id="q")
     clauses = [c for each in compile_query(query, 0, PatternCatalog(), {}) for c in each.clauses]
     typed = {each for clause in clauses for test in clause.box for each in test.typed()}
-    assert typed == {("k", True)}
+    assert typed == {("k", MustBe.STRING)}

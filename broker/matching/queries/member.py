@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from broker.matching.queries.handedon import HandedOn
 from broker.matching.queries.registration import Assignment, RegisteredQuery
 from broker.matching.uses import Topic, Use
+from templates.box import MustBe
 from templates.clause import Alternative, Clause
 from xscl.query import INFINITE_US, Query, SelectKind
 from xscl.substitution import parameters_in
@@ -77,7 +78,7 @@ class Member:
     may_share: bool = False
     shared: dict[tuple[int, frozenset[str]], Shared] = field(default_factory=dict)
     apart: set[frozenset[str]] = field(default_factory=set)
-    held: frozenset[tuple[str, bool]] | None = None
+    held: frozenset[tuple[str, MustBe]] | None = None
     alternatives: list[Alternative] = field(default_factory=list)
     uses: dict[Name, Use | tuple[Use, ...]] = field(default_factory=dict)
     compiled: dict[Name, list[Alternative]] = field(default_factory=dict)
@@ -89,7 +90,7 @@ class Member:
     matching: frozenset[str] = field(init=False)
     has_sources: bool = field(init=False)
     _asked_of: list[Alternative] | None = None
-    _asked: frozenset[tuple[str, bool]] = frozenset()
+    _asked: frozenset[tuple[str, MustBe]] = frozenset()
 
     def __post_init__(self) -> None:
         self.matching = matching_parameters(self.query)
@@ -192,9 +193,9 @@ class Member:
         if self._asked_of is not self.prepared:
             self._asked_of, self._asked = self.prepared, typed(self.prepared)
         numbers = _NO_NAMES
-        for name, is_text in self._asked:
-            if isinstance(values[name], str) != is_text:
-                if not is_text:
+        for name, asked in self._asked:
+            if not asked.fits(values[name]):
+                if asked is not MustBe.STRING:
                     return None
                 numbers |= {name}
         return numbers
@@ -206,8 +207,8 @@ class Member:
         string.
         """
         held = self.held or frozenset()
-        numbers = (name for name, is_text in held if is_text and not isinstance(values[name], str))
-        return point, frozenset(numbers)
+        are_strings = (name for name, asked in held if asked is MustBe.STRING)
+        return point, frozenset(n for n in are_strings if not isinstance(values[n], str))
 
     def points(self, values: Assignment) -> set[int]:
         """Return the registration point of an assignment; the empty set if it is not there."""
@@ -278,13 +279,13 @@ def several(found: Use | tuple[Use, ...]) -> tuple[Use, ...]:
 def fit(alternatives: Sequence[Alternative], values: Assignment) -> bool:
     """Return whether alternatives for all assignments are for this one."""
     asked = typed(alternatives)
-    return all(isinstance(values[name], str) == is_text for name, is_text in asked)
+    return all(each.fits(values[name]) for name, each in asked)
 
 
-def typed(alternatives: Sequence[Alternative]) -> frozenset[tuple[str, bool]]:
-    """Return the parameters that must have a string for their value, and those that must not.
+def typed(alternatives: Sequence[Alternative]) -> frozenset[tuple[str, MustBe]]:
+    """Return the parameters of whose values something is asked, each with what it is.
 
-    The former are held against a string, the latter against what is decided in steps.
+    Some are held against strings, others against what is decided in steps.
     """
     return frozenset(
         typed
