@@ -229,7 +229,8 @@ class _OftenAsked:
         expression = condition.expression
         count = self._counts.get(expression, 0)
         if count < _ONE_BY_ONE:
-            self._counts[expression] = count + 1
+            if count or len(self._counts) < _COUNTED_MAX:
+                self._counts[expression] = count + 1
             return None
         if self._sets is None:
             self._sets = TreeSets(self._root)
@@ -238,6 +239,9 @@ class _OftenAsked:
 
 _ONE_BY_ONE = 16
 """At so many elements a condition is asked by itself: of few that takes less time."""
+
+_COUNTED_MAX = 65_536
+"""Of so many conditions it is counted how often they are asked of one tree."""
 
 
 def _node(element: etree._Element, asked: _OftenAsked | None = None) -> _ExcerptNode:
@@ -262,6 +266,7 @@ class _Tree:
     def __init__(self, root: _ExcerptNode) -> None:
         self._root = root
         self._selected: dict[tuple[str | None, str], frozenset[_ExcerptNode]] = {}
+        self._kept = 0
 
     def at(self, place: str) -> _ExcerptNode:
         """Return the node at a place."""
@@ -279,15 +284,17 @@ class _Tree:
         found = self._selected.get(key)
         if found is None:
             candidates = self.at(above).selected(step.axis, step.test) if number else [self._root]
-            if len(self._selected) >= _SELECTED_MAX:
-                self._selected.clear()
             found = frozenset(_EXCERPTS.survivors(step.predicates, candidates))
+            self._kept += 1 + len(found)
+            if self._kept > _SELECTED_MAX:
+                self._selected.clear()
+                self._kept = 1 + len(found)
             self._selected[key] = found
         return self.at(place) in found
 
 
-_SELECTED_MAX = 4_096
-"""So many answers of one tree are kept."""
+_SELECTED_MAX = 1 << 17
+"""So many answers of one tree, and nodes in them, are kept: those of all who ask of its nodes."""
 
 
 def _apart(place: str) -> tuple[str, str, str]:
@@ -303,7 +310,7 @@ def _apart(place: str) -> tuple[str, str, str]:
     return "", "", ""
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _shared_tree(name: str) -> _Tree:
     return _read_tree(shared_text(name))
 

@@ -79,7 +79,7 @@ class TreeSets:
     ) -> bool | None:
         """Return whether a condition holds at an element; None where there is no set of it."""
         if expression not in self._known:
-            if len(self._known) >= _KNOWN_MAX:
+            if len(self._known) * len(self._elements) >= _KNOWN_MAX:
                 return None
             try:
                 found = self._packed(self._holding(_parsed(expression), dict(namespaces)))
@@ -244,8 +244,8 @@ class TreeSets:
                     yield child
 
 
-_KNOWN_MAX = 16_384
-"""The sets of so many conditions are kept of one tree; others are asked node by node."""
+_KNOWN_MAX = 1 << 28
+"""So many bits are kept of one tree, one for each element and condition; others are asked there."""
 
 
 @lru_cache(maxsize=1_024)
