@@ -328,7 +328,10 @@ DECIDED = {
 
 @pytest.mark.parametrize("place", DECIDED)
 def test_who_is_asked_for_each_text_has_what_the_oracle_says(place: str) -> None:
+    number = [*DECIDED].index(place)
     for seed, asked in enumerate(ASKED_OF_EACH):
+        if (number + seed) % 2 and not is_searching():
+            continue
         given = PLACED if "[$x]" in asked else MIXED
         case = parse_case(case_of(DECIDED[place].replace("%s", asked), given, seed))
         stays = [Stay("q", values, i % 2, 8) for i, values in enumerate(case.assignments["q"])]
