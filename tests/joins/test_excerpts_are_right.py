@@ -43,3 +43,4 @@ def test_what_is_handed_on_has_no_text_of_a_document(place: str) -> None:
         assert not asked & set(clause.tested)
         by_data = sum(isinstance(each, FoundBy) for each in clause.tested)
         assert by_data >= len(asked)
+        assert not (asked and clause.is_common)

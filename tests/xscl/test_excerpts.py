@@ -188,6 +188,30 @@ OF_ABOVE = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("asked", "inner", "places"),
+    [
+        ("../@k = $x", "<a/><b/><a/>", "/0 /1 /0"),
+        ("../@k = $x or b = $x", "<a><b>1</b></a><a/><a><b>1</b></a>", "/0 /1 /0"),
+        ("../b = $x", "<a/><a/><b/><a/><a/>", "/0 /0 /1 /2 /2"),
+        ("../b = $x", "<a/><n:a/><m:a/><n:a/>", "/0 /1 /2 /1"),
+        ("../text() = $x", "<a/>t<a/>", "/0 /1"),
+        ("../b = $x and . = $x", "<a>t</a><a>u</a><a>t</a>", "/0 /1 /2"),
+        ("..//@k = $x", "<a/><a/>", "/0 /0"),
+        ("..//@k = $x", "<a k='1'/><a/>", "/0 /1"),
+        ("(. | ..//@k)[1] = $x", "<a/><b k='1'/><a/>", "/0 /1 /2"),
+    ],
+)
+def test_nodes_of_which_a_condition_says_the_same_have_one_place(
+    asked: str, inner: str, places: str
+) -> None:
+    (query,) = xscl.parse(f"{DECLARED}/*[{asked}]")
+    found = excerpted(query.blocks[0].path.steps[1].predicates[0])
+    assert found is not None
+    tree = etree.XML(f"<x xmlns:n='urn:n' xmlns:m='urn:n'>{inner}</x>")
+    assert places_in(found[0], [*map(ExcerptedNode, tree)])[1] == places.split()
+
+
 OF_SETS = [
     *("*[following-sibling::a != $x]", "a[preceding-sibling::*/@k = $x]", "*[../b = $x]"),
     *("*[following::n:a[@j] < $n or k]", "*[preceding::a[b or @k] != 'a' and not(.. = $x)]"),
