@@ -50,7 +50,7 @@ class _BoxReader:
     spared stands before that.
     """
 
-    __slots__ = ("_bounds", "_data", "_equal", "_excluded", "_taken")
+    __slots__ = ("_asks_for_strings_alone", "_bounds", "_data", "_equal", "_excluded", "_taken")
 
     def __init__(self, clause: Clause) -> None:
         equal: list[Test] = []
@@ -78,10 +78,15 @@ class _BoxReader:
         self._bounds = _row(bounds)
         self._taken = _row([*spared, *taken, *unwanted])
         self._data = _row([as_datum(test) for test in asked_data(clause)])
+        others = self._excluded, self._bounds, self._taken, self._data
+        self._asks_for_strings_alone = all(read is _nothing for read in others)
 
     def box(self, values: _Values, window_us: int, point: int) -> Box:
         """Return the box of an assignment."""
-        equal, excluded, bounds = self._equal(values), self._excluded(values), self._bounds(values)
+        equal = self._equal(values)
+        if self._asks_for_strings_alone:
+            return Box(equal, (), (), window_us, point)
+        excluded, bounds = self._excluded(values), self._bounds(values)
         return Box(
             equal, excluded, bounds, window_us, point, self._taken(values), self._data(values)
         )
