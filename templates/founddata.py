@@ -102,7 +102,7 @@ def _numbers(clause: Clause, had: Collection[str]) -> dict[Test, int]:
     return {
         test: number
         for test, number in numbers.items()
-        if as_datum(test).datum in had or had_values(test, known) is None
+        if as_datum(test).datum in had or test in clause.unheld or had_values(test, known) is None
     }
 
 

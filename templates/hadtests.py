@@ -93,9 +93,12 @@ class HadTest(NamedTuple):
 def had_values(test: Test, terms: Mapping[str, str]) -> tuple[HadValue, ...] | None:
     """Return what stands for the data of a test among terms that are equal to data, by datum.
 
-    It is None where not all of them are there.
+    It is None where not all of them are there, or the text is not that the test is asked of: what
+    stands beside the values of a document is not handed on.
     """
     if not test.is_given or test.operator in (NONE_OF, SPARED) or not isinstance(test.place, Place):
+        return None
+    if test.reads_shared_text:
         return None
     return given_values(parameters_of(test), terms)
 

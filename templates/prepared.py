@@ -200,12 +200,14 @@ def _reads_text_of_operand(clause: Clause) -> bool:
     Tuples that are handed on are without it.
     """
     sides = (side for each in clause.residuals for side in (each.left, each.right))
+    return _reads_shared_text([*sides, *clause.tests], clause.places)
+
+
+def _reads_shared_text(operands: Iterable[Operand], places: Collection[str] = ()) -> bool:
     return any(
-        isinstance(each, ValuesFrom)
-        and each.values.leads_upwards
-        and term(each) not in clause.places
-        for side in (*sides, *clause.tests)
-        for each in operands_below(side)
+        isinstance(each, ValuesFrom) and each.values.leads_upwards and term(each) not in places
+        for operand in operands
+        for each in operands_below(operand)
     )
 
 
@@ -426,4 +428,5 @@ def _are_steps(asked: Sequence[list[tuple[str, str]]], most: int) -> bool:
 
 
 def _asks_parameter(asked: Conjunction) -> bool:
-    return not parameters_in(asked.rest) <= {each.parameter for each in asked.given}
+    is_given = parameters_in(asked.rest) <= {each.parameter for each in asked.given}
+    return not is_given or _reads_shared_text(asked.rest.operands())
