@@ -40,6 +40,9 @@ PLACES = (
     "S//f->v JOIN {exists(v/a?) OR v/k = u/k, W} S//b->u JOIN {, W} S//c",
     "S//f->v JOIN {v/a?/k = u/k, W} S//b->u JOIN {, W} S//c",
     "S//a->v NEXT {exists(v/p?), W} S//b->u",
+    "S//f->v NEXT {exists(u/a?) OR v/k = u/k, W} S//f->u",
+    "S//f->v NOT FOLLOWED BY {exists(v/a?) OR v/t = u/t, W} S//f->u",
+    "(S//f->v JOIN {exists(v/a?) OR v/t = u/t, W} S//f->u) NEXT {, W} S//c",
     "S//f->v JOIN {if (exists(v/a?)) then v/t else u/k = 'x', W} S//b->u",
 )
 
