@@ -313,7 +313,7 @@ LOST = (
     ("text", "codes"),
     [
         ("S//i->a NEXT {similar(a/t, b/t) >= $x, 1 h} S//i->b", {"parameters"}),
-        ("S//i->a NEXT {a/n < b/n + $x, 1 h} S//i->b", {"decided-parameters", "no-value-join"}),
+        ("S//i->a NEXT {a/n < b/n + $x, 1 h} S//i->b", {"parameters", "no-value-join"}),
         ("S//i->a NEXT {similar(a/t, b/t) >= 0.5 OR a/n < b/n, 1 h} S//i->b", {"no-value-join"}),
         ("S//i->a NOT FOLLOWED BY {similar(a/t, b/t) >= 0.5, 1 h} S//i->b", set()),
         ("S//i[k = $x] NOT FOLLOWED BY {, $t} S//i[k = $x]", {"parameters"}),
