@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b
+from threading import Lock
 from weakref import WeakValueDictionary
 
 __all__ = ["SHARED", "SharedText", "held", "name_of", "shared_text"]
@@ -27,6 +28,9 @@ class SharedText:
 
 _HELD: WeakValueDictionary[str, SharedText] = WeakValueDictionary()
 
+_HOLDING = Lock()
+"""Two threads that read one document hold one text: else it would go with the first of them."""
+
 
 def name_of(text: str) -> str:
     """Return the name of a text; nobody can write two that have one."""
@@ -35,7 +39,8 @@ def name_of(text: str) -> str:
 
 def held(texts: Iterable[str]) -> tuple[SharedText, ...]:
     """Return texts to be held, and found meanwhile."""
-    return tuple([_HELD.setdefault(name_of(text), SharedText(text)) for text in texts])
+    with _HOLDING:
+        return tuple([_HELD.setdefault(name_of(text), SharedText(text)) for text in texts])
 
 
 def shared_text(name: str) -> str:
