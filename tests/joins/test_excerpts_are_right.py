@@ -33,6 +33,7 @@ OF_OPERANDS = (
     "S//f->v NEXT {exists(u/a?) OR v/k = u/k, W} S//f->u",
     "S//f->v NOT FOLLOWED BY {exists(v/a?) OR v/t = u/t, W} S//f->u",
     "(S//f->v JOIN {exists(v/a?) OR v/t = u/t, W} S//f->u) NEXT {, W} S//c",
+    "S//a NOT FOLLOWED BY {contains(u/k, $x) OR exists(u/k?), W} S//b->u",
 )
 """What asks of nodes of operands by values that are handed on is compiled for each."""
 
