@@ -41,8 +41,10 @@ TOGETHER = (
 )
 """Statements that are decided once for all thresholds."""
 
+ASKED = "S//i->a NEXT {similar(a/t, b/t) >= $x AND similar(a/t, b/t) < $y, 1 h} S//i->b GRACE 0 s"
+"""One that is decided once for each vector of them, as the first operand is handed on."""
+
 APART = (
-    "S//i->a NEXT {similar(a/t, b/t) >= $x AND similar(a/t, b/t) < $y, 1 h} S//i->b GRACE 0 s",
     "S//i->a NEXT {similar(a/t, b/t) >= $x OR a/l = b/l, 1 h} S//i->b GRACE 0 s",
     "S//i->a NEXT {similar(a/t, b/t) >= $x, $w} S//i->b GRACE 0 s",
     "S//i->a NEXT {similar(a/t, b/t) >= $x, 1 h} S//i->b UNLESS {similar(a/t, c/t) >= $y} S//i->c"
@@ -53,7 +55,7 @@ APART = (
 
 
 @pytest.mark.parametrize(
-    ("text", "are_together"), [(t, True) for t in TOGETHER] + [(t, False) for t in APART]
+    ("text", "are_together"), [(t, True) for t in (*TOGETHER, ASKED)] + [(t, False) for t in APART]
 )
 def test_thresholds_are_decided_together_or_apart(text: str, are_together: bool) -> None:
     [query] = xscl.parse(text, id="q")
