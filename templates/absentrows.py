@@ -66,7 +66,7 @@ def absent_rows(
 def hand_on_absent(taking: Sequence[AbsentRows], had: Collection[str], *, asks_each: bool) -> None:
     """Have all streams of absent units handed on.
 
-    Each datum asked, those that are held against some data say all the data that any of them is.
+    Where each datum is asked, a stream that is held against one says all data of these streams.
     """
     by_data, held = ByData.TOGETHER, frozenset[Clause]()
     if asks_each:

@@ -52,10 +52,10 @@ class ByData(Enum):
 
 
 class AskedOf(Enum):
-    """Of what all data are asked, where nothing else says whom a row is for.
+    """What is asked for all data, where nothing else says whom a row is for.
 
-    Of what competes, or is absent, each datum that it is held against; or of the first operand all
-    that anything in the decision is, so that it has them.
+    Rows that compete, or are absent, are asked for each datum that they are held against; or the
+    first operand for all that anything in the decision is held against, so that it has them.
     """
 
     NOTHING = 0
@@ -80,21 +80,20 @@ def asked_data(clause: Clause) -> list[Test]:
     """Return the tests of a clause's box whose data are asked one by one, and handed on."""
     places = (place for place in clause.tested if isinstance(place, FoundBy))
     found = {number for place in places for number in place.numbers}
-    asked, numbers = _may_be_asked(clause), _numbers(clause, ()) if found else {}
-    count = len(clause.unheld)
-    return asked if any(numbers.get(test) in found for test in asked[count:]) else asked[:count]
+    asked, numbers = _asked_in_box(clause), _numbers(clause, ()) if found else {}
+    is_found = any(numbers.get(test) in found for test in asked)
+    return [*clause.unheld, *(asked if is_found else ())]
 
 
-def _may_be_asked(clause: Clause) -> list[Test]:
-    asked = [test for test in clause.box if test.is_given and test.is_asked]
-    return [*clause.unheld, *asked]
+def _asked_in_box(clause: Clause) -> list[Test]:
+    return [test for test in clause.box if test.is_given and test.is_asked]
 
 
 def _numbers(clause: Clause, had: Collection[str]) -> dict[Test, int]:
     """Return what is given of the strings that a clause's box asks for, with their numbers."""
     equal = [test for test in clause.box if test.operator == "=" and not test.is_of_several]
     looking = [test for test in clause.box if test.looks_in_texts]
-    every = [*equal, *looking, *_may_be_asked(clause)]
+    every = [*equal, *looking, *clause.unheld, *_asked_in_box(clause)]
     numbers = {test: n for n, test in enumerate(every) if test.is_given}
     if not had:
         return numbers
@@ -115,7 +114,7 @@ def found_together(clause: Clause, had: Collection[str], *, asks_each: bool) -> 
 
 
 def unheld_data(clause: Clause, every: Iterable[Test], had: Collection[str]) -> tuple[Test, ...]:
-    """Return those of some data that nothing in a clause's box is held against."""
+    """Return the data, among some, that nothing in a clause's box is held against."""
     own = {as_datum(test) for test in _numbers(clause, had)}
     return tuple([test for test in every if test not in own])
 

@@ -40,7 +40,7 @@ class HadValue(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GivenReading:
-    """Rows as conditions read them for whose parameters some of their terms have the values."""
+    """Rows with terms whose values stand for the parameters of the conditions that read them."""
 
     rows: Reading
     given: tuple[HadValue, ...]

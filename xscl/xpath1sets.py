@@ -18,7 +18,7 @@ from xscl.arithmetic import COMPARE
 from xscl.cursor import UnreadableError
 from xscl.expressions import ExpressionParser
 from xscl.nodes import text_within
-from xscl.path import ANY
+from xscl.path import ANY, NodeTest, matches_name
 from xscl.report import Report
 from xscl.syntax import (
     TURNED,
@@ -144,8 +144,10 @@ class TreeSets:
         """Return which nodes pass the node test and the predicates of a step."""
         match step.test.kind:
             case "name":
-                tag = _tag(step, names)
-                nodes = frozenset(n for n in nodes if n >= 0 and self._is_called(n, tag))
+                test, elements = _name_test(step, names), self._elements
+                nodes = frozenset(
+                    n for n in nodes if n >= 0 and matches_name(test, str(elements[n].tag))
+                )
             case "node":
                 # Texts are nodes as well: elements are all where only these can be selected.
                 if step.axis not in ("self", "parent", "ancestor", "ancestor-or-self"):
@@ -156,25 +158,19 @@ class TreeSets:
             nodes &= self._holding(each, names)
         return nodes
 
-    def _is_called(self, node: int, tag: tuple[str | None, str]) -> bool:
-        namespace, name = tag
-        own, _, local = str(self._elements[node].tag).rpartition("}")
-        return name in (ANY, local) and (namespace is None or namespace == own[1:])
-
     def _owners(self, step: StepSyntax, names: dict[str, str], passes: _Passes | None) -> _Set:
         """Return the elements with an attribute, one that passes a test."""
         if step.test.kind != "name" or step.predicates:
             raise _NoSetError
-        namespace, name = _tag(step, names)
-        found: list[int] = []
-        for number, element in enumerate(self._elements):
-            for each, value in element.attrib.items():
-                own, _, local = str(each).rpartition("}")
-                is_called = name in (ANY, local) and (namespace is None or namespace == own[1:])
-                if is_called and (passes is None or passes(str(value))):
-                    found.append(number)
-                    break
-        return frozenset(found)
+        test = _name_test(step, names)
+        return frozenset(
+            number
+            for number, element in enumerate(self._elements)
+            if any(
+                matches_name(test, str(name)) and (passes is None or passes(str(value)))
+                for name, value in element.attrib.items()
+            )
+        )
 
     def _text(self, node: int) -> str:
         text = self._texts.get(node)
@@ -261,14 +257,14 @@ def _parsed(expression: str) -> Expression:
     return found
 
 
-def _tag(step: StepSyntax, names: dict[str, str]) -> tuple[str | None, str]:
-    """Return the namespace that a name test asks for, None of any, and the name."""
+def _name_test(step: StepSyntax, names: dict[str, str]) -> NodeTest:
+    """Return what the name test of a step asks of expanded names."""
     prefix, name = step.test.prefix, step.test.name
     if prefix is None:
-        return (None if name == ANY else ""), name
+        return NodeTest(name, ANY if name == ANY else None)
     if prefix not in names:
         raise _NoSetError
-    return names[prefix], name
+    return NodeTest(name, names[prefix])
 
 
 def _passes(operator: str, constant: Expression) -> _Passes:
