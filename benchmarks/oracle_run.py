@@ -16,7 +16,8 @@ stands, with expected and found matches.
 
 With `--dynamic` each seed is a history, in which queries and subscriptions come and go between
 documents (see `tests/histories/history.py`), and happens to a broker in such a way.  There are
-histories of joins, of what is decided (`--ordered`), of runs (`--repeated`) and of similarity.
+histories of joins, of what is decided (`--ordered`), of runs (`--repeated`), of limits
+(`--outcomes`) and of similarity.
 
 A query that finds so much that it is paused is compared up to that document.  A case in which the
 oracle's nested loops would look at millions of pairs, or find 100,000 tuples, is left out, and
@@ -55,6 +56,7 @@ from generators.kinds import KINDS, MIXED, RULES, SIMILAR, Kind, longer_by_lot  
 from histories.clauses import HISTORY_CLAUSES, decided  # noqa: E402
 from histories.decided import ordered_history, repeated_history  # noqa: E402
 from histories.history import history_matches, parse_history  # noqa: E402
+from histories.limited import limited_history  # noqa: E402
 from histories.runs import random_way, run_history  # noqa: E402
 from histories.similar import similar_history  # noqa: E402
 from histories.strategies import random_history  # noqa: E402
@@ -80,6 +82,7 @@ HISTORIES: dict[str, Callable[[int], str]] = {
     "similar": similar_history,
     "ordered": ordered_history,
     "repeated": repeated_history,
+    "outcomes": limited_history,
 }
 
 LEFT_OUT = "left out, too large for the oracle"

@@ -175,7 +175,7 @@ class Outbox:
             " DO UPDATE SET cells = excluded.cells, docid = excluded.docid",
             rows.rows,
         )
-        for query, revision in sorted({(each.query, each.revision) for each in rows.notes}):
+        for query, revision in sorted({(each.query, each.stated_at) for each in rows.notes}):
             self._db.execute(
                 "DELETE FROM note WHERE query = ? AND revision != ?", (query, revision)
             )
@@ -190,7 +190,7 @@ class Outbox:
     def _forget_delays(self, notes: Iterable[Note]) -> None:
         """Keep no more delays of a statement than it learns from."""
         learned = (note for note in notes if note.clause == LEARNED)
-        for who in sorted({(each.query, each.revision, each.parameters) for each in learned}):
+        for who in sorted({(each.query, each.stated_at, each.parameters) for each in learned}):
             self._db.execute(
                 f"DELETE FROM note WHERE {_LEARNED_OF} AND rowid <= (SELECT rowid FROM note"
                 f" WHERE {_LEARNED_OF} ORDER BY rowid DESC LIMIT 1 OFFSET {LEARNED_MOST})",

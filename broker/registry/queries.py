@@ -82,6 +82,11 @@ class RegisteredText:
     changed_us: int
     revision: int
 
+    @property
+    def states(self) -> tuple[str, str, int]:
+        """What it states, active or not."""
+        return self.version, self.text, self.point
+
 
 class Registry:
     """The registry in one SQLite file.  Safe for several threads and several processes."""
@@ -274,6 +279,22 @@ class Registry:
         before = _registered(rows[0]) if rows else None
         is_resumed = before is not None and before.state is QueryState.PAUSED
         return text.effective if is_resumed and text.point < text.effective else 0
+
+    def stated_at(self, text: RegisteredText) -> int:
+        """Return the revision at which a query was stated as it is; pauses do not state it anew."""
+        stated = text
+        for row in self._file.rows(
+            f"SELECT {_QUERY}, revision FROM query WHERE id = ? AND revision < ?"
+            " ORDER BY revision DESC",
+            text.id,
+            text.revision,
+        ):
+            before = _registered(row)
+            is_same = before.states == stated.states
+            if not is_same or QueryState.PAUSED not in (before.state, stated.state):
+                break
+            stated = before
+        return stated.revision
 
     def history(self, query_id: str) -> list[RegisteredText]:
         """Return every state that a query has had, oldest first."""

@@ -315,8 +315,13 @@ def _assigned(
 
 def _stated(registry: Registry, text: RegisteredText) -> RegisteredQuery:
     query = parsed(text)
-    paused_through = 0 if query.publish is None else registry.paused_through(text)
-    return RegisteredQuery(query, text.point, revision=text.revision, paused_through=paused_through)
+    return RegisteredQuery(
+        query,
+        text.point,
+        revision=text.revision,
+        stated_at=registry.stated_at(text) if query.is_judged_together else text.revision,
+        paused_through=0 if query.publish is None else registry.paused_through(text),
+    )
 
 
 def fits(query: xscl.Query, values: Mapping[str, Any]) -> bool:

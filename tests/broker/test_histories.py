@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
+from itertools import product
 from pathlib import Path
 
 import pytest
 from histories.decided import repeated_history
 from histories.history import history_matches, parse_history
+from histories.limited import limited_history
 from histories.runs import Way, random_way, run_history
 from histories.similar import similar_history
 from histories.strategies import history_texts, random_history
@@ -51,6 +54,13 @@ def test_runs_stay_right_when_queries_come_and_go_and_look_back() -> None:
     found = 0
     for seed in range(32, 32 + examples(3)):
         found += len(assert_right(repeated_history(seed), random_way(seed, [DEFAULT_ENGINE])))
+    assert found > 5
+
+
+def test_what_was_given_counts_over_pauses_and_for_nobody_who_subscribes_later() -> None:
+    found = 0
+    for seed in range(examples(3)):
+        found += len(assert_right(limited_history(seed), random_way(seed, [DEFAULT_ENGINE])))
     assert found > 5
 
 
@@ -202,6 +212,53 @@ def test_inner_tuples_of_what_was_published_stay_when_the_publisher_goes(
 ) -> None:
     found = assert_right(READ.format(then=then), way)
     assert any('"docid": 3' in line and '"reader"' in line for line in found)
+
+
+LIMITED = (
+    "S//a LIMIT 1 PER 20 s GRACE 0 s",
+    "S//a->a WINDOW 0 s BY a/v HAVING count() >= 1 LIMIT 1 PER 20 s GRACE 0 s",
+    "SELECT DISJOINT * FROM S//a->a+ WITHIN 20 s GRACE 0 s",
+)
+LEARNING = """
+lateness 9 s
+register q
+    SELECT * FROM S//a[k->x] FOLLOWED BY {x = y, 20 s} S//b[k->y] LOSS 0.5 DELAY learned
+    FOLLOWED BY {y = z, 20 s} S//c->c[k->z] GRACE 5 s
+"""
+
+
+def at(second: int, xml: str) -> str:
+    return f"document {second + 1} S 00:{second // 60:02}:{second % 60:02}  {xml}\n"
+
+
+@pytest.mark.parametrize("then", ["", "restart\n"])
+def test_what_was_given_before_a_pause_counts_and_what_was_not_given_in_it_does_not(
+    then: str,
+) -> None:
+    text = "lateness 1 m\n"
+    text += "".join(f"register q{i}\n    {each}\n" for i, each in enumerate(LIMITED))
+    change = "".join(f"{{0}} q{i}\n" for i in range(len(LIMITED)))
+    for second in (1, 3, 5, 23, 45, 47):
+        verb = {3: "pause", 5: "resume", 45: "pause", 47: "resume"}.get(second, "")
+        text += change.format(verb) + then if verb else ""
+        text += at(second, f"<a><v>{second}</v></a>") + at(second + 1, "<b/>")
+    found = [json.loads(line) for line in assert_right(text + at(99, "<b/>"), Way())]
+    ends = sorted((each["query"], each["end"][17:19]) for each in found)
+    given = ("01", "23", "47")
+    assert ends == [*product(("q0", "q1"), given), *product(["q2"], ("01", "05", "23", "47"))]
+
+
+def test_delays_that_were_learned_before_a_pause_are_known_behind_it() -> None:
+    text = LEARNING
+    for group in range(32):
+        text += "" if group != 31 else "pause q\n"
+        text += f"{at(60 * group, f'<a><k>{group}</k></a>')}"
+        text += at(60 * group + 1 + group % 7, f"<b><k>{group}</k></b>") if group < 31 else ""
+        text += at(60 * group + 9, f"<c><k>{group}</k></c>")
+        text += "resume q\n" if group == 31 else ""
+    text += at(60 * 33, "<a><k>x</k></a>") + at(60 * 33 + 9, "<c><k>x</k></c>")
+    *_, last = assert_right(text + at(60 * 40, "<d/>"), Way())
+    assert '"missing"' in last
 
 
 OVERLAPPING = """

@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import oracle
@@ -161,13 +161,14 @@ def history_matches(history: History) -> list[str]:
 class _Statement:
     """A query as it was registered last."""
 
+    number: int
     query: Query
     point: int
     is_active: bool = True
 
 
-Key = tuple[str, str, int]
-"""A query's id and version, and an assignment as text, with the point that holds for it."""
+Key = tuple[int, str, int]
+"""The number of a statement, and an assignment as text, with the point that holds for it."""
 
 
 class _Registrations:
@@ -181,6 +182,8 @@ class _Registrations:
         self._subscriptions: dict[str, tuple[str, Mapping[str, Any], int]] = {}
         self._begun: dict[Key, InForce] = {}
         self._ended: list[InForce] = []
+        self._stated = 0
+        self._last: dict[tuple[int, str], InForce] = {}
 
     def follow(self, events: Sequence[Event]) -> list[InForce]:
         """Return what was in force when."""
@@ -221,30 +224,31 @@ class _Registrations:
         present = self._statements.get(query.id)
         is_same = present and present.query.text == query.text
         if not (present and is_same and (not present.is_active or present.point <= point)):
-            self._statements[query.id] = _Statement(query, point)
+            self._stated += 1
+            self._statements[query.id] = _Statement(self._stated, query, point)
         return since is not None
 
     def _note(self, looks_back: bool) -> None:
         """End what is in force no more, and begin what has come into force."""
         present = dict(self._present())
         for key in self._begun.keys() - present.keys():
-            one = self._begun.pop(key)
-            self._ended.append(
-                InForce(one.query, one.parameters, one.point, one.after, self._newest)
-            )
+            ended = replace(self._begun.pop(key), through=self._newest)
+            self._ended.append(ended)
+            self._last[key[:2]] = ended
         for key, (query, parameters, point) in present.items():
             if key not in self._begun:
                 after = point if looks_back else self._newest
-                self._begun[key] = InForce(query, parameters, point, after)
+                earlier = self._last.get(key[:2])
+                self._begun[key] = InForce(query, parameters, point, after, earlier=earlier)
 
     def _present(self) -> Iterator[tuple[Key, tuple[Query, Mapping[str, Any], int]]]:
-        for name, statement in self._statements.items():
+        for statement in self._statements.values():
             if not statement.is_active:
                 continue
             query = statement.query
             for parameters, first in self._assignments(query):
                 point = max(statement.point, first)
-                key = f"{name} {query.version}", json.dumps(parameters, sort_keys=True), point
+                key = statement.number, json.dumps(parameters, sort_keys=True), point
                 yield key, (query, parameters, point)
 
     def _assignments(self, query: Query) -> Iterator[tuple[Mapping[str, Any], int]]:

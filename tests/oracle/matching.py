@@ -30,7 +30,7 @@ from oracle.found import Found
 from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
 from oracle.losses import Reading, known, least_of, readings, sureness
 from oracle.operators import Rules, Tuple, position
-from oracle.outcomes import Decided, given
+from oracle.outcomes import Decided, behind, given
 from oracle.paths import bindings
 from oracle.rows import Rows
 from oracle.sequences import Bound, Evaluation, conditioned, keys_of
@@ -87,14 +87,17 @@ def matches_and_rows(
     ordered = list(_publishers_first(in_force))
     graces_us = graces([one.query for one in ordered], lateness_us)
     outside = _Streams(documents)
+    kept: dict[int, list[Any]] = {}
     possible: dict[tuple[int, Sequence[Document]], list[Possible]] = {}
     certain: dict[tuple[int, Sequence[Document]], list[Found]] = {}
 
-    statements = {
-        number: Statement(one, Rules(one.parameters, lateness_us, *learning))
-        for number, one in enumerate(ordered)
-        if one.query.tables
-    }
+    number_of = {id(one): number for number, one in enumerate(ordered)}
+    statements: dict[int, Statement] = {}
+    for number, one in enumerate(ordered):
+        if one.query.tables:
+            before = statements.get(number_of.get(id(one.earlier), -1))
+            rules = Rules(one.parameters, lateness_us, *learning)
+            statements[number] = Statement(one, rules, before)
 
     def sweep(accept: Accept) -> Sweep:
         streams, swept = outside.copy(), Sweep()
@@ -111,7 +114,9 @@ def matches_and_rows(
                     streams.publish(one.query, found)
                 continue
             if read not in certain:
-                certain[read] = _query_matches(one.query, streams, rules, one.point, grace_us)
+                before = kept.get(number_of.get(id(one.earlier), -1), [])
+                kept[number] = behind(before, one.point)
+                certain[read] = _query_matches(one, streams, rules, grace_us, kept[number])
             for each in certain[read]:
                 if one.has(each.match) and each.match.id not in swept.found:
                     swept.found[each.match.id] = each.match
@@ -212,13 +217,14 @@ def _in_bits(sure: Fraction) -> Fraction:
 
 
 def _query_matches(
-    query: Query, streams: _Streams, rules: Rules, point: int, grace_us: int
+    asked: InForce, streams: _Streams, rules: Rules, grace_us: int, kept: list[Any]
 ) -> list[Found]:
-    """Return the matches of one query under one assignment."""
+    """Return the matches of one query under one assignment; see `given` for `kept`."""
+    query, point = asked.query, asked.point
     if query.has_outcome:
-        return _given(query, streams, rules, point, grace_us)
+        return _given(asked, streams, rules, grace_us, kept)
     if query.is_ordered or any(isinstance(each, Repetition) for each in nodes_below(query.root)):
-        return _decided_matches(query, streams, rules, point, grace_us)
+        return _decided_matches(asked, streams, rules, grace_us)
     found: dict[tuple[Any, ...], tuple[Tuple, set[Witness]]] = {}
     for blocks_read, choice in _choices(query):
         bound = {v.name for v in query.variables if v.block in blocks_read}
@@ -273,13 +279,12 @@ def _as_shown(contenders: Iterable[Contender]) -> list[Contender]:
     return sorted(contenders, key=spelled)
 
 
-def _decided_matches(
-    query: Query, streams: _Streams, rules: Rules, point: int, grace_us: int
-) -> list[Found]:
+def _decided_matches(asked: InForce, streams: _Streams, rules: Rules, grace_us: int) -> list[Found]:
     """Return the matches of a query in which something is decided, or repeated."""
+    query = asked.query
     if query.is_lossy:
-        return _lossy_matches(query, streams, rules, point, grace_us)
-    read = [streams.read(block.stream, point) for block in query.blocks]
+        return _lossy_matches(asked, streams, rules, grace_us)
+    read = [streams.read(block.stream, asked.point) for block in query.blocks]
     decisions = Decisions(query, read, rules, Timeline(streams.outside, grace_us))
     found: dict[tuple[Any, ...], tuple[Tuple, Contender, set[Witness]]] = {}
     for contender in _as_shown(_are_sure(query, decisions.contenders(query.root), rules)):
@@ -298,9 +303,12 @@ def _decided_matches(
     ]
 
 
-def _given(query: Query, streams: _Streams, rules: Rules, point: int, grace_us: int) -> list[Found]:
+def _given(
+    one: InForce, streams: _Streams, rules: Rules, grace_us: int, kept: list[Any]
+) -> list[Found]:
     """Return what a statement with rows or limits gives."""
-    read = [streams.read(block.stream, point) for block in query.blocks]
+    query = one.query
+    read = [streams.read(block.stream, one.point) for block in query.blocks]
     decisions = Decisions(query, read, rules, Timeline(streams.outside, grace_us))
     by_key: dict[tuple[Any, ...], list[Contender]] = {}
     for contender in _as_shown(_are_sure(query, decisions.all_decided(), rules)):
@@ -313,7 +321,7 @@ def _given(query: Query, streams: _Streams, rules: Rules, point: int, grace_us: 
             tuples += [(row, replace(own, nodes=dict(row.nodes))) for row in contender.rows]
         sure = known(query, contenders[0].documents)
         matches.append(_decided(query, contenders, tuples, rules, sure))
-    return given(query, matches, rules)
+    return given(query, matches, rules, one.is_at, kept)
 
 
 def _decided(
@@ -341,11 +349,10 @@ def _decided(
     )
 
 
-def _lossy_matches(
-    query: Query, streams: _Streams, rules: Rules, point: int, grace_us: int
-) -> list[Found]:
+def _lossy_matches(one: InForce, streams: _Streams, rules: Rules, grace_us: int) -> list[Found]:
     """Return the matches of a query with LOSS that are as sure as it asks."""
-    read = [streams.read(block.stream, point) for block in query.blocks]
+    query = one.query
+    read = [streams.read(block.stream, one.point) for block in query.blocks]
     clock = Timeline(streams.outside, grace_us)
     found: dict[tuple[Any, ...], tuple[Fraction, Contender, set[Witness]]] = {}
     possible = [
@@ -353,7 +360,7 @@ def _lossy_matches(
         for reading in readings(query, rules)
         for contender in Decisions(reading.query, read, rules, clock).contenders(reading.query.root)
     ]
-    complete = _complete(query, possible, rules)
+    complete = [each for each in _complete(query, possible, rules) if one.was_at(each[0])]
     for reading, contender in possible:
         before = [each for at, _, each in complete if at < contender.position[0]]
         if len(before) < rules.learned_least and any(

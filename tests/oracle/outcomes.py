@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from hashlib import blake2b
 from itertools import product
 from typing import Any
@@ -42,7 +43,7 @@ from xscl.path import Parameter
 from xscl.query import INFINITE_US, From, Operand, Query, SelectKind, Window
 from xscl.table import Action, DeleteRow, SetCell
 
-__all__ = ["Acting", "Decided", "Judged", "given"]
+__all__ = ["Acting", "Decided", "Judged", "behind", "given"]
 
 LISTED = 100
 """Documents that a row lists, and values that `collect` gives."""
@@ -137,38 +138,60 @@ class Judged:
     held: list[Decided] = field(default_factory=list)
     kept: list[Any] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, query: Query, rules: Rules, point: int, before: Judged | None) -> Judged:
+        """Return one that goes on from what was `before` it, as far as it is behind a point."""
+        if before is None:
+            return cls(query, rules)
+        held = [o for o in before.held if min(each.docid for each in o.documents) > point]
+        return cls(query, rules, held, behind(before.kept, point))
+
     def judge(self, docid: int, end_us: int, held: Sequence[Decided], rows: Rows) -> list[Acting]:
         """Return what is given in a transaction, of the matches there; it reads some rows."""
         query, rules = self.query, self.rules
         self.held += held
         if query.rows is None:
             in_turn = sorted(held, key=lambda each: each.turn)
-            kept = _limited(query, in_turn, rules, lambda one: _limit_key(query, one), self.kept)
+            kept = _limited(query, in_turn, rules, partial(_limit_key, query), self.kept)
             return [Acting.match(query, each) for each in kept]
         own = sorted(
             _rows(query, self.held, rules, rows, only=(docid, end_us)), key=lambda row: row.turn
         )
-        kept = _limited(query, own, rules, lambda row: row.limit_key, self.kept)
+        kept = _limited(query, own, rules, partial(_limit_key, query), self.kept)
         return [each.acting for each in kept]
 
 
-def given(query: Query, matches: Sequence[Decided], rules: Rules) -> list[Found]:
-    """Return what a statement without tables gives of its decided matches."""
-    if query.rows is not None:
-        rows = sorted(_rows(query, matches, rules), key=lambda row: row.turn)
-        return [row.found for row in _limited(query, rows, rules, lambda row: row.limit_key, [])]
+def given(
+    query: Query,
+    matches: Sequence[Decided],
+    rules: Rules,
+    is_at: Callable[[int], bool],
+    kept: list[Any],
+) -> list[Found]:
+    """Return what a statement without tables gives of its decided matches, where it is in force.
+
+    `kept` is what was kept before, and becomes what is kept by now.
+    """
     if query.kind is SelectKind.COMPRESSED:
         return list(graphs(query, matches, rules))
-    in_turn = sorted(matches, key=lambda each: each.turn)
+    every = matches if query.rows is None else _rows(query, matches, rules)
+    in_turn = sorted((each for each in every if is_at(each.docid)), key=lambda each: each.turn)
     if query.limit is not None or query.kind is SelectKind.DISJOINT:
-        in_turn = _limited(query, in_turn, rules, lambda each: _limit_key(query, each), [])
+        in_turn = _limited(query, in_turn, rules, partial(_limit_key, query), kept)
     return [each.found for each in in_turn]
+
+
+def behind(kept: Iterable[Any], point: int) -> list[Any]:
+    """Return what was kept behind a registration point."""
+    return [each for each in kept if each.docid > point]
 
 
 # -- LIMIT, DISJOINT -----------------------------------------------------------------------------
 
 
-def _limit_key(query: Query, one: Decided) -> Any:
+def _limit_key(query: Query, one: Decided | _Row) -> Any:
+    if isinstance(one, _Row):
+        return one.limit_key
     keys = query.limit.keys if query.limit is not None else ()
     return [sorted({str(value) for value in one.values(key)}) for key in keys]
 

@@ -27,6 +27,7 @@ class InForce:
     """A query under one assignment, while it is registered: section 7.
 
     It sees documents above `point`; the newest document of a match is in (`after`, `through`].
+    What it was `earlier`, before a pause or another point, has given counts for what it gives.
     """
 
     query: Query
@@ -34,10 +35,20 @@ class InForce:
     point: int = 0
     after: int = 0
     through: int = 1 << 62
+    earlier: InForce | None = None
 
     def has(self, match: Match) -> bool:
         """Return whether a match was found while the query was in force."""
-        return self.after < match.position <= self.through
+        return self.is_at(match.position)
+
+    def is_at(self, position: int) -> bool:
+        """Return whether the query was in force at a position."""
+        return self.after < position <= self.through
+
+    def was_at(self, position: int) -> bool:
+        """Return whether it was so then or earlier, behind the point that holds now."""
+        earlier = self.earlier is not None and self.earlier.was_at(position)
+        return position > self.point and (self.is_at(position) or earlier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +68,16 @@ Accept = Callable[["Statement", Sequence[Possible]], list[Found]]
 
 @dataclass(eq=False)
 class Statement:
-    """A query that uses tables, under one assignment: what it has given in earlier transactions."""
+    """A query that uses tables, under one assignment: what it has given in earlier transactions.
+
+    `before` it is what it was `earlier`.
+    """
 
     one: InForce
     rules: Rules
+    before: Statement | None = None
     judged: Judged | None = None
     given: dict[Order, list[Found]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.one.query.has_outcome:
-            self.judged = Judged(self.one.query, self.rules)
 
     def earlier(self) -> list[Found]:
         """Return what it has given."""
@@ -74,14 +85,22 @@ class Statement:
 
     def give(self, order: Order, matches: Sequence[Decided], before: Rows) -> list[Acting]:
         """Return what it gives of the matches of a transaction, which sees the rows before it."""
-        if self.judged is not None:
-            found = self.judged.judge(*order, matches, before)
+        if not matches:
+            return []
+        if self.one.query.has_outcome:
+            found = self._judged().judge(*order, matches, before)
         else:
             each_once = {each.found.match.id: each for each in reversed(matches)}
             found = [Acting.match(self.one.query, each) for each in each_once.values()]
         if self.one.query.table is None:
             self.given[order] = [each.found for each in found]
         return found
+
+    def _judged(self) -> Judged:
+        if self.judged is None:
+            before = None if self.before is None else self.before._judged()
+            self.judged = Judged.of(self.one.query, self.rules, self.one.point, before)
+        return self.judged
 
 
 @dataclass

@@ -143,8 +143,8 @@ class Giving:
         found = own.take(matches, asking, is_known=False, beside=beside)
         given = [row for row in found if self._is_given(row)]
         if query.guards_of_matches:
-            revision = self._queries.revision(query.id)
-            held = (HeldMatches.note(each, revision, asking.longest_us) for each in matches)
+            stated_at = self._queries.stated_at(query.id)
+            held = (HeldMatches.note(each, stated_at, asking.longest_us) for each in matches)
             self._held += held
         return given
 
@@ -176,7 +176,7 @@ class Giving:
                 matches += [match for piece in pieces for match in piece.matches()]
                 pieces = []
             if held is not None:
-                matches = held.holding(matches, self._queries.revision(query.id))
+                matches = held.holding(matches, self._queries.stated_at(query.id))
             if asking.longest_us:
                 self._gathered.find(matches, self._rows_of)
             taken = own.take(
@@ -265,7 +265,9 @@ class Giving:
         return True
 
     def _given(self, topic: Topic, clause: str, key: str, retention_us: int) -> Given:
-        return self._outcomes.notes.of(self._owner(topic, clause), key, retention_us)
+        return self._outcomes.notes.of(
+            self._owner(topic, clause), key, retention_us, topic.registration_point
+        )
 
     def _note(self, topic: Topic, clause: str, key: str, one: GivenAt) -> None:
         self._noted.append(self._outcomes.notes.add(self._owner(topic, clause), key, one))
@@ -273,7 +275,7 @@ class Giving:
     def _owner(self, topic: Topic, clause: str) -> NoteOwner:
         name = topic.query.id
         return NoteOwner(
-            name, self._queries.revision(name), parameters_key(topic.parameters), clause
+            name, self._queries.stated_at(name), parameters_key(topic.parameters), clause
         )
 
     # -- LOSS ----------------------------------------------------------------------------------
@@ -285,7 +287,9 @@ class Giving:
         owner = self._owner(topic, LEARNED)
         samples = None
         if any(factor.learns for factor in clause.factors):
-            samples = self._outcomes.learned.samples(owner, units, match.docid)
+            samples = self._outcomes.learned.samples(
+                owner, units, match.docid, topic.registration_point
+            )
             if samples is None:
                 return False
         match.confidence = math.prod(

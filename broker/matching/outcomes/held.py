@@ -40,28 +40,28 @@ class HeldMatches:
                 self._of.setdefault(note.owner, {})[name] = note.until_us, asked
 
     @staticmethod
-    def note(match: Matched, revision: int, length_us: int) -> Note:
+    def note(match: Matched, stated_at: int, length_us: int) -> Note:
         """Return the note of a match that held, for rows of some length."""
         read = [match.asked(number) for number in range(len(match.clause.readers))]
         key = json.dumps([match.name, [[[*map(_spelled, v)] for v in each] for each in read]])
         until_us = UNBOUNDED if length_us >= INFINITE_US else match.end_us + length_us
-        owner = owner_of(match, revision)
+        owner = owner_of(match, stated_at)
         return Note(*owner, key, match.docid, match.start_us, match.end_us, until_us)
 
-    def holding(self, matches: Iterable[Matched], revision: int) -> list[Matched]:
+    def holding(self, matches: Iterable[Matched], stated_at: int) -> list[Matched]:
         """Return the matches that held, each with what was read of it."""
         found = []
         for match in matches:
-            noted = self._of.get(owner_of(match, revision), {}).get(match.name)
+            noted = self._of.get(owner_of(match, stated_at), {}).get(match.name)
             if noted is not None:
                 match.read_as(noted[1])
                 found.append(match)
         return found
 
-    def forget(self, since_us: int, revision_of: Callable[[str], int | None]) -> None:
+    def forget(self, since_us: int, is_stated: Callable[[str, int], bool]) -> None:
         """Forget what no row can have, and what statements have that are gone."""
         for owner, own in list(self._of.items()):
-            if revision_of(owner.query) != owner.revision:
+            if not is_stated(owner.query, owner.stated_at):
                 del self._of[owner]
             else:
                 gone = [name for name, (until_us, _) in own.items() if until_us < since_us]
@@ -69,10 +69,10 @@ class HeldMatches:
                     del own[name]
 
 
-def owner_of(match: Matched, revision: int) -> NoteOwner:
+def owner_of(match: Matched, stated_at: int) -> NoteOwner:
     """Return whose note is that of a match."""
     topic = match.topic
-    return NoteOwner(topic.query.id, revision, parameters_key(topic.parameters), HELD)
+    return NoteOwner(topic.query.id, stated_at, parameters_key(topic.parameters), HELD)
 
 
 def _asked(read: Sequence[Sequence[str | float | Sequence[int]]]) -> Asked:

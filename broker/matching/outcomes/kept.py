@@ -23,7 +23,7 @@ class NoteOwner(NamedTuple):
     """A clause of a statement under one assignment, which is told by its `parameters_key`."""
 
     query: str
-    revision: int
+    stated_at: int
     parameters: str
     clause: str
 
@@ -37,7 +37,7 @@ class Note(NamedTuple):
     """
 
     query: str
-    revision: int
+    stated_at: int
     parameters: str
     clause: str
     key: str
@@ -49,7 +49,7 @@ class Note(NamedTuple):
     @property
     def owner(self) -> NoteOwner:
         """Whose it is."""
-        return NoteOwner(self.query, self.revision, self.parameters, self.clause)
+        return NoteOwner(self.query, self.stated_at, self.parameters, self.clause)
 
 
 class GivenAt(NamedTuple):
@@ -64,10 +64,12 @@ class GivenAt(NamedTuple):
 class Given:
     """What has been given under one key, by its end.
 
-    `retention_us` is for how long it is asked for: LIMIT's length, or WITHIN.
+    `retention_us` is for how long it is asked for: LIMIT's length, or WITHIN.  What was given up to
+    a registration point was given to others.
     """
 
     retention_us: int
+    point: int = 0
     held: list[GivenAt] = field(default_factory=list)
 
     def add(self, one: GivenAt) -> None:
@@ -89,7 +91,8 @@ class Given:
         )
 
     def _is_asked(self, each: GivenAt, one: GivenAt, since_us: int) -> bool:
-        return each.docid == one.docid or until_of(each, self.retention_us) >= since_us
+        is_asked = each.docid == one.docid or until_of(each, self.retention_us) >= since_us
+        return is_asked and each.docid > self.point
 
 
 def until_of(one: GivenAt, retention_us: int) -> int:
@@ -103,13 +106,13 @@ class Notes:
     def __init__(self) -> None:
         self._given: dict[NoteOwner, dict[str, Given]] = {}
 
-    def of(self, owner: NoteOwner, key: str, retention_us: int) -> Given:
-        """Return what has been given under a key."""
+    def of(self, owner: NoteOwner, key: str, retention_us: int, point: int) -> Given:
+        """Return what has been given under a key behind a registration point."""
         own = self._given.setdefault(owner, {})
         given = own.get(key)
         if given is None:
             given = own[key] = Given(retention_us)
-        given.retention_us = retention_us
+        given.retention_us, given.point = retention_us, point
         return given
 
     def add(self, owner: NoteOwner, key: str, one: GivenAt) -> Note:
@@ -150,10 +153,10 @@ class Notes:
         one = GivenAt(note.end_us, note.start_us, note.docid)
         self._given[note.owner][note.key].held.remove(one)
 
-    def forget(self, since_us: int, revision_of: Callable[[str], int | None]) -> None:
+    def forget(self, since_us: int, is_stated: Callable[[str, int], bool]) -> None:
         """Forget what is not asked for any more, and what statements have that are gone."""
         for owner, own in list(self._given.items()):
-            if revision_of(owner.query) != owner.revision:
+            if not is_stated(owner.query, owner.stated_at):
                 del self._given[owner]
                 continue
             for key, given in list(own.items()):

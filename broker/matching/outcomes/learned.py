@@ -54,11 +54,14 @@ class _Delays:
         self._first = self._through = 0
         self._ordered: list[list[int]] = []
 
-    def before(self, docid: int) -> Sequence[Sequence[int]]:
-        """Return the last delays at positions below one, of each unit in order.
+    def between(self, point: int, docid: int) -> Sequence[Sequence[int]]:
+        """Return the last delays behind a registration point and before a position, in order.
 
-        It is not asked for smaller positions later.
+        They are of each unit.  It is not asked for a smaller point or position later.
         """
+        if self.held and self.held[0].docid <= point:
+            self.held = [each for each in self.held if each.docid > point]
+            self._first, self._through, self._ordered = 0, 0, []
         while self._through < len(self.held) and self.held[self._through].docid < docid:
             self._take(self.held[self._through].delays)
             self._through += 1
@@ -98,14 +101,14 @@ class Learned:
         self._of: dict[NoteOwner, _Delays] = {}
 
     def samples(
-        self, owner: NoteOwner, units: Sequence[LearnedUnit], docid: int
+        self, owner: NoteOwner, units: Sequence[LearnedUnit], docid: int, point: int
     ) -> Mapping[int, Sample] | None:
-        """Return the delays of units, by their blocks, as known at a position.
+        """Return the delays of units, by their blocks, as known at a position since a point.
 
         None where there are too few.  Positions of one statement are asked in order.
         """
         delays = self._of.get(owner)
-        ordered = delays.before(docid) if delays is not None else ()
+        ordered = delays.between(point, docid) if delays is not None else ()
         if not ordered or len(ordered[0]) < self._learning.least:
             return None
         return {unit.block: Sample(own) for unit, own in zip(units, ordered, strict=True)}
@@ -138,7 +141,7 @@ class Learned:
             self._of[owner].forget_from(limit_of(owner.query))
         return noted
 
-    def forget(self, revision_of: Callable[[str], int | None]) -> None:
+    def forget(self, is_stated: Callable[[str, int], bool]) -> None:
         """Forget what statements have learned that are gone."""
-        for owner in [each for each in self._of if revision_of(each.query) != each.revision]:
+        for owner in [each for each in self._of if not is_stated(each.query, each.stated_at)]:
             del self._of[owner]

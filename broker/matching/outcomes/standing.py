@@ -85,17 +85,17 @@ class Outcomes:
             query = self.queries.get(source.query)
             asking = self.asking_of(source)
             if query is not None and asking is not None and query.guards_of_matches:
-                kept = self.held.holding(own.all_matches(), self.queries.revision(query.id))
+                kept = self.held.holding(own.all_matches(), self.queries.stated_at(query.id))
                 self._sources[source] = RowSource(self.lateness_us)
                 deque(self._sources[source].take(kept, asking, is_known=True), 0)
 
     def forget(self, watermark_us: int) -> None:
         """Forget what nothing can be in one row with any more, and what is not asked for."""
         since_us = watermark_us - self.lateness_us
-        self.notes.forget(since_us, self.queries.revision_of)
-        self.learned.forget(self.queries.revision_of)
+        self.notes.forget(since_us, self.queries.is_stated)
+        self.learned.forget(self.queries.is_stated)
         if self.held is not None:
-            self.held.forget(since_us, self.queries.revision_of)
+            self.held.forget(since_us, self.queries.is_stated)
         for source, own in list(self._sources.items()):
             asking = self.asking_of(source)
             if asking is None:

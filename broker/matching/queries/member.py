@@ -71,6 +71,7 @@ class Member:
     query: Query
     registration_point: int
     revision: int
+    stated_at: int
     paused_through: int
     handed_on: HandedOn
     number: int
@@ -263,6 +264,7 @@ class Member:
             tuple(topic.parameters for topic in topics),
             tuple(topic.registration_point for topic in topics),
             self.revision,
+            self.stated_at,
             self.paused_through,
         )
 

@@ -53,6 +53,15 @@ class Members:
         member = self._members.get(query_id)
         return None if member is None else member.revision
 
+    def stated_at(self, query_id: str) -> int:
+        """Return the revision at which a query was stated; pauses do not state it anew."""
+        return self._members[query_id].stated_at
+
+    def is_stated(self, query_id: str, stated_at: int) -> bool:
+        """Return whether a query is in force as it was stated at a revision."""
+        member = self._members.get(query_id)
+        return member is not None and member.stated_at == stated_at
+
     def paused_through(self, query_id: str) -> int:
         """Return the last document at which a query was paused; 0 if it never was."""
         return self._members[query_id].paused_through

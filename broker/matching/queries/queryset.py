@@ -107,6 +107,7 @@ class QuerySet(Members):
             query,
             registered.registration_point,
             registered.revision,
+            registered.stated_at,
             registered.paused_through,
             HandedOn(query, self._last_number, self.uses),
             self._last_number,
@@ -149,7 +150,7 @@ class QuerySet(Members):
             if member is None:
                 continue
             if member.is_same(registered):
-                member.revision = registered.revision
+                member.revision, member.stated_at = registered.revision, registered.stated_at
                 member.paused_through = registered.paused_through
             else:
                 self.remove(registered.query.id)

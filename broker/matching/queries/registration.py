@@ -20,8 +20,9 @@ class RegisteredQuery:
     It sees documents with a docid above `registration_point`.  A parameterised query has matches
     for each of its `assignments`, which are canonical (`xscl.assignment`); equal ones are one.
     `assignment_points` has a registration point for each assignment, unless it is empty.
-    `revision` is the registry's number of this statement.  A query that was paused published
-    nothing new from then on through document `paused_through`.
+    `revision` is the registry's number of this statement, `stated_at` that of the first of which it
+    differs in pauses alone.  A query that was paused published nothing new from then on through
+    document `paused_through`.
     """
 
     query: Query
@@ -29,6 +30,7 @@ class RegisteredQuery:
     assignments: tuple[Assignment, ...] = ()
     assignment_points: tuple[int, ...] = ()
     revision: int = 0
+    stated_at: int = 0
     paused_through: int = 0
 
     def pointed(self) -> Iterator[tuple[Assignment, int]]:
