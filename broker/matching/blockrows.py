@@ -31,7 +31,7 @@ from broker.matching.uses import Use
 from joins import ranges
 from templates.clause import Clause
 
-__all__ = ["BlockRows", "BlockTuples", "PlainClasses"]
+__all__ = ["BlockRows", "BlockTuples", "BlocksByData", "PlainClasses"]
 
 _WHOLE = ("docid", "depth", "docid_min", "docid_max", "start_us", "end_us", "watermark_us")
 """The columns of whole numbers that a row has from its document."""
@@ -97,6 +97,44 @@ class PlainClasses:
         groups = self._groups.get(number, ())
         are_apart = len({group.stream for group in groups}) == len(groups)
         return [] if number in self._others or not are_apart else [*groups]
+
+
+def _is_block_by_data(clause: Clause) -> bool:
+    """Return whether a clause hands on a block once for each of the data that it is found by."""
+    return len(clause.sources) == 1 and clause.sources[0].below is None and clause.is_by_data
+
+
+class BlocksByData:
+    """The classes of blocks that are handed on by data, each with how many ask.
+
+    `changes` grows where a class comes or goes.
+    """
+
+    def __init__(self) -> None:
+        self.changes = 0
+        self.clauses: dict[int, Clause] = {}
+        self._uses: Counter[int] = Counter()
+
+    def add(self, uses: Sequence[Use]) -> None:
+        """Add uses of one clause."""
+        if not _is_block_by_data(uses[0].clause):
+            return
+        number = uses[0].query_class
+        if number not in self.clauses:
+            self.clauses[number] = uses[0].clause
+            self.changes += 1
+        self._uses[number] += len(uses)
+
+    def remove(self, uses: Sequence[Use]) -> None:
+        """Undo one `add` for each of some uses, of any clauses."""
+        for number in [u.query_class for u in uses if u.query_class in self.clauses]:
+            self._uses[number] -= 1
+            if not self._uses[number]:
+                del self._uses[number], self.clauses[number]
+                self.changes += 1
+
+    def __len__(self) -> int:
+        return self._uses.total()
 
 
 @dataclass(frozen=True)

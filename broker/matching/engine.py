@@ -34,6 +34,7 @@ from broker.matching.absorption import Absorption
 from broker.matching.batch import Documents, MatchingBatch
 from broker.matching.collector import Collector
 from broker.matching.costs.accounts import Accounts
+from broker.matching.costs.askedrows import AskedRows
 from broker.matching.costs.balances import Balances
 from broker.matching.costs.budget import DEFAULT_BUDGET, Budget, Spent
 from broker.matching.costs.holders import StreamHolders
@@ -129,6 +130,8 @@ class Engine:
         self._finishing = Finishing.by(join, self._queries.fan_out, limits, budget)
         self._balances = Balances(budget, self._queries, self._processor)
         self._absorption = Absorption(self._processor, limits)
+        fan_out = self._queries.fan_out
+        self._asked_rows = AskedRows(fan_out.by_data, fan_out.counts, lateness_us, limits)
         self._publications = Publications(limits.published)
         self._tables = Tables()
         self._schedule = schedule
@@ -226,6 +229,12 @@ class Engine:
 
         `published` are the documents that have been published before, at positions in the batch.
         """
+        parts = self._in_parts(witnesses, published)
+        return StepResult.of_parts([self._process(part, documents, own) for part, own in parts])
+
+    def _process(
+        self, witnesses: pa.Table, documents: Documents, published: Sequence[Document]
+    ) -> StepResult:
         self._catch_up(witnesses)
         # Pauses that absorbed documents brought about hold from the next document on.
         first = self._absorption.last_docid + 1
@@ -255,8 +264,21 @@ class Engine:
         `published` may leave out documents that the present queries publish again.  A query that
         goes over its budget here is paused with the next batch that is processed.
         """
-        self._run(witnesses, self._begin(documents, is_known=True), published)
-        self._evict()
+        for part, own in self._in_parts(witnesses, published):
+            self._run(part, self._begin(documents, is_known=True), own)
+            self._evict()
+
+    def _in_parts(
+        self, witnesses: pa.Table, published: Iterable[Document]
+    ) -> Iterator[tuple[pa.Table, Sequence[Document]]]:
+        """Yield a batch in parts that make as many rows as are made at a time; mostly it is one."""
+        remaining = [*published]
+        for part in self._asked_rows.parts(witnesses):
+            through = pc.max(part.column("docid")).as_py()
+            is_last = through == pc.max(witnesses.column("docid")).as_py()
+            own = [each for each in remaining if is_last or each.docid <= through]
+            remaining = [each for each in remaining if not is_last and each.docid > through]
+            yield part, own
 
     def warm_up(self) -> None:
         """Have what was absorbed where the next batch needs it."""
@@ -322,7 +344,7 @@ class Engine:
         )
 
     def _run(
-        self, witnesses: pa.Table, batch: MatchingBatch, published: Iterable[Document]
+        self, witnesses: pa.Table, batch: MatchingBatch, published: Sequence[Document]
     ) -> tuple[list[tuple[int, str]], Sequence[Spent]]:
         """Run a batch; return the documents that could not be read, and what queries have spent."""
         dead = self._absorption.witnesses(witnesses)

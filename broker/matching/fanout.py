@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from broker.matching.blockrows import PlainClasses
+from broker.matching.blockrows import BlocksByData, PlainClasses
 from broker.matching.boxes.columns import GrowingColumn, Ints
 from broker.matching.boxes.forms import Forms
 from broker.matching.boxes.index import Box, BoxIndex
@@ -82,7 +82,8 @@ class _NumberedUses:
 class FanOut:
     """All uses of classes, by their boxes, of which so many are listed, or wait, at a time.
 
-    `changes` grows with each use that comes or goes; `plain` are classes that need no look.
+    `changes` grows with each use that comes or goes; `plain` are classes that need no look, and
+    `by_data` such as may have many rows.
     Who listens is told of each.
     """
 
@@ -98,6 +99,7 @@ class FanOut:
         self._changed: dict[UseGroup, None] = {}
         self._clauses: dict[Clause, int] = defaultdict(int)
         self.plain = PlainClasses()
+        self.by_data = BlocksByData()
         self.changes = 0
         self._listener: Callable[[], UseListener | None] = lambda: None
         self._of_ends: tuple[int, dict[int, list[Use]]] = 0, {}
@@ -116,6 +118,7 @@ class FanOut:
         """Add uses of one clause; of those of one source only the first is asked."""
         if (listener := self._listener()) is not None:
             listener.came(uses)
+        self.by_data.add(uses)
         clause = uses[0].clause
         if not clause.stream and not uses[0].topic.source:  # the others have none, either
             self._add_alone(uses)
@@ -272,6 +275,7 @@ class FanOut:
         alone: dict[tuple[int, Clause], list[Use]] = {}
         if (listener := self._listener()) is not None:
             listener.went(uses)
+        self.by_data.remove(uses)
         for use in uses:
             if use.topic.source or use.number == GROUPED:
                 self._remove(use)
@@ -379,6 +383,15 @@ class FanOut:
                 found, size = [], 0
         if found:
             yield self._hits(points, found)
+
+    def counts(self, points: Points) -> Ints:
+        """Return how many boxes have each tuple, as far as hashes tell."""
+        self._settle()
+        asks = self._forms.asks(points)
+        counts = np.zeros(len(points), np.int64)
+        for which, _ in self._index.find(asks):
+            counts += np.bincount(asks.rows[which], minlength=len(points))
+        return counts
 
     def _hits(self, points: Points, found: list[tuple[Ints, Ints]]) -> Hits:
         rows, numbers = (np.concatenate(each) for each in zip(*found, strict=True))

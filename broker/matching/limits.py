@@ -34,6 +34,11 @@ class MatchingLimits:
     """Boxes that wait as objects to be looked up, and groups that wait for a box: of more, all are
     written in columns, which are a fifth as large."""
 
+    asked_rows: int = 250_000
+    """Rows that documents become by data, up to which a batch is joined at once: 1 KB each until it
+    is.  Of more it is joined in parts, the document with the one too many the last of each; a part
+    costs 5 to 12 ms, and so many rows a second and a half."""
+
     held_pairs: int = 256
     """Tuples times uses of a group up to which each tuple is listed with who has it.  Where there
     are more they are counted for all uses at once."""

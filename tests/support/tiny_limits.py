@@ -68,7 +68,9 @@ TINY_MEMORY = MemoryLimits(
     contenders=0,
 )
 
-TINY = MatchingLimits(join=SignatureLimits(memory=TINY_MEMORY, assigned=0, also_equal=0))
+TINY = MatchingLimits(
+    join=SignatureLimits(memory=TINY_MEMORY, assigned=0, also_equal=0), asked_rows=2
+)
 
 TINY_SHARDS = ShardLimits(
     shard=SignatureLimits(memory=TINY_MEMORY),
@@ -155,6 +157,7 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
         "tuples": (1, 3),
         "boxes": (1, 3),
         "waiting_boxes": (1, 3),
+        "asked_rows": (0, 3),
         "held_pairs": (0, 3),
         "plain_tuples": (1, 3),
         "characters": (1, 10),

@@ -34,7 +34,11 @@ class Accounts:
         self._processor = balances.processor
         queries = balances.queries
         self._spending = Spending(
-            balances.budget, queries.revision, balances.begun, queries.has_inner
+            balances.budget,
+            queries.revision,
+            balances.begun,
+            queries.has_inner,
+            queries.asks_each,
         )
         self._overruns = 0
         self._closed: Mapping[str, int] = {}

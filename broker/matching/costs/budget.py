@@ -153,7 +153,7 @@ class Tally:
     """What one query has found in the batch in hand, and in the block that it began in.
 
     `limit` is the first document over the budget so far, `step` the one in which it counts now.
-    The query `has_inner` operators, or not.
+    The query `has_inner` operators, or not, and `asks_each` of the data of some, or not.
     """
 
     def __init__(
@@ -164,12 +164,14 @@ class Tally:
         begun: Iterable[Spent] = (),
         *,
         has_inner: bool = False,
+        asks_each: bool = False,
     ) -> None:
         self.query = query
         self.revision = revision
         self.step = 0
         self._limit = NO_PLACE
         self._has_inner = has_inner
+        self._asks_each = asks_each
         self._budget = budget
         # The first in order that is broken at the limit, the newest document there, and words.
         self._why: tuple[Broken, int, str] = Broken.BLOCK, 0, ""
@@ -362,8 +364,8 @@ class Tally:
             case Broken.WITNESSES:
                 return (
                     f"document {at} has more than {budget.pairs_per_document:,}"
-                    " witness tuples (budget.pairs_per_document): many nodes have the same value;"
-                    f" {_HINT}"
+                    f" witness tuples (budget.pairs_per_document):{self._why_many()} many nodes"
+                    f" have the same value; {_HINT}"
                 )
             case Broken.INNER:
                 return (
@@ -383,6 +385,12 @@ class Tally:
             f" {budget.output_bytes_per_1000_documents:,} bytes of output and compared values"
             f" (budget.output_bytes_per_1000_documents); select less of each, or {_HINT}"
         )
+
+    def _why_many(self) -> str:
+        """Return why a document may have many witness tuples, though its values are different."""
+        if not self._asks_each:
+            return ""
+        return " one for each of the data that subscriptions ask for, of which many hold of it, or"
 
     def _stretch(self, block: tuple[int, int]) -> str:
         """Return which documents a block at the limit is about."""

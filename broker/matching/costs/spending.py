@@ -19,9 +19,9 @@ __all__ = ["Spending"]
 class Spending:
     """The tallies of an engine's queries in one batch, in a block that may have `begun` before it.
 
-    `revision_of` returns the revision of a query, `has_inner` whether it has inner operators.  A
-    query has a tally when somebody asks for it, or when its charges might be over the budget
-    (`charges`).
+    `revision_of` returns the revision of a query, `has_inner` whether it has inner operators, and
+    `asks_each` whether some of them are handed on by data.  A query has a tally when somebody asks
+    for it, or when its charges might be over the budget (`charges`).
     """
 
     def __init__(
@@ -30,11 +30,13 @@ class Spending:
         revision_of: Callable[[str], int],
         begun: Begun,
         has_inner: Callable[[str], bool] = lambda query: False,
+        asks_each: Callable[[str], bool] = lambda query: False,
     ) -> None:
         self.step = 0
         self._budget = budget
         self._revision_of = revision_of
         self._has_inner = has_inner
+        self._asks_each = asks_each
         # Batches are many: none is to leave a cycle, which would keep its queries for long.
         self._begun = begun
         self._tallies: dict[str, Tally] = {}
@@ -46,8 +48,9 @@ class Spending:
         tally = self._tallies.get(query)
         if tally is None:
             key = query, self._revision_of(query)
-            begun, has_inner = self._begun.of(key), self._has_inner(query)
-            tally = Tally(*key, self._budget, begun, has_inner=has_inner)
+            has_inner, asks_each = self._has_inner(query), self._asks_each(query)
+            begun = self._begun.of(key)
+            tally = Tally(*key, self._budget, begun, has_inner=has_inner, asks_each=asks_each)
             tally.step = self.step
             self._tallies[query] = tally
         counts = self._ledger, self._common, self._ledger.shared

@@ -163,6 +163,12 @@ class Member:
             for clause in alternative.clauses[:-1]
         )
 
+    def asks_each(self) -> bool:
+        """Return whether an operator of the query is handed on once for each of the data."""
+        return any(
+            clause.is_by_data for alternative in self.alternatives for clause in alternative.clauses
+        )
+
     def asking(self) -> Iterator[tuple[int, list[Alternative]]]:
         """Yield the alternatives to be evaluated, each with the point from which on they are."""
         if self.prepared is not None and self.uses:

@@ -101,6 +101,10 @@ class Members:
         """Return whether a query has operators whose tuples are handed on to others of it."""
         return self._members[query_id].has_inner()
 
+    def asks_each(self, query_id: str) -> bool:
+        """Return whether a query has operators that are handed on once for each of the data."""
+        return self._members[query_id].asks_each()
+
     def classes_of(self, query_id: str) -> set[int]:
         """Return the numbers of a query's classes."""
         return {use.query_class for use in self._members[query_id].all_uses()}
