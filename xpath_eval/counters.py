@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -35,22 +35,26 @@ class Counters:
     automaton_states: int = 0
     automaton_evictions: int = 0
 
+    def counts(self) -> dict[str, int]:
+        """Return the counters by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
     def add(self, other: Counters) -> None:
         """Add another's counts; of the automata, the largest is kept."""
         states = max(self.automaton_states, other.automaton_states)
-        for name, value in asdict(other).items():
+        for name, value in other.counts().items():
             setattr(self, name, getattr(self, name) + value)
         self.automaton_states = states
 
     def figures(self) -> dict[str, float]:
         """Return the counters by the names of their metrics."""
         gauge = "automaton_states"
-        return {k if k == gauge else f"{k}_total": v for k, v in asdict(self).items()}
+        return {k if k == gauge else f"{k}_total": v for k, v in self.counts().items()}
 
 
 def counted(batch: pa.RecordBatch, counters: Counters) -> pa.RecordBatch:
     """Return a batch of witnesses that carries the counters of its evaluation."""
-    return batch.replace_schema_metadata({_KEY: json.dumps(asdict(counters))})
+    return batch.replace_schema_metadata({_KEY: json.dumps(counters.counts())})
 
 
 def counters_of(witnesses: pa.Table | pa.RecordBatch) -> Counters:
@@ -65,4 +69,4 @@ def witness_table(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     for batch in kept:
         total.add(counters_of(batch))
     table = pa.Table.from_batches(kept, WITNESS_SCHEMA)
-    return table.replace_schema_metadata({_KEY: json.dumps(asdict(total))})
+    return table.replace_schema_metadata({_KEY: json.dumps(total.counts())})

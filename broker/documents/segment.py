@@ -143,7 +143,11 @@ def _revisions(rows: pa.RecordBatch) -> pa.Array:
     return pc.if_else(identities.is_valid(), revisions, pa.scalar(0, pa.int32()))
 
 
+_FIELDS = [(field.name, field.type) for field in DOCUMENT_SCHEMA]
+
+
 def documents_as_rows(documents: Iterable[Document]) -> pa.RecordBatch:
     """Return documents for the evaluation, wherever they are from."""
-    rows = [{name: getattr(each, name) for name in DOCUMENT_SCHEMA.names} for each in documents]
-    return pa.RecordBatch.from_pylist(rows, DOCUMENT_SCHEMA)
+    them = list(documents)
+    columns = [pa.array([getattr(each, name) for each in them], type_) for name, type_ in _FIELDS]
+    return pa.RecordBatch.from_arrays(columns, schema=DOCUMENT_SCHEMA)

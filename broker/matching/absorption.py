@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.documents.document import Document
+from broker.matching.boxes.columns import Flags
 from broker.matching.boxes.points import Points
 from broker.matching.bulk import Bulk
 from broker.matching.instances import WATERMARK_MIN_US, of_witnesses
@@ -42,19 +43,22 @@ class Absorption:
         """
         newest = pc.max(witnesses.column("docid")).as_py()
         self.last_docid = max(self.last_docid, newest or 0)
-        failed = _where(pc.is_valid(witnesses.column("error")), witnesses, "docid", "error")
+        failed = _where(_are_given(witnesses, "error"), witnesses, "docid", "error")
         self._advance(witnesses)
-        spelled = pc.is_valid(witnesses.column("edges"))
-        self._learn_shapes(_where(spelled, witnesses, "shape", "edges"))
+        self._learn_shapes(_where(_are_given(witnesses, "edges"), witnesses, "shape", "edges"))
         # A document in which no query finds anything takes part in no join.
-        has_nodes = pc.greater(pc.list_value_length(witnesses.column("nodes")), 0)
-        found = _where(has_nodes, witnesses)
+        counts = pc.list_value_length(witnesses.column("nodes")).fill_null(0).to_numpy()
+        found = _where(counts > 0, witnesses)
+        if found.num_rows:
+            self._remember(found, published)
+        return list(zip(*(column.to_pylist() for column in failed.columns), strict=True))
+
+    def _remember(self, found: pa.Table, published: Sequence[Document]) -> None:
         first = self._processor.next_instance
         newest_of = {each.match_id: each.docid_max for each in published}
         rows = of_witnesses(found, first, self._processor.shape_number, newest_of)
         self._note_uncertain(first, found, published)
         self.rows(rows_in_sub_batches(rows, self._sub_batch_bytes))
-        return list(zip(*(column.to_pylist() for column in failed.columns), strict=True))
 
     def _note_uncertain(self, first: int, found: pa.Table, published: Sequence[Document]) -> None:
         """Note what is not certain of published documents, whose instances begin with `first`."""
@@ -66,20 +70,20 @@ class Absorption:
 
     def _advance(self, witnesses: pa.Table) -> None:
         """Let time pass with the documents from outside."""
-        is_outside = pc.equal(witnesses.column("depth"), 0)
+        is_outside = witnesses.column("depth").to_numpy() == 0
         outside = _where(is_outside, witnesses, "docid", "watermark_us", "end_us")
         newest_us = pc.max(outside.column("end_us")).as_py()
         self.watermark_us = max(self.watermark_us, newest_us or WATERMARK_MIN_US)
         self._processor.advance(*(column.to_numpy() for column in outside.columns))
 
     def _learn_shapes(self, spelled: pa.Table) -> None:
-        columns = (spelled.column(name).to_pylist() for name in ("shape", "edges"))
-        self._processor.add_shapes(
-            {
-                shape: [(e["var1"], e["var2"], e["node1"], e["node2"]) for e in edges]
-                for shape, edges in zip(*columns, strict=True)
-            }
-        )
+        shapes, edges = spelled.columns
+        new = {
+            shape: [(e["var1"], e["var2"], e["node1"], e["node2"]) for e in edges[i].as_py()]
+            for i, shape in enumerate(shapes.to_pylist())
+            if self._processor.shape_number(shape) is None
+        }
+        self._processor.add_shapes(new)
 
     def rows(self, parts: Iterable[pa.Table]) -> None:
         """Have the join remember rows of `INSTANCE_SCHEMA`, without numbers."""
@@ -126,7 +130,14 @@ class Absorption:
         self._uncertain.forget(horizon_us)
 
 
-def _where(mask: pa.ChunkedArray, rows: pa.Table, *names: str) -> pa.Table:
-    """Return some columns, by default all, of the rows for which it holds; false where null."""
+def _are_given(rows: pa.Table, name: str) -> Flags:
+    flags: Flags = rows.column(name).is_valid().to_numpy()
+    return flags
+
+
+def _where(mask: Flags, rows: pa.Table, *names: str) -> pa.Table:
+    """Return some columns, by default all, of the rows for which it holds; mostly all or none."""
     columns = rows.select(names) if names else rows
-    return columns if pc.all(mask, skip_nulls=False).as_py() else columns.filter(mask)
+    if mask.all():
+        return columns
+    return columns.filter(pa.array(mask)) if mask.any() else columns.slice(0, 0)

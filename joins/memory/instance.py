@@ -72,13 +72,16 @@ class Instance(NamedTuple):
 def rows_in_sub_batches(rows: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
     """Yield rows in order: one of their batches each, then up to so many bytes."""
     part: list[pa.RecordBatch] = []
-    nbytes = 0
-    for batch in rows.to_batches():
-        if part and nbytes + batch.nbytes > bytes_max:
+    total = 0
+    batches = rows.to_batches()
+    # Arrow finds bytes buffer by buffer, which takes as long as a copy of some rows.
+    sizes = [batch.nbytes for batch in batches] if len(batches) > 1 else [0]
+    for batch, nbytes in zip(batches, sizes, strict=False):
+        if part and total + nbytes > bytes_max:
             yield pa.Table.from_batches(part)
-            part, nbytes = [], 0
+            part, total = [], 0
         part.append(batch)
-        nbytes += batch.nbytes
+        total += nbytes
     if part:
         yield pa.Table.from_batches(part)
 

@@ -8,7 +8,6 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from joins.memory.column import Column
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
@@ -55,12 +54,13 @@ def hash_values(values: pa.Array) -> tuple[Hashes, Hashes]:
     """
     # Tuples of many operators carry the same values.
     encoded = values.dictionary_encode()
-    strings = encoded.dictionary.cast(pa.binary())
-    digests = b"".join(map(_digest, strings.to_pylist()))
+    texts = encoded.dictionary.cast(pa.binary()).to_pylist()
+    digests = b"".join(map(_digest, texts))
     first, other = np.frombuffer(digests, "<u8").reshape(-1, 2).astype(np.uint64).T.copy()
-    empty = pc.equal(pc.binary_length(strings), 0).to_numpy(zero_copy_only=False)
     first[(first == EMPTY) | (first == ~EMPTY)] = 1
-    first[empty] = other[empty] = EMPTY
+    if b"" in texts:
+        empty = texts.index(b"")
+        first[empty] = other[empty] = EMPTY
     which = encoded.indices.to_numpy()
     return first[which], other[which]
 
@@ -170,7 +170,8 @@ class InstanceTable:
         arrays = self._layouts.arrays
         nodes = arrays.slot_nodes[ranges(arrays.slot_starts[layouts], counts)]
         places = np.repeat(offsets[:-1], counts) + nodes
-        return self._hashing(values.values.take(pa.array(places)).fill_null(""))
+        strings = values.values.take(pa.array(places))
+        return self._hashing(strings.fill_null("") if strings.null_count else strings)
 
     def drop(self, before: int) -> None:
         """Drop the rows before a place; not in a sweep."""

@@ -31,11 +31,11 @@ def ranges(starts: Ints, counts: Ints) -> Ints:
     >>> ranges(np.array([10, 20]), np.array([2, 3])).tolist()
     [10, 11, 20, 21, 22]
     """
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    shifts: Ints = np.repeat(starts - (ends - counts), counts)
-    shifts += np.arange(total, dtype=np.int64)
-    return shifts
+    # Each step of each batch asks: methods of arrays cost a third of NumPy's functions.
+    ends: Ints = counts.cumsum()
+    found: Ints = (starts - (ends - counts)).repeat(counts)
+    found += np.arange(len(found))
+    return found
 
 
 class Layout(NamedTuple):

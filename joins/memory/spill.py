@@ -13,8 +13,8 @@ import os
 import tempfile
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,16 +35,22 @@ AreThere = Callable[[Ints], npt.NDArray[np.bool_]]
 """Says of instances, by number, which have not been evicted."""
 
 
-class _Chunk(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Chunk:
     """Rows of instances from number `first` on; `is_spilled` if they are in a file.
 
-    `chosen` are their numbers, where these are not consecutive.
+    `chosen` are their numbers, where these are not consecutive.  Arrow finds their bytes buffer by
+    buffer, which takes as long as a copy of some rows.
     """
 
     first: int
     rows: pa.RecordBatch
     is_spilled: bool
     chosen: Ints | None = None
+    nbytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nbytes = self.rows.nbytes
 
     @property
     def numbers(self) -> Ints:
@@ -112,7 +118,7 @@ class InstanceRows:
 
     def _add(self, chunk: _Chunk) -> None:
         self._chunks.append(chunk)
-        self.memory_bytes += chunk.rows.nbytes
+        self._account(chunk, 1)
         # As with a binary counter: a row is copied a few times, and few small chunks are left.
         while self._is_worth_merging():
             self._merge()
@@ -124,8 +130,7 @@ class InstanceRows:
         sizes = earlier.rows.num_rows, later.rows.num_rows
         if earlier.is_spilled or sizes[0] >= min(self._limits.chunk_rows, 2 * sizes[1]):
             return False
-        nbytes: int = earlier.rows.nbytes + later.rows.nbytes
-        return nbytes <= self._limits.file_bytes
+        return earlier.nbytes + later.nbytes <= self._limits.file_bytes
 
     def _merge(self) -> None:
         earlier, later = self._chunks[-2:]
@@ -141,22 +146,22 @@ class InstanceRows:
 
     def _account(self, chunk: _Chunk, sign: int) -> None:
         if chunk.is_spilled:
-            self.spilled_bytes += sign * chunk.rows.nbytes
+            self.spilled_bytes += sign * chunk.nbytes
         else:
-            self.memory_bytes += sign * chunk.rows.nbytes
+            self.memory_bytes += sign * chunk.nbytes
 
     def _spill(self) -> None:
         """Write the oldest rows in memory to a file, and map them from there."""
         start = next(i for i, chunk in enumerate(self._chunks) if not chunk.is_spilled)
         stop, size = start, 0
         while size < self._limits.file_bytes and stop < len(self._chunks):
-            size += self._chunks[stop].rows.nbytes
+            size += self._chunks[stop].nbytes
             stop += 1
         together = _together(self._chunks[start:stop])
         self._replace(start, stop - start, self._in_file(together))
 
     def _in_file(self, chunk: _Chunk) -> _Chunk:
-        return chunk._replace(rows=self._written(chunk.rows), is_spilled=True)
+        return replace(chunk, rows=self._written(chunk.rows), is_spilled=True)
 
     def _written(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Write rows to a file without a name; return them as they are there."""
@@ -234,7 +239,7 @@ class InstanceRows:
 
 def _are_worth_merging(earlier: _Chunk, kept: _Chunk, chunk: _Chunk, most: int) -> bool:
     """Return whether an earlier chunk is to be merged with the kept rows of the next one."""
-    sizes = earlier.rows.nbytes, kept.rows.nbytes
+    sizes = earlier.nbytes, kept.nbytes
     return earlier.is_spilled == chunk.is_spilled and sizes[0] < min(most - sizes[1], 2 * sizes[1])
 
 

@@ -85,7 +85,7 @@ class ValueIndexes:
         for index in self._indexes:
             index.drop(base)
         values, variables, instances = new.values, new.variables, new.owners
-        kinds = np.clip(documents, 1, _INDEXES_MAX) - 1
+        kinds = np.minimum(np.maximum(documents, 1), _INDEXES_MAX) - 1
         for kind in np.unique(kinds).tolist():
             rows = np.flatnonzero(kinds == kind)
             while kind >= len(self._indexes):

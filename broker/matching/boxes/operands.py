@@ -23,7 +23,8 @@ from xscl.sharedtexts import SHARED, SharedText, held
 
 __all__ = ["CodedTexts", "Operands"]
 
-_COLUMNS = [name for name in INSTANCE_SCHEMA.names if name not in ("instance", "shape")]
+_SCHEMA = pa.schema([each for each in INSTANCE_SCHEMA if each.name not in ("instance", "shape")])
+_COLUMNS = _SCHEMA.names
 
 
 class CodedTexts(NamedTuple):
@@ -36,7 +37,7 @@ class CodedTexts(NamedTuple):
     def of(cls, strings: pa.Array) -> CodedTexts:
         """Return strings as texts."""
         encoded = strings.dictionary_encode()
-        codes = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+        codes = _filled(encoded.indices, -1).to_numpy().astype(np.int64)
         return cls(codes, encoded.dictionary.to_pylist())
 
     def codes_behind(self, others: Sequence[str]) -> Ints:
@@ -66,12 +67,11 @@ class Operands:
     def of(cls, parts: Iterable[tuple[Sequence[int], pa.RecordBatch]]) -> Operands:
         """Return instances given as numbers, ascending, with rows of `INSTANCE_SCHEMA`."""
         found = list(parts)
-        schema = pa.schema([INSTANCE_SCHEMA.field(name) for name in _COLUMNS])
-        rows = pa.Table.from_batches([part.select(_COLUMNS) for _, part in found], schema)
-        values, starts = _flat(rows.column("vals"), pa.string())
-        nodes = _flat(rows.column("nodes"), pa.int32())[0].to_numpy()
+        rows = pa.Table.from_batches([part.select(_COLUMNS) for _, part in found], _SCHEMA)
+        values, starts = _flat(rows.column("vals"))
+        nodes = _flat(rows.column("nodes"))[0].to_numpy()
         shared = values.take(pa.array(np.flatnonzero(nodes == SHARED)))
-        leaves, leaf_starts = _flat(rows.column("leaves"), pa.int64())
+        leaves, leaf_starts = _flat(rows.column("leaves"))
         numbers = np.array([number for some, _ in found for number in some], np.int64)
         return cls(
             numbers,
@@ -92,7 +92,7 @@ class Operands:
     @cached_property
     def sizes(self) -> Ints:
         """The bytes of each value."""
-        lengths: Ints = pc.binary_length(self.values).fill_null(0).to_numpy().astype(np.int64)
+        lengths: Ints = _filled(pc.binary_length(self.values), 0).to_numpy().astype(np.int64)
         return lengths
 
     @property
@@ -126,7 +126,7 @@ class Operands:
         """Return where the values at two places are equal strings."""
         both, _, inverse = distinct(np.concatenate([left, right]))
         strings = self.values.take(pa.array(both)).dictionary_encode()
-        codes = strings.indices.fill_null(-1).to_numpy()[inverse]
+        codes = _filled(strings.indices, -1).to_numpy()[inverse]
         equal: Flags = codes[: len(left)] == codes[len(left) :]
         return equal
 
@@ -203,9 +203,14 @@ class Operands:
         return shared
 
 
-def _flat(lists: pa.ChunkedArray, kind: pa.DataType) -> tuple[pa.Array, Ints]:
+def _flat(lists: pa.ChunkedArray) -> tuple[pa.Array, Ints]:
     """Return lists as their values, one after the other, and where each list begins, and ends."""
-    flat = pa.concat_arrays([pa.array([], kind), *(each.flatten() for each in lists.chunks)])
-    sizes = pc.list_value_length(lists).to_numpy()
-    counts = np.concatenate([np.zeros(1, np.int64), sizes]).astype(np.int64)
-    return flat, np.cumsum(counts)
+    parts = lists.chunks or [pa.array([], lists.type)]
+    whole = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+    places = whole.offsets.to_numpy().astype(np.int64)
+    first, last = places[[0, -1]].tolist()
+    return whole.values.slice(first, last - first), places - first
+
+
+def _filled(numbers: pa.Array, value: int) -> pa.Array:
+    return numbers.fill_null(value) if numbers.null_count else numbers

@@ -38,7 +38,10 @@ def columns_of(numbers: Ints, newest: Ints | int, matches: Ints | int, nbytes: I
     >>> columns_of(np.array([4, 7]), 0, np.array([1, 2]), 30).tolist()
     [[4, 7], [0, 0], [1, 2], [30, 30]]
     """
-    return np.stack(np.broadcast_arrays(numbers, newest, matches, nbytes))
+    columns = np.empty((4, len(numbers)), np.int64)
+    for own, given in zip(columns, (numbers, newest, matches, nbytes), strict=True):
+        own[:] = given
+    return columns
 
 
 _Lists = dict[int, tuple[Sequence[str], Ints]]
@@ -218,13 +221,15 @@ class Begun:
         """
         counts = self._blocks.get(block) or _Counts(_NOTHING)
         self._blocks = {block: counts}
-        counts.counts[:, counts.of(told)[0]] = 0
         columns = np.concatenate([_NOTHING, *found], axis=1)
-        counts.add(columns)
-        are_found = np.zeros(len(self), np.bool_)
-        are_found[told] = are_found[columns[0]] = True
-        spent = self._spent(block, np.flatnonzero(are_found))
         self._lists, self._lists_before = {}, self._lists
+        spent: Sequence[Spent] = ()
+        if len(told) or columns.size:
+            counts.counts[:, counts.of(told)[0]] = 0
+            counts.add(columns)
+            are_found = np.zeros(len(self), np.bool_)
+            are_found[told] = are_found[columns[0]] = True
+            spent = self._spent(block, np.flatnonzero(are_found))
         if 2 * len(counts.at) < len(self):
             self._number_anew(counts)
         return spent

@@ -139,8 +139,9 @@ def _ranked(similar: Ints, texts: Sequence[str]) -> Ints:
 def padded(parts: Sequence[Ints]) -> Ints:
     """Return rows of different widths as one array."""
     width = max((part.shape[1] for part in parts), default=0)
-    wide = [
-        np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=UNASSIGNED)
-        for part in parts
-    ]
-    return np.concatenate(wide)
+    wide = np.full((sum(map(len, parts)), width), UNASSIGNED, np.int64)
+    end = 0
+    for part in parts:
+        start, end = end, end + len(part)
+        wide[start:end, : part.shape[1]] = part
+    return wide
