@@ -34,24 +34,43 @@ _lent = borrowed()
 
 
 @inlined
-def _entries(
-    keys: Hashes,
-    starts: Marks,
-    shift: np.uint64,
-    bits: Bytes,
-    bit_shift: np.uint64,
-    value: np.uint64,
-) -> tuple[np.int64, np.int64]:
-    """Return where the entries of a value start and end."""
-    begin, low, high = value & ~LATTER_HALF, np.int64(0), np.int64(len(keys))
+def _passed(hashes: Hashes, found: Flags, starts: Marks, bits: Bytes, bit_shift: np.uint64) -> Ints:
+    """Return which values are not found yet, and pass the bits of a run that has some.
+
+    Nothing is guessed, and as in `_places` no step waits for the one before it: so memory that is
+    far from the core is read ahead.
+    """
+    passed, count = np.empty(len(hashes), np.int64), np.int64(0)
+    for i in range(len(hashes)):
+        value, is_open = hashes[i], _ONE
+        if len(starts):
+            place = value >> bit_shift
+            is_open = np.uint64(bits[np.int64(place >> _BYTE_BITS)]) >> (place & _IN_BYTE) & _ONE
+        passed[count] = i
+        count += np.int64(is_open) & (not found[i]) & (value != EMPTY)
+    return passed[:count]
+
+
+@inlined
+def _places(
+    hashes: Hashes, which: Ints, keys: Hashes, starts: Marks, shift: np.uint64
+) -> tuple[Ints, Ints]:
+    """Return between which entries some values stand, if anywhere."""
+    lows = np.zeros(len(which), np.int64)
+    highs = np.full(len(which), len(keys))
     if len(starts):
-        place = value >> bit_shift
-        byte = np.uint64(bits[np.int64(place >> _BYTE_BITS)])
-        if not (byte >> (place & _IN_BYTE)) & _ONE:
-            return low, low
-        at = np.int64(value >> shift)
-        low, high = np.int64(starts[at]), np.int64(starts[at + 1])
-    stop = high
+        for j in range(len(which)):
+            at = np.int64(hashes[which[j]] >> shift)
+            lows[j], highs[j] = starts[at], starts[at + 1]
+    return lows, highs
+
+
+@inlined
+def _entries(
+    keys: Hashes, low: np.int64, high: np.int64, value: np.uint64
+) -> tuple[np.int64, np.int64]:
+    """Return where the entries of a value start and end, between two places."""
+    begin, stop = value & ~LATTER_HALF, high
     while low < high:
         middle = (low + high) >> 1
         if keys[middle] < begin:
@@ -101,11 +120,11 @@ def share_values(
         _lent(run.bits),
     )
     first, shift, bit_shift = run.first, run.shift, run.bit_shift
-    for i in range(len(hashes)):
-        value = hashes[i]
-        if found[i] or value == EMPTY:
-            continue
-        low, high = _entries(keys, starts, shift, bits, bit_shift, value)
+    passed = _passed(hashes, found, starts, bits, bit_shift)
+    lows, highs = _places(hashes, passed, keys, starts, shift)
+    for j in range(len(passed)):
+        i = passed[j]
+        low, high = _entries(keys, lows[j], highs[j], hashes[i])
         found[i] = high - low > own_entries
         for entry in range(low, min(high, low + own_entries)):
             if first + offsets[entry] != owners[i]:
@@ -143,12 +162,15 @@ def values_under(
     rows, counts = np.empty_like(which), np.empty_like(which)
     owners, many = np.empty_like(which), np.empty_like(which)
     hits, entries, others = 0, 0, 0
+    passed = _passed(hashes, np.zeros(len(hashes), np.bool_), starts, bits, bit_shift)
+    lows, highs = _places(hashes, passed, keys, starts, shift)
     low, high = np.int64(0), np.int64(0)
-    for i in range(len(hashes)):
+    for j in range(len(passed)):
+        i = passed[j]
         value = hashes[i]
         # Variables that bind one node have its value, and stand together.
-        if i == 0 or value != hashes[i - 1]:
-            low, high = _entries(keys, starts, shift, bits, bit_shift, value)
+        if j == 0 or value != hashes[passed[j - 1]]:
+            low, high = _entries(keys, lows[j], highs[j], value)
         if high - low > few and high - low > asked[i]:
             if others == len(many):
                 many = np.concatenate((many, np.empty_like(many)))
