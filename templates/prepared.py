@@ -23,7 +23,6 @@ from templates.decision import Conjunction, Decided, Decision, DecisionKind
 from templates.exceptions import spared_by_absent, spared_by_rights
 from templates.helddata import ways_held
 from templates.rundecision import DecidedRuns, RunDecision
-from xscl.comparison import operands_below
 from xscl.counting import counts_chain, is_counted
 from xscl.path import Parameter, condition_parameters
 from xscl.pattern import INEQUALITIES, PatternNode, TreePattern, Values
@@ -40,10 +39,8 @@ from xscl.query import (
     Query,
     Repetition,
     Residual,
-    ValuesFrom,
     Window,
     operand_parameters,
-    term,
 )
 from xscl.sequence import Unit, absences_at, children, decides, is_chain, nodes_below
 
@@ -159,7 +156,6 @@ def is_prepared(alternatives: Sequence[Alternative]) -> bool:
             if isinstance(pattern, TreePattern)
         )
         or any(map(_tests_parameter, alternative.clauses[:-1]))
-        or any(map(_reads_text_of_operand, alternative.clauses))
         or _pairs_by_parameter(alternative.clauses)
         or any(map(_takes_by_score, alternative.clauses[:-1]))
         or any(map(_decides_by_parameter, alternative.clauses))
@@ -192,23 +188,6 @@ def _tests_parameter(clause: Clause) -> bool:
     """Return whether a parameter stands in a condition that no box has."""
     operands = [o for residual in clause.residuals for o in (residual.left, residual.right)]
     return _have_parameters([*operands, *clause.tests])
-
-
-def _reads_text_of_operand(clause: Clause) -> bool:
-    """Return whether a condition asks of a text beside the values of a document of which none is.
-
-    Tuples that are handed on are without it.
-    """
-    sides = (side for each in clause.residuals for side in (each.left, each.right))
-    return _reads_shared_text([*sides, *clause.tests], clause.places)
-
-
-def _reads_shared_text(operands: Iterable[Operand], places: Collection[str] = ()) -> bool:
-    return any(
-        isinstance(each, ValuesFrom) and each.values.leads_upwards and term(each) not in places
-        for operand in operands
-        for each in operands_below(operand)
-    )
 
 
 def _pairs_by_parameter(clauses: Sequence[Clause]) -> bool:
@@ -428,5 +407,4 @@ def _are_steps(asked: Sequence[list[tuple[str, str]]], most: int) -> bool:
 
 
 def _asks_parameter(asked: Conjunction) -> bool:
-    is_given = parameters_in(asked.rest) <= {each.parameter for each in asked.given}
-    return not is_given or _reads_shared_text(asked.rest.operands())
+    return not parameters_in(asked.rest) <= {each.parameter for each in asked.given}

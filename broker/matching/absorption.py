@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from broker.documents.document import Document
 from broker.matching.boxes.columns import Flags
+from broker.matching.boxes.namedtexts import NamedTexts
 from broker.matching.boxes.points import Points
 from broker.matching.bulk import Bulk
 from broker.matching.instances import WATERMARK_MIN_US, of_witnesses
@@ -22,15 +23,24 @@ __all__ = ["Absorption"]
 
 
 class Absorption:
-    """What a join has absorbed; `last_docid` and `watermark_us` (`W`) are those of all of it."""
+    """What a join has absorbed; `last_docid` and `watermark_us` (`W`) are those of all of it.
 
-    def __init__(self, processor: DecidingProcessor, limits: MatchingLimits) -> None:
+    Texts of documents are held where `reads_texts` says that they are asked for.
+    """
+
+    def __init__(
+        self,
+        processor: DecidingProcessor,
+        limits: MatchingLimits,
+        reads_texts: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.last_docid = 0
         self.watermark_us = WATERMARK_MIN_US
         self._processor = processor
         self._sub_batch_bytes = limits.join.memory.sub_batch_bytes
         self._bulk = Bulk(limits)
         self._uncertain = Uncertain(limits.published)
+        self._texts = NamedTexts(reads_texts, limits.published)
 
     # -- absorbed ------------------------------------------------------------------------------
 
@@ -89,6 +99,7 @@ class Absorption:
         """Have the join remember rows of `INSTANCE_SCHEMA`, without numbers."""
         for part in parts:
             self._bulk.note(self._processor.next_instance, part)
+            self._texts.note(part)
             self._processor.absorb(part)
 
     @property
@@ -128,6 +139,7 @@ class Absorption:
         """Forget what is noted of instances that end before a time, which nobody needs."""
         self._bulk.forget(horizon_us)
         self._uncertain.forget(horizon_us)
+        self._texts.forget(horizon_us)
 
 
 def _are_given(rows: pa.Table, name: str) -> Flags:

@@ -129,8 +129,8 @@ class Engine:
         self._processor.ask(StreamHolders(self._queries.fan_out, self._processor.rows))
         self._finishing = Finishing.by(join, self._queries.fan_out, limits, budget)
         self._balances = Balances(budget, self._queries, self._processor)
-        self._absorption = Absorption(self._processor, limits)
         fan_out = self._queries.fan_out
+        self._absorption = Absorption(self._processor, limits, fan_out.reads_texts)
         self._asked_rows = AskedRows(fan_out.by_data, fan_out.counts, lateness_us, limits)
         self._publications = Publications(limits.published)
         self._tables = Tables()

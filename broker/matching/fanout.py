@@ -27,6 +27,7 @@ from broker.matching.outcomes.countedends import takes_all_ends
 from broker.matching.usegroups import SEVERAL, FoundUses, UseGroup, group_key, keys_without
 from broker.matching.uses import UNNUMBERED, Use
 from templates.clause import Clause
+from templates.handedontexts import reads_handed_on_text
 
 __all__ = ["FanOut", "UseListener"]
 
@@ -98,6 +99,8 @@ class FanOut:
         self._groups: dict[str, dict[Hashable, Use | UseGroup]] = {}
         self._changed: dict[UseGroup, None] = {}
         self._clauses: dict[Clause, int] = defaultdict(int)
+        # Of how many of them conditions are asked of texts of documents behind tuples.
+        self._texts_read = 0
         self.plain = PlainClasses()
         self.by_data = BlocksByData()
         self.changes = 0
@@ -163,6 +166,8 @@ class FanOut:
         if of_class is None:
             of_class = self._by_class[query_class] = _NumberedUses()
         of_class.add(uses, numbers)
+        if not self._clauses[clause]:
+            self._texts_read += reads_handed_on_text(clause)
         self._clauses[clause] += len(uses)
         self.changes += 1
 
@@ -303,6 +308,7 @@ class FanOut:
         self._clauses[clause] -= count
         if not self._clauses[clause]:
             del self._clauses[clause]
+            self._texts_read -= reads_handed_on_text(clause)
             self._terms.forget(clause)
             if self._terms.is_worn:
                 self._terms, self._terms_of = TermTable(), _no_terms()
@@ -334,6 +340,10 @@ class FanOut:
     def clauses(self) -> int:
         """How many different clauses the uses have."""
         return len(self._clauses)
+
+    def reads_texts(self) -> bool:
+        """Return whether somebody asks of texts that stay with the documents behind tuples."""
+        return self._texts_read > 0
 
     def __len__(self) -> int:
         return sum(map(len, self._by_class.values()))
