@@ -19,7 +19,7 @@ from xscl.pattern import INEQUALITIES
 from xscl.solving import LARGEST_SOLVED
 from xscl.texttests import NEGATED
 
-__all__ = ["box_of"]
+__all__ = ["box_of", "strings_of"]
 
 _Values = Mapping[str, Any]
 _Read = Callable[[_Values], Any]
@@ -31,6 +31,11 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
     if not values and (bounds := _upper_bounds(clause.box)) is not None:
         return Box((), (), bounds, window_us, point)
     return _reader_of(clause).box(values, window_us, point)
+
+
+def strings_of(clause: Clause, values: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the strings of a box, None where it has more than these, a window and a point."""
+    return _reader_of(clause).strings(values)
 
 
 def _upper_bounds(tests: Sequence[Test]) -> tuple[float, ...] | None:
@@ -50,7 +55,7 @@ class _BoxReader:
     spared stands before that.
     """
 
-    __slots__ = ("_asks_for_strings_alone", "_bounds", "_data", "_equal", "_excluded", "_taken")
+    __slots__ = ("_equal", "_others", "_rest")
 
     def __init__(self, clause: Clause) -> None:
         equal: list[Test] = []
@@ -73,23 +78,25 @@ class _BoxReader:
                 unwanted.append(test)
             else:
                 (words if test.looks_in_texts else equal).append(test)
+        data = [as_datum(test) for test in asked_data(clause)]
         self._equal = _row([*equal, *words])
-        self._excluded = _row(excluded)
-        self._bounds = _row(bounds)
-        self._taken = _row([*spared, *taken, *unwanted])
-        self._data = _row([as_datum(test) for test in asked_data(clause)])
-        others = self._excluded, self._bounds, self._taken, self._data
-        self._asks_for_strings_alone = all(read is _nothing for read in others)
+        others = excluded, bounds, [*spared, *taken, *unwanted], data
+        self._others = [_row(tests) for tests in others]
+        # What is not strings is mostly the same under all assignments.
+        is_given = any(test.is_given for tests in others for test in tests)
+        self._rest = None if is_given else [read({}) for read in self._others]
 
     def box(self, values: _Values, window_us: int, point: int) -> Box:
         """Return the box of an assignment."""
-        equal = self._equal(values)
-        if self._asks_for_strings_alone:
-            return Box(equal, (), (), window_us, point)
-        excluded, bounds = self._excluded(values), self._bounds(values)
-        return Box(
-            equal, excluded, bounds, window_us, point, self._taken(values), self._data(values)
-        )
+        rest = self._rest
+        if rest is None:
+            rest = [read(values) for read in self._others]
+        excluded, bounds, taken, data = rest
+        return Box(self._equal(values), excluded, bounds, window_us, point, taken, data)
+
+    def strings(self, values: _Values) -> tuple[str, ...] | None:
+        """Return the strings that an assignment asks for, None where it asks for anything else."""
+        return None if self._rest is None or any(self._rest) else self._equal(values)
 
 
 _reader_of: Callable[[Clause], _BoxReader] = lru_cache(maxsize=256)(_BoxReader)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any, Protocol
 
-from broker.matching.boxes.boxreader import box_of
+from broker.matching.boxes.boxreader import box_of, strings_of
 from broker.matching.boxes.exclusions import loosest_excluded
 from broker.matching.boxes.index import Box
 from broker.matching.uses import Strings, Topic, Use
@@ -156,28 +156,38 @@ class HandedOn:
 
     def add(self, clause: Clause, values: Mapping[str, Any], point: int, above_us: int) -> None:
         """Add an assignment's use of a clause; windows above it add up to `above_us`."""
-        box = _box(clause, values, point)
+        by_strings = self._shared.get(clause.stream)
+        if by_strings is None:
+            by_strings = self._shared[clause.stream] = {}
+        window_us = clause.window_under(values)
+        kept_us = _kept_us(window_us, above_us)
+        strings = strings_of(clause, values)
+        if strings is not None and strings not in by_strings:
+            # Of a million assignments mostly each is the first with its strings.
+            by_strings[strings] = self._use(clause, strings, window_us, point, kept_us)
+            return
+        box = _box(clause, values, window_us, point)
         if box.bounds and _is_empty(box):
             return
-        by_strings = self._shared.setdefault(clause.stream, {})
-        found, kept_us = by_strings.get(box.finding), _kept_us(box, above_us)
+        finding = box.finding
+        found = by_strings.get(finding)
         if found is None:
-            by_strings[box.finding] = self._use(clause, box, kept_us)
+            by_strings[finding] = self._use_of(clause, box, kept_us)
             return
         if not isinstance(found, _Shared):
-            found = by_strings[box.finding] = _Shared(found)
+            found = by_strings[finding] = _Shared(found)
         found.add(box, kept_us)
         self._note(found)
 
     def remove(self, clause: Clause, values: Mapping[str, Any], point: int, above_us: int) -> None:
         """Undo one `add`."""
-        box = _box(clause, values, point)
+        box = _box(clause, values, clause.window_under(values), point)
         if box.bounds and _is_empty(box):
             return
         by_strings = self._shared[clause.stream]
         found = by_strings[box.finding]
         if isinstance(found, _Shared):
-            found.remove(box, _kept_us(box, above_us))
+            found.remove(box, _kept_us(box.window_us, above_us))
             self._note(found)
             if found:
                 return
@@ -217,28 +227,31 @@ class HandedOn:
             before = shared.use
             box, kept_us = shared.loosest()
             if before.asked != box or before.kept_us != kept_us:
-                shared.use = self._use(shared.clause, box, kept_us)
+                shared.use = self._use_of(shared.clause, box, kept_us)
                 leaving.append(before)
         if leaving:
             self._classes.leave(leaving)
 
-    def _use(self, clause: Clause, box: Box, kept_us: int) -> Use:
-        if self._topic is None or self._topic.registration_point != box.point:
-            self._topic = Topic(self._query, _NO_VALUES, box.point)
-        if kept_us == self._kept_us:
-            kept_us = self._kept_us
-        self._kept_us = kept_us
+    def _use_of(self, clause: Clause, box: Box, kept_us: int) -> Use:
         # The window and the point are the use's.
         asks_more = box.bounds or box.excluded or box.taken or box.data
         asked = box if asks_more else box.equal
-        window_us, topic = box.window_us, self._topic
+        return self._use(clause, asked, box.window_us, box.point, kept_us)
+
+    def _use(self, clause: Clause, asked: Asked, window_us: int, point: int, kept_us: int) -> Use:
+        topic = self._topic
+        if topic is None or topic.registration_point != point:
+            topic = self._topic = Topic(self._query, _NO_VALUES, point)
+        if kept_us == self._kept_us:
+            kept_us = self._kept_us
+        self._kept_us = kept_us
         use = self._classes.enter(self._member, clause, window_us, topic, kept_us, asked)
         use.beside = self._shared[clause.stream]
         return use
 
 
-def _kept_us(box: Box, above_us: int) -> int:
-    return min(INFINITE_US, box.window_us + above_us)
+def _kept_us(window_us: int, above_us: int) -> int:
+    return min(INFINITE_US, window_us + above_us)
 
 
 def _row(box: Box, kept_us: int) -> tuple[float, ...]:
@@ -246,12 +259,12 @@ def _row(box: Box, kept_us: int) -> tuple[float, ...]:
     return box.window_us, kept_us, -box.point, *box.bounds
 
 
-def _box(clause: Clause, values: Mapping[str, Any], point: int) -> Box:
+def _box(clause: Clause, values: Mapping[str, Any], window_us: int, point: int) -> Box:
     """Return what is asked under an assignment whatever else is asked with its strings.
 
     What is taken for one of them is not for another: the root says.
     """
-    box = box_of(clause, values, clause.window_under(values), point)
+    box = box_of(clause, values, window_us, point)
     if box.taken and any(test.operator in (NONE_OF, SPARED) for test in clause.box):
         return box._replace(taken=())
     return box

@@ -201,10 +201,12 @@ class Member:
             self._asked_of, self._asked = self.prepared, typed(self.prepared)
         numbers = _NO_NAMES
         for name, asked in self._asked:
-            if not asked.fits(values[name]):
-                if asked is not MustBe.STRING:
-                    return None
-                numbers |= {name}
+            given = values[name]
+            if asked is MustBe.STRING:
+                if not isinstance(given, str):
+                    numbers |= {name}
+            elif not asked.fits(given):
+                return None
         return numbers
 
     def shared_by(self, values: Assignment, point: int) -> tuple[int, frozenset[str]]:

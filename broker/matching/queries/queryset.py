@@ -208,7 +208,8 @@ class QuerySet(Members):
 
     def _assign(self, member: Member, values: Assignment, point: int) -> None:
         """Add an assignment; what inner operators hand on for it waits for their `settle`."""
-        point = max(point, member.registration_point)
+        if point < member.registration_point:
+            point = member.registration_point
         name = name_of(values)
         if name in member.uses:
             return

@@ -38,9 +38,10 @@ class RegisteredQuery:
         if not self.query.parameters:
             yield {}, self.registration_point
             return
-        points = self.assignment_points or (0,) * len(self.assignments)
+        least = self.registration_point
+        points = self.assignment_points or (least,) * len(self.assignments)
         for values, point in zip(self.assignments, points, strict=True):
-            yield values, max(point, self.registration_point)
+            yield values, point if point > least else least
 
 
 @dataclass(frozen=True, slots=True)
