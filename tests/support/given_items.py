@@ -1,23 +1,32 @@
-"""Cases of a query with one parameter over random items."""
+"""Cases of queries with one parameter each over random items."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-__all__ = ["case_of"]
+__all__ = ["case_of", "case_of_all"]
 
 
-def case_of(
-    text: str,
-    values: Sequence[object],
+Given = Sequence[object]
+"""The values of a parameter, an assignment for each."""
+
+
+def case_of(text: str, values: Given, seed: int, **settings: Any) -> str:
+    """Return what `case_of_all` does of one query, `q`."""
+    return case_of_all({"q": (text, values)}, seed, **settings)
+
+
+def case_of_all(
+    queries: Mapping[str, tuple[str, Given]],
     seed: int,
     *,
     documents: int,
     prices: tuple[str, ...],
     items: int = 1,
 ) -> str:
-    """Return a case with an assignment for each value, over items with several texts and prices.
+    """Return a case of queries by name over items with several texts and prices.
 
     Several `items` of a document stand in an element.
     """
@@ -27,9 +36,11 @@ def case_of(
         chosen = chance.choices(texts, k=chance.choice((0, 1, 1, 2)))
         return "".join(f"<{name}>{each}</{name}>" for each in chosen)
 
-    lines = ["lateness 5 s", "query q", f"    {text}"]
-    spelled = (f'"{each}"' if isinstance(each, str) else f"{each!r}" for each in values)
-    lines += [f'parameters q {{"x": {each}}}' for each in spelled]
+    lines = ["lateness 5 s"]
+    for name, (text, values) in queries.items():
+        spelled = (f'"{each}"' if isinstance(each, str) else f"{each!r}" for each in values)
+        lines += [f"query {name}", f"    {text}"]
+        lines += [f'parameters {name} {{"x": {each}}}' for each in spelled]
 
     def item() -> str:
         own = some("p", prices) + some("t", ("a", "A", "a b", "xA", ""))
