@@ -59,4 +59,4 @@ class WatermarkSteps:
     def newest_through(self, docids: Ints) -> Ints:
         """Return `W` behind documents; behind those before the batch, `W` before the batch."""
         steps = np.searchsorted(self._docids, docids, "right")
-        return np.insert(self._times_us, 0, self._before_us)[steps]
+        return np.concatenate([[self._before_us], self._times_us])[steps]

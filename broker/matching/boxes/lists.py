@@ -41,8 +41,10 @@ class GrowingLists:
         It is the index into `lists`, the place in the list, and what stands there.
         """
         starts, counts = self._extent(lists)
-        own = np.repeat(np.arange(len(lists)), counts)
         at = ranges(starts, counts)
+        if not len(at):
+            return at, at, [at] * self._width
+        own = np.repeat(np.arange(len(lists)), counts)
         return own, at - starts[own], [column[at].astype(np.int64) for column in self._rows]
 
     def _extent(self, lists: Ints) -> tuple[Ints, Ints]:
