@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 
 import pytest
-from support.budget_runs import Way, run, stream
+from support.budget_runs import Running, Way, run, stream
 from support.budgets import UNLIMITED
 from support.examples import some
 
@@ -33,17 +34,24 @@ def test_a_statement_of_every_choice_is_paused_before_they_are_listed(
     assert [each for each in found.lines if each[0] == "other"] == free.lines
 
 
+FOLDED = {"above": "S//i[t->t]+ {t > avg(t) OR t = first(t)} WITHIN 50 h", "other": OTHER}
+DIGITS = stream([f"<t>{t}</t>" for t in (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9)])
+
+
+@cache
+def free_runs() -> Running:
+    return run(FOLDED, UNLIMITED, DIGITS)
+
+
 @pytest.mark.parametrize(("runs", "batch"), some(product([1, 5, 100], [1, 7, 60]), 3))
 def test_runs_of_aggregates_are_paused_at_the_document_that_makes_too_many(
     batch: int, runs: int
 ) -> None:
-    own = stream([f"<t>{t}</t>" for t in (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9)])
-    above = "S//i[t->t]+ {t > avg(t) OR t = first(t)} WITHIN 50 h"
-    free = run({"above": above, "other": OTHER}, UNLIMITED, own, batch)
+    free = free_runs()
     assert free.pauses == []
     counts = free.counts("above")
     few = Way(limits=MatchingLimits(runs=RunLimits(runs=runs)))
-    found = run({"above": above, "other": OTHER}, UNLIMITED, own, batch, few)
+    found = run(FOLDED, UNLIMITED, DIGITS, batch, few)
     [pause] = found.pauses
     assert pause.docid == min(docid for docid, count in counts.items() if count > runs)
     assert found.of("above") == free.of("above", pause.docid)
