@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import lru_cache
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any, NamedTuple
 
 from templates.elementnumbers import calculate
@@ -41,6 +41,7 @@ __all__ = [
     "Excluded",
     "Formula",
     "FoundBy",
+    "GivenKind",
     "Instant",
     "JointData",
     "Measured",
@@ -216,6 +217,17 @@ TestedPlace = Place | Number | FoundBy
 """What an operator hands on for boxes above."""
 
 
+class GivenKind(Enum):
+    """What a parameter is given, where it is something else than mostly.
+
+    A number where it may be a string, or a text in which XPath reads none where a number is held
+    against it.
+    """
+
+    NUMBER = "number"
+    NO_NUMBER = "no number"
+
+
 class MustBe(Enum):
     """What a parameter is given: a string; a number, or a length; or what XPath reads as one."""
 
@@ -230,6 +242,14 @@ class MustBe(Enum):
         if self is MustBe.READ_AS_NUMBER:
             return isfinite(as_number(given))
         return self is MustBe.STRING
+
+    def kind_of(self, given: object) -> GivenKind | None:
+        """Return the kind of what does not fit, if all of that kind are given alike."""
+        if self is MustBe.STRING:
+            return GivenKind.NUMBER
+        if self is MustBe.NUMBER or not isinstance(given, str):
+            return None
+        return GivenKind.NO_NUMBER if isnan(as_number(given)) else None
 
 
 class Test(NamedTuple):

@@ -211,6 +211,34 @@ def test_assignments_are_one_class_for_each_operator_where_something_is_decided(
 
 
 @pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("S//a NEXT {, 9 s} S//b[not(count(k) > $n)]", [3, 3, 5]),
+        ("S//a[not(count(k) >= $n)] NEXT {, 9 s} S//b", [3, 3, 5]),
+        ("S//a->v JOIN {, 9 s} S//b[not(sum(k) < $n)][t = $n]", [1, 1, 3]),
+        ("S//a[not(count(k) > $n)] LIMIT 1 PER 1 day", [2, 2, 4]),
+    ],
+)
+def test_texts_that_are_no_number_are_one_class_for_a_bound_behind_not(
+    text: str, counts: list[int]
+) -> None:
+    classes = ClassRegistry()
+    (query,) = parse(text, id="q")
+    queries = QuerySet(classes)
+    queries.add(RegisteredQuery(query, 0))
+    found = []
+    for given in (["x"], ["x", "INF", "y"], [1, "x", "2", 3, "y"]):
+        for each in given:
+            queries.assign("q", {"n": each})
+        found.append(len(classes.by_number))
+        for each in given:
+            queries.unassign("q", {"n": each})
+    assert found == counts
+    queries.remove("q")
+    assert not classes.by_number
+
+
+@pytest.mark.parametrize(
     ("asked", "own", "other"),
     [("[not(contains(t, $x))]", "b", "a"), ("[t = $x or p < 1]", "a", "b")],
 )

@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from broker.matching.queries.handedon import HandedOn
 from broker.matching.queries.registration import Assignment, RegisteredQuery
 from broker.matching.uses import Topic, Use
-from templates.box import MustBe
+from templates.box import GivenKind, MustBe
 from templates.clause import Alternative, Clause
+from xscl.passedbounds import without_bounds
 from xscl.query import INFINITE_US, Query, SelectKind
 from xscl.substitution import parameters_in
 
 __all__ = [
+    "Kinds",
     "Member",
     "Name",
     "Shared",
     "SourceTopics",
     "fit",
     "name_of",
+    "of_kinds",
     "retention_of",
     "several",
     "typed",
-    "with_numbers",
 ]
 
 Name = str | int | bytes
 """What assignments of one query are told apart by."""
 
 
+Kinds = frozenset[tuple[str, GivenKind]]
+"""The kinds of parameters, where they are not those that a query is compiled for at first."""
+
+_NO_KINDS: Kinds = frozenset()
 _NO_NAMES: frozenset[str] = frozenset()
 
 
@@ -77,15 +83,15 @@ class Member:
     number: int
     prepared: list[Alternative] | None = None
     may_share: bool = False
-    shared: dict[tuple[int, frozenset[str]], Shared] = field(default_factory=dict)
-    apart: set[frozenset[str]] = field(default_factory=set)
+    shared: dict[tuple[int, Kinds], Shared] = field(default_factory=dict)
+    apart: set[Kinds] = field(default_factory=set)
     held: frozenset[tuple[str, MustBe]] | None = None
     alternatives: list[Alternative] = field(default_factory=list)
     uses: dict[Name, Use | tuple[Use, ...]] = field(default_factory=dict)
     compiled: dict[Name, list[Alternative]] = field(default_factory=dict)
     sources: dict[str, list[Alternative]] = field(default_factory=dict)
     askers: dict[str, SourceTopics] = field(default_factory=dict)
-    numeric: dict[frozenset[str], list[Alternative] | None] = field(default_factory=dict)
+    numeric: dict[Kinds, list[Alternative] | None] = field(default_factory=dict)
     grace_us: int = 0
     has_moved: bool = False
     matching: frozenset[str] = field(init=False)
@@ -184,40 +190,43 @@ class Member:
 
     def prepared_for(self, values: Assignment) -> list[Alternative] | None:
         """Return the alternatives for all assignments, or None if they do not fit this one."""
-        numbers = self.numbers_in(values)
-        if numbers is None:
+        kinds = self.kinds_in(values)
+        if kinds is None:
             return None
-        return self.numeric.get(numbers) if numbers else self.prepared
+        return self.numeric.get(kinds) if kinds else self.prepared
 
-    def numbers_in(self, values: Assignment) -> frozenset[str] | None:
-        """Return the parameters that are held against strings, and have a number here.
+    def kinds_in(self, values: Assignment) -> Kinds | None:
+        """Return the parameters that are something else here than what they are held against.
 
-        It is None where the query has no alternatives for all assignments, or this one has a string
-        for what is decided in steps.
+        It is None where the query has no alternatives for all assignments, or none of its kinds has
+        some, as where there is a string for what is decided in steps.
         """
         if self.prepared is None:
             return None
         if self._asked_of is not self.prepared:
             self._asked_of, self._asked = self.prepared, typed(self.prepared)
-        numbers = _NO_NAMES
+        kinds = _NO_KINDS
         for name, asked in self._asked:
             given = values[name]
             if asked is MustBe.STRING:
                 if not isinstance(given, str):
-                    numbers |= {name}
+                    kinds |= {(name, GivenKind.NUMBER)}
             elif not asked.fits(given):
-                return None
-        return numbers
+                kind = asked.kind_of(given)
+                if kind is None:
+                    return None
+                kinds |= {(name, kind)}
+        return kinds
 
-    def shared_by(self, values: Assignment, point: int) -> tuple[int, frozenset[str]]:
+    def shared_by(self, values: Assignment, point: int) -> tuple[int, Kinds]:
         """Return what tells those with whom an assignment may share what is decided.
 
-        It is the point from which on documents are seen, and what is a number where it may be a
-        string.
+        It is the point from which on documents are seen, and what is of another kind than what it
+        is held against.
         """
         held = self.held or frozenset()
-        are_strings = (name for name, asked in held if asked is MustBe.STRING)
-        return point, frozenset(n for n in are_strings if not isinstance(values[n], str))
+        others = ((n, each.kind_of(values[n])) for n, each in held if not each.fits(values[n]))
+        return point, frozenset((name, kind) for name, kind in others if kind is not None)
 
     def points(self, values: Assignment) -> set[int]:
         """Return the registration point of an assignment; the empty set if it is not there."""
@@ -306,12 +315,16 @@ def typed(alternatives: Sequence[Alternative]) -> frozenset[tuple[str, MustBe]]:
     )
 
 
-def with_numbers(query: Query, numbers: Set[str]) -> Query:
-    """Return a query whose parameters are numbers where they might be strings."""
-    if not numbers:
+def of_kinds(query: Query, kinds: Kinds) -> Query:
+    """Return a query for assignments whose parameters are of some kinds."""
+    if not kinds:
         return query
-    kinds = tuple([(n, "number" if n in numbers else kind) for n, kind in query.parameters])
-    return replace(query, parameters=kinds)
+    numbers, others = (
+        {name for name, own in kinds if own is kind}
+        for kind in (GivenKind.NUMBER, GivenKind.NO_NUMBER)
+    )
+    types = tuple([(n, "number" if n in numbers else each) for n, each in query.parameters])
+    return without_bounds(replace(query, parameters=types), others)
 
 
 def matching_parameters(query: Query) -> frozenset[str]:

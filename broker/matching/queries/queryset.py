@@ -19,15 +19,16 @@ from broker.matching.queries.classuses import Classes
 from broker.matching.queries.collecting import without_collecting
 from broker.matching.queries.handedon import HandedOn
 from broker.matching.queries.member import (
+    Kinds,
     Member,
     Name,
     Shared,
     fit,
     name_of,
+    of_kinds,
     retention_of,
     several,
     typed,
-    with_numbers,
 )
 from broker.matching.queries.members import Members
 from broker.matching.queries.registration import (
@@ -285,20 +286,20 @@ class QuerySet(Members):
     def _prepared(self, member: Member, values: Assignment) -> list[Alternative] | None:
         """Return the alternatives for all assignments, None if there are none that fit.
 
-        Where what may be a string is a number, they are compiled with the first such assignment.
+        Of other kinds, as where what may be a string is a number, they are compiled with the first
+        such assignment.
         """
-        numbers = member.numbers_in(values)
-        if not numbers:
-            return member.prepared if numbers is not None else None
-        if numbers not in member.numeric:
-            query = member.query
-            given = with_numbers(query, numbers)
+        kinds = member.kinds_in(values)
+        if not kinds:
+            return member.prepared if kinds is not None else None
+        if kinds not in member.numeric:
+            given = of_kinds(member.query, kinds)
             alternatives = self._compiled(member, given, member.registration_point)
             if not (is_prepared(alternatives) and fit(alternatives, values)):
                 self._release(member, alternatives)
                 alternatives = []
-            member.numeric[numbers] = alternatives or None
-        return member.numeric[numbers]
+            member.numeric[kinds] = alternatives or None
+        return member.numeric[kinds]
 
     def _compiled(self, member: Member, query: Query, point: int) -> list[Alternative]:
         """Compile a member's query, with values in the place of parameters or as it is."""
@@ -329,22 +330,20 @@ class QuerySet(Members):
         shared.names.add(name_of(values))
         return shared.alternatives
 
-    def _share(
-        self, member: Member, values: Assignment, key: tuple[int, frozenset[str]]
-    ) -> Shared | None:
+    def _share(self, member: Member, values: Assignment, key: tuple[int, Kinds]) -> Shared | None:
         """Compile a query for all assignments of one kind and point; None if they do not fit."""
-        point, numbers = key
-        if not member.may_share or numbers in member.apart:
+        point, kinds = key
+        if not member.may_share or kinds in member.apart:
             return None
-        alternatives = self._compiled(member, with_numbers(member.query, numbers), point)
-        if not numbers:
+        alternatives = self._compiled(member, of_kinds(member.query, kinds), point)
+        if not kinds:
             member.held = typed(alternatives)
             member.may_share = is_prepared(alternatives)
         if is_prepared(alternatives) and fit(alternatives, values):
             shared = member.shared[key] = Shared(alternatives)
             return shared
-        if numbers:
-            member.apart.add(numbers)
+        if kinds:
+            member.apart.add(kinds)
         self._release(member, alternatives)
         return None
 
