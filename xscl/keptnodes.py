@@ -10,8 +10,14 @@ from typing import NamedTuple
 from lxml import etree
 
 from xscl.nodes import attributes_of
-from xscl.path import ANY, Axis, Excerpt, NodeTest, Step, matches_name
-from xscl.qualifiednames import PREFIXES, Prefixes, declarations, qualified_name
+from xscl.path import ANY, DECLARATIONS, Axis, Excerpt, NodeTest, Step, matches_name
+from xscl.qualifiednames import (
+    PREFIXES,
+    Prefixes,
+    all_declarations,
+    declarations,
+    qualified_name,
+)
 from xscl.writing import attribute_text, tagged, text_content
 
 __all__ = ["KeptNodes", "Node", "OwnedNode"]
@@ -32,13 +38,14 @@ class KeptNodes:
     """What is kept of the document that has a root.
 
     `below` has the kept children of each element.  Where texts of an element are kept, all its
-    children stay between them: `a<b/>c` has two.
+    children stay between them: `a<b/>c` has two.  Of some that are `declaring` all prefixes are.
     """
 
     root: etree._Element
     elements: set[etree._Element] = field(default_factory=set)
     below: dict[etree._Element, list[etree._Element]] = field(default_factory=dict)
     attributes: dict[etree._Element, set[str]] = field(default_factory=dict)
+    declaring: set[etree._Element] = field(default_factory=set)
     texts: set[etree._Element] = field(default_factory=set)
     whole: set[etree._Element] = field(default_factory=set)
     numbers: dict[etree._Element, int] = field(default_factory=dict)
@@ -128,7 +135,11 @@ class KeptNodes:
         for each in origins:
             if each is None or isinstance(each, OwnedNode):
                 continue
-            if names := [str(e) for e in each.attrib if matches_name(test, str(e))]:
+            if test == DECLARATIONS:
+                self.keep(each)
+                self.declaring.add(each)
+                yield OwnedNode(each)
+            elif names := [str(e) for e in each.attrib if matches_name(test, str(e))]:
                 self.keep(each)
                 self.attributes.setdefault(each, set()).update(names)
                 yield OwnedNode(each)
@@ -153,7 +164,10 @@ class KeptNodes:
         own = self.attributes.get(element, ())
         attributes = [e for e in attributes_of(element) if e.name in own] if own else []
         name, names = qualified_name(element), [*map(qualified_name, attributes)]
-        known, start = declarations(name, names, known)
+        if element in self.declaring:
+            known, start = all_declarations(element)
+        else:
+            known, start = declarations(name, names, known)
         for each, attribute in zip(names, attributes, strict=True):  # XPath 1.0 reads the first
             start.append(f' {each.written}="{attribute_text(attribute.value)}"')
         content = [text_content(element.text)] if has_texts and element.text else []

@@ -104,6 +104,9 @@ class NodeTest:
 node_test = lru_cache(maxsize=4_096)(NodeTest)
 """Returns a node test; equal ones are one object, in many paths."""
 
+DECLARATIONS = node_test("xmlns")
+"""What an excerpt has for the nodes of the axis of namespaces: no attribute is called so."""
+
 
 def matches_name(test: NodeTest, name: str) -> bool:
     """Return whether an expanded name (`{uri}local` or `local`) passes a node test."""

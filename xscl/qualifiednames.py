@@ -11,7 +11,14 @@ from xscl.nodes import AttributeNode
 from xscl.writing import attribute_text
 from xscl.xpath1nodes import NodePlace, compile_xpath
 
-__all__ = ["PREFIXES", "Prefixes", "QualifiedName", "declarations", "qualified_name"]
+__all__ = [
+    "PREFIXES",
+    "Prefixes",
+    "QualifiedName",
+    "all_declarations",
+    "declarations",
+    "qualified_name",
+]
 
 Prefixes = Mapping[str, str]
 """The namespace that each prefix stands for; the empty one stands for that of elements."""
@@ -56,8 +63,23 @@ def declarations(
     needed = {each.prefix: each.namespace for each in attributes if each.prefix}
     needed[element.prefix] = element.namespace
     added = {prefix: each for prefix, each in needed.items() if known.get(prefix) != each}
-    declared = [
+    return {**known, **added} if added else known, _declared(added)
+
+
+def all_declarations(element: etree._Element) -> tuple[Prefixes, list[str]]:
+    """Return all prefixes within an element, and what declares them there.
+
+    XPath 1.0 goes through them in an order that is the same where all are declared in that of lxml.
+
+    >>> all_declarations(etree.XML("<a xmlns='urn:b'><c xmlns='' xmlns:d='urn:d'/></a>")[0])[1]
+    [' xmlns=""', ' xmlns:d="urn:d"']
+    """
+    found = {prefix or "": namespace or "" for prefix, namespace in element.nsmap.items()}
+    return {**PREFIXES, **found}, _declared(found)
+
+
+def _declared(prefixes: Prefixes) -> list[str]:
+    return [
         f' xmlns{f":{prefix}" if prefix else ""}="{attribute_text(each)}"'
-        for prefix, each in added.items()
+        for prefix, each in prefixes.items()
     ]
-    return {**known, **added} if added else known, declared

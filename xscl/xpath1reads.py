@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from xscl.namespaces import Namespaces
-from xscl.path import ANY, Axis, Excerpt, NodeTest, Path, Step, node_test
+from xscl.path import ANY, DECLARATIONS, Axis, Excerpt, NodeTest, Path, Step, node_test
 from xscl.syntax import (
     Binary,
     Expression,
@@ -43,18 +43,11 @@ _LANGUAGE = (
 )
 
 
-def excerpt_read_by_xpath(expression: Expression, namespaces: Namespaces) -> Excerpt | None:
-    """Return what an expression reads of the document; None if that is not all it reads."""
+def excerpt_read_by_xpath(expression: Expression, namespaces: Namespaces) -> Excerpt:
+    """Return what an expression reads of the document."""
     reading = _ReadByXPath(namespaces)
-    try:
-        reading.ask(expression, ((),))
-    except _NoNodesError:
-        return None
+    reading.ask(expression, ((),))
     return Excerpt(tuple(reading.paths), tuple(reading.texts))
-
-
-class _NoNodesError(Exception):
-    """An expression reads which namespaces are declared."""
 
 
 @dataclass(slots=True)
@@ -141,7 +134,8 @@ class _ReadByXPath:
                 ]
             case "following" | "preceding":
                 return [(_DOCUMENT, Step(Axis.CHILD, e, True)) for e in self._children(step)]
-        raise _NoNodesError
+        assert step.axis == "namespace"
+        return [(Step(Axis.ATTRIBUTE, DECLARATIONS, is_deep),)]
 
     def _children(self, step: StepSyntax) -> list[NodeTest]:
         match step.test.kind:
