@@ -186,6 +186,9 @@ WORKLOADS = {
     "[not(author = $x)]+, behind NEXT": Workload(
         f"S//i->a NEXT {LINKED} S//i[not(author = $x)]->b+", _name
     ),
+    "{p > prev(p, 1) * $x}, behind NEXT": Workload(
+        "S//i->a NEXT {, 10 s} S//i[price->p]->b+ {p > prev(p, 1) * $x}", _high, most=10_000
+    ),
     "[price > $x]+": Workload("S//i[price > $x]->b+ WITHIN 1 m", _high),
     "[author = $x], [author = $x]+, MATCH": Workload(
         "S//i[author = $x]->a FOLLOWED BY {, 1 m} S//i[author = $x]->b+ MATCH NEXT", _name

@@ -256,6 +256,16 @@ class ClassRegistry:
         if has_changed:
             self._touch(number, query_class)
 
+    def give(
+        self, number: int, window_us: int, point: int, said: Sequence[str], times: int
+    ) -> None:
+        """Have a class be decided for a vector of data, which it is not here."""
+
+    def take_back(
+        self, number: int, window_us: int, point: int, said: Sequence[str], times: int
+    ) -> None:
+        """Undo so many of what `give` did."""
+
     def retain(self, number: int, retention_us: int, times: int = 1) -> None:
         """Keep instances that can fill a class for longer than its window; so many ask."""
         retained_for, longest_us = self._retained_for.get(number), None

@@ -13,6 +13,7 @@ from templates.clausecompiler import Catalog, Compiler
 from templates.decision import Decision
 from templates.founddata import ByData
 from templates.rundecision import RunDecision
+from templates.saiddata import SaidData
 from xscl.pattern import TreePattern, TuplePattern, VariablePair
 from xscl.prefilters import Admitted
 
@@ -20,7 +21,7 @@ __all__ = ["Built", "once"]
 
 
 def once(clauses: Iterable[Clause]) -> tuple[Clause, ...]:
-    """Return each clause once, by the stream of its tuples, where it stands first."""
+    """Return each clause once, by its stream, where it stands first."""
     found: dict[str, Clause] = {}
     for clause in clauses:
         found.setdefault(clause.stream, clause)
@@ -31,10 +32,10 @@ def once(clauses: Iterable[Clause]) -> tuple[Clause, ...]:
 class Built:
     """A decision with the clauses that it reads; `is_taken` says that an alternative has them.
 
-    It has each of them once, however many alternatives of its operands read them: what is decided
-    above reads it once for each of its own.  `bars` says for which thresholds of scores its tuples
-    are decided, `by_data` which operands are handed on by data, `data` by which all alternatives of
-    each are; `spared` of which data there are sets, by competing rows and by absent ones.
+    It has each of them once, however many alternatives of its operands read them.
+    `bars` says for which thresholds of scores its tuples are decided, `by_data` which operands are
+    handed on by data, `data` by which all alternatives of each are; `spared` of which data there
+    are sets, by competing rows and by absent ones.  `said` are those that runs read as values.
     """
 
     decision: Decision | RunDecision | ChainDecision
@@ -49,6 +50,7 @@ class Built:
     by_data: tuple[ByData, ...] = ()
     data: tuple[tuple[Test, ...], ...] = ()
     spared: tuple[str | None, str | None] = (None, None)
+    said: SaidData | None = None
     is_taken: bool = False
 
     @classmethod
@@ -60,7 +62,7 @@ class Built:
         deciding: Sequence[Clause],
         compared: Iterable[str],
     ) -> Built:
-        """Return a decision with what was compiled for it; the catalog has each pattern once."""
+        """Return a decision; the catalog has each pattern once."""
         added = Counter(each for compiler in compilers for each in compiler.patterns)
         for pattern in (added - Counter(added.keys())).elements():
             catalog.remove(pattern)

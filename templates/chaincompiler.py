@@ -7,7 +7,7 @@ chain's streams besides.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -23,7 +23,8 @@ from templates.chaindecision import (
 from templates.clause import Clause
 from templates.conjunctions import compared_in
 from templates.elements import RepeatedUnit, of_elements, operand_with_elements
-from templates.founddata import ByData, by_datum
+from templates.founddata import ByData, by_datum, finds_by_data
+from templates.givenconstants import GivenDatum, given_tests
 from templates.optionalpaths import fresh_paths
 from templates.ordered import Chained
 from templates.paircompiler import parameters_asked
@@ -47,6 +48,7 @@ from templates.runelements import (
     data_of_all,
     hand_on,
 )
+from templates.saiddata import SaidData, data_named, parameters_read
 from templates.tuplestreams import tested_below
 from xscl.counting import counts_chain
 from xscl.path import ANY, Axis, NodeTest, Path, Step
@@ -153,15 +155,17 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
     of_steps = (set(each.data) for unit in units for each in unit)
     known = [str(test.datum) for test in of_units or set.intersection(*of_steps)]
     absent = [reading.elements(each.unit, each.keys, known=known) for each in node.absences]
-    asked = tuple(by_datum({*of_units, *data_of_all(chain(*absent))}))
+    by_elements = _data_read(nodes) if reading.by_data.asks_each else ()
+    said = SaidData.of((), by_elements)
+    asked = tuple(by_datum({*of_units, *data_of_all(chain(*absent)), *by_elements}))
     links = [
         ChainLink(
             step.unit.run,
             step.is_repeated,
             hand_on(unit, asked),
-            step.first,
-            step.each,
-            tuple(FoldValue(*each) for each in step.folds),
+            said.disjuncts(step.first),
+            said.disjuncts(step.each),
+            tuple(said.fold(FoldValue(*each)) for each in step.folds),
             step.gap_us,
             step.window_us,
         )
@@ -173,7 +177,7 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
         AbsentElement(
             each.step,
             hand_on(own, data_of_all(own)),
-            each.asked,
+            said.of_first(node.steps[0].unit.run).disjuncts(each.asked),
             each.window_us,
         )
         for each, own in zip(node.absences, absent, strict=True)
@@ -188,6 +192,7 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
         node.retention_us,
         decisions.grace_us,
         counting,
+        () if reading.by_data.asks_each else _given(nodes, units, absent),
     )
     # What another choice of alternatives binds is compared in its own reading alone.
     compared = frozenset[str]().union(
@@ -195,7 +200,8 @@ def build_chain(decisions: Decisions, nodes: Sequence[tuple[Query, Chained]]) ->
         *(absent.compared for _, each in nodes for absent in each.absences),
     )
     built = Built.of(decision, decisions.catalog, reading.compilers, reading.deciding, compared)
-    return replace(built, by_data=(reading.by_data if data else ByData.NO,), data=(asked,))
+    by_data = reading.by_data if data else ByData.NO
+    return replace(built, by_data=(by_data,), data=(asked,), said=said)
 
 
 def _by_data(decisions: Decisions, statement: Query, node: Chained) -> ByData:
@@ -206,6 +212,24 @@ def _by_data(decisions: Decisions, statement: Query, node: Chained) -> ByData:
         return ByData.EACH_ASKED
     of_steps = [parameters_asked(statement, step.unit.blocks, ()) for step in node.steps]
     return ByData.EACH if set.intersection(*of_steps) else ByData.NO
+
+
+def _given(
+    nodes: Sequence[tuple[Query, Chained]], *units: Iterable[Sequence[BlockElements]]
+) -> tuple[GivenDatum, ...]:
+    """Return the data that conditions read as constants, where no data find elements."""
+    read = (each for several in units for unit in several for each in unit)
+    if any(finds_by_data(each.clause) for each in read):
+        return ()
+    return tuple(map(GivenDatum.of, _data_read(nodes)))
+
+
+def _data_read(nodes: Sequence[tuple[Query, Chained]]) -> tuple[Test, ...]:
+    """Return the data that conditions read."""
+    asked = [each for _, node in nodes for each in node.conditions()]
+    asked += [each for _, node in nodes for step in node.steps for each in step.begin]
+    alone, within = parameters_read(operand for each in asked for operand in each.operands())
+    return data_named(alone | within, nodes[0][0].text_parameters)
 
 
 def _saying(link: ChainLink, data: Sequence[str]) -> ChainLink:
@@ -244,6 +268,7 @@ def chain_clause(
     built = compiler.attach(node.origin)
     decision = built.decision
     assert isinstance(decision, ChainDecision)
+    assert built.said is not None
     blocks = tuple(step.block for step in node.steps)
     if decision.counting is not None:
         return _counted_clause(compiler, node, built, where, needed_above)
@@ -273,7 +298,8 @@ def chain_clause(
                 # A run begins with any element: which of them are an assignment's is asked behind.
                 stream = decisions.told_apart(below[0], decision.data)
                 tested = below[0].tested_terms
-        steps.append(HandedOnStep(stream, begin, step.unit.run, step.run_keys))
+        asked = built.said.conjunction(begin)
+        steps.append(HandedOnStep(stream, asked, step.unit.run, step.run_keys))
     carried_by_runs = {
         name for step in node.steps if step.is_repeated for name in (step.unit.run, *step.run_keys)
     }
@@ -285,7 +311,10 @@ def chain_clause(
     box += given_keys(decisions, carried, first.run_keys if first.is_repeated else own)
     box += tuple(said_data(decision, built.deciding, 1 + len(carried) + len(tested)))
     data = tuple(f"{first.unit.run}${datum}" for datum in decision.data)
-    chains = DecidedChains(decision, tuple(steps), "", carried, (*tested, *data), (), data)
+    given = tuple(f"{first.unit.run}$${each.parameter}" for each in decision.given)
+    box += given_tests(decision.given, 1 + len(carried) + len(tested) + len(data))
+    tested = (*tested, *data, *given)
+    chains = DecidedChains(decision, tuple(steps), "", carried, tested, (), data, given)
     compared = frozenset(own_keys | (built.compared & decisions.chosen(blocks))).union(
         *(compared_in(each) for each in (where, *begins)), *(each.compared for each in below)
     )
@@ -318,10 +347,12 @@ def _counted_clause(
     steps = tuple(HandedOnStep(None, Disjunct(), step.unit.run, ()) for step in node.steps)
     run = node.steps[0].unit.run
     tested, box = tested_behind(compiler.decisions, (run,))
+    given = tuple(f"{run}$${each.parameter}" for each in decision.given)
+    box += given_tests(decision.given, 2 + len(tested))
     return handed_on(
         compiler,
         node.origin,
-        DecidedChains(decision, steps, "", (run,), tested, ()),
+        DecidedChains(decision, steps, "", (run,), (*tested, *given), (), (), given),
         tuple(step.block for step in node.steps),
         built.deciding,
         where,

@@ -6,10 +6,12 @@ read what a run has taken through `xscl.query.Elements`.  `docs/repetition.md` h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from templates.decision import TupleStream
+from templates.givenconstants import GivenDatum, under
 from templates.rundecision import (
     AbsentElement,
     Counting,
@@ -26,6 +28,9 @@ __all__ = [
     "HandedOnStep",
     "chain_look_ups",
 ]
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,26 @@ class ChainDecision:
     retention_us: int
     grace_us: int
     counting: Counting | None = None
+    given: tuple[GivenDatum, ...] = ()
+
+    def under(self, said: Sequence[str]) -> ChainDecision:
+        """Return the decision for a vector of what is given."""
+
+        def own(value: T) -> T:
+            return under(value, self.given, said)
+
+        links = tuple(
+            replace(
+                each,
+                first=own(each.first),
+                each=own(each.each),
+                folds=own(each.folds),
+                go_on=own(each.go_on),
+            )
+            for each in self.links
+        )
+        absences = tuple(replace(each, asked=own(each.asked)) for each in self.absences)
+        return replace(self, links=links, absences=absences, given=())
 
     def read(self) -> Iterator[ElementStream]:
         """Yield the elements, and what must be absent."""
@@ -136,7 +161,8 @@ class DecidedChains:
     """What a query class hands on of chains: tuples of a stream with the terms `carried`.
 
     Behind them a tuple has `tested_terms`, which are held against data: those of its first unit,
-    and as terms `data` what elements say.  `variables` are those of its root and its terms.
+    and as terms `data` what elements say, and `given` the vector of data that the decision is for,
+    which is `said`.  `variables` are those of its root and its terms.
     """
 
     decision: ChainDecision
@@ -146,6 +172,15 @@ class DecidedChains:
     tested_terms: tuple[str, ...]
     variables: tuple[int, ...]
     data: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+
+    def under(self, said: Sequence[str]) -> DecidedChains:
+        """Return what is handed on of the decision for a vector of what is given."""
+        steps = tuple(
+            replace(each, begin=under(each.begin, self.decision.given, said)) for each in self.steps
+        )
+        return replace(self, decision=self.decision.under(said), steps=steps, said=tuple(said))
 
     @property
     def terms(self) -> tuple[str, ...]:

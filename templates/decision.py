@@ -95,6 +95,11 @@ class TupleStream:
         """What tells its tuples apart from those of another stream, and from each other."""
         return self.name, self.chosen, self.keys
 
+    def place(self, term: str) -> int:
+        """Return the place of a term, or of a datum that a value is equal to (`datum_term`)."""
+        own = term if term in self.terms else {f"${d}": name for d, name in self.equal}[term]
+        return self.terms.index(own)
+
     def by(self, data: Collection[str]) -> TupleStream:
         """Return the stream with contenders that have one value of each of some data."""
         if self.keys or not data:

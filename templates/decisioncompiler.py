@@ -205,8 +205,9 @@ class Decisions:
     def told_apart(self, clause: Clause, data: Iterable[str]) -> TupleStream:
         """Return the tuples of a clause as `tested` does, told apart by what they say of data."""
         terms, names = equal_terms(clause), named_terms(clause)
-        keys = tuple(clause.tested_terms[names.index(terms[datum])] for datum in data)
-        return replace(self.tested(clause), keys=keys)
+        keys = {datum: clause.tested_terms[names.index(terms[datum])] for datum in data}
+        stream = self.tested(clause)
+        return replace(stream, keys=tuple(keys.values()), equal=tuple(keys.items()))
 
     def tested(self, clause: Clause) -> TupleStream:
         """Return the tuples of a clause as a stream, with what is held against data as terms."""

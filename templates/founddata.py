@@ -21,6 +21,7 @@ __all__ = [
     "by_datum",
     "data_asked",
     "data_said",
+    "finds_by_data",
     "found_by",
     "found_together",
     "unheld_data",
@@ -74,6 +75,12 @@ def found_by(clause: Clause, had: Collection[str] = ()) -> dict[Test, FoundBy]:
     numbers = _numbers(clause, had)
     found = [test for test in numbers if test.looks_in_texts or test.is_asked]
     return {test: FoundBy((numbers[test],)) for test in (*found, *clause.unheld)}
+
+
+def finds_by_data(clause: Clause) -> bool:
+    """Return whether data find a clause's tuples, so that each is for a few of them."""
+    equal = (test.operator == "=" or test.looks_in_texts for test in clause.box if test.is_given)
+    return any(equal)
 
 
 def asked_data(clause: Clause) -> list[Test]:

@@ -35,10 +35,10 @@ from templates.ordered import (
     predicates_of,
 )
 from templates.queryclass import QueryClass
+from templates.saiddata import data_named
 from templates.similarterms import at_zero, scored
 from templates.template import template_of
 from templates.tuplestreams import tested_below
-from xscl.disjunctions import DataForm
 from xscl.evaluation import compile_condition
 from xscl.path import Parameter, PathValue, value_parameters
 from xscl.pattern import INEQUALITIES
@@ -205,9 +205,7 @@ def _data_of_all(nodes: Sequence[tuple[Query, Ordered]]) -> tuple[Test, ...]:
             blocks += blocks_of(node.operands[1])
             asked += predicates_of(node.operands[1])
         names |= parameters_asked(query, blocks, asked)
-    texts = nodes[0][0].text_parameters
-    form = {name: DataForm.PLAIN if name in texts else DataForm.SPELLED for name in names}
-    return tuple([Test(TAKEN, "=", Parameter(each), form=form[each]) for each in sorted(names)])
+    return data_named(names, nodes[0][0].text_parameters)
 
 
 def _by_data(nodes: Sequence[tuple[Query, Ordered]], asking: AskedOf) -> tuple[ByData, ...]:

@@ -23,6 +23,7 @@ from templates.decision import Conjunction, Decided, Decision, DecisionKind
 from templates.exceptions import spared_by_absent, spared_by_rights
 from templates.helddata import ways_held
 from templates.rundecision import DecidedRuns, RunDecision
+from templates.saiddata import takes_constants
 from xscl.counting import counts_chain, is_counted
 from xscl.path import Parameter, condition_parameters
 from xscl.pattern import INEQUALITIES, PatternNode, TreePattern, Values
@@ -361,7 +362,9 @@ def _runs_by_parameter(runs: DecidedRuns | DecidedChains, read: Sequence[Clause]
     had = _had_beside(runs.decision)
     if not _say_the_same(runs.decision):
         return True
-    return any(_have_parameters(each.operands()) for each in runs.conditions()) or any(
+    named = {each.parameter for each in runs.decision.given}
+    asked = [operand for each in runs.conditions() for operand in each.operands()]
+    return not takes_constants(asked, named) or any(
         not set(ways_held(each, had.get(each.stream, ()))) <= given.get(each.stream, set())
         for each in read
         if each.stream not in begins

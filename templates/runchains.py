@@ -53,6 +53,8 @@ def chain_of(decision: RunDecision) -> ChainDecision | None:
         return None
     if decision.absences or len(decision.elements) != 1 or decision.speaks_of_data:
         return None
+    if decision.had:
+        return None
     try:
         return _AsChain(begin.left).chain(decision, begin)
     except _NoChainError:

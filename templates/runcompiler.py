@@ -18,7 +18,8 @@ from templates.chaindecision import ChainDecision, DecidedChains
 from templates.clause import Clause, ClauseSource
 from templates.conjunctions import compared_in, elements_behind, split
 from templates.elements import of_candidate
-from templates.founddata import ByData, by_datum
+from templates.founddata import ByData, by_datum, finds_by_data
+from templates.givenconstants import GivenDatum, given_tests
 from templates.helddata import equal_terms, held_equal
 from templates.joingraph import GraphNode, JoinGraph
 from templates.measured import in_text
@@ -31,11 +32,13 @@ from templates.rundecision import (
     CountedKey,
     Counting,
     DecidedRuns,
+    ElementStream,
     FoldValue,
     RunDecision,
     datum_term,
 )
 from templates.runelements import BlockElements, compile_elements, data_of_all, hand_on
+from templates.saiddata import SaidData, data_named, parameters_read
 from templates.template import template_of
 from templates.tuplestreams import tested_below
 from xscl.comparison import Elements, operands_below
@@ -76,8 +79,10 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
     counting = _counting(decisions, nodes[0][0]) if is_counted(decisions.query) else None
     keys = () if counting is None else counting.keys
     of_left = {term(t) for key in keys for t in operand_terms(key.operand)}
-    by_data = _by_data(nodes)
     asks_each = nodes[0][1].origin in decisions.asking
+    by_left, by_elements = _data_read(nodes) if asks_each and counting is None else ((), ())
+    said = SaidData.of(by_left, by_elements)
+    by_data = ByData.EACH if by_left else _by_data(nodes)
     seeks = bool(nodes[0][0].parameters) and counting is None and not asks_each
     lefts: list[Clause] = []
     for statement, node in nodes:
@@ -91,7 +96,7 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
                 compilers.append(compiler)
                 asked = compiler.terms(first).union(*map(compiler.terms, node.further()))
                 needed = decisions.chosen(tuple(blocks_of(node.operand))) | asked | of_left
-                lefts.append(compiler.tuples(node.operand, needed, by_data))
+                lefts.append(compiler.tuples(node.operand, needed, by_data, (), by_left))
             begins.append(begin)
     deciding += lefts
     known = _known(lefts)
@@ -124,7 +129,8 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
     known_behind = known.union(str(test.datum) for test in repeated[0].data)
     away = [compiled(each.unit.blocks, each.keys, known_behind) for each in node.absences]
     of_absent = (test for test in data_of_all(chain(*away)) if test.datum not in known)
-    elements_read = hand_on(repeated, by_datum({*data_of_all(repeated), *of_absent}))
+    data = by_datum({*data_of_all(repeated), *of_absent, *by_elements})
+    elements_read = hand_on(repeated, data)
     absences = tuple(
         AbsentElement(
             each.step,
@@ -136,6 +142,7 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
     )
     read = [*elements_read, *(each for absent in absences for each in absent.elements)]
     asked_for = {datum for each in read for datum in each.data}
+    asked_for.update(str(test.datum) for test in by_left)
     of_had = {value.term for each in read for test in each.had for value in test.given}
     had = [datum for datum in known if datum in asked_for or datum_term(datum) in of_had]
     # Those that elements say as well stand first.
@@ -145,6 +152,7 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
             replace(begin, left=decisions.told_apart(left, had))
             for begin, left in zip(begins, lefts, strict=True)
         ]
+    begins = [_with_said(begin, said) for begin in begins]
     decision = RunDecision(
         node.is_next,
         tuple(dict.fromkeys(begins)),
@@ -158,12 +166,59 @@ def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) ->
         absences,
         counting,
         tuple(had),
+        () if asks_each else _given(nodes, lefts, read),
     )
     # Each alternative of what stands before compares what it binds.
     of_absences = (each.compared for _, other in nodes for each in other.absences)
     compared = frozenset[str]().union(*of_absences)
     built = Built.of(decision, decisions.catalog, compilers, deciding, compared)
-    return replace(built, by_data=(by_data,))
+    return replace(built, by_data=(by_data,), data=(by_left,), said=said)
+
+
+def _data_read(
+    nodes: Sequence[tuple[Query, Repeated]],
+) -> tuple[tuple[Test, ...], tuple[Test, ...]]:
+    """Return the data that conditions read of what stands before runs, and of their elements.
+
+    Where nothing stands before them, or a function is of elements, the elements say them.
+    """
+    alone, within = _parameters(nodes)
+    texts = nodes[0][0].text_parameters
+    if nodes[0][1].operand is None:
+        return (), data_named(alone | within, texts)
+    return data_named(alone, texts), data_named(within, texts)
+
+
+def _parameters(nodes: Sequence[tuple[Query, Repeated]]) -> tuple[set[str], set[str]]:
+    asked = (each for _, node in nodes for each in node.conditions())
+    return parameters_read(operand for each in asked for operand in each.operands())
+
+
+def _given(
+    nodes: Sequence[tuple[Query, Repeated]],
+    lefts: Sequence[Clause],
+    read: Sequence[ElementStream],
+) -> tuple[GivenDatum, ...]:
+    """Return the data that conditions read as constants.
+
+    Where elements are found by data, or what stands before them is, each is for a few vectors.
+    """
+    if any(each.data or each.given for each in read) or any(map(finds_by_data, lefts)):
+        return ()
+    names = set[str]().union(*_parameters(nodes))
+    return tuple(map(GivenDatum.of, data_named(names, nodes[0][0].text_parameters)))
+
+
+def _with_said(begin: Begin, said: SaidData) -> Begin:
+    """Return a way to begin whose conditions read data that runs say."""
+    return replace(
+        begin,
+        first=said.conjunction(begin.first),
+        each=said.disjuncts(begin.each),
+        go_on=None if begin.go_on is None else said.disjuncts(begin.go_on),
+        folds=tuple(map(said.fold, begin.folds)),
+        absent=tuple(map(said.disjuncts, begin.absent)),
+    )
 
 
 def _by_data(nodes: Sequence[tuple[Query, Repeated]]) -> ByData:
@@ -247,8 +302,11 @@ def runs_clause(
     blocks = tuple(blocks_of(node))
     needed = needed_above | compiler.terms(where) | compiler.terms(first) | set(node.left_keys)
     needed |= decisions.chosen(blocks)
-    [by_data] = built.by_data
-    below = [] if node.operand is None else [compiler.tuples(node.operand, needed, by_data)]
+    [by_data], [data], said = built.by_data, built.data, built.said
+    assert said is not None
+    below = []
+    if node.operand is not None:
+        below.append(compiler.tuples(node.operand, needed, by_data, (), data))
     left = decisions.told_apart(below[0], decision.had) if below else None
     carried = tuple(
         sorted({unit.run, *node.run_keys, *(t for each in below for t in each.carried)})
@@ -258,14 +316,18 @@ def runs_clause(
     box = tuple(t for each in below for t in tested_below(replace(each, carried=carried), 0))
     if not below:
         box = given_keys(decisions, carried, node.run_keys)
-    data = tuple(f"{unit.run}${datum}" for datum in decision.data)
+    told = tuple(f"{unit.run}${datum}" for datum in decision.data)
     box += tuple(said_data(decision, built.deciding, 1 + len(carried) + len(tested)))
-    tested += data
+    tested += told
     if decision.counting is not None:
         carried = (unit.run,)
         tested, box = tested_behind(decisions, carried)
+    given = tuple(f"{unit.run}$${each.parameter}" for each in decision.given)
+    box += given_tests(decision.given, 1 + len(carried) + len(tested))
+    tested += given
     runs = DecidedRuns(
-        decision, left, first, "", carried, tested, (), unit.run, node.run_keys, data
+        *(decision, left, said.conjunction(first), "", carried, tested, ()),
+        *(unit.run, node.run_keys, told, given),
     )
     plain_keys = {key for key in node.left_keys if key[0] != "+"}
     steps_compared = [compared_in(each) for each in (first, where, *node.each_step())]

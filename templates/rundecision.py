@@ -7,10 +7,11 @@ stands before it.  Conditions read the terms of what stands before, and elements
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from templates.decision import TupleStream
+from templates.givenconstants import GivenDatum, under
 from templates.hadtests import HadTest
 from xscl.comparison import Call, operand_terms, operands_below
 from xscl.evaluation import StepReading, Values, compile_conjunction, compile_operand
@@ -66,6 +67,11 @@ class FoldValue:
     name: str
     first: Operand
     following: Operand
+
+    @property
+    def begins_with_data(self) -> bool:
+        """Whether what it is at first is read of data that the first element says."""
+        return any(isinstance(each, Elements) for each in operands_below(self.first))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +163,8 @@ class RunDecision:
     whole; `retention_us` is for how long the first document is remembered.  `run` is the term under
     which runs are read.  Where something must be absent, or runs are counted, they
     are decided behind FOLLOWED BY too.  What stands before says a datum of each of `had`, as values
-    of the keys of its streams: those that elements say as well are the first of both.
+    of the keys of its streams: those that elements say as well are the first of both.  `given` are
+    the parameters in conditions: it stands for a decision `under` each vector of them.
     """
 
     is_next: bool
@@ -172,6 +179,11 @@ class RunDecision:
     absences: tuple[AbsentElement, ...] = ()
     counting: Counting | None = None
     had: tuple[str, ...] = ()
+    given: tuple[GivenDatum, ...] = ()
+
+    def under(self, said: Sequence[str]) -> RunDecision:
+        """Return the decision for a vector of what is given."""
+        return replace(self, begins=under(self.begins, self.given, said), given=())
 
     def read(self) -> Iterator[ElementStream]:
         """Yield the elements, and what must be absent."""
@@ -257,7 +269,8 @@ class DecidedRuns:
 
     A tuple has the terms `carried`, of `left` or of the run: `run` itself, and the values of its
     `keys`.  Behind them it has `tested_terms`, which are held against data: those of `left`, and as
-    terms `data` what elements say.  `variables` are those of its root and its terms.
+    terms `data` what elements say, and `given` the vector of data that the decision is for, which
+    is `said`.  `variables` are those of its root and its terms.
     """
 
     decision: RunDecision
@@ -270,6 +283,14 @@ class DecidedRuns:
     run: str
     keys: tuple[str, ...]
     data: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+
+    def under(self, said: Sequence[str]) -> DecidedRuns:
+        """Return what is handed on of the decision for a vector of what is given."""
+        given = self.decision.given
+        first = under(self.first, given, said)
+        return replace(self, decision=self.decision.under(said), first=first, said=tuple(said))
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -331,7 +352,9 @@ def look_ups(*predicates: tuple[Disjunct, ...]) -> list[tuple[Operand, Operand]]
             if test.function != "joins":
                 continue
             for left, right in (test.arguments, test.arguments[::-1]):
-                if _is_candidate(right) and not isinstance(left, Elements):
+                if _is_candidate(right) and not any(
+                    isinstance(each, Elements) for each in operands_below(left)
+                ):
                     found.append((left, right))
                     break
     return found

@@ -53,13 +53,15 @@ class TermNode(NamedTuple):
 class RunElement:
     """One element: its block, its times, and what its terms are bound to.
 
-    It never changes, once made.
+    Data that it `said` are read as terms, and are no part of its text.  It never changes, once
+    made.
     """
 
     block: int
     start_us: int
     end_us: int
     terms: Mapping[str, TermNode]
+    said: Mapping[str, TermNode] = field(default_factory=dict, compare=False)
     _spelled: str | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
@@ -69,7 +71,7 @@ class RunElement:
 
     def value(self, name: str) -> str:
         """Return the value of a term; raise `UnboundError` where the element has none."""
-        found = self.terms.get(name)
+        found = self.terms.get(name) or self.said.get(name)
         if found is None or found.value is None:
             raise UnboundError
         return found.value

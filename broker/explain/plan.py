@@ -191,6 +191,16 @@ class _Classes:
     ) -> None:
         """Forget nothing."""
 
+    def give(
+        self, number: int, window_us: int, point: int, said: Sequence[str], times: int
+    ) -> None:
+        """Decide nothing."""
+
+    def take_back(
+        self, number: int, window_us: int, point: int, said: Sequence[str], times: int
+    ) -> None:
+        """Decide nothing."""
+
     def retain(self, number: int, retention_us: int, times: int) -> None:
         """Keep nothing."""
 

@@ -18,7 +18,14 @@ _BY_STRATEGY = {
 
 
 def how_found(decision: RunDecision | ChainDecision) -> str:
-    """Return in which way runs are found, and what bounds their number."""
+    """Return in which way runs are found, what bounds their number, and for whom they go on."""
+    how, given = _how_found(decision), ", ".join(f"${each.parameter}" for each in decision.given)
+    return (
+        f"{how}; runs go on for each {given} that is given, over common elements" if given else how
+    )
+
+
+def _how_found(decision: RunDecision | ChainDecision) -> str:
     if isinstance(decision, ChainDecision):
         if decision.counting is not None:
             drawn = "drawn as graphs" if decision.counting.has_steps else "counted"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sized
 from dataclasses import dataclass
 from typing import Any
 
-from broker.matching.boxes.boxreader import box_of
+from broker.matching.boxes.boxreader import box_of, said_in
 from broker.matching.boxes.index import Box
 from joins import UseKind
 from templates.clause import Clause
@@ -99,6 +99,11 @@ class Use:
         """The strings that it asks for."""
         box = self.box
         return self.asked.equal if box is None or isinstance(box, Box) else box
+
+    @property
+    def said(self) -> Strings:
+        """The vector of data that what is decided of it has for constants."""
+        return said_in(self.clause, self.equal) if self.clause.deciding else ()
 
     @property
     def finding(self) -> Strings:

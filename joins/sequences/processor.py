@@ -104,7 +104,7 @@ class DecidingProcessor:
         if number not in self._classes:
             self._strata[query_class.stratum] += 1
         self._classes[number] = query_class
-        if isinstance(decided, (DecidedRuns, DecidedChains)):
+        if isinstance(decided, (DecidedRuns, DecidedChains)) and not decided.given:
             kind = UseKind(window_us, point)
             self._repetitions.add(number, query_class.stratum, decided, kind, times)
         return number
@@ -127,7 +127,8 @@ class DecidingProcessor:
     ) -> None:
         """Undo so many of what `add` did."""
         if number in self._classes:
-            self._repetitions.remove(number, UseKind(window_us, point), times)
+            if not self._is_given(number):
+                self._repetitions.remove(number, UseKind(window_us, point), times)
             self.inner.release(number, window_us, times)
             windows = self._windows[number]
             windows[window_us] -= times
@@ -143,6 +144,27 @@ class DecidingProcessor:
                 self._has_changed = True
             least = ()
         self.inner.remove(number, window_us, point, least, holder, times)
+
+    def _is_given(self, number: int) -> bool:
+        decided = self._classes[number].decided
+        return isinstance(decided, (DecidedRuns, DecidedChains)) and bool(decided.given)
+
+    def give(
+        self, number: int, window_us: int, point: int, said: Sequence[str], times: int = 1
+    ) -> None:
+        """Have what is decided of a class be decided for a vector of data: so many uses ask."""
+        query_class = self._classes[number]
+        decided, kind = query_class.decided, UseKind(window_us, point)
+        assert isinstance(decided, (DecidedRuns, DecidedChains))
+        self._repetitions.add(number, query_class.stratum, decided, kind, times, tuple(said))
+        self._has_changed = True
+
+    def take_back(
+        self, number: int, window_us: int, point: int, said: Sequence[str], times: int = 1
+    ) -> None:
+        """Undo so many of what `give` did."""
+        self._repetitions.remove(number, UseKind(window_us, point), times, tuple(said))
+        self._has_changed = True
 
     def ask(self, holders: Holders) -> None:
         """Ask these whose tuples are whose."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from joins.sequences.repeated.elements import UnitElements
 from joins.sequences.repeated.runs import RunEvaluation
 from joins.sequences.repeated.shared import SharedSides
 from joins.sequences.rowreaders import RowReaders
+from joins.sequences.runconditions import Key
 from joins.sequences.runends import CountedEnds, is_plain_end
 from joins.sequences.runevaluations import (
     AnyDecision,
@@ -49,6 +51,10 @@ class Repetitions:
         self._inner = inner
         self._limits = limits
         self._lateness_us = lateness_us
+        # A class has a member for each vector of data that it is decided for.
+        self._members: dict[tuple[int, Key], int] = {}
+        self._class_of: dict[int, int] = {}
+        self._numbers = count(1)
         self._classes: dict[int, AnyRuns] = {}
         self._rows: dict[int, FoundRows[Any]] = {}
         self._of_strata: dict[int, dict[int, None]] = {}
@@ -82,23 +88,37 @@ class Repetitions:
 
     # -- classes -------------------------------------------------------------------------------
 
-    def add(self, number: int, stratum: int, runs: AnyRuns, kind: UseKind, times: int = 1) -> None:
-        """Add so many uses of a class."""
-        self._kinds.setdefault(number, Counter())[kind] += times
-        if number not in self._classes:
+    def add(
+        self,
+        query_class: int,
+        stratum: int,
+        runs: AnyRuns,
+        kind: UseKind,
+        times: int = 1,
+        said: Key = (),
+    ) -> None:
+        """Add so many uses of a class, for a vector of what it is given."""
+        number = self._members.get((query_class, said))
+        if number is None:
+            number = self._members[query_class, said] = next(self._numbers)
+            own = runs.under(said) if said else runs
+            self._kinds[number] = Counter()
             self._of_strata.setdefault(stratum, {})[number] = None
-            self._classes[number] = runs
-            self._rows[number] = rows_of(number, runs, self._documents)
+            self._classes[number], self._class_of[number] = own, query_class
+            self._rows[number] = rows_of(query_class, own, self._documents)
+        self._kinds[number][kind] += times
 
-    def remove(self, number: int, kind: UseKind, times: int = 1) -> None:
+    def remove(self, query_class: int, kind: UseKind, times: int = 1, said: Key = ()) -> None:
         """Undo so many of what `add` did; of a class that is not there it changes nothing."""
-        if number not in self._classes:
+        number = self._members.get((query_class, said))
+        if number is None:
             return
         kinds = self._kinds[number]
         kinds[kind] -= times
         if not kinds[kind]:
             del kinds[kind]
         if not kinds:
+            del self._members[query_class, said], self._class_of[number], self._kinds[number]
             decision = self._classes.pop(number).decision
             self._of_class.pop(number, None)
             del self._rows[number]
@@ -251,7 +271,9 @@ class Repetitions:
         for of_tables in self._of_tables.values():
             for table, of_statements in of_tables.items():
                 numbers = (number for own in of_statements.values() for number in own)
-                table.is_charged |= any(self._counts_heads(n) and takes(n) for n in numbers)
+                table.is_charged |= any(
+                    self._counts_heads(n) and takes(self._class_of[n]) for n in numbers
+                )
 
     def _counts_heads(self, number: int) -> bool:
         rows = self._rows[number]
@@ -269,21 +291,22 @@ class Repetitions:
             self._ask(takes)
         for number in self._finding(stratum, batch):
             rows, evaluation = self._rows[number], self._of_class[number]
+            query_class = self._class_of[number]
             if isinstance(evaluation, ColumnChainEvaluation):
-                if self._counts_heads(number) and takes(number):
+                if self._counts_heads(number) and takes(query_class):
                     yield from self._ends_of_heads(number, evaluation, batch)
-            elif isinstance(rows, GraphRows) and takes(number):
+            elif isinstance(rows, GraphRows) and takes(query_class):
                 plain: list[FoundGraph] = []
                 others = batch.others[number] = []
                 found = self._found(number, batch)
                 if isinstance(found, EndsInOrder):
                     if len(found):
-                        yield number, CountedEnds.in_order(found, rows)
+                        yield query_class, CountedEnds.in_order(found, rows)
                     continue
                 for one in found:
                     (plain if is_plain_end(one) else others).append(one)
                 if plain:
-                    yield number, CountedEnds.of(plain, rows)
+                    yield query_class, CountedEnds.of(plain, rows)
 
     def _ends_of_heads(
         self, number: int, evaluation: ColumnChainEvaluation, batch: DecidingBatch
@@ -294,7 +317,7 @@ class Repetitions:
         batch.others[number] = in_order(list(others), evaluation.limit)
         ends = CountedEnds.of_heads(found, evaluation.limit)
         if len(ends):
-            yield number, ends
+            yield self._class_of[number], ends
 
     def _found(self, number: int, batch: DecidingBatch) -> list[Any] | EndsInOrder[Any]:
         """Return the runs of a class in the batch, in the order of the documents where they stand.
@@ -348,7 +371,7 @@ class Repetitions:
             return []
         return [
             Overrun(
-                number,
+                self._class_of[number],
                 kind,
                 limit,
                 0,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any
 
 from joins.sequences.absentunits import AbsentTuples
 from joins.sequences.runparts import Head, Part, PartRow
@@ -13,18 +12,23 @@ from templates.rundecision import (
     ElementStream,
     RunAtHand,
     RunDecision,
+    RunElement,
     RunReading,
     TermNode,
+    Values,
     compile_disjuncts,
     compile_values,
     datum_term,
     look_ups,
 )
 
-__all__ = ["DataTests", "Key", "RunConditions"]
+__all__ = ["NO_ELEMENT", "DataTests", "Key", "RunConditions"]
 
 Key = tuple[str, ...]
 """Values under which an element is looked up."""
+
+NO_ELEMENT = RunElement(0, 0, 0, {})
+"""What is read in place of a first element where there is none yet: it says nothing."""
 
 
 class DataTests:
@@ -65,6 +69,7 @@ class RunConditions:
             (each.name, compile_values(each.first), compile_values(each.following))
             for each in begin.folds
         ]
+        self._begins_folds_with_data = any(each.begins_with_data for each in begin.folds)
         self.keys = {each.block: each.keys for each in decision.elements}
         self._run, self._gap_us = decision.run, decision.gap_us
         self._tests = DataTests(decision.elements)
@@ -106,6 +111,11 @@ class RunConditions:
         """Return the data that elements of a run say, before there are any as far as known."""
         return head.elements[0].data if head.elements else head.data
 
+    def said_of(self, head: Head) -> Key:
+        """Return the data that what stands before a run says, and those that its elements do."""
+        before = () if head.left is None else head.left.data
+        return (*before, *self.data_of(head))
+
     def look_up_keys(self, head: Head) -> list[Key]:
         """Return the values, those of SAME among them, under which a run's next element stands."""
         same = self.same_key(head) or ()
@@ -126,12 +136,14 @@ class RunConditions:
         sides = [[v for v in values(reading) if v] for values in self._rights]
         return [tuple(map(str, choice)) for choice in product(*sides)]
 
-    def first_folds(self, left: Part | None) -> dict[str, tuple[Any, ...]]:
-        """Return what is folded of a run without elements."""
+    def first_folds(self, left: Part | None, first: Part | None = None) -> dict[str, Values]:
+        """Return what is folded of a run without elements; its `first` one says the data."""
         if not self.folds:
             return {}
         start_us, end_us = (0, 0) if left is None else (left.start_us, left.end_us)
-        reading = RunReading(self.rows(left)[0].terms, start_us, end_us, RunAtHand((), None, {}))
+        element = NO_ELEMENT if first is None else first.element
+        run = RunAtHand((), element, {})
+        reading = RunReading(self.rows(left)[0].terms, start_us, end_us, run)
         return {name: tuple(first(reading)) for name, first, _ in self.folds}
 
     def passes(self, left: Part | None, part: Part) -> bool:
@@ -149,7 +161,10 @@ class RunConditions:
         """Return what conditions read of a run and a candidate."""
         last = head.last if candidate is None else candidate
         first = head.first if head.elements or head.left is not None else last
-        run = RunAtHand(head.before, None if candidate is None else candidate.element, head.folds)
+        folds = head.folds
+        if self._begins_folds_with_data and candidate is not None and not head.elements:
+            folds = self.first_folds(head.left, candidate)
+        run = RunAtHand(head.before, None if candidate is None else candidate.element, folds)
         assert first is not None
         assert last is not None
         return RunReading(row.terms, first.start_us, last.end_us, run)

@@ -11,7 +11,14 @@ from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
 from joins.memory.slots import Ints
 from templates.decision import TupleStream, is_of_data
-from templates.rundecision import GrowingRun, RunElement, TermNode, Totals, Values
+from templates.rundecision import (
+    GrowingRun,
+    RunElement,
+    TermNode,
+    Totals,
+    Values,
+    datum_term,
+)
 
 __all__ = ["DecidedRun", "Extent", "Head", "Part", "PartRow", "Parts", "Roles", "is_remembered"]
 
@@ -137,6 +144,7 @@ class Parts:
             chosen = tuple([nodes[stream.terms.index(term)] for term in stream.chosen])
         bound = map(TermNode, nodes, row.values[1:size])
         terms = dict(zip(stream.terms, bound, strict=True))
+        terms |= [(datum_term(datum), terms[term]) for datum, term in stream.equal]
         data = tuple([terms[term].value or "" for term in stream.keys])
         key = (stream.blocks, row.leaves, chosen, data)
         part = self._new.get(key)
@@ -159,7 +167,7 @@ class Parts:
         is_element = self._element_streams is None or stream.name in self._element_streams
         if part.element is None and is_element:
             part.element = RunElement(
-                stream.blocks[0], row.start_us, row.end_us, _of_element(terms, stream)
+                stream.blocks[0], row.start_us, row.end_us, *_of_element(terms, stream)
             )
 
     @property
@@ -173,12 +181,17 @@ class Parts:
         return sorted(new, key=_ARRIVAL)
 
 
-def _of_element(terms: Mapping[str, TermNode], stream: TupleStream) -> Mapping[str, TermNode]:
-    """Return what a run says of an element: not what is held against data, which stands last."""
+def _of_element(
+    terms: Mapping[str, TermNode], stream: TupleStream
+) -> tuple[Mapping[str, TermNode], Mapping[str, TermNode]]:
+    """Return what a run says of an element, and what is held against data, which stands last."""
     if not is_of_data(stream.terms[-1]):
-        return terms
-    return {name: bound for name, bound in terms.items() if not is_of_data(name)}
+        return terms, _NOTHING
+    own = {name: bound for name, bound in terms.items() if not is_of_data(name)}
+    return own, {name: bound for name, bound in terms.items() if is_of_data(name)}
 
+
+_NOTHING: Mapping[str, TermNode] = {}
 
 _ARRIVAL = attrgetter("docid", "depth", "match_id", "end_us")
 

@@ -80,6 +80,8 @@ class FoundRows(ABC, Generic[F]):
         self._number = number
         self._stream, self._terms = decided.stream, decided.terms
         self._grace_us = decided.decision.grace_us
+        given = zip(decided.given, decided.said, strict=True)
+        self._given = {name: TermNode(0, value) for name, value in given}
 
     def table(
         self, found: list[F], first: int, shape: int, identity: _Identity
@@ -116,8 +118,8 @@ class FoundRows(ABC, Generic[F]):
 
     def _row(self, extent: Extent, terms: Mapping[str, TermNode], shape: int) -> tuple[Any, ...]:
         """Return an instance, by the columns of `_ROW`."""
-        newest = extent.newest
-        bound = [terms[name] for name in self._terms]
+        newest, given = extent.newest, self._given
+        bound = [given[name] if name in given else terms[name] for name in self._terms]
         return (
             self._stream,
             "",
@@ -174,7 +176,7 @@ class RunRows(FoundRows[AnyRun]):
             yield PartRow({})
             return
         folding = self._folding[begin]
-        folds = {} if folding is None else folding.first_folds(left)
+        folds = {} if folding is None else folding.first_folds(left, first)
         run = RunAtHand((), first.element, folds)
         for row in left.rows.get(self._runs.left.name, ()):
             if self._first(RunReading(row.terms, left.start_us, first.end_us, run)):
@@ -195,7 +197,7 @@ class GraphRows(FoundRows[FoundGraph]):
     ) -> None:
         super().__init__(number, runs)
         (self._run,) = runs.carried
-        self._tested = runs.tested_terms
+        self._tested = runs.tested_terms[: len(runs.tested_terms) - len(runs.given)]
         self._documents = documents
 
     def terms(self, one: FoundGraph, identity: _Identity) -> Iterator[Mapping[str, TermNode]]:
@@ -289,7 +291,7 @@ class ChainRows(FoundRows[AnyChain]):
         """Return whether each step begins as the class asks of its rows."""
         start_us = end_us = one.steps[0][0].start_us
         for begins, step, parts in zip(self._begins, self._evaluated, one.steps, strict=True):
-            folds = step.first_folds(start_us, end_us, one.runs)
+            folds = step.first_folds(start_us, end_us, one.runs, parts[0].element)
             run = RunAtHand((), parts[0].element, folds)
             if not begins(RunReading(terms, start_us, parts[0].end_us, run, one.runs)):
                 return False

@@ -264,6 +264,20 @@ STATEMENTS = (
     "*//a NEXT {, W} *//b->u+ WHILE {u/p >= prev(u/p, 0)} UNLESS {w/k = $key} *//c->w",
     "S//a FOLLOWED BY {, W} *//b->u+ {lower-case(u/k) = $key} FOLLOWED BY {, W} S//c MATCH NEXT",
     "S//a FOLLOWED BY {, W} *//b->u+ {contains(u/k, $key) AND empty(u/k[. = $text])}",
+    "*//a->v NEXT {u/k = $key AND u/p >= v/p * $least, W} *//b->u+ {, 4 s}",
+    "S//a FOLLOWED BY {, W} *//b->u+ {u/p >= prev(u/p) * $least}",
+    "*//a NEXT {, W} *//b[p->y]+ {y >= prev(y) * $least}",
+    "S//a NEXT {, W} *//b->u+ WHILE {s < 4} FOLD {s = $least THEN s + u/p}",
+    "*//b->u+ {u/k = prev(u/k, $key)} FOLD {s = $key THEN u/k} WITHIN 9 s",
+    "S//a->v NEXT {, W} *//b->u+ UNLESS {w/k = $key OR u/k = w/k} *//c->w",
+    "S//a[k = $key]->v FOLLOWED BY {u/p >= v/p * $least, W} *//b->u+",
+    "S//a->v FOLLOWED BY {u/p >= $least, W} *//b[k = $key]->u+ {sum(u/p * $least) < 5}",
+    "*//a->v NEXT {, W} *//b->u+ {concat(v/k, $key) = concat(u/k, 'x')}",
+    "S//a FOLLOWED BY {, W} *//b[p->y] FOLLOWED BY {z >= y * $least, W} *//c[p->z] MATCH NEXT",
+    "S//b[p->y]+ {y >= prev(y) * $least} FOLLOWED BY {z > last(y), W} *//c[p->z] MATCH STRICT",
+    "*//a[k = $key] FOLLOWED BY {, W} *//b[p->y]+ {s < 5} FOLD {s = $least THEN s + y} MATCH NEXT",
+    "S//a->v FOLLOWED BY {, W} *//b->u+ UNLESS {w/k = $key AND w/p > v/p * $least} *//c->w"
+    " MATCH NEXT",
 )
 
 

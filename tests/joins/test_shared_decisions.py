@@ -34,6 +34,8 @@ def test_the_statements_of_these_cases_are_decided_together(text: str) -> None:
         ("S//a FOLLOWED BY {, 9 s} S//b[not(k = $key)]->u+ {count() < 4}", 8, 1),
         ("S//a NEXT {, 9 s} (S//b[not(k = $key)] | S//b[k = 'no'])+", 2, 3),
         ("S//a FOLLOWED BY {, 9 s} S//b[not(k = $key)]+ MATCH NEXT", 2, 4),
+        ("S//a FOLLOWED BY {, 9 s} S//b->u+ {u/k != prev(u/k, $key)  OR u/k = 'x'}", 8, 1),
+        ("S//a[not(k = $key)] NEXT {, 9 s} S//b->u+ {u/k = prev(u/k, 'x') OR u/k = $key}", 2, 3),
     ],
 )
 def test_runs_of_one_assignment_are_not_too_many_because_of_others(

@@ -10,16 +10,18 @@ from functools import lru_cache
 from typing import Any
 
 from broker.matching.boxes.index import LOOSE, Box
-from templates.box import NONE_OF, SPARED, Place, Solution, Test
+from templates.box import NONE_OF, SPARED, Place, Solution, Test, place_at
+from templates.chaindecision import DecidedChains
 from templates.clause import Clause
 from templates.founddata import as_datum, asked_data
 from templates.givendata import given_by, text_by, text_of
+from templates.rundecision import DecidedRuns
 from xscl.functions import to_double
 from xscl.pattern import INEQUALITIES
 from xscl.solving import LARGEST_SOLVED
 from xscl.texttests import NEGATED
 
-__all__ = ["box_of", "strings_of"]
+__all__ = ["box_of", "said_in", "strings_of"]
 
 _Values = Mapping[str, Any]
 _Read = Callable[[_Values], Any]
@@ -31,6 +33,17 @@ def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int
     if not values and (bounds := _upper_bounds(clause.box)) is not None:
         return Box((), (), bounds, window_us, point)
     return _reader_of(clause).box(values, window_us, point)
+
+
+def said_in(clause: Clause, equal: Sequence[str]) -> tuple[str, ...]:
+    """Return the vector of data that what is decided of a clause has for constants.
+
+    It is among the strings that a box asks for.
+    """
+    decided = clause.query_class.decided
+    if not isinstance(decided, (DecidedRuns, DecidedChains)) or not decided.given:
+        return ()
+    return tuple([equal[place] for place in _reader_of(clause).said])
 
 
 def strings_of(clause: Clause, values: Mapping[str, Any]) -> tuple[str, ...] | None:
@@ -55,7 +68,7 @@ class _BoxReader:
     spared stands before that.
     """
 
-    __slots__ = ("_equal", "_others", "_rest")
+    __slots__ = ("_equal", "_others", "_rest", "said")
 
     def __init__(self, clause: Clause) -> None:
         equal: list[Test] = []
@@ -80,6 +93,7 @@ class _BoxReader:
                 (words if test.looks_in_texts else equal).append(test)
         data = [as_datum(test) for test in asked_data(clause)]
         self._equal = _row([*equal, *words])
+        self.said = _said(clause, equal)
         others = excluded, bounds, [*spared, *taken, *unwanted], data
         self._others = [_row(tests) for tests in others]
         # What is not strings is mostly the same under all assignments.
@@ -97,6 +111,16 @@ class _BoxReader:
     def strings(self, values: _Values) -> tuple[str, ...] | None:
         """Return the strings that an assignment asks for, None where it asks for anything else."""
         return None if self._rest is None or any(self._rest) else self._equal(values)
+
+
+def _said(clause: Clause, equal: Sequence[Test]) -> list[int]:
+    """Return where a vector of constants is among tests of what must be equal."""
+    decided = clause.query_class.decided
+    if not isinstance(decided, (DecidedRuns, DecidedChains)):
+        return []
+    places = [place_at(0, -1, 1 + decided.terms.index(term)) for term in decided.given]
+    at = {test.place: i for i, test in enumerate(equal)}
+    return [at[place] for place in places]
 
 
 _reader_of: Callable[[Clause], _BoxReader] = lru_cache(maxsize=256)(_BoxReader)

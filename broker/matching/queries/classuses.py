@@ -49,6 +49,16 @@ class Classes(Protocol):
     ) -> None:
         """Undo so many of what `add` did."""
 
+    def give(
+        self, number: int, window_us: int, point: int, said: Sequence[str], times: int
+    ) -> None:
+        """Have what is decided of a class be decided for a vector of data: so many uses ask."""
+
+    def take_back(
+        self, number: int, window_us: int, point: int, said: Sequence[str], times: int
+    ) -> None:
+        """Undo so many of what `give` did."""
+
     def retain(self, number: int, retention_us: int, times: int) -> None:
         """Keep the instances that can fill a class for longer than its window.
 
@@ -119,6 +129,8 @@ class ClassUses:
                 if self._without:
                     query_class = unshared(query_class, first, self._without)
                 number = self._classes.add(query_class, *_given(first), len(alike))
+                if said := first.said:
+                    self._classes.give(number, *first.kind[:2], said, len(alike))
                 if first.kept_us != first.window_us:
                     self._classes.retain(number, first.kept_us, len(alike))
                 for use in alike:
@@ -154,6 +166,8 @@ class ClassUses:
                 number = first.query_class
                 if first.kept_us != first.window_us:
                     self._classes.release(number, first.kept_us, len(alike))
+                if said := first.said:
+                    self._classes.take_back(number, *first.kind[:2], said, len(alike))
                 self._classes.remove(number, *_given(first), len(alike))
 
     def _alike(self, uses: Sequence[Use]) -> Sequence[Sequence[Use]]:
@@ -177,7 +191,7 @@ def _together(uses: Sequence[Use], key: Callable[[Use], object]) -> Sequence[Seq
 
 
 _of_class = attrgetter("query_class")
-_in_the_join = attrgetter("window_us", "kept_us", "topic.registration_point", "holder")
+_in_the_join = attrgetter("window_us", "kept_us", "topic.registration_point", "holder", "said")
 
 
 def _given(use: Use) -> tuple[int, int, Sequence[float], int]:

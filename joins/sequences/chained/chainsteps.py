@@ -8,7 +8,7 @@ from itertools import product
 from joins.memory.durations import UNBOUNDED
 from joins.sequences.absentunits import AbsentTuples, Key
 from joins.sequences.chained.chainparts import ChainHead
-from joins.sequences.runconditions import DataTests
+from joins.sequences.runconditions import NO_ELEMENT, DataTests
 from joins.sequences.runparts import Part, is_remembered
 from templates.chaindecision import ChainDecision, ChainLink, chain_look_ups
 from templates.rundecision import (
@@ -108,7 +108,7 @@ class StepEvaluation:
         run = RunAtHand(head, element, head.folds) if before is self else RunAtHand((), element, {})
         end_us = head.part.end_us if part is None else part.end_us
         if self._folds and before is not self:
-            folds = self.first_folds(head.first.start_us, head.part.end_us, runs)
+            folds = self.first_folds(head.first.start_us, head.part.end_us, runs, element)
             run = RunAtHand((), element, folds)
         return RunReading({}, head.first.start_us, end_us, run, runs)
 
@@ -125,7 +125,7 @@ class StepEvaluation:
 
     def first_reading(self, part: Part) -> RunReading:
         """Return what conditions of this step read of an element with which a run may begin."""
-        run = RunAtHand((), part.element, self.first_folds(0, 0, {}))
+        run = RunAtHand((), part.element, self.first_folds(0, 0, {}, part.element))
         return RunReading({}, part.start_us, part.end_us, run)
 
     def begun_with(self, part: Part, same: Key, reading: RunReading) -> ChainHead:
@@ -184,12 +184,20 @@ class StepEvaluation:
         return until_us
 
     def first_folds(
-        self, start_us: int, end_us: int, runs: Mapping[str, RunAtHand]
+        self,
+        start_us: int,
+        end_us: int,
+        runs: Mapping[str, RunAtHand],
+        first: RunElement | None = None,
     ) -> dict[str, Values]:
-        """Return what is folded before the first element: of what stands before the step."""
+        """Return what is folded before the first element: of what stands before the step.
+
+        The `first` element, where it is known, says data.
+        """
         if not self._folds:
             return {}
-        reading = RunReading({}, start_us, end_us, RunAtHand((), None, {}), runs)
+        run = RunAtHand((), NO_ELEMENT if first is None else first, {})
+        reading = RunReading({}, start_us, end_us, run, runs)
         return {name: tuple(first(reading)) for name, first, _ in self._folds}
 
     def _next_folds(self, reading: RunReading) -> dict[str, Values]:

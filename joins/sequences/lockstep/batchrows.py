@@ -107,7 +107,7 @@ class BatchRows:
     def values(self, stream: TupleStream, rows: Ints, term: str) -> pa.Array:
         """Return the values of a term in some rows of a stream."""
         values, starts = self._lists
-        return values.take(pa.array(starts[rows] + 1 + stream.terms.index(term)))
+        return values.take(pa.array(starts[rows] + 1 + stream.place(term)))
 
     def nodes(self, stream: TupleStream, rows: Ints, term: str) -> Ints:
         """Return the nodes of a term in some rows of a stream."""

@@ -86,8 +86,10 @@ class GraphRunEvaluation(RunEvaluation):
                 )
             ]
             counted = Counter[Key]()
-            for _, one, count in grown:
-                counted[one.node.part.data] += count
+            for begun, one, count in grown:
+                left = begun.head.left
+                before = () if left is None else left.data
+                counted[*before, *one.node.part.data] += count
             most = max(counted.values(), default=0)
             longest = max((one.node.longest for _, one, _ in grown), default=0)
             if most > self._limits.runs or longest > self._limits.elements:

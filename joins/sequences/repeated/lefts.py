@@ -25,7 +25,7 @@ from joins.budget.limits import RunLimits
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import Instance
 from joins.sequences.repeated.readers import Place, RunReader, SideReaders, Standing
-from joins.sequences.runconditions import RunConditions
+from joins.sequences.runconditions import Key, RunConditions
 from joins.sequences.runparts import Head, Part, Parts, Roles
 from templates.decision import TupleStream
 from templates.rundecision import RunDecision
@@ -58,8 +58,8 @@ class Lefts:
     """The tuples that stand before some repetitions, as long as one of these may need them.
 
     `standing` says where tuples stand before, `elements` where the elements of repetitions do.
-    `counts` says how many of the batch have each newest document, `over` which was the first that
-    had more than may be.
+    `counts` says how many of the batch have each newest document and say some data, `over` which
+    was the first document of which there were more than may be.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Lefts:
         self._size = 0
         self._swept = limits.swept_parts
         self.first_new = self.next = 0
-        self.counts: Counter[int] = Counter()
+        self.counts: Counter[tuple[int, Key]] = Counter()
         self.over: int | None = None
         self.readers: SideReaders[LeftsReader] = SideReaders()
         for begin in begins:
@@ -114,7 +114,7 @@ class Lefts:
             left = self._left(part)
             if left is None:
                 continue
-            self.counts[part.docid] += 1
+            self.counts[part.docid, part.data] += 1
             for place in left.places:
                 insort(self._lines.setdefault(place, []), left, key=_end_us)
                 self._new.setdefault(place, []).append(left)
@@ -126,7 +126,7 @@ class Lefts:
                             reader.tell(left)
                             told[reader] = None
         most = self._limits.heads
-        self.over = min((at for at, own in self.counts.items() if own > most), default=None)
+        self.over = min((at for (at, _), own in self.counts.items() if own > most), default=None)
         return told if self.over is None else self.readers.all
 
     def _left(self, part: Part) -> Left | None:

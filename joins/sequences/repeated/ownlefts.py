@@ -9,7 +9,7 @@ from joins.memory.durations import UNBOUNDED
 from joins.sequences.repeated.lefts import Left, Lefts, LeftsReader
 from joins.sequences.repeated.readers import Place
 from joins.sequences.runconditions import Key
-from joins.sequences.runparts import Part
+from joins.sequences.runparts import Head, Part
 from templates.decision import TupleStream
 from templates.rundecision import RunDecision
 
@@ -49,9 +49,10 @@ class OwnLefts:
         """Have a reader be told no more."""
         self._lefts.readers.leave(reader)
 
-    def count(self, docid: int) -> int:
-        """Return how many of the batch have a newest document."""
-        return self._lefts.counts[docid]
+    def count(self, head: Head) -> int:
+        """Return how many of the batch have the newest document of a run, and say its data."""
+        assert head.left is not None
+        return self._lefts.counts[head.docid, head.left.data]
 
     def at_hand(self, latest_us: Mapping[Place, int]) -> list[Left]:
         """Return what came in the batch before an element that is there.

@@ -230,7 +230,7 @@ class RunEvaluation:
         # What stands before counts, whether it has a head by now or not.
         key = self._counted_as(head)
         self._head_counts[key] += bool(head.elements)
-        heads = self._head_counts[key] + self._lefts.count(head.docid)
+        heads = self._head_counts[key] + self._lefts.count(head)
         if heads <= self._limits.heads:
             return True
         self.limit = head.docid
@@ -301,11 +301,14 @@ class RunEvaluation:
     def _fitting(self, heads: Iterable[Head], part: Part) -> list[Head]:
         """Return the runs that may take an element: none where these are more than may be found."""
         found: list[Head] = []
-        most = self._limits.runs - self._counts[part.docid, part.data]
+        counts = Counter[tuple[int, Key]]()
         for head in heads:
             if self._asked.fits(head, part):
                 found.append(head)
-                if len(found) > most:
+                before = () if head.left is None else head.left.data
+                key = part.docid, (*before, *part.data)
+                counts[key] += 1
+                if self._counts[key] + counts[key] > self._limits.runs:
                     self.limit = part.docid
                     return []
         return found
@@ -334,7 +337,7 @@ class RunEvaluation:
 
     def _counted_as(self, head: Head) -> tuple[int, Key]:
         """Return what a run counts for: its newest document, and the data that it says."""
-        return head.docid, self._begins[head.begin].data_of(head)
+        return head.docid, self._begins[head.begin].said_of(head)
 
     # -- elements and heads --------------------------------------------------------------------
 

@@ -1,0 +1,55 @@
+"""Constants in conditions of runs that assignments are given.
+
+A decision whose conditions name parameters stands for as many as there are vectors of data: what it
+reads is the same for all of them, and each reads its own constants (`docs/decided.md`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+from templates.box import Test, place_at
+from xscl.disjunctions import DataForm
+from xscl.path import Parameter
+from xscl.substitution import with_values
+
+__all__ = ["GivenDatum", "given_tests", "under"]
+
+T = TypeVar("T")
+
+
+class GivenDatum(NamedTuple):
+    """A parameter that conditions name: a string, or a number, which is given by its spelling."""
+
+    parameter: str
+    is_number: bool
+
+    @classmethod
+    def of(cls, test: Test) -> GivenDatum:
+        """Return a datum that is handed on as a constant."""
+        assert isinstance(test.data, Parameter)
+        return cls(test.data.name, test.form is not DataForm.PLAIN)
+
+    def read(self, text: str) -> str | float:
+        """Return what it is, as it is spelled."""
+        return float(text) if self.is_number else text
+
+
+def under(value: T, given: Sequence[GivenDatum], said: Sequence[str]) -> T:
+    """Return conditions whose parameters are a vector of data."""
+    values = {each.parameter: each.read(text) for each, text in zip(given, said, strict=True)}
+    return with_values(value, values)
+
+
+def given_tests(given: Iterable[GivenDatum], first: int) -> tuple[Test, ...]:
+    """Return what boxes ask of the vector that a tuple says from a place on."""
+    return tuple(
+        Test(
+            place_at(0, -1, place),
+            "=",
+            Parameter(each.parameter),
+            form=DataForm.SPELLED if each.is_number else DataForm.PLAIN,
+        )
+        for place, each in enumerate(given, first)
+    )
